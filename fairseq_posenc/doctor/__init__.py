@@ -1,0 +1,46 @@
+"""`python -m fairseq_posenc doctor [--json]`: what is wrong with this installation, and how to mend it.
+
+Importing this package imports neither torch nor fairseq, so that it can speak about broken ones. A new check
+is a pure function in one of the files beside this one (values in, `Check` out) and a line in `all_checks`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+from . import apex, machine, plugin, report, stack
+from .report import Check
+
+__all__ = ["Check", "all_checks", "main"]
+
+
+def all_checks() -> list[Check]:
+    """Every check on this machine, in the order of printing; takes as long as importing fairseq."""
+    packages = stack.stack_checks()
+    gpus = stack.gpu_names()
+    build = None if stack.import_error("torch") else stack.cuda_build()
+    return [
+        *machine.machine_checks(sys.version_info[:3], os.getcwd()),
+        machine.check_gpu(build, gpus, machine.has_nvidia_driver()),
+        *packages,
+        apex.check_apex(apex.probe(), bool(gpus)),
+        plugin.plugin_check(),
+    ]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the checks; 1 when one of them fails."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc doctor", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("--json", action="store_true", help="one list of flat objects and nothing else")
+    options = parser.parse_args(argv)
+    # What packages print while they are imported must not end up in the answer.
+    with contextlib.redirect_stdout(sys.stderr):
+        checks = all_checks()
+    print(report.as_json(checks) if options.json else report.as_text(checks))
+    return int(any(check.status == "fail" for check in checks))

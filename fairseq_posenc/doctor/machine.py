@@ -1,0 +1,90 @@
+"""Checks of the machine: Python, compiler, GPU, disk, allocator."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from .report import Check
+
+TESTED_PYTHON = (3, 11)
+OLDEST_PYTHON = (3, 9)
+# A checkpoint of a base Transformer with Adam's moments is 0.7 GB; the downloads of the recipes, several.
+LOW_DISK_GB, NO_DISK_GB = 5.0, 0.5
+
+
+def check_python(version: Sequence[int]) -> Check:
+    """3.11 is tested; another one may work, and says what nobody has tried."""
+    found = ".".join(map(str, version[:3]))
+    if tuple(version[:2]) == TESTED_PYTHON:
+        return Check("python", "ok", found)
+    if tuple(version[:2]) < OLDEST_PYTHON:
+        return Check("python", "fail", found, "install Python 3.11, then: make setup PYTHON=python3.11")
+    untested = (
+        f"{found} (untested with it: everything here, fairseq-fixed and the pinned versions; tested: 3.11)"
+    )
+    return Check("python", "warn", untested, "use Python 3.11: make clean-env, make setup PYTHON=python3.11")
+
+
+def check_compiler(env: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> Check:
+    """fairseq and fastBPE are compiled at installation, torch.compile needs one at run time."""
+    candidates = [env["CXX"].split()[0]] if env.get("CXX", "").strip() else ["c++", "g++", "clang++"]
+    found = next((path for name in candidates if (path := which(name))), None)
+    if found:
+        return Check("compiler", "ok", found)
+    mend = "install one (Debian, Ubuntu: apt install g++) or set CXX; fairseq cannot be built without"
+    return Check("compiler", "warn", f"no C++ compiler (tried {', '.join(candidates)})", mend)
+
+
+def check_gpu(cuda_build: str | None, names: Sequence[str], driver: bool) -> Check:
+    """`names` are the GPUs that torch sees; `driver` says that the machine has an NVIDIA driver."""
+    if names:
+        return Check("gpu", "ok", f"{len(names)} x {names[0]}")
+    if not driver:
+        return Check("gpu", "ok", "none: training runs on the CPU (the demo is made for that)")
+    if cuda_build is None:
+        mend = "install a CUDA build of torch into a fresh environment; make setup keeps it"
+        return Check("gpu", "warn", "an NVIDIA driver, but a CPU build of torch", mend)
+    mend = "compare the driver's CUDA version (nvidia-smi) with torch's; look at CUDA_VISIBLE_DEVICES"
+    return Check("gpu", "warn", f"an NVIDIA driver, but torch (CUDA {cuda_build}) sees no GPU", mend)
+
+
+def has_nvidia_driver() -> bool:
+    """Without torch: a driver's device file or its tool."""
+    return Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
+
+
+def check_disk(free_bytes: int, where: str) -> Check:
+    """Free space where the recipes write by default."""
+    free = free_bytes / 1e9
+    found = f"{free:.1f} GB free in {where}"
+    if free >= LOW_DISK_GB:
+        return Check("disk", "ok", found)
+    mend = "free some space, or send the recipes elsewhere with --output"
+    return Check("disk", "fail" if free < NO_DISK_GB else "warn", found, mend)
+
+
+def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
+    """glibc returns every large block at once unless told otherwise, which slows explicit attention down."""
+    if (libc or platform.libc_ver()[0]) != "glibc":
+        return Check("allocator", "ok", "not glibc: nothing to set")
+    names = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
+    if all(env.get(name) for name in names):
+        return Check("allocator", "ok", ", ".join(f"{name}={env[name]}" for name in names))
+    mend = "for speed on a CPU: source recipes/lib/env.sh (the recipes do it themselves)"
+    return Check(
+        "allocator", "warn", "glibc's defaults: attention of length 512 takes up to twice as long", mend
+    )
+
+
+def machine_checks(version: Sequence[int], folder: str) -> list[Check]:
+    """All checks that need no package, on the machine itself."""
+    return [
+        check_python(version),
+        check_compiler(os.environ),
+        check_disk(shutil.disk_usage(folder).free, folder),
+        check_allocator(os.environ),
+    ]

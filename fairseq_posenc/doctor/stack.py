@@ -1,0 +1,128 @@
+"""Checks of the packages below the plugin: torch, numpy, fairseq and what the recipes use."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+from .report import Check
+
+TESTED_TORCH = "2.13"
+# The first with the named checkpoint allow-list that the plugin loads through.
+OLDEST_TORCH = (2, 5)
+TESTED_NUMPY = ("2.4", "1.26")
+TESTED_FAIRSEQ = "0.12.3.1"
+EXTENSIONS = ("fairseq.data.data_utils_fast", "fairseq.data.token_block_utils_fast")
+SETUP = "make setup"
+
+Importer = Callable[[str], object]
+
+
+def installed(name: str) -> str | None:
+    """The version of a distribution, or None."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def import_error(module: str, importer: Importer = importlib.import_module) -> str:
+    """Why `module` cannot be imported, in one line; empty when it can."""
+    try:
+        importer(module)
+    except Exception as error:  # noqa: BLE001  a broken package may raise anything; the user must see which
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return ""
+
+
+def check_torch(found: str | None, cuda_build: str | None, error: str = "") -> Check:
+    """`found` is its version; `cuda_build` the CUDA version that it was built for."""
+    if found is None:
+        return Check("torch", "fail", "not installed", f"pip install torch==2.13.0, or {SETUP}")
+    if error:
+        return Check("torch", "fail", f"{found} does not import: {error}", "make clean-env, make setup")
+    shown = f"{found} ({f'CUDA {cuda_build}' if cuda_build else 'CPU build'})"
+    major, minor = (int(part) for part in found.split(".")[:2])
+    if (major, minor) < OLDEST_TORCH:
+        return Check(
+            "torch", "fail", shown, "2.5 or newer is needed to load checkpoints safely; tested: 2.13.0"
+        )
+    if f"{major}.{minor}" != TESTED_TORCH:
+        return Check("torch", "warn", f"{shown}, untested", "tested: 2.13.0; run `make test` to see")
+    return Check("torch", "ok", shown)
+
+
+def check_numpy(found: str | None) -> Check:
+    """2.4 and 1.26 are tested; compat.py mends what numpy 2 took away from fairseq."""
+    if found is None:
+        return Check("numpy", "fail", "not installed", SETUP)
+    if ".".join(found.split(".")[:2]) in TESTED_NUMPY:
+        return Check("numpy", "ok", found)
+    return Check("numpy", "warn", f"{found}, untested", f"tested: {' and '.join(TESTED_NUMPY)}")
+
+
+def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Check:
+    """`fixed` and `stock` are the versions of the distributions fairseq-fixed and fairseq."""
+    mend = "pip uninstall fairseq fairseq-fixed, then: make setup (or pip install -e . --no-build-isolation)"
+    if fixed and stock:
+        found = f"fairseq-fixed {fixed} and fairseq {stock} lie over each other"
+        return Check("fairseq", "fail", found, mend)
+    if not fixed:
+        found = f"fairseq {stock}, not fairseq-fixed" if stock else "not installed"
+        return Check("fairseq", "fail", found, f"fairseq-fixed=={TESTED_FAIRSEQ} is needed: {mend}")
+    if error:
+        return Check("fairseq", "fail", f"{fixed} does not import: {error}", mend)
+    if fixed != TESTED_FAIRSEQ:
+        return Check("fairseq", "warn", f"fairseq-fixed {fixed}, untested", f"tested: {TESTED_FAIRSEQ}")
+    return Check("fairseq", "ok", f"fairseq-fixed {fixed}")
+
+
+def check_extension(importer: Importer = importlib.import_module) -> Check:
+    """fairseq's compiled batching: absent, training stops at the first batch; stale, it crashes."""
+    errors = [error for name in EXTENSIONS if (error := import_error(name, importer))]
+    if not errors:
+        return Check("fairseq-ext", "ok", "compiled extensions import")
+    mend = "pip install --force-reinstall --no-deps --no-build-isolation fairseq-fixed==" + TESTED_FAIRSEQ
+    return Check("fairseq-ext", "fail", errors[0], f"{mend} (needs a C++ compiler, cython, numpy)")
+
+
+def check_package(name: str, module: str, use: str, needed: bool, error: str, found: str | None) -> Check:
+    """A package of the recipes: `use` says what stops working without it."""
+    if found is not None and not error:
+        return Check(name, "ok", found)
+    state = "not installed" if found is None else f"{found}: import {module} raises {error}"
+    return Check(name, "fail" if needed else "warn", f"{state}; {use}", f"{SETUP} (or pip install {name})")
+
+
+def stack_checks() -> list[Check]:
+    """All checks of this file, on what is installed. Imports torch and fairseq."""
+    torch_error = import_error("torch")
+    packages = (
+        ("sacrebleu", "sacrebleu", "needed for every BLEU score", True),
+        ("sentencepiece", "sentencepiece", "needed by recipes with a SentencePiece model", False),
+        ("fastBPE", "fastBPE", "needed for `--bpe fastbpe`", False),
+    )
+    return [
+        check_torch(installed("torch"), None if torch_error else cuda_build(), torch_error),
+        check_numpy(installed("numpy")),
+        check_fairseq(installed("fairseq-fixed"), installed("fairseq"), import_error("fairseq")),
+        check_extension(),
+        *(check_package(*package, import_error(package[1]), installed(package[0])) for package in packages),
+    ]
+
+
+def cuda_build() -> str | None:
+    """The CUDA version that torch was built for; None for a CPU build."""
+    import torch
+
+    return torch.version.cuda
+
+
+def gpu_names() -> list[str]:
+    """The GPUs that torch can use; none when torch is absent or broken."""
+    if import_error("torch"):
+        return []
+    import torch
+
+    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]

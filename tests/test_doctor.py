@@ -1,0 +1,169 @@
+"""doctor: each check on values made up here, and the command as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.doctor import machine, plugin, report, stack
+
+DOCTOR = "import sys; from fairseq_posenc import doctor; sys.exit(doctor.main(sys.argv[1:]))"
+
+
+def missing(module: str) -> object:
+    raise ImportError(f"No module named {module!r}")
+
+
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [((3, 11, 7), "ok"), ((3, 12, 1), "warn"), ((3, 9, 0), "warn"), ((3, 8, 18), "fail")],
+)
+def test_python(version: tuple[int, ...], status: str) -> None:
+    check = machine.check_python(version)
+    assert check.status == status
+    assert ("untested" in check.found) == (status == "warn")
+    assert bool(check.mend) == (status != "ok")
+
+
+def test_compiler_is_looked_for_as_cxx_first() -> None:
+    paths = {"c++": "/bin/c++", "my-cxx": "/opt/my-cxx"}
+    assert machine.check_compiler({}, paths.get).found == "/bin/c++"
+    assert machine.check_compiler({"CXX": "my-cxx -O2"}, paths.get).found == "/opt/my-cxx"
+    assert machine.check_compiler({"CXX": "gone"}, paths.get).status == "warn"
+    assert "g++" in machine.check_compiler({}, {}.get).mend
+
+
+def test_gpu() -> None:
+    assert machine.check_gpu("13.0", ["H100", "H100"], True).found == "2 x H100"
+    assert machine.check_gpu(None, [], False).status == "ok"
+    assert "CPU build" in machine.check_gpu(None, [], True).found
+    assert "sees no GPU" in machine.check_gpu("13.0", [], True).found
+
+
+@pytest.mark.parametrize(("free", "status"), [(100e9, "ok"), (2e9, "warn"), (1e8, "fail")])
+def test_disk(free: float, status: str) -> None:
+    assert machine.check_disk(int(free), "/somewhere").status == status
+
+
+def test_allocator() -> None:
+    tuned = {"MALLOC_MMAP_THRESHOLD_": "1", "MALLOC_TRIM_THRESHOLD_": "1"}
+    assert machine.check_allocator(tuned, "glibc").status == "ok"
+    assert machine.check_allocator({}, "glibc").status == "warn"
+    assert machine.check_allocator({}, "musl").status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [("2.13.0+cpu", "ok"), ("2.13.0+cu130", "ok"), ("2.9.1", "warn"), ("2.4.0", "fail"), (None, "fail")],
+)
+def test_torch(found: str | None, status: str) -> None:
+    assert stack.check_torch(found, None).status == status
+
+
+def test_torch_that_does_not_import() -> None:
+    check = stack.check_torch("2.13.0", None, "OSError: libcudart.so.13: cannot open")
+    assert check.status == "fail"
+    assert "libcudart" in check.found
+
+
+@pytest.mark.parametrize(
+    ("found", "status"), [("2.4.6", "ok"), ("1.26.4", "ok"), ("2.1.0", "warn"), (None, "fail")]
+)
+def test_numpy(found: str | None, status: str) -> None:
+    assert stack.check_numpy(found).status == status
+
+
+@pytest.mark.parametrize(
+    ("fixed", "stock", "error", "status", "says"),
+    [
+        ("0.12.3.1", None, "", "ok", "0.12.3.1"),
+        ("0.12.9", None, "", "warn", "untested"),
+        ("0.12.3.1", "0.12.2", "", "fail", "over each other"),
+        (None, "0.12.2", "", "fail", "not fairseq-fixed"),
+        (None, None, "", "fail", "not installed"),
+        ("0.12.3.1", None, "ValueError: mutable default", "fail", "mutable default"),
+    ],
+)
+def test_fairseq(fixed: str | None, stock: str | None, error: str, status: str, says: str) -> None:
+    check = stack.check_fairseq(fixed, stock, error)
+    assert check.status == status
+    assert says in check.found
+
+
+def test_extension() -> None:
+    assert stack.check_extension().status == "ok"
+    assert stack.check_extension(missing).status == "fail"
+
+
+def test_import_error_names_what_was_raised() -> None:
+    assert stack.import_error("x", missing) == "ImportError: No module named 'x'"
+    assert stack.import_error("json") == ""
+
+
+def test_packages() -> None:
+    assert stack.check_package("p", "p", "needed", True, "", "1.0").status == "ok"
+    assert stack.check_package("p", "p", "needed", True, "ImportError: p", None).status == "fail"
+    broken = stack.check_package("p", "p", "needed for x", False, "OSError: q", "1.0")
+    assert broken.status == "warn"
+    assert "OSError: q" in broken.found
+
+
+def copy_at(folder: Path) -> Path:
+    package = folder.resolve() / plugin.NAME
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    return package
+
+
+def test_two_copies_of_the_plugin_are_found(tmp_path: Path) -> None:
+    one, two = copy_at(tmp_path / "one"), copy_at(tmp_path / "two")
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    once = plugin.on_path([str(one.parent), str(tmp_path / "link"), str(tmp_path), "/nowhere"])
+    assert once == {one}
+    assert plugin.check_plugin(one, once, True).status == "ok"
+    both = plugin.check_plugin(one, plugin.on_path([str(one.parent), str(two.parent)]), True)
+    assert both.status == "fail"
+    assert str(two) in both.found
+
+
+def test_text_has_a_cure_a_line_and_counts() -> None:
+    text = report.as_text([report.Check("a", "ok", "1"), report.Check("b", "fail", "broken", "do this")])
+    assert "-> do this" in text
+    assert text.endswith("1 ok, 0 warn, 1 fail")
+
+
+def run_doctor(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", DOCTOR, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_command_prints_one_json_list_and_nothing_else() -> None:
+    result = run_doctor("--json")
+    checks = json.loads(result.stdout)
+    assert result.returncode == int(any(check["status"] == "fail" for check in checks)), result.stderr
+    assert all(check.keys() == {"name", "status", "found", "mend"} for check in checks)
+    assert all(isinstance(value, str) for check in checks for value in check.values())
+    names = [check["name"] for check in checks]
+    assert len(names) == len(set(names))
+    assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "sacrebleu", "disk", "plugin"} <= set(
+        names
+    )
+
+
+def test_importing_doctor_imports_neither_torch_nor_fairseq() -> None:
+    # Loaded beside the plugin's own __init__, which registers with fairseq.
+    code = """
+import sys, types
+from pathlib import Path
+plugin = types.ModuleType("fairseq_posenc")
+plugin.__path__ = [str(Path("fairseq_posenc").resolve())]
+sys.modules["fairseq_posenc"] = plugin
+import fairseq_posenc.doctor
+assert not {"torch", "fairseq"} & set(sys.modules)
+"""
+    root = Path(__file__).parents[1]
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True)

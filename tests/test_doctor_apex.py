@@ -1,0 +1,133 @@
+"""NVIDIA apex, by stand-in modules in fresh processes: doctor tells them apart, fairseq really uses them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairseq_posenc.doctor.apex import Apex, check_apex
+
+# The surface of NVIDIA apex that fairseq touches; the marks show that it is what was built and called.
+NVIDIA = {
+    "apex/__init__.py": "",
+    "apex/normalization.py": """
+import importlib, torch
+class FusedLayerNorm(torch.nn.LayerNorm):
+    used = 0
+    def __init__(self, shape, eps=1e-5, elementwise_affine=True):
+        importlib.import_module("fused_layer_norm_cuda")
+        super().__init__(shape, eps, elementwise_affine)
+    def forward(self, x):
+        FusedLayerNorm.used += 1
+        return super().forward(x)
+""",
+    "apex/multi_tensor_apply.py": "class multi_tensor_applier:\n    available = True\n",
+    "apex/optimizers.py": """
+import torch
+class FusedAdam(torch.optim.Adam):
+    multi_tensor_adam = None
+""",
+}
+KERNEL = {"fused_layer_norm_cuda.py": ""}
+# The other project of that name, as far as its first line that matters here.
+PYPI = {"apex/__init__.py": "from pyramid_mailer.interfaces import IMailer\n", "apex/forms.py": ""}
+PYPI_COMPLETE = {"apex/__init__.py": "", "apex/forms.py": ""}
+RAISES = {"apex/__init__.py": "raise RuntimeError('built for another torch')\n"}
+
+PROBE = """
+import dataclasses, json
+from fairseq_posenc.doctor import apex
+print(json.dumps(dataclasses.asdict(apex.probe())))
+"""
+
+FAIRSEQ_USES = """
+import json, sys, torch
+torch.cuda.is_available = lambda: sys.argv[1] == "gpu"
+from fairseq.modules import layer_norm
+from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
+norm = layer_norm.LayerNorm(4)
+norm(torch.randn(2, 4))
+adam = FairseqAdam(FairseqAdamConfig(lr=[0.1], adam_betas="(0.9, 0.98)"), norm.parameters()).optimizer
+answer = {key: [c.__module__ for c in type(made).__mro__] for key, made in (("norm", norm), ("adam", adam))}
+if "apex.normalization" in sys.modules:
+    answer["calls"] = sys.modules["apex.normalization"].FusedLayerNorm.used
+print(json.dumps(answer))
+"""
+
+
+def run_beside(folder: Path, modules: dict[str, str], code: str, *arguments: str) -> Any:
+    """The JSON that `code` prints in a process where `modules` come first on the path."""
+    for name, text in modules.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    env = {**os.environ, "PYTHONPATH": str(folder)}
+    command = [sys.executable, "-c", code, *arguments]
+    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("modules", "expected", "status"),
+    [
+        pytest.param(
+            {**NVIDIA, **KERNEL}, {"is_nvidia": True, "layer_norm": True, "adam": True}, "ok", id="nvidia"
+        ),
+        pytest.param(NVIDIA, {"is_nvidia": True, "layer_norm": False, "adam": True}, "fail", id="no-kernel"),
+        pytest.param(PYPI, {"present": True, "is_nvidia": False, "error": ""}, "warn", id="pypi"),
+        pytest.param(
+            PYPI_COMPLETE, {"present": True, "is_nvidia": False, "error": ""}, "warn", id="pypi-imports"
+        ),
+        pytest.param(RAISES, {"error": "RuntimeError: built for another torch"}, "fail", id="raises"),
+    ],
+)
+def test_doctor_tells_them_apart(
+    tmp_path: Path, modules: dict[str, str], expected: dict[str, object], status: str
+) -> None:
+    found = run_beside(tmp_path, modules, PROBE)
+    assert {key: found[key] for key in expected} == expected
+    check = check_apex(Apex(**found), gpu=True)
+    assert check.status == status
+    assert bool(check.mend) == (status != "ok")
+
+
+def test_what_doctor_says_without_a_gpu() -> None:
+    whole = Apex(present=True, version="0.1", is_nvidia=True, layer_norm=True, adam=True)
+    assert "unused without a GPU" in check_apex(whole, gpu=False).found
+    python_only = dataclasses.replace(whole, layer_norm=False)
+    assert check_apex(python_only, gpu=False).status == "warn"
+    assert check_apex(Apex(), gpu=False).status == "ok"
+    assert "no FusedAdam" in check_apex(dataclasses.replace(whole, adam=False), gpu=True).found
+
+
+def test_fairseq_uses_it_when_torch_reports_a_gpu(tmp_path: Path) -> None:
+    used = run_beside(tmp_path, {**NVIDIA, **KERNEL}, FAIRSEQ_USES, "gpu")
+    assert "apex.normalization" in used["norm"]
+    assert "apex.optimizers" in used["adam"]
+    assert used["calls"] == 1
+
+
+def test_fairseq_leaves_it_alone_without_a_gpu(tmp_path: Path) -> None:
+    used = run_beside(tmp_path, {**NVIDIA, **KERNEL}, FAIRSEQ_USES, "cpu")
+    assert used["norm"][0] == "torch.nn.modules.normalization"
+    assert not [module for module in used["adam"] if module.startswith("apex")]
+    assert used["calls"] == 0
+
+
+def test_the_wrong_apex_does_not_disturb_fairseq(tmp_path: Path) -> None:
+    used = run_beside(tmp_path, PYPI, FAIRSEQ_USES, "gpu")
+    assert used["norm"][0] == "torch.nn.modules.normalization"
+    assert not [module for module in used["adam"] if module.startswith("apex")]
+
+
+def test_apex_without_kernels_breaks_fairseq_on_a_gpu(tmp_path: Path) -> None:
+    # Why doctor calls it a failure: fairseq looks no further than the import of the Python class.
+    with pytest.raises(AssertionError, match="fused_layer_norm_cuda"):
+        run_beside(tmp_path, NVIDIA, FAIRSEQ_USES, "gpu")

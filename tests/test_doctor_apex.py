@@ -54,7 +54,9 @@ from fairseq.modules import layer_norm
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
 norm = layer_norm.LayerNorm(4)
 norm(torch.randn(2, 4))
-adam = FairseqAdam(FairseqAdamConfig(lr=[0.1], adam_betas="(0.9, 0.98)"), norm.parameters()).optimizer
+# tpu and adam_betas as the command line gives them: their defaults are references to other options.
+options = FairseqAdamConfig(lr=[0.1], adam_betas="(0.9, 0.98)", tpu=False)
+adam = FairseqAdam(options, norm.parameters()).optimizer
 answer = {key: [c.__module__ for c in type(made).__mro__] for key, made in (("norm", norm), ("adam", adam))}
 if "apex.normalization" in sys.modules:
     answer["calls"] = sys.modules["apex.normalization"].FusedLayerNorm.used

@@ -1,0 +1,56 @@
+"""Keys and values of the columns already seen, for incremental decoding."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class KeyValueCache:
+    """Grows geometrically, so that a step writes one column instead of copying all of them.
+
+    Holds projected keys k', values and, where an encoding reads them too, raw keys: [B, h, columns, D].
+    """
+
+    def __init__(self) -> None:
+        self._buffers: list[Tensor] = []
+        self.length = 0
+
+    def append(self, *new: Tensor) -> tuple[Tensor, ...]:
+        """Add the new columns of each tensor [B, h, T, D] and return all columns of each."""
+        if self._buffers and len(new) != len(self._buffers):
+            raise ValueError(f"the cache holds {len(self._buffers)} tensors a column, got {len(new)}")
+        start, self.length = self.length, self.length + new[0].shape[2]
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in new):
+            self._join(new, start)  # autograd cannot follow writes into a buffer that earlier steps saved
+        else:
+            self._write(new, start)
+        return self.columns()
+
+    def columns(self) -> tuple[Tensor, ...]:
+        """Each tensor's columns so far, views of the buffers."""
+        return tuple(buffer[:, :, : self.length] for buffer in self._buffers)
+
+    def reorder(self, order: Tensor) -> None:
+        """Select and repeat samples, as beam search asks: order [B'] int64."""
+        self._buffers = [buffer.index_select(0, order) for buffer in self._buffers]
+
+    def _join(self, new: tuple[Tensor, ...], start: int) -> None:
+        old = [buffer[:, :, :start] for buffer in self._buffers]
+        self._buffers = [torch.cat(pair, 2) for pair in zip(old, new, strict=True)] if old else list(new)
+
+    def _write(self, new: tuple[Tensor, ...], start: int) -> None:
+        if not self._buffers or self._buffers[0].shape[2] < self.length:
+            self._grow(new, start)
+        for buffer, tensor in zip(self._buffers, new, strict=True):
+            buffer[:, :, start : self.length] = tensor
+
+    def _grow(self, new: tuple[Tensor, ...], start: int) -> None:
+        capacity = max(2 * self.length, 16)
+        old, self._buffers = self._buffers, []
+        for i, tensor in enumerate(new):
+            batch, heads, _, dim = tensor.shape
+            buffer = tensor.new_zeros(batch, heads, capacity, dim)
+            if old:
+                buffer[:, :, :start] = old[i][:, :, :start]
+            self._buffers.append(buffer)

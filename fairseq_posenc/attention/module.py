@@ -1,0 +1,126 @@
+"""Self-attention with a position encoding.
+
+Legend: B batch, T new tokens, M memory columns, K keys, h heads, D head width, d model width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from ..encodings.compose import Composition, LayerView
+from ..positions import Positions
+from .cache import KeyValueCache
+from .paths import attend
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention whose logits and values pass through an encoding's hooks.
+
+    Parameter names and initialisation are those of fairseq's MultiheadAttention, so that weights can be
+    copied either way.
+
+    Args:
+        dim: d. heads: h. dropout: of the attention weights. bias: of the projections.
+        batch_first: inputs are [B, T, d]; otherwise [T, B, d], as in fairseq.
+    """
+
+    view: LayerView
+
+    def __init__(
+        self, dim: int, heads: int, *, dropout: float = 0.0, bias: bool = True, batch_first: bool = True
+    ) -> None:
+        super().__init__()
+        if dim % heads:
+            raise ValueError(f"width {dim} is not a multiple of {heads} heads")
+        self.embed_dim, self.num_heads, self.head_dim = dim, heads, dim // heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.path = "auto"
+        self.k_proj = nn.Linear(dim, dim, bias=bias)
+        self.v_proj = nn.Linear(dim, dim, bias=bias)
+        self.q_proj = nn.Linear(dim, dim, bias=bias)
+        self.out_proj = nn.Linear(dim, dim, bias=bias)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier, with gain 1/sqrt(2) for the three input projections, as in fairseq."""
+        for projection in (self.k_proj, self.v_proj, self.q_proj):
+            nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        if self.out_proj.bias is not None:
+            nn.init.zeros_(self.out_proj.bias)
+
+    def use(self, encoding: Composition, index: int) -> None:
+        """Make this the attention of layer `index` (from 1) of the encoding's stack."""
+        self.view = encoding.layer(index, self.project_query, self.project_key)
+
+    def project_query(self, x: Tensor) -> Tensor:
+        """The content queries: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
+        return self._split(self.q_proj(x))
+
+    def project_key(self, x: Tensor) -> Tensor:
+        """The content keys: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
+        return self._split(self.k_proj(x))
+
+    def forward(
+        self,
+        x: Tensor,
+        positions: Positions,
+        tensors: Mapping[str, Tensor],
+        *,
+        memory: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend.
+
+        Args:
+            x: the new tokens, [B, T, d] (or [T, B, d]).
+            positions: T queries among K keys.
+            tensors: what the encoding's `per_layer` handed out for this layer.
+            memory: states of earlier segments, [B, M, d] (or [M, B, d]), at columns 0 to M-1.
+            cache: holds the K - T columns seen before, and gets the new ones.
+            need_weights: also return the weights, [B, h, T, K].
+        """
+        call = self.view.at(positions, tensors)
+        raw_q = self.project_query(x)
+        k_in = v_in = x if memory is None else torch.cat([memory, x], 1 if self.batch_first else 0)
+        compressed = self.view.has("compress")
+        if compressed:
+            k_in, v_in = call.compress(k_in, v_in)
+        raw_k: Tensor | None = self.project_key(k_in)
+        assert raw_k is not None
+        q, k, v = call.project_q(raw_q), call.project_k(raw_k), self._split(self.v_proj(v_in))
+        if cache is not None:
+            k, v, raw_k = self._cached(cache, k, v, raw_k)
+        self._check_keys(k, positions, compressed)
+        dropout = self.dropout if self.training else 0.0
+        attended, weights = attend(
+            q, k, v, raw_q, raw_k, call,
+            dropout=dropout, need_weights=need_weights, path=self.path, positioned=not compressed,
+        )  # fmt: skip
+        return self.out_proj(self._merge(attended)), weights
+
+    def _cached(self, cache: KeyValueCache, k: Tensor, v: Tensor, raw_k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """All columns of k', v and the raw keys, which are k' where no encoding projects them."""
+        if not self.view.reads_raw_keys:
+            k, v = cache.append(k, v)
+            return k, v, k
+        k, v, raw_k = cache.append(k, v, raw_k)
+        return k, v, raw_k
+
+    def _check_keys(self, k: Tensor, positions: Positions, compressed: bool) -> None:
+        if not compressed and k.shape[2] != positions.key_length:
+            raise ValueError(f"{k.shape[2]} keys, but the positions are of {positions.key_length} columns")
+
+    def _split(self, x: Tensor) -> Tensor:
+        """[B, T, d] or [T, B, d] -> [B, h, T, D]."""
+        heads = x.unflatten(-1, (self.num_heads, self.head_dim))
+        return heads.transpose(1, 2) if self.batch_first else heads.permute(1, 2, 0, 3)
+
+    def _merge(self, x: Tensor) -> Tensor:
+        """[B, h, T, D] -> [B, T, d] or [T, B, d]."""
+        return (x.transpose(1, 2) if self.batch_first else x.permute(2, 0, 1, 3)).flatten(2)

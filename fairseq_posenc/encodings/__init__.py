@@ -1,0 +1,18 @@
+"""Position encodings in plain torch: one file and one registry line each. Imports no fairseq."""
+
+from .base import Capabilities, Facts, Layer, PositionEncoding, StackShape
+from .compose import Composition, LayerView
+from .registry import build, get, names
+
+__all__ = [
+    "Capabilities",
+    "Composition",
+    "Facts",
+    "Layer",
+    "LayerView",
+    "PositionEncoding",
+    "StackShape",
+    "build",
+    "get",
+    "names",
+]

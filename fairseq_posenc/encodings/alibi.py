@@ -1,0 +1,48 @@
+"""ALiBi: a penalty linear in the distance (Press et al. 2022)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ..positions import Positions
+from .base import Capabilities, Facts, Layer
+from .relative_bias import RelativeBias
+
+
+class Alibi(RelativeBias):
+    """e_ij = q_i . k_j / sqrt(D) - slope_h |i - j|, slopes fixed (METHODS.md 9).
+
+    In an encoder the penalty is symmetric: left and right cannot be told apart.
+    """
+
+    facts = Facts(
+        title="ALiBi: linear biases",
+        paper="Press et al. 2022",
+        equation="section 3",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} - s_h |i - j|",
+    )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(directional=False)
+
+    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
+        slopes = torch.tensor(slopes_of(self.stack.heads), dtype=torch.float64, device=positions.device)
+        return -slopes[:, None] * positions.distances.abs()
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        slopes = torch.tensor(slopes_of(self.stack.heads), dtype=q.dtype)
+        penalty = slopes[:, None, None] * positions.delta.abs()
+        return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 - penalty
+
+
+def slopes_of(heads: int) -> list[float]:
+    """2^(-8/h), its square, and so on; where h is no power of two, every other slope of the next is added."""
+    power = 2 ** math.floor(math.log2(heads))
+    slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
+    if power < heads:
+        slopes += slopes_of(2 * power)[0::2][: heads - power]
+    return slopes

@@ -1,0 +1,205 @@
+"""What a position encoding is: hooks, capabilities, facts.
+
+Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L layers, n maximum length.
+The logits of a head are ``scale * q' k'^T + sum of bias + sum of content_bias``, then the mask, then the
+softmax; `scores` replaces the first term. q and k given to hooks are raw: unscaled, not yet projected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from ..positions import Positions
+from .options import Options
+
+HOOKS = ("embed", "compress", "project_q", "project_k", "bias", "content_bias", "scores", "values")
+
+
+@dataclass(frozen=True)
+class StackShape:
+    """The stack of layers that an encoding serves.
+
+    Args:
+        layers: L. heads: h. dim: d. max_length: n, the longest sequence of training (memory included).
+        causal: the stack is a decoder.
+        length_flag: the flag that sets n, for messages.
+        has_cls: the architecture puts a [CLS] first.
+    """
+
+    layers: int
+    heads: int
+    dim: int
+    max_length: int
+    causal: bool = False
+    length_flag: str = "max_length"
+    has_cls: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dim % self.heads:
+            raise ValueError(f"width {self.dim} is not a multiple of {self.heads} heads")
+
+    @property
+    def head_dim(self) -> int:
+        """D."""
+        return self.dim // self.heads
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a built encoding can do. Whatever is not declared raises when asked for.
+
+    causal, bidirectional: works in a decoder, in an encoder. memory: keys of earlier segments are allowed.
+    extrapolates: sequences beyond n are defined. shift_invariant: logits depend on j - i only.
+    directional: tells left from right.
+    """
+
+    causal: bool = True
+    bidirectional: bool = True
+    memory: bool = True
+    extrapolates: bool = True
+    shift_invariant: bool = True
+    directional: bool = True
+
+    def combined(self, other: Capabilities) -> Capabilities:
+        """Of a composition: the intersection, but the union of `directional`."""
+        both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
+        return Capabilities(**{**both, "directional": self.directional or other.directional})
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Where a method comes from. `formula` is LaTeX; `count` the parameter count in n, m, h, d, k."""
+
+    title: str
+    paper: str
+    equation: str
+    formula: str
+    count: str = "0"
+    notes: str = ""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a hook gets to know of its layer.
+
+    Args:
+        index: from 1.
+        tensors: what `per_layer` handed out for this layer.
+        project_q, project_k: the layer's content projections, [B, T, d] -> [B, h, T, D].
+    """
+
+    index: int
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    project_q: Callable[[Tensor], Tensor] | None = None
+    project_k: Callable[[Tensor], Tensor] | None = None
+
+
+class PositionEncoding(nn.Module):
+    """Base of all encodings: implement the hooks that the method needs, and no others.
+
+    A subclass has `Options`, `facts`, `count`, its hooks, and `reference` (and `reference_embed`,
+    `reference_values`): the literal formula in plain torch, however slow, which the tests compare with.
+    """
+
+    Options: ClassVar[type[Options]] = Options
+    facts: ClassVar[Facts]
+    #: parameters that weight decay should leave alone (METHODS.md 3.4)
+    no_decay: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, options: Any, stack: StackShape) -> None:
+        super().__init__()
+        self.options = options
+        self.stack = stack
+
+    # -- what it declares ------------------------------------------------------------------------------
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this encoding, with these options on this stack, can do."""
+        return Capabilities()
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        """The hooks that it implements, in the order of `HOOKS`."""
+        return tuple(name for name in HOOKS if getattr(type(self), name) is not getattr(PositionEncoding, name))
+
+    @property
+    def scale(self) -> float | None:
+        """The factor on q.k where it is not D^-0.5."""
+        return None
+
+    @property
+    def limit(self) -> int | None:
+        """The longest sequence that is defined; None where there is no limit."""
+        return None if self.capabilities.extrapolates else self.stack.max_length
+
+    @classmethod
+    def count(cls, options: Any, stack: StackShape) -> int:
+        """The number of parameters by the paper's formula."""
+        return 0
+
+    def check(self, positions: Positions) -> None:
+        """Raise where these positions cannot be encoded. Lengths and directions are checked elsewhere."""
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters."""
+
+    # -- hooks -----------------------------------------------------------------------------------------
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """What each of the L layers needs of the parameters, taken once a forward.
+
+        The layers get these as tensor arguments, outside their activation checkpoints, so that a
+        Parameter accumulates its gradient once a backward however many layers use it.
+        """
+        return [{} for _ in range(self.stack.layers)]
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        """[B, Q, d] -> [B, Q, d], once, at the input."""
+        raise TypeError(f"{type(self).__name__} has no hook embed")
+
+    def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
+        """[B, K, d] -> [B, K', d] each, before the key and value projections."""
+        raise TypeError(f"{type(self).__name__} has no hook compress")
+
+    def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, Q, D] -> the same shape."""
+        raise TypeError(f"{type(self).__name__} has no hook project_q")
+
+    def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, T, D], the new keys (the last T columns) -> the same shape. The cache holds the result."""
+        raise TypeError(f"{type(self).__name__} has no hook project_k")
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        """[1 or B, 1 or h, Q, K], content-free, added to the logits."""
+        raise TypeError(f"{type(self).__name__} has no hook bias")
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, Q, K], added to the logits."""
+        raise TypeError(f"{type(self).__name__} has no hook content_bias")
+
+    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, Q, K], in place of scale * q k^T."""
+        raise TypeError(f"{type(self).__name__} has no hook scores")
+
+    def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, Q, D], added to weights @ v; the weights are those after dropout."""
+        raise TypeError(f"{type(self).__name__} has no hook values")
+
+    # -- literal references ----------------------------------------------------------------------------
+
+    def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
+        """`embed`, literally."""
+        return x
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """The unmasked logits [B, h, Q, K] of raw q and k, literally by the paper's formula."""
+        return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
+
+    def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
+        """What is added to weights @ v, literally."""
+        return None

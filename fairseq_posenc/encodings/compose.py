@@ -1,0 +1,247 @@
+"""Composition: the encodings of one stack, and what each layer sees of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, reduce
+
+from torch import Tensor, nn
+
+from ..positions import Positions
+from .base import Capabilities, Layer, PositionEncoding, StackShape
+
+logger = logging.getLogger(__name__)
+
+Projection = Callable[[Tensor], Tensor]
+
+
+class Composition(nn.Module):
+    """One or several encodings of a stack; members live under their names, alone or composed.
+
+    Args:
+        members: (name, encoding) in the written order: `embed` and `project_*` chain, biases add.
+        stack: the stack that they serve.
+
+    Raises:
+        ValueError: members that cannot be combined, or a stack that they cannot serve.
+    """
+
+    def __init__(self, members: Sequence[tuple[str, PositionEncoding]], stack: StackShape) -> None:
+        super().__init__()
+        self.stack = stack
+        for name, member in members:
+            if name in self._modules:
+                raise ValueError(f"--pos-enc names {name} twice")
+            self.add_module(name, member)
+        _refuse_conflicts(dict(members))
+        self._refuse_stack()
+        self._warned = False
+
+    # -- what it is ------------------------------------------------------------------------------------
+
+    @property
+    def members(self) -> dict[str, PositionEncoding]:
+        """The encodings by name, in the written order."""
+        return {name: module for name, module in self._modules.items() if isinstance(module, PositionEncoding)}
+
+    @property
+    def name(self) -> str:
+        """As written for --pos-enc."""
+        return "+".join(self._modules)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The intersection of the members', but the union of `directional`."""
+        every = [member.capabilities for member in self.members.values()]
+        return reduce(Capabilities.combined, every)
+
+    @property
+    def scale(self) -> float:
+        """The factor on q.k."""
+        for member in self.members.values():
+            if member.scale is not None:
+                return member.scale
+        return float(self.stack.head_dim**-0.5)
+
+    @property
+    def limit(self) -> int | None:
+        """The longest sequence that all members define; None where there is no limit."""
+        limits = [member.limit for member in self.members.values() if member.limit is not None]
+        return min(limits, default=None)
+
+    def extra_repr(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return "+".join(f"{name}({member.options})" for name, member in self.members.items())
+
+    # -- once a forward --------------------------------------------------------------------------------
+
+    def check(self, positions: Positions) -> None:
+        """Refuse what some member does not declare: direction, memory, length.
+
+        Raises:
+            ValueError: with the encoding, what was asked for and the flag to change.
+        """
+        can = self.capabilities
+        if positions.causal and not can.causal:
+            raise ValueError(f"{self} does not work in a decoder")
+        if not positions.causal and not can.bidirectional:
+            raise ValueError(f"{self} was built for a decoder and does not work in both directions")
+        if positions.memory and not can.memory:
+            raise ValueError(f"{self} does not allow segment memory: memory tokens would be re-numbered")
+        self._check_length(positions.key_length)
+        for member in self.members.values():
+            member.check(positions)
+
+    def _check_length(self, length: int) -> None:
+        limit, flag, trained = self.limit, self.stack.length_flag, self.stack.max_length
+        if limit is not None and length > limit:
+            extend = any("extend" in member.options.__dataclass_fields__ for member in self.members.values())
+            more = " or set --pos-enc-args extend=repeat (or interpolate)" if extend else ""
+            raise ValueError(f"{self} is defined up to {limit} positions, got {length}: raise {flag}{more}")
+        if length > trained and not self._warned:
+            self._warned = True
+            logger.warning("%s: %d positions, more than the %d of %s", self, length, trained, flag)
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        """[B, Q, d] -> [B, Q, d]: the members' `embed` in the written order."""
+        for member in self.members.values():
+            if "embed" in member.hooks:
+                x = member.embed(x, positions)
+        return x
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """The tensors of each layer, named `member.tensor`; see `PositionEncoding.per_layer`."""
+        merged: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
+        for name, member in self.members.items():
+            for mine, all_of_layer in zip(member.per_layer(positions), merged, strict=True):
+                all_of_layer.update({f"{name}.{key}": tensor for key, tensor in mine.items()})
+        return merged
+
+    def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
+        """The view of layer `index` (from 1). The projections are bound methods or Modules, never lambdas."""
+        if not 1 <= index <= self.stack.layers:
+            raise ValueError(f"layer {index} of a stack of {self.stack.layers}")
+        return LayerView(self, index, project_q, project_k)
+
+    def _refuse_stack(self) -> None:
+        can = self.capabilities
+        if self.stack.causal and not can.causal:
+            raise ValueError(f"--pos-enc {self.name} does not work in a decoder")
+        if not self.stack.causal and not can.bidirectional:
+            raise ValueError(f"--pos-enc {self.name} works in decoders only")
+
+
+class LayerView:
+    """What one layer sees of a composition: a plain object that owns no parameters."""
+
+    def __init__(
+        self, encoding: Composition, index: int, project_q: Projection | None, project_k: Projection | None
+    ) -> None:
+        self.encoding = encoding
+        self.index = index
+        self.project_q = project_q
+        self.project_k = project_k
+
+    @cached_property
+    def _by_hook(self) -> dict[str, list[str]]:
+        """Which members implement each hook. Names, not modules: a copied model must use its own."""
+        members = self.encoding.members
+        hooks = {hook for member in members.values() for hook in member.hooks}
+        return {hook: [name for name, member in members.items() if hook in member.hooks] for hook in hooks}
+
+    def has(self, hook: str) -> bool:
+        """Whether some member implements the hook."""
+        return hook in self._by_hook
+
+    @property
+    def scale(self) -> float:
+        """The factor on q.k."""
+        return self.encoding.scale
+
+    @property
+    def reads_raw_keys(self) -> bool:
+        """Raw keys must be cached beside k': one member reads keys, another projects them."""
+        return self.has("project_k") and self.has("content_bias")
+
+    def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
+        """The view at one forward's positions, with the tensors that `per_layer` handed out."""
+        return LayerCall(self, positions, tensors)
+
+
+class LayerCall:
+    """The hooks of one layer in one forward."""
+
+    def __init__(self, view: LayerView, positions: Positions, tensors: Mapping[str, Tensor]) -> None:
+        self.view = view
+        self.positions = positions
+        self._tensors = tensors
+
+    def _members(self, hook: str) -> list[tuple[PositionEncoding, Layer]]:
+        members = self.view.encoding.members
+        return [(members[name], self._layer(name)) for name in self.view._by_hook.get(hook, [])]
+
+    def _layer(self, name: str) -> Layer:
+        prefix = f"{name}."
+        mine = {key[len(prefix) :]: value for key, value in self._tensors.items() if key.startswith(prefix)}
+        return Layer(self.view.index, mine, self.view.project_q, self.view.project_k)
+
+    def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
+        """[B, K, d] -> [B, K', d] each."""
+        for member, layer in self._members("compress"):
+            k_in, v_in = member.compress(k_in, v_in, self.positions, layer)
+        return k_in, v_in
+
+    def project_q(self, q: Tensor) -> Tensor:
+        """q'."""
+        for member, layer in self._members("project_q"):
+            q = member.project_q(q, self.positions, layer)
+        return q
+
+    def project_k(self, k: Tensor) -> Tensor:
+        """k' of the new keys."""
+        for member, layer in self._members("project_k"):
+            k = member.project_k(k, self.positions, layer)
+        return k
+
+    def additive(self, q: Tensor, k: Tensor | None) -> Tensor | None:
+        """The sum of all biases, [1 or B, 1 or h, Q, K]; None where there is none."""
+        terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
+        for member, layer in self._members("content_bias"):
+            assert k is not None, "content_bias needs the raw keys"
+            terms.append(member.content_bias(q, k, self.positions, layer))
+        return reduce(Tensor.add, terms) if terms else None
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor | None:
+        """[B, h, Q, K] in place of scale * q k^T; None where no member replaces it."""
+        for member, layer in self._members("scores"):
+            return member.scores(q, k, self.positions, layer)
+        return None
+
+    def values(self, weights: Tensor) -> Tensor | None:
+        """What is added to weights @ v, [B, h, Q, D]."""
+        terms = [member.values(weights, self.positions, layer) for member, layer in self._members("values")]
+        return reduce(Tensor.add, terms) if terms else None
+
+
+def _refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
+    def having(*hooks: str) -> list[str]:
+        return [name for name, member in members.items() if set(hooks) & set(member.hooks)]
+
+    scores, projecting = having("scores"), having("project_q", "project_k")
+    scaling = [name for name, member in members.items() if member.scale is not None]
+    if len(scores) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(scores)} both replace the product of query and key")
+    if scores and projecting:
+        text = f"{scores[0]} replaces the product of query and key, which {projecting[0]} needs"
+        raise ValueError(f"--pos-enc: {text}")
+    if len(scaling) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(scaling)} each set the scale of the content product")
+    if scaling and scores and scaling != scores:
+        raise ValueError(f"--pos-enc: {scaling[0]} sets the scale of a product that {scores[0]} replaces")
+    for name in having("compress"):
+        others = [other for other in members if other != name and set(members[other].hooks) - {"embed"}]
+        if others:
+            raise ValueError(f"--pos-enc: {name} compresses the keys, which leaves {others[0]} no positions")

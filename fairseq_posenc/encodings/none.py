@@ -1,0 +1,20 @@
+"""No position encoding; in a decoder, NoPE."""
+
+from __future__ import annotations
+
+from .base import Capabilities, Facts, PositionEncoding
+
+
+class NoEncoding(PositionEncoding):
+    """e_ij = q_i . k_j / sqrt(D). An encoder is then permutation-equivariant (METHODS.md 2.1)."""
+
+    facts = Facts(
+        title="No position encoding",
+        paper="Huang et al., M4M (arXiv) section 5; NoPE: Haviv et al. 2022",
+        equation="(3) without positions",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}}",
+    )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(directional=False)

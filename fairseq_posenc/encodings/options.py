@@ -1,0 +1,126 @@
+"""Options of an encoding: dataclasses filled from `clip=64,share=head-wise`, nothing ignored."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+
+def option(default: Any, help: str, *, choices: tuple[str, ...] | None = None, example: Any = None) -> Any:
+    """A dataclass field with its meaning.
+
+    Args:
+        default: what holds when the user says nothing.
+        help: one line for `list` and the docs.
+        choices: the allowed words.
+        example: a value other than the default, for the tests and the docs; from `choices` if unset.
+    """
+    if example is None and choices:
+        example = next(choice for choice in choices if choice != default)
+    meta = {"help": help, "choices": choices, "example": example}
+    return dataclasses.field(default=default, metadata=meta)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Base of every encoding's options."""
+
+    def __str__(self) -> str:
+        values = (f"{f.name}={_show(getattr(self, f.name))}" for f in dataclasses.fields(self))
+        return ",".join(values)
+
+
+def names(cls: type[Options]) -> list[str]:
+    """The option names of an encoding."""
+    return [field.name for field in dataclasses.fields(cls)]
+
+
+def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """`'clip=64,share=head-wise'` -> {'clip': '64', 'share': 'head-wise'}; a mapping passes through.
+
+    In names, `-` and `_` are the same.
+    """
+    if text is None:
+        return {}
+    if isinstance(text, Mapping):
+        return {_name(key): value for key, value in text.items()}
+    found: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, sign, value = part.partition("=")
+        if not sign or not key.strip() or not value.strip():
+            raise ValueError(f"--pos-enc-args takes name=value, separated by commas; got {part!r}")
+        if _name(key) in found:
+            raise ValueError(f"--pos-enc-args gives {key.strip()!r} twice")
+        found[_name(key)] = value.strip()
+    return found
+
+
+def fill(cls: type[Options], given: Mapping[str, Any], owner: str) -> Options:
+    """The options of encoding `owner` from parsed values.
+
+    Raises:
+        ValueError: an unknown name (the known ones are listed), or a value of the wrong type.
+    """
+    unknown = sorted(set(given) - set(names(cls)))
+    if unknown:
+        known = ", ".join(names(cls)) or "none"
+        raise ValueError(f"{owner} has no option {', '.join(unknown)}; its options: {known}")
+    hints = typing.get_type_hints(cls)
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    return cls(**{name: _convert(value, hints[name], fields[name], owner) for name, value in given.items()})
+
+
+def describe(cls: type[Options]) -> list[dict[str, Any]]:
+    """One flat row an option: name, default, choices, meaning."""
+    return [
+        {
+            "name": field.name,
+            "default": field.default,
+            "choices": list(field.metadata["choices"] or []),
+            "help": field.metadata["help"],
+        }
+        for field in dataclasses.fields(cls)
+    ]
+
+
+def _name(text: str) -> str:
+    return text.strip().replace("-", "_")
+
+
+def _show(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _convert(value: Any, hint: Any, field: dataclasses.Field[Any], owner: str) -> Any:
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if type(None) in kinds and str(value).lower() in ("none", "unset"):
+        return None
+    kind = next(kind for kind in kinds if kind is not type(None))
+    try:
+        converted = _bool(value) if kind is bool else _whole(value) if kind is int else kind(value)
+    except ValueError:
+        kind_name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        raise ValueError(f"{owner}: {field.name} takes {kind_name}, got {value!r}") from None
+    choices = field.metadata["choices"]
+    if not choices:
+        return converted
+    for choice in choices:
+        if _name(choice) == _name(str(converted)):
+            return choice
+    raise ValueError(f"{owner}: {field.name} is one of {', '.join(choices)}; got {value!r}")
+
+
+def _bool(value: Any) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if str(value).lower() not in words:
+        raise ValueError(value)
+    return words[str(value).lower()]
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or float(value) != int(float(value)):
+        raise ValueError(value)
+    return int(float(value))

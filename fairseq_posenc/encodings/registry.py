@@ -1,0 +1,93 @@
+"""The one list of encodings. A new one is its file and its line here."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from . import options as opts
+from .base import PositionEncoding, StackShape
+from .compose import Composition
+
+_ENCODINGS = {
+    "none": "none:NoEncoding",
+    "learned": "learned:Learned",
+    "sinusoidal": "sinusoidal:Sinusoidal",
+    "sentence-restart": "learned:SentenceRestart",
+    "shaw": "shaw:Shaw",
+    "raffel": "raffel:Raffel",
+    "t5": "t5:T5",
+    "m2": "huang:M2",
+    "rope": "rope:Rope",
+    "alibi": "alibi:Alibi",
+}
+
+
+def names() -> list[str]:
+    """All names that --pos-enc takes, in the order of METHODS.md."""
+    return list(_ENCODINGS)
+
+
+def get(name: str) -> type[PositionEncoding]:
+    """The class of an encoding.
+
+    Raises:
+        ValueError: an unknown name; the known ones are listed, the nearest first.
+    """
+    if name not in _ENCODINGS:
+        near = difflib.get_close_matches(name, _ENCODINGS, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise ValueError(f"unknown position encoding {name!r}{hint}; known: {', '.join(_ENCODINGS)}")
+    module, _, attribute = _ENCODINGS[name].partition(":")
+    found: type[PositionEncoding] = getattr(import_module(f".{module}", __package__), attribute)
+    return found
+
+
+def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) -> Composition:
+    """The encoding of a stack, from --pos-enc and --pos-enc-args.
+
+    Args:
+        spec: a name, or several joined by `+`: `learned+m4m`.
+        args: `clip=64,share=head-wise`; in a composition an option of several members is `m4m.clip=64`.
+        stack: the stack that it serves.
+
+    Raises:
+        ValueError: unknown names, options or values, and combinations that cannot be.
+    """
+    members = [part.strip() for part in spec.split("+")]
+    classes = {name: get(name) for name in members}
+    given = _split(opts.parse(args), classes)
+    built = [(name, _build_one(name, classes[name], given[name], stack)) for name in members]
+    return Composition(built, stack)
+
+
+def _build_one(name: str, cls: type[PositionEncoding], given: Mapping[str, Any], stack: StackShape) -> PositionEncoding:
+    try:
+        return cls(opts.fill(cls.Options, given, name), stack)
+    except ValueError as error:
+        text = str(error)
+        raise ValueError(text if text.startswith(name) else f"{name}: {text}") from None
+
+
+def _split(given: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]]) -> dict[str, dict[str, Any]]:
+    """Which member each option is for."""
+    split: dict[str, dict[str, Any]] = {name: {} for name in classes}
+    for key, value in given.items():
+        owner, dot, option = key.rpartition(".")
+        owners = _owners(owner, classes) if dot else [n for n, c in classes.items() if option in opts.names(c.Options)]
+        if not owners:
+            known = "; ".join(f"{n}: {', '.join(opts.names(c.Options)) or 'none'}" for n, c in classes.items())
+            raise ValueError(f"--pos-enc-args: no option {key} here; known options: {known}")
+        if len(owners) > 1:
+            choices = " or ".join(f"{name}.{option}" for name in owners)
+            raise ValueError(f"--pos-enc-args: {option} belongs to several encodings; write {choices}")
+        if option in split[owners[0]]:
+            raise ValueError(f"--pos-enc-args gives {option} of {owners[0]} twice")
+        split[owners[0]][option] = value
+    return split
+
+
+def _owners(owner: str, classes: Mapping[str, type[PositionEncoding]]) -> list[str]:
+    return [name for name in classes if name.replace("-", "_") == owner]

@@ -1,0 +1,89 @@
+"""Sinusoidal absolute positions at the input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..positions import Positions
+from .base import Capabilities, Facts, PositionEncoding, StackShape
+from .options import Options, option
+
+
+@dataclass(frozen=True)
+class SinusoidalOptions(Options):
+    """Options of the sinusoids."""
+
+    freq: str = option(
+        "paper",
+        "10000^(-2i/d), interleaved (paper), or tensor2tensor's and fairseq's 10000^(-i/(d/2-1)), sines first",
+        choices=("paper", "t2t"),
+    )
+    offset: int = option(0, "added to every position; stock fairseq starts at padding_idx + 1 = 2", example=2)
+
+
+class Sinusoidal(PositionEncoding):
+    """PE[p, 2i] = sin(p 10000^(-2i/d)), PE[p, 2i+1] = cos(the same) (METHODS.md 2.3)."""
+
+    Options = SinusoidalOptions
+    facts = Facts(
+        title="Sinusoidal absolute",
+        paper="Vaswani et al. 2017; Huang et al., M4M (arXiv)",
+        equation="(1), (2)",
+        formula=r"x_i = t_i + s_i,\quad s_{i,2l} = \sin(i\,10000^{-2l/d}),\ s_{i,2l+1} = \cos(i\,10000^{-2l/d})",
+    )
+    options: SinusoidalOptions
+
+    def __init__(self, options: SinusoidalOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        if options.offset < 0:
+            raise ValueError(f"offset={options.offset} is negative")
+        if options.freq == "t2t" and stack.dim < 4:
+            raise ValueError(f"freq=t2t needs a width of at least 4, got {stack.dim}")
+        self._table: Tensor | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(memory=False, shift_invariant=False)
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        return x + torch.nn.functional.embedding(positions.query_ids, self._rows(positions.key_length, x))
+
+    def _rows(self, length: int, like: Tensor) -> Tensor:
+        """[N >= length, d] in the dtype of `like`; grown geometrically, computed in float64."""
+        have = self._table
+        if have is None or len(have) < length or have.dtype != like.dtype or have.device != like.device:
+            longest = max(length, 2 * len(have) if have is not None else self.stack.max_length)
+            self._table = have = sinusoids(longest, self.stack.dim, self.options).to(like)
+        return have
+
+    def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
+        ids = positions.query_ids.expand(x.shape[:2])
+        rows = [[_literal_row(int(p), self.stack.dim, self.options) for p in sample] for sample in ids]
+        return x + torch.tensor(rows, dtype=x.dtype)
+
+
+def sinusoids(length: int, dim: int, options: SinusoidalOptions) -> Tensor:
+    """[length, dim] float64. With freq=t2t and an odd width the last column is zero, as in fairseq."""
+    half = (dim + 1) // 2 if options.freq == "paper" else dim // 2
+    steps = torch.arange(half, dtype=torch.float64)
+    exponent = 2 * steps / dim if options.freq == "paper" else steps / (half - 1)
+    places = torch.arange(length, dtype=torch.float64) + options.offset
+    angles = places[:, None] * torch.exp(-math.log(10000.0) * exponent)
+    if options.freq == "paper":
+        return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :dim].contiguous()
+    table = torch.cat([angles.sin(), angles.cos()], -1)
+    return torch.nn.functional.pad(table, (0, dim % 2))
+
+
+def _literal_row(p: int, dim: int, options: SinusoidalOptions) -> list[float]:
+    """One row, number by number."""
+    p += options.offset
+    if options.freq == "paper":
+        return [(math.sin, math.cos)[c % 2](p * 10000 ** (-2 * (c // 2) / dim)) for c in range(dim)]
+    half = dim // 2
+    angles = [p * 10000 ** (-i / (half - 1)) for i in range(half)]
+    return [math.sin(a) for a in angles] + [math.cos(a) for a in angles] + [0.0] * (dim % 2)

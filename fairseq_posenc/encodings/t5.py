@@ -1,0 +1,125 @@
+"""T5's relative bias: one scalar a bucket of distances and head, shared by the layers of a stack."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..positions import Positions
+from . import tables
+from .base import Capabilities, Facts, Layer, StackShape
+from .options import Options, option
+from .relative_bias import RelativeBias
+
+
+@dataclass(frozen=True)
+class T5Options(Options):
+    """Options of T5."""
+
+    buckets: int = option(32, "how many buckets of distances", example=8)
+    max_distance: int = option(128, "distances from here on share the last bucket", example=16)
+    content_scale: str = option(
+        "head",
+        "q.k / sqrt(D) as in BERT (head), or q.k as T5 itself, whose init makes up for it (one)",
+        choices=("head", "one"),
+    )
+    share: str = tables.share_option("layer-wise")
+    init: str = tables.init_option("normal")
+    init_std: float | None = tables.init_std_option()
+
+
+class T5(RelativeBias):
+    """e_ij = q_i . k_j / sqrt(D) + b[bucket(j - i)], b undivided (METHODS.md 2.7).
+
+    In an encoder half of the buckets are for each direction; in a decoder all are for the left.
+    """
+
+    Options = T5Options
+    facts = Facts(
+        title="T5: bucketed relative bias",
+        paper="Raffel et al. 2020",
+        equation="section 2.1 and the released code",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + b^{(h)}_{\mathrm{bucket}(j-i)}",
+        count="32 h a stack",
+    )
+    options: T5Options
+    weight: Tensor
+
+    def __init__(self, options: T5Options, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        _check_buckets(options, stack)
+        self.weight = tables.make(options.share, stack, options.buckets)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """N(0, 0.02), as TUPE; T5 itself draws N(0, d^-0.5)."""
+        tables.draw(self.weight, self.options.init, self.options.init_std)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(bidirectional=not self.stack.causal)
+
+    @property
+    def scale(self) -> float | None:
+        return 1.0 if self.options.content_scale == "one" else None
+
+    @classmethod
+    def count(cls, options: T5Options, stack: StackShape) -> int:
+        return tables.size(options.share, stack, options.buckets)
+
+    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
+        assert table is not None
+        both = not self.stack.causal
+        rows = bucket(positions.distances, self.options.buckets, self.options.max_distance, both)
+        return table.index_select(-1, rows)
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
+        given = self.options.buckets, self.options.max_distance, not self.stack.causal
+        rows = [[_literal_bucket(int(delta), *given) for delta in row] for row in positions.delta]
+        content = torch.einsum("bhid,bhjd->bhij", q, k)
+        scale = 1.0 if self.options.content_scale == "one" else self.stack.head_dim**-0.5
+        return content * scale + table[:, torch.tensor(rows)]
+
+
+def bucket(distances: Tensor, buckets: int, max_distance: int, both_directions: bool) -> Tensor:
+    """T5's bucket of each j - i: exact near by, logarithmic up to `max_distance`, then the last one."""
+    first = torch.zeros_like(distances)
+    if both_directions:
+        buckets //= 2
+        first = (distances > 0) * buckets
+        distance = distances.abs()
+    else:
+        distance = (-distances).clamp(min=0)
+    exact = buckets // 2
+    growth = torch.log(distance.clamp(min=1).double() / exact) / math.log(max_distance / exact)
+    far = (exact + (growth * (buckets - exact)).long()).clamp(max=buckets - 1)
+    return first + torch.where(distance < exact, distance, far)
+
+
+def _literal_bucket(delta: int, buckets: int, max_distance: int, both_directions: bool) -> int:
+    """The same for one number."""
+    first = 0
+    if both_directions:
+        buckets //= 2
+        first = buckets if delta > 0 else 0
+        distance = abs(delta)
+    else:
+        distance = max(-delta, 0)
+    exact = buckets // 2
+    if distance < exact:
+        return first + distance
+    growth = math.log(distance / exact) / math.log(max_distance / exact) * (buckets - exact)
+    return first + min(exact + int(growth), buckets - 1)
+
+
+def _check_buckets(options: T5Options, stack: StackShape) -> None:
+    least = 2 if stack.causal else 4
+    if options.buckets < least or options.buckets % least:
+        raise ValueError(f"buckets={options.buckets}: needs a positive multiple of {least} here")
+    exact = options.buckets // least
+    if options.max_distance <= exact:
+        raise ValueError(f"max_distance={options.max_distance} must exceed the {exact} exact buckets")

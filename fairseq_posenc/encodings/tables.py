@@ -1,0 +1,85 @@
+"""Tables of parameters: how they are shared, how they start, how a layer gets its part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .base import StackShape
+from .options import option
+
+SHARING = ("none", "head-wise", "layer-wise", "all")
+INITS = ("normal", "zeros", "ones", "xavier-uniform")
+
+
+def share_option(default: str) -> Any:
+    """`share`, METHODS.md 0.4."""
+    text = "one table each layer and head (none), heads share (head-wise), layers share (layer-wise), all share"
+    return option(default, text, choices=SHARING)
+
+
+def init_option(default: str) -> Any:
+    """`init`, METHODS.md 3.4."""
+    return option(default, "how the table starts", choices=INITS)
+
+
+def init_std_option(example: float = 0.1) -> Any:
+    """`init_std`."""
+    return option(None, "standard deviation of init=normal; unset: 0.02", example=example)
+
+
+def clip_option() -> Any:
+    """`clip`, the papers' k."""
+    return option(None, "k: distances beyond k share the row of k; unset: n - 1", example=2)
+
+
+def copies(share: str, stack: StackShape) -> tuple[int, int]:
+    """How many tables there are along layers and heads."""
+    layers = stack.layers if share in ("none", "head-wise") else 1
+    heads = stack.heads if share in ("none", "layer-wise") else 1
+    return layers, heads
+
+
+def make(share: str, stack: StackShape, *shape: int) -> nn.Parameter:
+    """[L or 1, h or 1, *shape]."""
+    return nn.Parameter(torch.empty(*copies(share, stack), *shape))
+
+
+def size(share: str, stack: StackShape, *shape: int) -> int:
+    """The number of entries of `make`."""
+    layers, heads = copies(share, stack)
+    total = layers * heads
+    for extent in shape:
+        total *= extent
+    return total
+
+
+def hand_out(weight: Tensor, stack: StackShape) -> list[Tensor]:
+    """Each layer's [h or 1, ...] of [L or 1, h or 1, ...]; one `unbind`, so one gradient accumulation."""
+    parts = weight.unbind(0)
+    return [parts[i % len(parts)] for i in range(stack.layers)]
+
+
+def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:
+    """[h, ...], the table of layer `index` (from 1) as each head sees it. For references."""
+    part = weight[(index - 1) % weight.shape[0]]
+    return part.expand(heads, *part.shape[1:])
+
+
+def draw(weight: Tensor, init: str, std: float | None) -> None:
+    """Fill a table in place.
+
+    Raises:
+        ValueError: a standard deviation for an init that has none.
+    """
+    if std is not None and init != "normal":
+        raise ValueError(f"init_std={std} has no effect with init={init}; it belongs to init=normal")
+    if init == "normal":
+        nn.init.normal_(weight, std=0.02 if std is None else std)
+    elif init == "xavier-uniform":
+        for table in weight.detach().flatten(0, 1):  # the fans of one table [R, D], not of the stack of tables
+            nn.init.xavier_uniform_(table if table.dim() > 1 else table[None])
+    else:
+        nn.init.constant_(weight, 1.0 if init == "ones" else 0.0)

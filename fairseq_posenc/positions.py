@@ -1,0 +1,172 @@
+"""Where the queries and keys of one forward pass stand.
+
+Legend: B batch, Q queries, K keys, i0 = K - Q the column of the first query. The queries are always the
+last Q of the K columns: keys before them come from a cache or from segment memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Columns, distances and allowed keys, made once a forward and shared by all layers.
+
+    Holds no tensor that requires grad. What is derived is computed at the first use and kept.
+
+    Args:
+        query_length: Q.
+        key_length: K >= Q; with a cache or memory larger than Q.
+        device: where the derived tensors live.
+        causal: a query sees no key to its right.
+        padding: [B, K] bool, true at pads; None where the batch has none.
+        left_padded: some pad stands left of a token (a Python bool: it selects code paths).
+        memory: how many of the first columns hold memory of earlier segments.
+        span: with `causal`, a query sees at most its last `span` keys, itself included
+            (Transformer-XL's `same_length`).
+        restart_ids: [B, K] int, sentence positions from 1 (see `restart_ids`).
+        segments: [B, K] int, segment of every column.
+        cls_column: [B] int, the column of [CLS] where the architecture declares one.
+    """
+
+    query_length: int
+    key_length: int
+    device: torch.device
+    causal: bool = False
+    padding: Tensor | None = None
+    left_padded: bool = False
+    memory: int = 0
+    span: int | None = None
+    restart_ids: Tensor | None = None
+    segments: Tensor | None = None
+    cls_column: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.query_length <= self.key_length:
+            raise ValueError(f"need 0 < queries <= keys, got {self.query_length} and {self.key_length}")
+        if self.padding is not None and self.padding.shape[-1] != self.key_length:
+            raise ValueError(f"padding covers {self.padding.shape[-1]} of {self.key_length} columns")
+
+    @property
+    def offset(self) -> int:
+        """i0, the column of the first query: from the key count, never from the query length."""
+        return self.key_length - self.query_length
+
+    @cached_property
+    def query_columns(self) -> Tensor:
+        """[Q] int64: i0 .. K-1."""
+        return torch.arange(self.offset, self.key_length, device=self.device)
+
+    @cached_property
+    def distances(self) -> Tensor:
+        """[Q+K-1] int64: every j - i that occurs, -(K-1) .. Q-1.
+
+        Row r, column j of the [Q, K] logits reads entry j - r + Q - 1: see `toeplitz.shift`.
+        """
+        return torch.arange(1 - self.key_length, self.query_length, device=self.device)
+
+    @cached_property
+    def delta(self) -> Tensor:
+        """[Q, K] int64, j - i. For references and plots: fast paths read `distances`."""
+        keys = torch.arange(self.key_length, device=self.device)
+        return keys[None, :] - self.query_columns[:, None]
+
+    @cached_property
+    def query_ids(self) -> Tensor:
+        """Absolute positions of the queries from 0: [Q], or [B, Q] where a pad stands left of a token.
+
+        Pads do not count. A pad's own id is that of the token before it (0 at the start): it is masked.
+        """
+        if not self.left_padded:
+            return self.query_columns
+        assert self.padding is not None
+        ids = (~self.padding).cumsum(-1).sub(1).clamp(min=0)
+        return ids[:, self.offset :]
+
+    @cached_property
+    def allowed(self) -> Tensor | None:
+        """[1 or B, Q, K] bool, true where a query may look; None where all is allowed."""
+        mask: Tensor | None = None
+        if self.causal and (self.query_length > 1 or self.span is not None):
+            seen = self.delta <= 0
+            if self.span is not None:
+                seen &= self.delta > -self.span
+            mask = seen[None]
+        if self.padding is not None:
+            real = ~self.padding[:, None, :]
+            mask = real.expand(-1, self.query_length, -1) if mask is None else mask & real
+        return mask
+
+    @cached_property
+    def forbidden(self) -> Tensor | None:
+        """[1 or B, 1, Q, K] bool, the opposite of `allowed`, shaped for the logits."""
+        return None if self.allowed is None else ~self.allowed[:, None]
+
+    @cached_property
+    def empty_rows(self) -> Tensor | None:
+        """[B, 1, Q, 1] bool, true where a query has no allowed key; None where every row has one."""
+        if self.padding is None or self.allowed is None:
+            return None
+        empty = ~self.allowed.any(-1)
+        return empty[:, None, :, None] if bool(empty.any()) else None
+
+    @classmethod
+    def of_tokens(
+        cls,
+        tokens: Tensor,
+        *,
+        pad: int,
+        boundaries: tuple[int, ...] = (),
+        causal: bool = False,
+        cached: int = 0,
+        memory: int = 0,
+        segments: Tensor | None = None,
+    ) -> Positions:
+        """The positions of `tokens` [B, T], all columns that have been seen, of which `cached` are keys only.
+
+        `boundaries` are the ids that end a sentence (<s>, </s>); given them, sentence positions are known.
+        """
+        padding: Tensor | None = tokens.eq(pad)
+        if not bool(padding.any()):  # type: ignore[union-attr]
+            padding = None
+        restart = restart_ids(tokens, pad, boundaries) if boundaries and not memory else None
+        if memory and padding is not None:
+            padding = torch.nn.functional.pad(padding, (memory, 0))
+        left = padding is not None and bool((padding[:, :-1] & ~padding[:, 1:]).any())
+        return cls(
+            query_length=tokens.shape[1] - cached,
+            key_length=tokens.shape[1] + memory,
+            device=tokens.device,
+            causal=causal,
+            padding=padding,
+            left_padded=left,
+            memory=memory,
+            restart_ids=restart,
+            segments=segments,
+        )
+
+
+def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...]) -> Tensor:
+    """Sentence positions from 1 (METHODS.md 2.4; M4M paper, 'real' absolute).
+
+    A token's id is its distance to the last boundary strictly before it; before any boundary, one more
+    than the tokens before it. Pads get 1, which is masked.
+
+    Args:
+        tokens: [B, T] int64. pad: the pad's id. boundaries: ids of <s> and </s>.
+    Returns:
+        [B, T] int64.
+    """
+    columns = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
+    is_pad = tokens.eq(pad)
+    is_boundary = torch.isin(tokens, torch.tensor(boundaries, device=tokens.device)) & ~is_pad
+    last = torch.where(is_boundary, columns, -1).cummax(-1).values
+    before = torch.nn.functional.pad(last[:, :-1], (1, 0), value=-1)
+    tokens_before = (~is_pad).cumsum(-1) - (~is_pad).long()
+    ids = torch.where(before >= 0, columns - before, tokens_before + 1)
+    return ids.masked_fill(is_pad, 1)

@@ -1,0 +1,31 @@
+"""fairseq's faults on this stack, mended: one function a fault, each logged when it first takes effect.
+
+Imports fairseq only inside functions, so that the encodings work without it. A fault is mended where only one
+outcome can be meant; everything else stays fairseq's.
+"""
+
+from __future__ import annotations
+
+from .checkpoints import CheckpointError, UnsafeCheckpointError, safe_load
+
+__all__ = ["CheckpointError", "UnsafeCheckpointError", "apply", "safe_load"]
+
+
+def apply() -> None:
+    """Apply every mend; safe to call again."""
+    from .batching import keep_tail_batch
+    from .broadcast import broadcast_plain_objects
+    from .checkpoints import load_safely
+    from .command_line import let_bf16_be_bf16, refuse_second_copy
+    from .ngram import block_ngrams
+    from .numpy2 import restore_numpy_names
+    from .shutdown import stop_buffer_threads
+
+    keep_tail_batch()
+    block_ngrams()
+    restore_numpy_names()
+    stop_buffer_threads()
+    load_safely()
+    broadcast_plain_objects()
+    let_bf16_be_bf16()
+    refuse_second_copy()

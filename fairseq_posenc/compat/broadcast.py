@@ -1,0 +1,70 @@
+"""Resuming in several processes: rank 0 reads the checkpoint and sends it on through torch.load."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from .checkpoints import safe_load
+from .patching import overlay, replace, say_once
+
+logger = logging.getLogger(__name__)
+
+_CONFIG = "__fairseq_posenc_config__"
+
+
+def broadcast_plain_objects() -> None:
+    """Send a state without OmegaConf containers, and allow the stand-ins of its tensors.
+
+    The receiver reads with torch.load (distributed/utils.py:805). Plain dicts travel in place of configs, so
+    that OmegaConf need not be on the allow-list of every checkpoint. The stand-in, a frozen dataclass of one
+    int, is in no file; it is allowed for as long as the receiver reads.
+    """
+    from fairseq.distributed import utils
+
+    def load(file: Any, map_location: Any = None) -> Any:
+        with torch.serialization.safe_globals([utils._TensorPlaceholder]):
+            return safe_load(file, map_location=map_location)
+
+    overlay(utils, "torch", load=load)
+    replace(utils, "_broadcast_object_slow", _plain)
+
+
+def _plain(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _broadcast_object_slow(obj: Any, src_rank: int, group: object, dist_device: torch.device) -> Any:
+        plain = _stripped(obj)
+        received = original(plain, src_rank, group, dist_device)
+        return obj if received is plain else _restored(received)
+
+    return _broadcast_object_slow
+
+
+def _stripped(obj: Any) -> Any:
+    """A dict state with each config as a plain container."""
+    if not isinstance(obj, dict) or not any(isinstance(value, DictConfig) for value in obj.values()):
+        return obj
+    say_once(logger, "the checkpoint's configuration is sent to the other processes as plain data")
+    return {key: _strip(value) for key, value in obj.items()}
+
+
+def _strip(value: Any) -> Any:
+    if not isinstance(value, DictConfig):
+        return value
+    return {_CONFIG: OmegaConf.to_container(value, resolve=False, enum_to_str=True)}
+
+
+def _restored(obj: Any) -> Any:
+    if not isinstance(obj, dict):
+        return obj
+    return {key: _restore(value) for key, value in obj.items()}
+
+
+def _restore(value: Any) -> Any:
+    if not isinstance(value, dict) or value.keys() != {_CONFIG}:
+        return value
+    # As checkpoint_utils.py:361 builds it on rank 0.
+    return OmegaConf.create(value[_CONFIG], flags={"allow_objects": True})

@@ -1,0 +1,83 @@
+"""Two command-line options of fairseq that do not do what they say: --bf16 and --user-dir."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .patching import replace, say_once
+
+logger = logging.getLogger(__name__)
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def let_bf16_be_bf16() -> None:
+    """`--bf16` without torch_xla means bfloat16 on this device; fairseq makes it --tpu (options.py:200)."""
+    from fairseq import options
+
+    replace(options, "parse_args_and_arch", _without_tpu)
+
+
+def _without_tpu(original: Callable[..., Any]) -> Callable[..., Any]:
+    def parse_args_and_arch(parser: Any, input_args: list[str] | None = None, *args: Any, **kwargs: Any) -> Any:
+        parsed = original(parser, input_args, *args, **kwargs)
+        namespace = parsed[0] if isinstance(parsed, tuple) else parsed
+        words = sys.argv[1:] if input_args is None else input_args
+        if getattr(namespace, "bf16", False) and "--tpu" not in words and not _has_xla():
+            say_once(logger, "--bf16 is read as bfloat16 on this device; fairseq would ask for a TPU")
+            namespace.tpu = False
+        return parsed
+
+    return parse_args_and_arch
+
+
+def _has_xla() -> bool:
+    return importlib.util.find_spec("torch_xla") is not None
+
+
+def refuse_second_copy() -> None:
+    """Say it clearly when --user-dir names another copy of this package than the imported one (utils.py:464).
+
+    fairseq's own message ('not globally unique') names one folder and comes once: the second call passes in
+    silence. It also refuses a link to the very folder that is imported.
+    """
+    from fairseq import utils
+
+    replace(utils, "import_user_module", _of_one_copy)
+
+
+def _of_one_copy(original: Callable[..., None]) -> Callable[..., None]:
+    def import_user_module(args: Any) -> None:
+        folder = _user_dir(args)
+        if folder is not None and folder.resolve() == _PACKAGE:
+            logger.debug(f"--user-dir {folder} is imported already")  # and it registers on import
+        elif folder is not None and folder.name == _PACKAGE.name:
+            raise ImportError(
+                f"--user-dir {folder} is another copy of {_PACKAGE.name} than the one already imported from "
+                f"{_PACKAGE}. Pass --user-dir {_PACKAGE}, or take that one off the Python path (pip "
+                f"uninstall fairseq-posenc) to use the copy in {folder}."
+            )
+        else:
+            original(args)
+
+    return import_user_module
+
+
+def _user_dir(args: Any) -> Path | None:
+    """The folder that fairseq would import for --user-dir; None where that is fairseq's to refuse."""
+    import fairseq
+
+    given = getattr(args, "user_dir", None)
+    if given is None:
+        return None
+    inside = os.path.dirname(fairseq.__file__)
+    for path in (os.path.abspath(given), os.path.join(inside, given), os.path.join(inside, "..", given)):
+        if os.path.exists(path):
+            return Path(os.path.normpath(path))
+    return None

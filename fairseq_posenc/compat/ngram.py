@@ -1,0 +1,37 @@
+"""--no-repeat-ngram-size, which does nothing in fairseq's Python path (ngram_repeat_block.py:101)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .patching import say_once
+
+logger = logging.getLogger(__name__)
+
+
+def block_ngrams() -> None:
+    """Compare n-grams with the end of the hypothesis, not with the end of its buffer.
+
+    `tokens` is padded to the maximum length: fairseq compares with pads and bans nothing. The original
+    stays as `_posenc_original`: TorchScript would compile a `__wrapped__` in place of the mend.
+    """
+    from fairseq.ngram_repeat_block import NGramRepeatBlock
+
+    if NGramRepeatBlock.forward is not forward:
+        forward._posenc_original = NGramRepeatBlock.forward  # type: ignore[attr-defined]
+        NGramRepeatBlock.forward = forward
+
+
+def forward(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+    """NGramRepeatBlock.forward, as TorchScript can compile it; only the slice is new."""
+    assert tokens.size(0) == bsz * beam_size, f"expected {bsz * beam_size} got {tokens.size(0)}"
+    assert lprobs.size(0) == bsz * beam_size, f"expected {bsz * beam_size} got {lprobs.size(0)}"
+    if self.use_extension:
+        return self.call_cuda_extension(tokens, lprobs, bsz, beam_size, step)
+    if not torch.jit.is_scripting():
+        say_once(logger, "--no-repeat-ngram-size is mended: fairseq compares with padding and bans nothing")
+    return self._no_repeat_ngram(tokens[:, : step + 1], lprobs, bsz, beam_size, step)

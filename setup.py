@@ -19,7 +19,7 @@ setup(
     name="fairseq_posenc",
     version="0.1.0",
     description="Position encodings for fairseq, chosen by one flag: --pos-enc NAME",
-    python_requires=">=3.9",
+    python_requires=">=3.10",
     packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
     package_data={"fairseq_posenc": ["**/*", "*"]},
     exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},

@@ -20,7 +20,7 @@ def missing(module: str) -> object:
 
 @pytest.mark.parametrize(
     ("version", "status"),
-    [((3, 11, 7), "ok"), ((3, 12, 1), "warn"), ((3, 9, 0), "warn"), ((3, 8, 18), "fail")],
+    [((3, 11, 7), "ok"), ((3, 12, 1), "warn"), ((3, 10, 0), "warn"), ((3, 9, 18), "fail")],
 )
 def test_python(version: tuple[int, ...], status: str) -> None:
     check = machine.check_python(version)
@@ -70,9 +70,7 @@ def test_torch_that_does_not_import() -> None:
     assert "libcudart" in check.found
 
 
-@pytest.mark.parametrize(
-    ("found", "status"), [("2.4.6", "ok"), ("1.26.4", "ok"), ("2.1.0", "warn"), (None, "fail")]
-)
+@pytest.mark.parametrize(("found", "status"), [("2.4.6", "ok"), ("1.26.4", "ok"), ("2.1.0", "warn"), (None, "fail")])
 def test_numpy(found: str | None, status: str) -> None:
     assert stack.check_numpy(found).status == status
 
@@ -149,9 +147,7 @@ def test_command_prints_one_json_list_and_nothing_else() -> None:
     assert all(isinstance(value, str) for check in checks for value in check.values())
     names = [check["name"] for check in checks]
     assert len(names) == len(set(names))
-    assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "sacrebleu", "disk", "plugin"} <= set(
-        names
-    )
+    assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "sacrebleu", "disk", "plugin"} <= set(names)
 
 
 def test_importing_doctor_imports_neither_torch_nor_fairseq() -> None:

@@ -79,14 +79,10 @@ def run_beside(folder: Path, modules: dict[str, str], code: str, *arguments: str
 @pytest.mark.parametrize(
     ("modules", "expected", "status"),
     [
-        pytest.param(
-            {**NVIDIA, **KERNEL}, {"is_nvidia": True, "layer_norm": True, "adam": True}, "ok", id="nvidia"
-        ),
+        pytest.param({**NVIDIA, **KERNEL}, {"is_nvidia": True, "layer_norm": True, "adam": True}, "ok", id="nvidia"),
         pytest.param(NVIDIA, {"is_nvidia": True, "layer_norm": False, "adam": True}, "fail", id="no-kernel"),
         pytest.param(PYPI, {"present": True, "is_nvidia": False, "error": ""}, "warn", id="pypi"),
-        pytest.param(
-            PYPI_COMPLETE, {"present": True, "is_nvidia": False, "error": ""}, "warn", id="pypi-imports"
-        ),
+        pytest.param(PYPI_COMPLETE, {"present": True, "is_nvidia": False, "error": ""}, "warn", id="pypi-imports"),
         pytest.param(RAISES, {"error": "RuntimeError: built for another torch"}, "fail", id="raises"),
     ],
 )

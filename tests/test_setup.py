@@ -116,9 +116,7 @@ def broken_index(checkout: Path, tools: Path) -> dict[str, str]:
     return {"POSENC_MIN_SPACE_MB": "0"}
 
 
-def test_pip_failure_names_the_cause_and_the_log(
-    checkout: Path, tools: Path, broken_index: dict[str, str]
-) -> None:
+def test_pip_failure_names_the_cause_and_the_log(checkout: Path, tools: Path, broken_index: dict[str, str]) -> None:
     result = setup(checkout, tools, **broken_index)
     assert result.returncode == 1
     assert "name resolution" in result.stderr  # the end of the log
@@ -127,9 +125,7 @@ def test_pip_failure_names_the_cause_and_the_log(
     assert str(checkout / ".setup.log") in last
 
 
-def test_a_failed_install_is_not_taken_for_done(
-    checkout: Path, tools: Path, broken_index: dict[str, str]
-) -> None:
+def test_a_failed_install_is_not_taken_for_done(checkout: Path, tools: Path, broken_index: dict[str, str]) -> None:
     assert setup(checkout, tools, **broken_index).returncode == 1
     assert not list((checkout / ".venv").glob(".ready*"))
     assert setup(checkout, tools, **broken_index).returncode == 1

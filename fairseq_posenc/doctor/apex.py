@@ -70,8 +70,6 @@ def check_apex(apex: Apex, gpu: bool) -> Check:
         return Check("apex", "warn", f"{name} is not NVIDIA's apex: no FusedLayerNorm", mend)
     if not apex.layer_norm:
         found = f"{name} without its CUDA kernels: fairseq models fail to build on a GPU"
-        return Check(
-            "apex", "fail" if gpu else "warn", found, f"pip uninstall apex, or build it whole: {BUILD}"
-        )
+        return Check("apex", "fail" if gpu else "warn", found, f"pip uninstall apex, or build it whole: {BUILD}")
     used = "FusedLayerNorm and FusedAdam" if apex.adam else "FusedLayerNorm (no FusedAdam)"
     return Check("apex", "ok", f"{name}: {used}, {'used' if gpu else 'unused without a GPU'} by fairseq")

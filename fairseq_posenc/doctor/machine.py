@@ -11,7 +11,7 @@ from pathlib import Path
 from .report import Check
 
 TESTED_PYTHON = (3, 11)
-OLDEST_PYTHON = (3, 9)
+OLDEST_PYTHON = (3, 10)
 # A checkpoint of a base Transformer with Adam's moments is 0.7 GB; the downloads of the recipes, several.
 LOW_DISK_GB, NO_DISK_GB = 5.0, 0.5
 
@@ -23,9 +23,7 @@ def check_python(version: Sequence[int]) -> Check:
         return Check("python", "ok", found)
     if tuple(version[:2]) < OLDEST_PYTHON:
         return Check("python", "fail", found, "install Python 3.11, then: make setup PYTHON=python3.11")
-    untested = (
-        f"{found} (untested with it: everything here, fairseq-fixed and the pinned versions; tested: 3.11)"
-    )
+    untested = f"{found} (untested with it: everything here, fairseq-fixed and the pinned versions; tested: 3.11)"
     return Check("python", "warn", untested, "use Python 3.11: make clean-env, make setup PYTHON=python3.11")
 
 
@@ -75,9 +73,7 @@ def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
     if all(env.get(name) for name in names):
         return Check("allocator", "ok", ", ".join(f"{name}={env[name]}" for name in names))
     mend = "for speed on a CPU: source recipes/lib/env.sh (the recipes do it themselves)"
-    return Check(
-        "allocator", "warn", "glibc's defaults: attention of length 512 takes up to twice as long", mend
-    )
+    return Check("allocator", "warn", "glibc's defaults: attention of length 512 takes up to twice as long", mend)
 
 
 def machine_checks(version: Sequence[int], folder: str) -> list[Check]:

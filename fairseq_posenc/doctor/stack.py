@@ -45,9 +45,7 @@ def check_torch(found: str | None, cuda_build: str | None, error: str = "") -> C
     shown = f"{found} ({f'CUDA {cuda_build}' if cuda_build else 'CPU build'})"
     major, minor = (int(part) for part in found.split(".")[:2])
     if (major, minor) < OLDEST_TORCH:
-        return Check(
-            "torch", "fail", shown, "2.5 or newer is needed to load checkpoints safely; tested: 2.13.0"
-        )
+        return Check("torch", "fail", shown, "2.5 or newer is needed to load checkpoints safely; tested: 2.13.0")
     if f"{major}.{minor}" != TESTED_TORCH:
         return Check("torch", "warn", f"{shown}, untested", "tested: 2.13.0; run `make test` to see")
     return Check("torch", "ok", shown)

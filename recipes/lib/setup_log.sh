@@ -2,11 +2,17 @@
 # Sourced by setup_env.sh: one line a step on the screen, everything else in a log.
 # Needs: LOG.
 
+# The screen, also for a message that comes while a step's output goes to the log.
+exec 3>&2
+
 # die MESSAGE: the one line that says what is wrong and what to do.
 die() {
-  echo "error: $*" >&2
+  echo "error: $*" >&3
   exit 1
 }
+
+# Bash runs this once the command in the foreground has ended, which the same Ctrl-C did.
+trap 'echo >&3; die "interrupted; run the same command again: it goes on from here"' INT TERM
 
 # why_failed: a known cause read from the log, as advice; nothing when unknown.
 why_failed() {

@@ -1,0 +1,146 @@
+"""What the demo runs: every command, in order. Plain fairseq, but for `--pos-enc`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .settings import Settings, as_arguments
+from .stages import Stage
+
+HERE = Path(__file__).parent
+SOURCE, TARGET = "en", "inv"  # English, and the invented language
+PLUGIN = ("--user-dir", "fairseq_posenc")
+LANGUAGES = ("--source-lang", SOURCE, "--target-lang", TARGET)
+# fairseq drops a last batch whose size is no multiple of 8, in training, validation and generation; and
+# with a buffer of loaded batches it can die at the very end of a training.
+WHOLE = ("--required-batch-size-multiple", "1", "--num-workers", "0", "--data-buffer-size", "0")
+QUIET = ("--no-progress-bar", "--log-format", "json")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Three phases of chains; the chains of a phase do not depend on each other."""
+
+    prepare: list[Stage]
+    chains: dict[str, list[Stage]]  # by encoding
+    finish: list[Stage]
+
+    def phases(self) -> list[list[list[Stage]]]:
+        return [[self.prepare], list(self.chains.values()), [self.finish]]
+
+    def stages(self) -> list[Stage]:
+        return [stage for phase in self.phases() for chain in phase for stage in chain]
+
+
+def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
+    """`shown` is the output folder as the commands name it, relative to the repository."""
+    return Planner(settings, output, shown).plan()
+
+
+@dataclass(frozen=True)
+class Planner:
+    settings: Settings
+    output: Path
+    shown: str
+
+    def plan(self) -> Plan:
+        prepare = [corpus := self.corpus()]
+        prepare += [subwords := self.subwords(corpus)]
+        prepare += [binary := self.binarise(subwords)]
+        chains = {name: self.chain(name, binary) for name in self.settings.encodings}
+        trained = tuple(chain[0] for chain in chains.values())
+        measure = self.measure(trained)
+        scored = tuple(chain[-1] for chain in chains.values())
+        return Plan(prepare, chains, [measure, self.report(measure, scored, trained)])
+
+    def corpus(self) -> Stage:
+        command = [*_module("corpus"), "--output", f"{self.shown}/raw", "--seed", str(self.settings.seed)]
+        command += as_arguments({**self.settings.corpus})
+        return Stage("corpus", tuple(command), (self.output / "raw",), inputs=(HERE / "corpus.py",))
+
+    def subwords(self, corpus: Stage) -> Stage:
+        command = [*_module("subwords"), "--raw", f"{self.shown}/raw", "--output", f"{self.shown}/subwords"]
+        command += as_arguments({**self.settings.subwords})
+        outputs = (self.output / "subwords",)
+        return Stage("subwords", tuple(command), outputs, (corpus,), inputs=(HERE / "subwords.py",))
+
+    def binarise(self, subwords: Stage) -> Stage:
+        command = ["fairseq-preprocess", *LANGUAGES, "--joined-dictionary", "--workers", "1"]
+        for split in ("train", "valid", "test"):
+            command += [f"--{split}pref", f"{self.shown}/subwords/{split}"]
+        command += ["--destdir", f"{self.shown}/data-bin"]
+        return Stage("binarise", tuple(command), (self.output / "data-bin",), (subwords,))
+
+    def chain(self, name: str, binary: Stage) -> list[Stage]:
+        train = self.train(name, binary)
+        generate = self.generate(name, train)
+        return [train, generate, self.score(name, generate)]
+
+    def train(self, name: str, binary: Stage) -> Stage:
+        command = ["fairseq-train", f"{self.shown}/data-bin", *PLUGIN, *LANGUAGES]
+        command += [
+            "--arch",
+            "posenc_transformer_tiny",
+            "--pos-enc",
+            name,
+            *as_arguments(self.settings.train),
+        ]
+        command += ["--seed", str(self.settings.seed), "--cpu", *WHOLE, *QUIET, "--log-interval", "20"]
+        command += ["--no-epoch-checkpoints", "--save-dir", f"{self.shown}/checkpoints/{name}"]
+        outputs = (self.output / "checkpoints" / name,)
+        return Stage(f"train:{name}", tuple(command), outputs, (binary,), resumes=True)
+
+    def generate(self, name: str, train: Stage) -> Stage:
+        command = ["fairseq-generate", f"{self.shown}/data-bin", *PLUGIN, *LANGUAGES]
+        command += ["--path", f"{self.shown}/checkpoints/{name}/checkpoint_last.pt", "--gen-subset", "test"]
+        command += ["--bpe", "sentencepiece", "--sentencepiece-model", f"{self.shown}/subwords/model.model"]
+        command += [*as_arguments(self.settings.generate), "--cpu", *WHOLE, *QUIET]
+        command += ["--results-path", f"{self.shown}/generated/{name}"]
+        return Stage(f"generate:{name}", tuple(command), (self.output / "generated" / name,), (train,))
+
+    def score(self, name: str, generate: Stage) -> Stage:
+        command = [*_module("score"), "--generated", f"{self.shown}/generated/{name}/generate-test.txt"]
+        # The raw references: fairseq would score against references that went through the subwords.
+        command += [
+            "--reference",
+            f"{self.shown}/raw/test.{TARGET}",
+            "--output",
+            f"{self.shown}/scores/{name}",
+        ]
+        outputs = (self.output / "scores" / name,)
+        return Stage(f"score:{name}", tuple(command), outputs, (generate,), inputs=(HERE / "score.py",))
+
+    def measure(self, trained: tuple[Stage, ...]) -> Stage:
+        command = [*_module("measure"), "--checkpoints", f"{self.shown}/checkpoints"]
+        command += [
+            "--encodings",
+            ",".join(self.settings.encodings),
+            "--output",
+            f"{self.shown}/measured.json",
+        ]
+        outputs = (self.output / "measured.json",)
+        return Stage("measure", tuple(command), outputs, trained, inputs=(HERE / "measure.py",))
+
+    def report(self, measure: Stage, scored: tuple[Stage, ...], trained: tuple[Stage, ...]) -> Stage:
+        command = [
+            *_module("report"),
+            "--output",
+            self.shown,
+            "--encodings",
+            ",".join(self.settings.encodings),
+        ]
+        command += ["--seed", str(self.settings.seed)]
+        outputs = tuple(self.output / f"results.{kind}" for kind in ("json", "md"))
+        inputs = tuple(HERE / name for name in ("report.py", "figure.py", "template.md"))
+        return Stage(
+            "report",
+            tuple(command),
+            (*outputs, self.output / "bleu.png"),
+            (measure, *scored, *trained),
+            inputs,
+        )
+
+
+def _module(name: str) -> list[str]:
+    return ["python", "-m", f"recipes.demo.{name}"]

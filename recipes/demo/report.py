@@ -1,0 +1,105 @@
+"""results.json, results.md and bleu.png from what the stages left."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from .figure import draw
+from .plan import SOURCE, TARGET
+from .stages import write_atomically
+
+Row = dict[str, Any]
+TEMPLATE = Path(__file__).with_name("template.md")
+KEYS = ("encoding", "bleu", "signature", "parameters", "speed_ratio", "command", "commit")
+PACKAGES = ("torch", "fairseq-fixed", "sacrebleu", "sentencepiece", "numpy")
+
+
+def collect(output: Path, encodings: list[str]) -> list[Row]:
+    """One flat row an encoding, the best first."""
+    measured = json.loads((output / "measured.json").read_text())
+    rows = [row(output, name, measured[name]) for name in encodings]
+    return sorted(rows, key=lambda one: -one["bleu"])
+
+
+def row(output: Path, name: str, measured: dict[str, float]) -> Row:
+    score = json.loads((output / "scores" / name).read_text())
+    marker = json.loads((output / ".stages" / f"train.{name}.done").read_text())
+    return {
+        "encoding": name,
+        "bleu": round(score["bleu"], 2),
+        "signature": score["signature"],
+        "parameters": int(measured["parameters"]),
+        "speed_ratio": round(measured["speed_ratio"], 3),
+        "command": marker["command"],
+        "commit": marker["commit"],
+    }
+
+
+def busy_minutes(spans: Iterable[tuple[float, float]]) -> float:
+    """The time that any stage ran: what ran side by side counts once, pauses between two runs do not."""
+    total, reached = 0.0, 0.0
+    for started, ended in sorted(spans):
+        total += max(0.0, ended - max(started, reached))
+        reached = max(reached, ended)
+    return total / 60
+
+
+def spans(output: Path) -> list[tuple[float, float]]:
+    markers = [json.loads(path.read_text()) for path in (output / ".stages").glob("*.done")]
+    return [(marker["started"], marker["ended"]) for marker in markers]
+
+
+def table(rows: list[Row]) -> str:
+    line = "| {encoding} | {bleu:.1f} | {parameters:,} | {speed_ratio:.2f} |"
+    head = ["| encoding | BLEU | parameters added | training step, against none |", "|---|---:|---:|---:|"]
+    return "\n".join(head + [line.format(**one) for one in rows])
+
+
+def examples(raw: Path, count: int = 2) -> str:
+    """The first test sentences with a relative clause, with what they translate to."""
+    pairs = zip(_lines(raw / f"test.{SOURCE}"), _lines(raw / f"test.{TARGET}"), strict=True)
+    chosen = [pair for pair in pairs if " that " in pair[0]][:count]
+    return "\n".join(f"- {source}\n  → {target}" for source, target in chosen)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def write_markdown(output: Path, rows: list[Row], seed: int) -> str:
+    counts = {split: len(_lines(output / "raw" / f"{split}.{SOURCE}")) for split in ("train", "valid", "test")}
+    return TEMPLATE.read_text().format(
+        table=table(rows),
+        signature=rows[0]["signature"],
+        sizes=", ".join(f"{count:,} {split}" for split, count in counts.items()),
+        none=next(one["bleu"] for one in rows if one["encoding"] == "none"),
+        examples=examples(output / "raw"),
+        seed=seed,
+        python=platform.python_version(),
+        versions=", ".join(f"{name} {version(name)}" for name in PACKAGES),
+        commit=", ".join(sorted({one["commit"] for one in rows})),
+        minutes=busy_minutes(spans(output)),
+        commands="\n\n".join(one["command"] for one in rows),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--encodings", required=True, help="comma-separated")
+    parser.add_argument("--seed", type=int, required=True)
+    options = parser.parse_args()
+    rows = collect(options.output, options.encodings.split(","))
+    draw({one["encoding"]: one["bleu"] for one in rows}, options.output / "bleu.png")
+    write_atomically(options.output / "results.md", write_markdown(options.output, rows, options.seed))
+    write_atomically(options.output / "results.json", json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

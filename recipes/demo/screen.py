@@ -1,0 +1,37 @@
+"""Progress on the terminal: finished things as lines, running things in one line that is rewritten."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+import time
+
+QUIET_SECONDS = 10.0  # between two status lines where a line cannot be rewritten (a file, a CI log)
+
+
+class Screen:
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.rewrites = sys.stdout.isatty()
+        self.lock = threading.Lock()
+        self.last_status = self.started
+
+    def line(self, text: str) -> None:
+        with self.lock:
+            print(f"{self._erase()}[{self._elapsed():4.0f}s] {text}", flush=True)
+
+    def status(self, text: str) -> None:
+        with self.lock:
+            shown = f"[{self._elapsed():4.0f}s] ... {text}"
+            if self.rewrites:
+                print(self._erase() + shown[: shutil.get_terminal_size().columns - 1], end="", flush=True)
+            elif time.monotonic() - self.last_status >= QUIET_SECONDS:
+                print(shown, flush=True)
+                self.last_status = time.monotonic()
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def _erase(self) -> str:
+        return "\r\033[K" if self.rewrites else ""

@@ -1,0 +1,78 @@
+"""Named stages, each one command, and the memory of which are done.
+
+A stage is done when a marker with its key lies in the run's folder. The key is a hash of the command, of the
+files that it names as inputs, and of the keys of the stages before it: a changed setting re-does what depends
+on it and nothing else. The marker is renamed into place after the command has succeeded, so whatever a killed
+run left behind is never taken for finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Stage:
+    name: str
+    command: tuple[str, ...]
+    outputs: tuple[Path, ...]
+    after: tuple[Stage, ...] = ()  # the stages whose outputs it reads
+    inputs: tuple[Path, ...] = ()  # other files whose content decides the result
+    resumes: bool = False  # the command goes on from what an interrupted run of itself left
+
+    def key(self) -> str:
+        parts = [json.dumps(self.command)]
+        parts += [hashlib.sha256(path.read_bytes()).hexdigest() for path in self.inputs]
+        parts += [stage.key() for stage in self.after]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+class Ledger:
+    """The markers of one run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def is_done(self, stage: Stage) -> bool:
+        marker = self.read(stage)
+        return marker.get("key") == stage.key() and all(path.exists() for path in stage.outputs)
+
+    def read(self, stage: Stage) -> dict[str, Any]:
+        path = self._path(stage, "done")
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def start(self, stage: Stage) -> None:
+        """Clear what is in the way, unless the stage can go on from it."""
+        self._path(stage, "done").unlink(missing_ok=True)
+        begun = self._path(stage, "begun")
+        if not (stage.resumes and begun.exists() and begun.read_text() == stage.key()):
+            for path in stage.outputs:
+                _remove(path)
+        write_atomically(begun, stage.key())
+
+    def finish(self, stage: Stage, **facts: object) -> None:
+        write_atomically(self._path(stage, "done"), json.dumps({"key": stage.key(), **facts}, indent=1))
+        self._path(stage, "begun").unlink(missing_ok=True)
+
+    def _path(self, stage: Stage, state: str) -> Path:
+        return self.folder / f"{stage.name.replace(':', '.')}.{state}"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text)
+    os.replace(partial, path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -103,19 +103,23 @@ def _stems(rng: random.Random, count: int) -> list[str]:
 
 
 class Grammar:
-    """Draws sentences and writes them in both languages."""
+    """Draws sentences to be put into both languages."""
 
     def __init__(self, rng: random.Random, lexicon: Lexicon) -> None:
         self.rng = rng
         self.words = lexicon
 
     def pair(self) -> Pair:
+        return put(self.words, *self.parts())
+
+    def parts(self) -> tuple[Phrase, int, Phrase, int | None]:
+        """Subject, verb, object, adverb."""
         nouns = self.rng.sample(range(len(NOUNS)), 4)
         subject = self._phrase(nouns[:2], clause_odds=0.5)
         object_ = self._phrase(nouns[2:], clause_odds=0.2)
         verb = self.rng.randrange(len(VERBS))
         adverb = self.rng.randrange(len(ADVERBS)) if self.rng.random() < 0.3 else None
-        return Pair(self._english(subject, verb, object_, adverb), self._invented(subject, verb, object_, adverb))
+        return subject, verb, object_, adverb
 
     def _phrase(self, nouns: list[int], clause_odds: float) -> Phrase:
         noun = self.words.noun(nouns[0], plural=self.rng.random() < 0.5)
@@ -127,26 +131,27 @@ class Grammar:
             clause = Clause(self.rng.randrange(len(VERBS)), other, head_acts=self.rng.random() < 0.5)
         return Phrase(noun, adjectives, clause)
 
-    def _english(self, subject: Phrase, verb: int, object_: Phrase, adverb: int | None) -> str:
-        words = [ADVERBS[adverb]] if adverb is not None else []
-        words += [*_english_phrase(subject), VERBS[verb], *_english_phrase(object_)]
-        return _sentence(words)
 
-    def _invented(self, subject: Phrase, verb: int, object_: Phrase, adverb: int | None) -> str:
-        words = [*self._invented_phrase(subject), *self._invented_phrase(object_)]
-        words += [self.words.adverbs[adverb]] if adverb is not None else []
-        return _sentence([*words, self.words.verbs[verb] + "t" + subject.noun.ending])
+def put(lexicon: Lexicon, subject: Phrase, verb: int, object_: Phrase, adverb: int | None) -> Pair:
+    """The sentence in both languages."""
+    english = [ADVERBS[adverb]] if adverb is not None else []
+    english += [*_english_phrase(subject), VERBS[verb], *_english_phrase(object_)]
+    invented = [*_invented_phrase(lexicon, subject), *_invented_phrase(lexicon, object_)]
+    invented += [lexicon.adverbs[adverb]] if adverb is not None else []
+    invented += [lexicon.verbs[verb] + "t" + subject.noun.ending]
+    return Pair(_sentence(english), _sentence(invented))
 
-    def _invented_phrase(self, phrase: Phrase) -> list[str]:
-        noun = phrase.noun
-        words = [noun.stem + noun.ending] + [self.words.adjectives[a] + noun.ending for a in phrase.adjectives]
-        if phrase.clause is None:
-            return words
-        # The particle tells whether the head noun acts; the verb agrees with whoever acts.
-        clause = phrase.clause
-        actor = noun if clause.head_acts else clause.other.noun
-        verb = self.words.verbs[clause.verb] + "n" + actor.ending
-        return [*self._invented_phrase(clause.other), "ki" if clause.head_acts else "ko", verb, *words]
+
+def _invented_phrase(lexicon: Lexicon, phrase: Phrase) -> list[str]:
+    noun = phrase.noun
+    words = [noun.stem + noun.ending] + [lexicon.adjectives[a] + noun.ending for a in phrase.adjectives]
+    if phrase.clause is None:
+        return words
+    # The particle tells whether the head noun acts; the verb agrees with whoever acts.
+    clause = phrase.clause
+    actor = noun if clause.head_acts else clause.other.noun
+    verb = lexicon.verbs[clause.verb] + "n" + actor.ending
+    return [*_invented_phrase(lexicon, clause.other), "ki" if clause.head_acts else "ko", verb, *words]
 
 
 def _english_phrase(phrase: Phrase) -> list[str]:

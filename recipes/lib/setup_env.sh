@@ -43,6 +43,10 @@ python_of_venv() { "$VENV/bin/python" -c "$1" 2>/dev/null || true; }
 readonly VERSION='import sys; print(sys.version.split()[0])'
 readonly TORCH_VERSION='from importlib.metadata import version; print(version("torch"))'
 
+has_torch() {
+  [[ -n $(python_of_venv "$TORCH_VERSION") ]] || "$PYTHON" -c "$TORCH_VERSION" >/dev/null 2>&1
+}
+
 create_venv() {
   local have want
   have=$(python_of_venv "$VERSION")
@@ -130,7 +134,7 @@ main() {
   check_python
   check_compiler
   # Measured: 1.7 GB with a CPU build of torch, which takes 0.8 of them; pip needs as much again for a while.
-  if "$PYTHON" -c "$TORCH_VERSION" >/dev/null 2>&1; then check_space 2000; else check_space 4000; fi
+  if has_torch; then check_space 2000; else check_space 4000; fi
   take_lock
   if is_ready "$LEVEL"; then return; fi
   : >"$LOG"

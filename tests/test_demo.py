@@ -20,7 +20,7 @@ import pytest
 from recipes.demo import __main__ as demo
 from recipes.demo import corpus, report, settings
 from recipes.demo.plan import make_plan
-from recipes.demo.runner import Failed, Runner, tail
+from recipes.demo.runner import Failed, Runner, progress, tail
 from recipes.demo.screen import Screen
 from recipes.demo.stages import Ledger, Stage
 
@@ -212,6 +212,16 @@ def test_a_failure_shows_the_end_of_the_log_and_its_name(tmp_path):
     assert "one.log" in str(failure.value)
     assert not Ledger(tmp_path / ".stages").is_done(stage)
     assert "$ python -c" in tail(tmp_path / "logs" / "one.log")
+
+
+def test_progress_is_read_from_the_log_of_this_attempt(tmp_path):
+    stage = Stage("train:shaw", ("fairseq-train", "--max-update", "900"), ())
+    log = tmp_path / "shaw.train.log"
+    line = '2026 | INFO | train_inner | {{"epoch": 1, "loss": "1.2", "num_updates": "{}"}}\n'
+    log.write_text("$ fairseq-train\n" + line.format(300) + "$ fairseq-train\n")
+    assert progress(stage, log) == "train:shaw starting"
+    log.write_text(log.read_text() + line.format(320))
+    assert progress(stage, log) == "train:shaw 320/900 loss 1.2"
 
 
 def test_a_terminated_run_ends_its_commands(tmp_path):

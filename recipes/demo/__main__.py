@@ -78,6 +78,9 @@ def run(plan: Plan, settings: conf.Settings, output: Path, ledger: Ledger) -> in
             except Failed as failure:
                 screen.line(str(failure))
                 return 1
+            except KeyboardInterrupt:
+                screen.line("interrupted; run it again to go on from here")
+                return 130
             minutes = (time.monotonic() - started) / 60
             screen.line(f"Done in {minutes:.1f} minutes: {_shown(output / 'results.md')}, bleu.png, results.json")
     return check(json.loads((output / "results.json").read_text()), settings.least_gap)

@@ -31,11 +31,16 @@ class Runner:
         self.root, self.output, self.ledger, self.screen = root, output, ledger, screen
         self.jobs, self.lock = jobs, lock
         self.commit = version_of(root)
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}  # by stage name, those that run
+        self.processes: dict[Stage, subprocess.Popen[bytes]] = {}  # those that run
         self.stopping = threading.Event()
+        self.total = self.done = 0
 
     def run(self, phases: list[Phase]) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` ends the commands too
+        stages = [stage for phase in phases for chain in phase for stage in chain]
+        self.total, self.done = len(stages), sum(self.ledger.is_done(stage) for stage in stages)
+        if self.done:
+            self.screen.line(f"going on: {self.done} of {self.total} stages are done")
         for phase in phases:
             with ThreadPoolExecutor(self.jobs) as pool:
                 futures = [pool.submit(self._run_chain, chain) for chain in phase]
@@ -51,7 +56,7 @@ class Runner:
             done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
             for future in done:
                 future.result()
-            running = [progress(name, self._log(name)) for name in list(self.processes)]
+            running = [progress(stage, self._log(stage)) for stage in list(self.processes)]
             if running:
                 self.screen.status(" | ".join(running))
 
@@ -74,7 +79,7 @@ class Runner:
     def _run_stage(self, stage: Stage) -> None:
         self.ledger.start(stage)
         started = time.time()
-        log = self._log(stage.name)
+        log = self._log(stage)
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab" if stage.resumes else "wb") as file:
             status = self._run_command(stage, file)
@@ -89,7 +94,9 @@ class Runner:
                 started=started,
                 ended=time.time(),
             )
-            self.screen.line(f"{stage.name} ({time.time() - started:.0f}s){result(stage)}")
+            self.done += 1
+            seconds = time.time() - started
+            self.screen.line(f"{self.done}/{self.total} {stage.name} ({seconds:.0f}s){result(stage)}")
 
     def _run_command(self, stage: Stage, log: BinaryIO) -> int:
         log.write(f"$ {shlex.join(stage.command)}\n".encode())
@@ -98,15 +105,15 @@ class Runner:
         with subprocess.Popen(
             command, cwd=self.root, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(self.lock,)
         ) as process:
-            self.processes[stage.name] = process
+            self.processes[stage] = process
             if self.stopping.is_set():  # it was started while the others were being ended
                 process.terminate()
             status = process.wait()
-        del self.processes[stage.name]
+        del self.processes[stage]
         return status
 
-    def _log(self, stage_name: str) -> Path:
-        kind, _, encoding = stage_name.partition(":")
+    def _log(self, stage: Stage) -> Path:
+        kind, _, encoding = stage.name.partition(":")
         return self.output / "logs" / (f"{encoding}.{kind}.log" if encoding else f"{kind}.log")
 
 
@@ -118,15 +125,17 @@ def executable(name: str) -> str:
     return str(beside) if beside.exists() else shutil.which(name) or name
 
 
-def progress(stage_name: str, log: Path) -> str:
+def progress(stage: Stage, log: Path) -> str:
     """`train:shaw 320/900 loss 1.23`, from the last line of JSON that fairseq wrote."""
-    if not stage_name.startswith("train:"):
-        return stage_name
-    lines = [line for line in tail(log, lines=60).splitlines() if "| train_inner | {" in line]
+    if not stage.name.startswith("train:"):
+        return stage.name
+    this_attempt = tail(log, lines=60).rpartition("\n$ ")[2]
+    lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line]
     if not lines:
-        return f"{stage_name} starting"
+        return f"{stage.name} starting"
     facts = json.loads(lines[-1].split("| train_inner | ")[1])
-    return f"{stage_name} update {facts['num_updates']}, epoch {facts['epoch']}, loss {facts['loss']}"
+    flags = dict(zip(stage.command, stage.command[1:], strict=False))
+    return f"{stage.name} {facts['num_updates']}/{flags.get('--max-update', '?')} loss {facts['loss']}"
 
 
 def result(stage: Stage) -> str:

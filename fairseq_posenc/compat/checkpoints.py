@@ -7,8 +7,12 @@ to run code when built from a file; nothing ever falls back to `weights_only=Fal
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import pickletools
 import re
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,7 +64,7 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
     except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
         raise  # these name the file, or are not the file's fault
     except Exception as error:
-        offending = _offending_global(str(error))
+        offending = _offending_global(str(error)) or _foreign_pickle(file, error)
         if offending is None:
             raise CheckpointError(_unreadable(file, error)) from error
         raise UnsafeCheckpointError(_refusal(file, offending)) from error
@@ -83,6 +87,34 @@ def _offending_global(message: str) -> str | None:
     return next((match.group(1).strip() for match in found if match), None)
 
 
+def _foreign_pickle(file: Any, error: Exception) -> str | None:
+    """The globals that a pickle names which torch did not write, read from its instructions without running them.
+
+    torch gives up at the first instruction that it never writes ('Unsupported operand'), before any name.
+    """
+    path = _name(file)
+    if "Unsupported operand" not in str(error) or not os.path.isfile(path):
+        return None
+    names: list[str] = []
+    words: list[str] = []
+    with contextlib.suppress(ValueError, KeyError):  # no pickle to the end; what was read till there may tell
+        for instruction, argument, _ in pickletools.genops(_pickle(path)):
+            if instruction.name == "STACK_GLOBAL":
+                names.append(".".join(words[-2:]))
+            elif instruction.name in ("GLOBAL", "INST"):
+                names.append(str(argument).replace(" ", "."))
+            elif isinstance(argument, str):
+                words.append(argument)
+    return f"a foreign pickle with {', '.join(dict.fromkeys(names))}" if names else None
+
+
+def _pickle(path: str) -> bytes:
+    if not zipfile.is_zipfile(path):
+        return Path(path).read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        return archive.read(next((n for n in archive.namelist() if n.endswith("data.pkl")), "data.pkl"))
+
+
 def _refusal(file: Any, offending: str) -> str:
     return (
         f"{_name(file)}: refused, because it holds {offending}. A checkpoint may hold weights, numbers, text "
@@ -92,7 +124,9 @@ def _refusal(file: Any, offending: str) -> str:
 
 
 def _unreadable(file: Any, error: Exception) -> str:
-    reason = str(error).strip().splitlines()[-1] if str(error).strip() else "it ends too early"
+    message = str(error).strip() or "it ends too early"
+    told = re.search(r"WeightsUnpickler error:\s*(.+)", message)
+    reason = told.group(1) if told else message.splitlines()[0]
     return (
         f"{_name(file)}: no readable checkpoint ({_size(file)}; {type(error).__name__}: {reason}). It may be "
         "cut off by a full disk or an interrupted copy: copy it again, or name an earlier one "

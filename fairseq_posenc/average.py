@@ -62,15 +62,11 @@ def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -
         )
     for name, value in model.items():
         if value.shape != total[name].shape:
-            raise CheckpointError(
-                f"{path}: {name} is {list(value.shape)}, but {list(total[name].shape)} in the first"
-            )
+            raise CheckpointError(f"{path}: {name} is {list(value.shape)}, but {list(total[name].shape)} in the first")
         if value.dtype != torch.bool:
             total[name] += _wide(value)
         elif not torch.equal(value, total[name]):
-            raise CheckpointError(
-                f"{path}: {name} is boolean and differs from the first checkpoint; it has no mean"
-            )
+            raise CheckpointError(f"{path}: {name} is boolean and differs from the first checkpoint; it has no mean")
 
 
 def _some(names: list[str], most: int = 5) -> str:
@@ -85,16 +81,10 @@ def _divide(value: Tensor, count: int) -> Tensor:
     return value.div_(count) if value.is_floating_point() else value.floor_divide_(count)
 
 
-def last_checkpoints(
-    folder: str | Path, number: int, by_update: bool, upper_bound: int | None = None
-) -> list[Path]:
+def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bound: int | None = None) -> list[Path]:
     """The `number` newest of checkpointN.pt (an epoch) or checkpoint_E_N.pt (an update), newest first."""
     pattern = re.compile(r"checkpoint_\d+_(\d+)\.pt" if by_update else r"checkpoint(\d+)\.pt")
-    found = {
-        int(match.group(1)): path
-        for path in Path(folder).iterdir()
-        if (match := pattern.fullmatch(path.name))
-    }
+    found = {int(match.group(1)): path for path in Path(folder).iterdir() if (match := pattern.fullmatch(path.name))}
     numbers = sorted((n for n in found if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
         kind = "update" if by_update else "epoch"
@@ -119,35 +109,25 @@ def _parser() -> argparse.ArgumentParser:
         description="Average the parameters of checkpoints of one model.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--inputs", nargs="+", metavar="FILE", help="checkpoints, or one folder with --num-..."
-    )
+    source.add_argument("--inputs", nargs="+", metavar="FILE", help="checkpoints, or one folder with --num-...")
     source.add_argument("--checkpoint-dir", metavar="DIR", help="folder of checkpoints, with --num-...")
     parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="checkpoint to write")
     newest = parser.add_mutually_exclusive_group()
     newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="the last N of checkpointE.pt")
-    newest.add_argument(
-        "--num-update-checkpoints", type=int, metavar="N", help="the last N of checkpoint_E_U.pt"
-    )
-    parser.add_argument(
-        "--checkpoint-upper-bound", type=int, metavar="N", help="ignore epochs or updates after N"
-    )
+    newest.add_argument("--num-update-checkpoints", type=int, metavar="N", help="the last N of checkpoint_E_U.pt")
+    parser.add_argument("--checkpoint-upper-bound", type=int, metavar="N", help="ignore epochs or updates after N")
     return parser
 
 
 def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[str | Path]:
-    number = (
-        args.num_epoch_checkpoints if args.num_update_checkpoints is None else args.num_update_checkpoints
-    )
+    number = args.num_epoch_checkpoints if args.num_update_checkpoints is None else args.num_update_checkpoints
     if number is None:
         if args.checkpoint_dir or args.checkpoint_upper_bound is not None:
             parser.error("say how many: --num-epoch-checkpoints N or --num-update-checkpoints N")
         return list(args.inputs)
     folders = [args.checkpoint_dir] if args.checkpoint_dir else args.inputs
     if len(folders) != 1 or not Path(folders[0]).is_dir():
-        parser.error(
-            f"--num-epoch-checkpoints and --num-update-checkpoints take one folder, not {' '.join(folders)}"
-        )
+        parser.error(f"--num-epoch-checkpoints and --num-update-checkpoints take one folder, not {' '.join(folders)}")
     by_update = args.num_update_checkpoints is not None
     return list(last_checkpoints(folders[0], number, by_update, args.checkpoint_upper_bound))
 

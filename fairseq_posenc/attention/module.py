@@ -57,6 +57,11 @@ class SelfAttention(nn.Module):
         """Make this the attention of layer `index` (from 1) of the encoding's stack."""
         self.view = encoding.layer(index, self.project_query, self.project_key)
 
+    @property
+    def dropout_rate(self) -> float:
+        """The probability of dropping a weight, now."""
+        return self.dropout if self.training else 0.0
+
     def project_query(self, x: Tensor) -> Tensor:
         """The content queries: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
         return self._split(self.q_proj(x))
@@ -97,7 +102,7 @@ class SelfAttention(nn.Module):
         if cache is not None:
             k, v, raw_k = self._cached(cache, k, v, raw_k)
         self._check_keys(k, positions, compressed)
-        dropout = self.dropout if self.training else 0.0
+        dropout = self.dropout_rate
         attended, weights = attend(
             q, k, v, raw_q, raw_k, call,
             dropout=dropout, need_weights=need_weights, path=self.path, positioned=not compressed,

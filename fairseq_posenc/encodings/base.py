@@ -109,6 +109,8 @@ class PositionEncoding(nn.Module):
     facts: ClassVar[Facts]
     #: parameters that weight decay should leave alone (METHODS.md 3.4)
     no_decay: ClassVar[tuple[str, ...]] = ()
+    #: reads `positions.restart_ids`, which cost the model a look at its symbols
+    needs_boundaries: ClassVar[bool] = False
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__()

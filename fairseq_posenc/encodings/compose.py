@@ -70,6 +70,11 @@ class Composition(nn.Module):
         limits = [member.limit for member in self.members.values() if member.limit is not None]
         return min(limits, default=None)
 
+    @property
+    def needs_boundaries(self) -> bool:
+        """Some member reads where sentences start."""
+        return any(member.needs_boundaries for member in self.members.values())
+
     def extra_repr(self) -> str:
         return str(self)
 

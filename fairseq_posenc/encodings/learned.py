@@ -116,6 +116,7 @@ class SentenceRestart(Learned):
     pretraining did not converge. `positions.restart_ids` come from the model, which knows its symbols.
     """
 
+    needs_boundaries = True
     facts = Facts(
         title="Learned absolute, restarting at each sentence",
         paper="Huang et al., M4M (arXiv)",

@@ -1,0 +1,36 @@
+"""`python -m fairseq_posenc COMMAND`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+COMMANDS = {
+    "list": ("listing", "the position encodings, their papers, options and capabilities"),
+    "doctor": ("doctor", "check this installation, and say how to mend what is wrong"),
+    "path": ("path", "the folder for --user-dir"),
+    "average": ("average", "average checkpoints"),
+}
+
+
+def usage() -> str:
+    """The commands, a line each."""
+    lines = [f"  {name:<8} {help}" for name, (_, help) in COMMANDS.items()]
+    return "usage: python -m fairseq_posenc COMMAND [options]\n\n" + "\n".join(lines)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a command; the exit status."""
+    if argv and argv[0] in ("-h", "--help"):
+        print(usage())
+        return 0
+    if not argv or argv[0] not in COMMANDS:
+        print(f"unknown command {argv[0]!r}\n" if argv else "no command given\n", usage(), sep="\n", file=sys.stderr)
+        return 2
+    run: Callable[[Sequence[str]], int] = import_module(f".{COMMANDS[argv[0]][0]}", __package__).main
+    return run(argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

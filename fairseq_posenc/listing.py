@@ -1,0 +1,75 @@
+"""`python -m fairseq_posenc list`: what --pos-enc takes."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from .encodings import StackShape, build, get, names
+from .encodings.options import describe
+
+
+def rows() -> list[dict[str, Any]]:
+    """One flat row an encoding: name, paper, equation, options, capabilities."""
+    return [_row(name) for name in names()]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the encodings as text or, with --json, as one list."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc list",
+        description="The position encodings that --pos-enc takes, with their options (--pos-enc-args).",
+        epilog="examples: python -m fairseq_posenc list shaw t5    python -m fairseq_posenc list --json",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
+    parser.add_argument("--json", action="store_true", help="one list of objects and nothing else")
+    args = parser.parse_args(argv)
+    try:
+        wanted = [_row(name) for name in args.names] or rows()
+    except ValueError as error:
+        parser.error(str(error))
+    print(json.dumps(wanted, indent=2) if args.json else "\n\n".join(_text(row) for row in wanted))
+    return 0
+
+
+def _row(name: str) -> dict[str, Any]:
+    cls = get(name)
+    return {
+        "name": name,
+        "title": cls.facts.title,
+        "paper": cls.facts.paper,
+        "equation": cls.facts.equation,
+        "formula": cls.facts.formula,
+        "parameters": cls.facts.count,
+        "options": describe(cls.Options),
+        "capabilities": _capabilities(name),
+    }
+
+
+def _capabilities(name: str) -> list[str]:
+    """What the encoding declares with its default options, in an encoder or, if it cannot, a decoder."""
+    can: dict[str, bool] = {}
+    for causal in (True, False):
+        try:
+            built = build(name, None, StackShape(layers=1, heads=2, dim=8, max_length=8, causal=causal))
+        except ValueError:
+            continue
+        declared = dataclasses.asdict(built.capabilities)
+        can = {key: value or can.get(key, False) for key, value in declared.items()}
+    return [key for key, value in can.items() if value]
+
+
+def _text(row: dict[str, Any]) -> str:
+    lines = [
+        f"{row['name']}: {row['title']}",
+        f"  paper         {row['paper']}, {row['equation']}",
+        f"  parameters    {row['parameters']}",
+        f"  capabilities  {', '.join(row['capabilities'])}",
+    ]
+    for option in row["options"]:
+        choices = f" [{'|'.join(option['choices'])}]" if option["choices"] else ""
+        lines.append(f"  {option['name']}={option['default']}{choices}  {option['help']}")
+    return "\n".join(lines)

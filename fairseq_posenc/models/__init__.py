@@ -1,0 +1,3 @@
+"""fairseq adapters. Importing this package registers the architectures."""
+
+from . import translation  # noqa: F401

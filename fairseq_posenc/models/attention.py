@@ -1,0 +1,107 @@
+"""The core's self-attention behind the interface that fairseq's layers expect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from fairseq.incremental_decoding_utils import FairseqIncrementalState
+from fairseq.modules import FairseqDropout
+from fairseq.modules.quant_noise import quant_noise
+from torch import Tensor
+
+from ..attention import KeyValueCache, SelfAttention
+from ..positions import Positions
+
+
+class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
+    """Self-attention of a fairseq layer, [T, B, d].
+
+    fairseq's layers pass x and masks only, so the positions and the encoding's tensors are `given` for
+    the time of one layer's forward. Masks come from the positions; fairseq's are not read.
+    """
+
+    def __init__(
+        self, dim: int, heads: int, *, dropout: float = 0.0, q_noise: float = 0.0, qn_block_size: int = 8
+    ) -> None:
+        super().__init__(dim, heads, dropout=dropout, batch_first=False)
+        for name in ("k_proj", "v_proj", "q_proj", "out_proj"):
+            setattr(self, name, quant_noise(getattr(self, name), q_noise, qn_block_size))
+        self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
+        self._given: tuple[Positions, Mapping[str, Tensor]] | None = None
+
+    @contextmanager
+    def given(self, positions: Positions, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+        """The positions of the forward inside this context."""
+        self._given = (positions, tensors)
+        try:
+            yield
+        finally:
+            self._given = None
+
+    @property
+    def dropout_rate(self) -> float:
+        """As FairseqDropout: also in inference where --retain-dropout asks for it."""
+        active = self.training or self.dropout_module.apply_during_inference
+        return float(self.dropout_module.p) if active else 0.0
+
+    def forward(  # type: ignore[override]
+        self,
+        query: Tensor,
+        key: Tensor | None = None,
+        value: Tensor | None = None,
+        key_padding_mask: Tensor | None = None,
+        incremental_state: dict[str, Any] | None = None,
+        need_weights: bool = False,
+        attn_mask: Tensor | None = None,
+        need_head_weights: bool = False,
+        **unused: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """[T, B, d] -> [T, B, d] and, on demand, weights: mean over heads [B, T, K] or [h, B, T, K]."""
+        if self._given is None or attn_mask is not None or key is not query or unused:
+            raise ValueError("posenc self-attention takes x and `given` positions, no masks of its own")
+        cache = self._cache(incremental_state)
+        wanted = need_weights or need_head_weights
+        out, weights = super().forward(query, *self._given, cache=cache, need_weights=wanted)
+        if weights is not None:
+            weights = weights.transpose(0, 1) if need_head_weights else weights.mean(1)
+        return out, weights
+
+    # -- fairseq's incremental state -------------------------------------------------------------------
+
+    @property
+    def _cache_key(self) -> str:
+        return f"{self._incremental_state_id}.cache"
+
+    def _cache(self, incremental_state: dict[str, Any] | None) -> KeyValueCache | None:
+        if incremental_state is None:
+            return None
+        cache: KeyValueCache = incremental_state.setdefault(self._cache_key, KeyValueCache())
+        return cache
+
+    def cached_length(self, incremental_state: dict[str, Any] | None) -> int:
+        """How many columns the cache holds."""
+        if incremental_state is None:
+            return 0
+        cache = incremental_state.get(self._cache_key)
+        return 0 if cache is None else cache.length
+
+    def reorder_incremental_state(self, incremental_state: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
+        """Follow the beams: new_order [B'] int64."""
+        if self.cached_length(incremental_state):
+            incremental_state[self._cache_key].reorder(new_order)
+        return incremental_state
+
+    def _get_input_buffer(self, incremental_state: dict[str, Any] | None) -> dict[str, Tensor]:
+        if not self.cached_length(incremental_state):
+            return {}
+        assert incremental_state is not None
+        columns = incremental_state[self._cache_key].columns()
+        return {"prev_key": columns[0], "prev_value": columns[1]}
+
+    def _set_input_buffer(self, incremental_state: dict[str, Any], buffer: dict[str, Tensor]) -> dict[str, Any]:
+        cache = KeyValueCache()
+        cache.append(buffer["prev_key"], buffer["prev_value"])
+        incremental_state[self._cache_key] = cache
+        return incremental_state

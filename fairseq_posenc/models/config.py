@@ -1,0 +1,135 @@
+"""The flat options of the translation models, and which encoding each stack gets."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models.transformer import TransformerConfig
+from fairseq.models.transformer.transformer_config import DecoderConfig, EncDecBaseConfig, QuantNoiseConfig
+from omegaconf import DictConfig, OmegaConf
+
+Field = tuple[str, Any, Any]
+
+# A decoder follows its encoder unless told otherwise, as in fairseq's own `transformer` architectures.
+_FOLLOWS_ENCODER = {"decoder_embed_dim": "encoder_embed_dim", "decoder_ffn_embed_dim": "encoder_ffn_embed_dim"}
+_FOLLOWS_DECODER = {"decoder_input_dim": "decoder_embed_dim", "decoder_output_dim": "decoder_embed_dim"}
+
+# What fairseq parses and these models do not have: the flag and what to do instead.
+_REFUSED = {
+    "encoder_learned_pos": "use --pos-enc learned",
+    "decoder_learned_pos": "use --pos-enc learned",
+    "no_token_positional_embeddings": "use --pos-enc none",
+    "cross_self_attention": "keys of two sequences have no common positions",
+    "encoder_xformers_att_config": "self-attention here applies the position encoding itself",
+    "decoder_xformers_att_config": "self-attention here applies the position encoding itself",
+    "encoder_layers_to_keep": "position tables are stored for all layers of a stack",
+    "decoder_layers_to_keep": "position tables are stored for all layers of a stack",
+    "base_layers": "BASE layers take no positions",
+    "adaptive_input": "translation models have no adaptive input",
+    "char_inputs": "translation models read no characters",
+    "export": "TorchScript cannot follow the encodings' hooks",
+}
+
+
+def _option(default: Any, help: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+@dataclasses.dataclass
+class PosEncConfig(FairseqDataclass):
+    """The plugin's own options."""
+
+    pos_enc: str = _option(
+        "sinusoidal",
+        "position encoding of both stacks' self-attention; several are joined by '+' "
+        "(`python -m fairseq_posenc list` shows all)",
+    )
+    pos_enc_args: Optional[str] = _option(None, "its options, as 'clip=64,share=head-wise'")
+    pos_enc_encoder: Optional[str] = _option(None, "the encoder's own position encoding, in place of --pos-enc")
+    pos_enc_encoder_args: Optional[str] = _option(None, "its options, in place of --pos-enc-args")
+    pos_enc_decoder: Optional[str] = _option(None, "the decoder's own position encoding, in place of --pos-enc")
+    pos_enc_decoder_args: Optional[str] = _option(None, "its options, in place of --pos-enc-args")
+
+
+def _flattened() -> Iterator[Field]:
+    """TransformerConfig's fields with the nested ones as `encoder_layers` and so on.
+
+    Hierarchical subclasses of TransformerConfig lose values given on the command line.
+    """
+    nested = {"encoder": EncDecBaseConfig, "decoder": DecoderConfig, "quant_noise": QuantNoiseConfig}
+    for field in dataclasses.fields(TransformerConfig):
+        if field.name in nested:
+            for inner in dataclasses.fields(nested[field.name]):
+                yield _renamed(f"{field.name}_{inner.name}", inner)
+        elif not field.name.startswith("_"):
+            yield _renamed(field.name, field)
+
+
+def _renamed(name: str, field: dataclasses.Field[Any]) -> Field:
+    leader = _FOLLOWS_ENCODER.get(name) or _FOLLOWS_DECODER.get(name)
+    if leader:
+        return name, Optional[int], _option(None, f"unset: {leader}")
+    return name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
+
+
+def _without_private(fields: Iterator[Field]) -> list[Field]:
+    return [entry for entry in fields if not entry[0].endswith("__name")]
+
+
+TransformerPosEncConfig = dataclasses.make_dataclass(
+    "TransformerPosEncConfig", _without_private(_flattened()), bases=(PosEncConfig,)
+)
+TransformerPosEncConfig.__module__ = __name__
+TransformerPosEncConfig.__doc__ = "All options of fairseq's transformer, flat, and the plugin's."
+
+
+def nested_config(flat: Any) -> TransformerConfig:
+    """fairseq's hierarchical config from the flat options, with the plugin's fields on it.
+
+    Raises:
+        ValueError: an option that these models do not have.
+    """
+    values = dict(OmegaConf.to_container(flat) if isinstance(flat, DictConfig) else vars(flat))
+    for name, reason in _REFUSED.items():
+        if values.get(name):
+            raise ValueError(f"--{name.replace('_', '-')} is not for posenc architectures: {reason}")
+    for follower, leader in {**_FOLLOWS_ENCODER, **_FOLLOWS_DECODER}.items():
+        if values.get(follower) is None:
+            values[follower] = values[leader]
+    config = TransformerConfig.from_namespace(Namespace(**values))
+    config.no_token_positional_embeddings = True  # fairseq's own positions are never built
+    return config
+
+
+def encoding_of(config: Any, side: str) -> tuple[str, str | None]:
+    """The encoding and options of the `encoder` or `decoder`.
+
+    --pos-enc-args belong to --pos-enc: a stack that names its own encoding has its own arguments only.
+    """
+    name, args = getattr(config, f"pos_enc_{side}"), getattr(config, f"pos_enc_{side}_args")
+    if name is None:
+        return config.pos_enc, config.pos_enc_args if args is None else args
+    return name, args
+
+
+def check_overrides(config: Any) -> None:
+    """Refuse --pos-enc-args that no stack would read.
+
+    Raises:
+        ValueError: both stacks have arguments of their own.
+    """
+    own = all(
+        getattr(config, f"pos_enc_{side}") is not None or getattr(config, f"pos_enc_{side}_args") is not None
+        for side in ("encoder", "decoder")
+    )
+    if own and config.pos_enc_args is not None:
+        raise ValueError("--pos-enc-args has no effect: encoder and decoder have their own; leave it out")
+
+
+def apply_preset(args: Any, preset: Mapping[str, Any]) -> None:
+    """Write a preset's values into the arguments that the user left open."""
+    for name, value in preset.items():
+        if not hasattr(args, name):
+            setattr(args, name, value)

@@ -1,0 +1,99 @@
+"""fairseq's Transformer layers with the plugin's self-attention. Cross-attention stays plain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairseq.distributed import fsdp_wrap
+from fairseq.modules.checkpoint_activations import checkpoint_wrapper
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
+from torch import Tensor, nn
+
+from ..encodings import Composition
+from ..positions import Positions
+from .attention import PosEncSelfAttention
+
+
+def _self_attention(layer: Any, dim: int, heads: int, cfg: Any) -> PosEncSelfAttention:
+    return PosEncSelfAttention(
+        dim,
+        heads,
+        dropout=cfg.attention_dropout,
+        q_noise=layer.quant_noise,
+        qn_block_size=layer.quant_noise_block_size,
+    )
+
+
+class PosEncEncoderLayer(TransformerEncoderLayerBase):
+    """An encoder layer that is told its positions.
+
+    The encoding's tensors arrive as keyword arguments of their own: fairseq's activation checkpoint gives
+    gradients to top-level tensors only.
+    """
+
+    def build_self_attention(self, embed_dim: int, cfg: Any) -> PosEncSelfAttention:
+        return _self_attention(self, embed_dim, cfg.encoder.attention_heads, cfg)
+
+    def forward(
+        self, x: Tensor, encoder_padding_mask: Tensor | None, *, positions: Positions, **tensors: Tensor
+    ) -> Tensor:
+        """[T, B, d] -> [T, B, d]."""
+        with self.self_attn.given(positions, tensors):
+            out: Tensor = super().forward(x, encoder_padding_mask)
+        return out
+
+
+class PosEncDecoderLayer(TransformerDecoderLayerBase):
+    """A decoder layer that is told its positions."""
+
+    def build_self_attention(
+        self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
+    ) -> PosEncSelfAttention:
+        if add_bias_kv or add_zero_attn:
+            raise ValueError("extra keys (add_bias_kv, add_zero_attn) have no position")
+        return _self_attention(self, embed_dim, cfg.decoder.attention_heads, cfg)
+
+    def forward(
+        self,
+        x: Tensor,
+        encoder_out: Tensor | None = None,
+        encoder_padding_mask: Tensor | None = None,
+        incremental_state: dict[str, Any] | None = None,
+        need_attn: bool = False,
+        need_head_weights: bool = False,
+        *,
+        positions: Positions,
+        **tensors: Tensor,
+    ) -> tuple[Tensor, Tensor | None, None]:
+        """[T, B, d] -> [T, B, d], the cross-attention's weights, None."""
+        with self.self_attn.given(positions, tensors):
+            out: tuple[Tensor, Tensor | None, None] = super().forward(
+                x,
+                encoder_out,
+                encoder_padding_mask,
+                incremental_state,
+                need_attn=need_attn,
+                need_head_weights=need_head_weights,
+            )
+        return out
+
+
+def wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
+    """Activation checkpointing and FSDP, as fairseq's own build_encoder_layer applies them."""
+    if cfg.checkpoint_activations:
+        layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
+    wrapped_layer: nn.Module = fsdp_wrap(
+        layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap
+    )
+    return wrapped_layer
+
+
+def number(layers: nn.ModuleList, encoding: Composition) -> None:
+    """Tell each layer its index, from 1. LayerDrop skips layers, so they cannot be counted in forward."""
+    for index in range(len(layers)):
+        layers._modules[str(index)].self_attn.use(encoding, index + 1)  # type: ignore[union-attr,operator]
+
+
+def tensors_of(layer: Any, per_layer: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """What `per_layer` handed out for this layer."""
+    return per_layer[layer.self_attn.view.index - 1]

@@ -1,0 +1,66 @@
+"""Sizes of the translation architectures: what each preset writes into the arguments.
+
+The same numbers are shipped as YAML for Hydra, which knows no architectures (`config/model/`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: fairseq's transformer_tiny
+TINY = {
+    "encoder_embed_dim": 64,
+    "encoder_ffn_embed_dim": 64,
+    "encoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 2,
+}
+
+#: for corpora of some ten thousand sentences (Multi30k): 3 + 3 layers, 128 wide
+SMALL = {
+    "encoder_embed_dim": 128,
+    "encoder_ffn_embed_dim": 512,
+    "encoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_layers": 3,
+    "decoder_attention_heads": 4,
+}
+
+#: fairseq's transformer_iwslt_de_en
+IWSLT = {
+    "encoder_embed_dim": 512,
+    "encoder_ffn_embed_dim": 1024,
+    "encoder_layers": 6,
+    "encoder_attention_heads": 4,
+    "decoder_layers": 6,
+    "decoder_attention_heads": 4,
+}
+
+#: 'base' of Vaswani et al. 2017, fairseq's transformer_wmt_en_de; also the size without suffix
+BASE: dict[str, Any] = {}
+
+#: 'big' of Vaswani et al. 2017, fairseq's transformer_vaswani_wmt_en_de_big
+BIG = {
+    "encoder_embed_dim": 1024,
+    "encoder_ffn_embed_dim": 4096,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "dropout": 0.3,
+}
+
+#: the WMT presets follow tensor2tensor, as the DIET paper does: its sinusoids are not the formula's
+T2T = "freq=t2t"
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": TINY,
+    "small": SMALL,
+    "iwslt_de_en": IWSLT,
+    "wmt_en_de": BASE,
+    "wmt_en_de_big": BIG,
+}
+
+
+def position_arguments(name: str, pos_enc: str) -> dict[str, Any]:
+    """What a preset writes for the encoding itself."""
+    return {"pos_enc_args": T2T} if name.startswith("wmt") and pos_enc == "sinusoidal" else {}

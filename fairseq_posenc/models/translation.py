@@ -1,0 +1,60 @@
+"""`posenc_transformer`: fairseq's encoder-decoder Transformer with any position encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerModelBase
+from torch import nn
+
+from .config import TransformerPosEncConfig, apply_preset, check_overrides, nested_config
+from .decoder import PosEncDecoder
+from .encoder import PosEncEncoder
+from .presets import PRESETS, position_arguments
+
+
+@register_model("posenc_transformer", dataclass=TransformerPosEncConfig)
+class PosEncTransformer(TransformerModelBase):
+    """Encoder and decoder self-attention take `--pos-enc`; cross-attention stays plain."""
+
+    @classmethod
+    def add_args(cls, parser: Any) -> None:
+        """The flat options, without defaults: those come from the dataclass, after the architecture's."""
+        gen_parser_from_dataclass(parser, TransformerPosEncConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> PosEncTransformer:
+        """From the flat options.
+
+        Raises:
+            ValueError: unknown encodings or options, encodings asked for what they cannot do, and
+                fairseq's own position flags.
+        """
+        check_overrides(cfg)
+        model: PosEncTransformer = super().build_model(nested_config(cfg), task)
+        return model
+
+    @classmethod
+    def build_encoder(cls, cfg: Any, src_dict: Any, embed_tokens: nn.Embedding) -> PosEncEncoder:
+        return PosEncEncoder(cfg, src_dict, embed_tokens)
+
+    @classmethod
+    def build_decoder(cls, cfg: Any, tgt_dict: Any, embed_tokens: nn.Embedding) -> PosEncDecoder:
+        return PosEncDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+
+
+def _architecture(name: str) -> Callable[[Any], None]:
+    def write(args: Any) -> None:
+        apply_preset(args, PRESETS[name])
+        own = getattr(args, "pos_enc_encoder", None) and getattr(args, "pos_enc_decoder", None)
+        if not own:
+            apply_preset(args, position_arguments(name, getattr(args, "pos_enc", "sinusoidal")))
+
+    return write
+
+
+for _name in PRESETS:
+    register_model_architecture("posenc_transformer", f"posenc_transformer_{_name}")(_architecture(_name))

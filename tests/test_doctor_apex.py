@@ -14,6 +14,8 @@ import pytest
 
 from fairseq_posenc.doctor.apex import Apex, check_apex
 
+ROOT = Path(__file__).parents[1]
+
 # The surface of NVIDIA apex that fairseq touches; the marks show that it is what was built and called.
 NVIDIA = {
     "apex/__init__.py": "",
@@ -41,8 +43,12 @@ PYPI = {"apex/__init__.py": "from pyramid_mailer.interfaces import IMailer\n", "
 PYPI_COMPLETE = {"apex/__init__.py": "", "apex/forms.py": ""}
 RAISES = {"apex/__init__.py": "raise RuntimeError('built for another torch')\n"}
 
+# Beside the plugin's own __init__, which imports fairseq: an apex that raises takes fairseq down with it.
 PROBE = """
-import dataclasses, json
+import dataclasses, json, sys, types
+plugin = types.ModuleType("fairseq_posenc")
+plugin.__path__ = ["fairseq_posenc"]
+sys.modules["fairseq_posenc"] = plugin
 from fairseq_posenc.doctor import apex
 print(json.dumps(dataclasses.asdict(apex.probe())))
 """
@@ -71,7 +77,7 @@ def run_beside(folder: Path, modules: dict[str, str], code: str, *arguments: str
         (folder / name).write_text(text)
     env = {**os.environ, "PYTHONPATH": str(folder)}
     command = [sys.executable, "-c", code, *arguments]
-    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout.splitlines()[-1])
 

@@ -5,11 +5,27 @@ not left to --user-dir, which imports `models/` only when the package was not im
 workers, Hydra and plain `import fairseq_posenc` work too. The encodings themselves need torch only.
 """
 
+import importlib
 import importlib.util
+import logging
 
 __version__ = "0.1.0"
 
-if importlib.util.find_spec("fairseq") is not None:
+
+def _fairseq_works() -> bool:
+    """Whether fairseq is there and imports. A broken one is reported, and left to `doctor` to explain."""
+    if importlib.util.find_spec("fairseq") is None:
+        return False
+    try:
+        importlib.import_module("fairseq")
+    except Exception:  # noqa: BLE001  a broken installation may raise anything
+        text = "fairseq does not import, so nothing is registered with it: python -m fairseq_posenc doctor"
+        logging.getLogger(__name__).exception(text)
+        return False
+    return True
+
+
+if _fairseq_works():
     from . import compat
 
     compat.apply()

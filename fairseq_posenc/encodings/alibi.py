@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from ..positions import Positions
-from .base import Capabilities, Facts, Layer
+from .base import Capabilities, Facts, Layer, StackShape
+from .options import Options
 from .relative_bias import RelativeBias
 
 
@@ -25,13 +26,21 @@ class Alibi(RelativeBias):
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} - s_h |i - j|",
     )
 
+    like: Tensor
+
+    def __init__(self, options: Options, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        # follows the module's dtype and device, which no parameter here tells
+        self.register_buffer("like", torch.empty(0), persistent=False)
+
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(directional=False)
 
     def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
         slopes = torch.tensor(slopes_of(self.stack.heads), dtype=torch.float64, device=positions.device)
-        return -slopes[:, None] * positions.distances.abs()
+        bias = -slopes[:, None] * positions.distances.abs()
+        return bias.to(torch.promote_types(self.like.dtype, torch.float32))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         slopes = torch.tensor(slopes_of(self.stack.heads), dtype=q.dtype)

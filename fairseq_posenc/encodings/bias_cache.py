@@ -33,7 +33,8 @@ class BiasCache:
         length = positions.key_length
         if self._bias is None or key != self._key or self._bias.shape[-1] < length:
             growing = positions.offset > 0  # decoding: the next step needs one more
-            self._bias = compute(_square(2 * length if growing else length, positions.device)).detach()
+            with torch.inference_mode(False):  # training may use it later
+                self._bias = compute(_square(2 * length if growing else length, positions.device)).detach()
             self._key = key
         return self._bias[:, :, positions.offset : length, :length]
 

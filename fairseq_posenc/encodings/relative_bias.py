@@ -37,8 +37,8 @@ class RelativeBias(PositionEncoding):
         if self.weight is not None and not self.same_in_all_layers:
             return [{"weight": part} for part in tables.hand_out(self.weight, self.stack)]
         table = None if self.weight is None else self.weight[0]
-        parameters: Sequence[Tensor] = [] if self.weight is None else [self.weight]
-        shared = self._cache.get(positions, parameters, lambda where: self._matrix(table, where))
+        depends_on: Sequence[Tensor] = [*self.parameters(), *self.buffers()]
+        shared = self._cache.get(positions, depends_on, lambda where: self._matrix(table, where))
         return [{"bias": shared} for _ in range(self.stack.layers)]
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:

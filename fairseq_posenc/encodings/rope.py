@@ -71,8 +71,9 @@ class Rope(PositionEncoding):
         have = self._turns
         if have is None or len(have[0]) < length or have[0].dtype != dtype or have[0].device != like.device:
             longest = max(length, 2 * len(have[0]) if have else self.stack.max_length)
-            angles = torch.arange(longest, dtype=torch.float64)[:, None] * self._speeds()
-            self._turns = have = (angles.cos().to(like.device, dtype), angles.sin().to(like.device, dtype))
+            with torch.inference_mode(False):  # training saves them for the backward
+                angles = torch.arange(longest, dtype=torch.float64)[:, None] * self._speeds()
+                self._turns = have = (angles.cos().to(like.device, dtype), angles.sin().to(like.device, dtype))
         return have
 
     def _speeds(self) -> Tensor:

@@ -57,7 +57,8 @@ class Sinusoidal(PositionEncoding):
         have = self._table
         if have is None or len(have) < length or have.dtype != like.dtype or have.device != like.device:
             longest = max(length, 2 * len(have) if have is not None else self.stack.max_length)
-            self._table = have = sinusoids(longest, self.stack.dim, self.options).to(like)
+            with torch.inference_mode(False):  # training may use it later
+                self._table = have = sinusoids(longest, self.stack.dim, self.options).to(like.device, like.dtype)
         return have
 
     def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:

@@ -19,7 +19,7 @@ def shift(x: Tensor, key_length: int) -> Tensor:
     one step further to the left than the row above it (the skew of Music Transformer, both directions).
     """
     queries, length = x.shape[-2:]
-    if length == 1:
+    if queries == 1:
         return x
     flat = x.flatten(-2).narrow(-1, queries - 1, queries * (length - 1))
     return flat.unflatten(-1, (queries, length - 1)).narrow(-1, 0, key_length)

@@ -54,14 +54,12 @@ def main(arguments: list[str]) -> int:
 
 def dry_run(plan: Plan) -> int:
     print("# from the root of the repository, with OMP_NUM_THREADS=1")
-    for stage in plan.stages():
-        print(f"# {stage.name}\n{shlex.join(stage.command)}")
+    print("\n".join(f"# {stage.name}\n{shlex.join(stage.command)}" for stage in plan.stages()))
     return 0
 
 
 def list_stages(plan: Plan, ledger: Ledger) -> int:
-    for stage in plan.stages():
-        print(f"{'done' if ledger.is_done(stage) else 'open'}  {stage.name}")
+    print("\n".join(f"{'done' if ledger.is_done(stage) else 'open'}  {stage.name}" for stage in plan.stages()))
     return 0
 
 

@@ -8,4 +8,5 @@ source "$(dirname "${BASH_SOURCE[0]}")/../lib/env.sh"
 # Several trainings run side by side: more than one thread each only makes them wait for each other.
 export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 export PYTHONPATH="$POSENC_ROOT${PYTHONPATH:+:$PYTHONPATH}"
-exec python -m recipes.demo "$@"
+# -P: a folder `recipes` where the user stands is not this one.
+exec python -P -m recipes.demo "$@"

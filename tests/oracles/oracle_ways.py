@@ -1,0 +1,240 @@
+"""Our attention and an independent implementation (the oracle, or peer) on the same numbers.
+
+A peer sees all K columns at once. Ours sees them in every way that a model uses: whole, with segment memory,
+in two chunks with a cache, or step by step; by the explicit or the fused path; causal or not; padded or not.
+
+Legend: B batch, Q queries, K keys, h heads, D head width, d model width.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fairseq_posenc.attention import KeyValueCache, SelfAttention
+from fairseq_posenc.encodings import PositionEncoding, StackShape, build
+from fairseq_posenc.encodings.compose import LayerCall
+from fairseq_posenc.positions import Positions
+
+HEADS, HEAD_DIM, KEYS, QUERIES, LAYER = 4, 6, 9, 4, 2
+CLEARLY = 1e-2  # a wrong sign or index shows by far more than rounding
+
+Peer = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]  # x, additive mask -> output, weights
+
+
+def oracle(module: str) -> ModuleType:
+    """Import a peer. Where it is missing: fail if the environment claims to be complete, else skip."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        if os.environ.get("POSENC_REQUIRE_ORACLES", "0") not in ("", "0"):
+            pytest.fail(f"the oracle {module} is missing though POSENC_REQUIRE_ORACLES is set: {error}")
+        pytest.skip(f"the oracle {module} is not installed (extra: test): {error}")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the last Q columns are computed. how: whole | memory | chunk | steps; pads: none | left | right."""
+
+    how: str
+    path: str = "explicit"
+    causal: bool = False
+    pads: str = "none"
+
+    def __str__(self) -> str:
+        return f"{self.how}-{self.path}-{'causal' if self.causal else 'both'}-{self.pads}"
+
+
+def ways(*, causal: tuple[bool, ...] = (False, True), paths: tuple[str, ...] = ("explicit", "fused")) -> Any:
+    """Parametrise a test over all ways that exist: memory has no pads, step by step is causal."""
+    padded = {"whole": ("none", "left", "right"), "memory": ("none",), "chunk": ("none", "left")}
+    padded["steps"] = ("none", "left")
+    every = [
+        Way(how, path, direction, pads)
+        for how, path, direction in itertools.product(padded, paths, causal)
+        for pads in padded[how]
+        if direction or how != "steps"
+    ]
+    return pytest.mark.parametrize("way", every, ids=str)
+
+
+both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["fp32", "fp64"])
+
+
+def tolerance(dtype: torch.dtype, keeps_double: bool = True) -> float:
+    """1e-10 where the peer computes in float64, otherwise 1e-6."""
+    return 1e-10 if dtype == torch.float64 and keeps_double else 1e-6
+
+
+@dataclass
+class Problem:
+    """The same input for both sides: x [B, K, d], padding [B, K]."""
+
+    x: Tensor
+    padding: Tensor
+    way: Way
+
+    @classmethod
+    def of(cls, way: Way, dtype: torch.dtype, *, keys: int = KEYS, dim: int = HEADS * HEAD_DIM) -> Problem:
+        """Three samples, of which the way decides the pads: 0, 1 and 3 columns."""
+        x = torch.randn(3, keys, dim, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+        columns = torch.arange(keys).expand(3, -1)
+        pads = torch.tensor([0, 1, 3])[:, None]
+        padding = {"none": columns < 0, "left": columns < pads, "right": columns >= keys - pads}[way.pads]
+        return cls(x.to(dtype), padding, way)
+
+    @property
+    def mask(self) -> Tensor:
+        """[B, 1, K, K], 0 or -inf."""
+        keys = self.x.shape[1]
+        forbidden = self.padding[:, None, :].expand(-1, keys, -1)
+        if self.way.causal:
+            forbidden = forbidden | torch.ones(keys, keys, dtype=torch.bool).triu(1)
+        return torch.zeros_like(forbidden, dtype=self.x.dtype).masked_fill(forbidden, float("-inf"))[:, None]
+
+    def positions(self, start: int, end: int, memory: int = 0) -> Positions:
+        """Columns start to end-1 query, columns 0 to end-1 are keys."""
+        padding = self.padding[:, :end]
+        left = self.way.pads == "left"
+        return Positions(
+            end - start,
+            end,
+            self.x.device,
+            causal=self.way.causal,
+            padding=padding if bool(padding.any()) else None,
+            left_padded=left,
+            memory=memory,
+        )
+
+
+class Mine(nn.Module):
+    """Our self-attention as layer 2 of 2, its parameters drawn wide so that a wrong one shows."""
+
+    def __init__(
+        self,
+        spec: str,
+        args: str = "",
+        *,
+        dtype: torch.dtype = torch.float64,
+        heads: int = HEADS,
+        head_dim: int = HEAD_DIM,
+        max_length: int = 12,
+        causal: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        stack = StackShape(LAYER, heads, heads * head_dim, max_length, causal=causal)
+        self.pos = build(spec, args, stack)
+        self.attention = SelfAttention(stack.dim, heads, bias=bias)
+        self.attention.use(self.pos, LAYER)
+        generator = torch.Generator().manual_seed(7)
+        for parameter in self.pos.parameters():
+            nn.init.normal_(parameter, generator=generator)
+        self.to(dtype).eval().requires_grad_(False)
+
+    @property
+    def encoding(self) -> PositionEncoding:
+        """The only member."""
+        (member,) = self.pos.members.values()
+        return member
+
+    @property
+    def table(self) -> Tensor:
+        """This layer's part of `weight`, [1 or h, ...], to read or write."""
+        return self.encoding.weight[-1]
+
+    def copy(self, q: nn.Linear, k: nn.Linear, v: nn.Linear, out: nn.Linear | None = None) -> None:
+        """Take a peer's projections; a peer without output projection has the identity."""
+        mine = self.attention
+        for ours, theirs in ((mine.q_proj, q), (mine.k_proj, k), (mine.v_proj, v)):
+            ours.load_state_dict(theirs.state_dict())
+        if out is not None:
+            mine.out_proj.load_state_dict(out.state_dict())
+        else:
+            nn.init.eye_(mine.out_proj.weight)
+            nn.init.zeros_(mine.out_proj.bias)
+
+    def call(self, positions: Positions) -> LayerCall:
+        """The hooks of this layer at some positions."""
+        return self.attention.view.at(positions, self.pos.per_layer(positions)[LAYER - 1])
+
+    def run(self, problem: Problem) -> tuple[Tensor, Tensor | None]:
+        """The last Q columns: output [B, Q, d] and, by the explicit path, weights [B, h, Q, K]."""
+        keys, how = problem.x.shape[1], problem.way.how
+        split = keys - QUERIES
+        if how == "whole":
+            return self._step(problem, 0, keys)
+        if how == "memory":
+            return self._step(problem, split, keys, memory=problem.x[:, :split])
+        cache = KeyValueCache()
+        self._step(problem, 0, split, cache=cache)
+        if how == "chunk":
+            return self._step(problem, split, keys, cache=cache)
+        steps = [self._step(problem, t, t + 1, cache=cache) for t in range(split, keys)]
+        weights = [nn.functional.pad(w, (0, keys - w.shape[-1])) for _, w in steps if w is not None]
+        return torch.cat([out for out, _ in steps], 1), torch.cat(weights, 2) if weights else None
+
+    def _step(
+        self,
+        problem: Problem,
+        start: int,
+        end: int,
+        memory: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        positions = problem.positions(start, end, 0 if memory is None else start)
+        self.attention.path = problem.way.path
+        tensors = self.pos.per_layer(positions)[LAYER - 1]
+        given: dict[str, Any] = {"memory": memory, "cache": cache}
+        need_weights = problem.way.path == "explicit"
+        return self.attention(problem.x[:, start:end], positions, tensors, need_weights=need_weights, **given)
+
+
+class Literal:
+    """The attention that a peer's logits give, for a peer that is a bias or a rotation only.
+
+    Args:
+        mine: whose projections to use. logits: q, k [B, h, K, D] -> [B, h, K, K].
+    """
+
+    def __init__(self, mine: Mine, logits: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.attention, self.logits = mine.attention, logits
+
+    def __call__(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        q, k, v = self.heads(x)
+        weights = (self.logits(q, k) + mask).softmax(-1)
+        return self.attention.out_proj((weights @ v).transpose(1, 2).flatten(2)), weights
+
+    def heads(self, x: Tensor) -> Iterator[Tensor]:
+        """q, k, v."""
+        projections = (self.attention.q_proj, self.attention.k_proj, self.attention.v_proj)
+        return (p(x).unflatten(-1, (self.attention.num_heads, -1)).transpose(1, 2) for p in projections)
+
+
+@torch.no_grad()
+def difference(mine: Mine, peer: Peer, problem: Problem) -> float:
+    """The greatest absolute difference of outputs and weights, over the queries that are no pads."""
+    out, weights = mine.run(problem)
+    their_out, their_weights = peer(problem.x, problem.mask)
+    real = ~problem.padding[:, -out.shape[1] :]
+    worst = (out - their_out[:, -out.shape[1] :])[real].abs().max().item()
+    if weights is not None and their_weights is not None:
+        gap = (weights - their_weights[:, :, -out.shape[1] :]).transpose(1, 2)[real]
+        worst = max(worst, gap.abs().max().item())
+    return worst
+
+
+def differs(mine: Mine, peer: Peer, *, causal: bool = False, keys: int = KEYS) -> bool:
+    """Whether a deliberate mistake shows."""
+    projection = mine.attention.q_proj
+    problem = Problem.of(Way("whole", causal=causal), projection.weight.dtype, keys=keys, dim=projection.in_features)
+    return difference(mine, peer, problem) > CLEARLY

@@ -14,6 +14,7 @@ class BiasCache:
     """One [1, h, N, N] bias, for the longest length so far; shorter ones are its slices.
 
     It is dropped when a parameter was written, replaced, cast or moved, and where gradients are asked for.
+    torch does not count writes through `parameter.data`: after one in evaluation, call `eval()` again.
     """
 
     def __init__(self) -> None:

@@ -1,0 +1,25 @@
+"""One process of a training: `rank.py OUTPUT fairseq-train's arguments` saves what it has learned."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import fairseq_cli.train
+import torch
+from support import Recorder
+
+
+class Keeper(Recorder):
+    """Saves its losses and parameters after each update."""
+
+    def train_step(self, *given: Any, **named: Any) -> Any:
+        output = super().train_step(*given, **named)
+        torch.save({"losses": self.losses, "model": self.get_model().state_dict()}, OUTPUT)
+        return output
+
+
+if __name__ == "__main__":
+    OUTPUT = sys.argv.pop(1)
+    fairseq_cli.train.Trainer = Keeper
+    fairseq_cli.train.cli_main()

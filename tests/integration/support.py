@@ -1,0 +1,230 @@
+"""A tiny corpus, and fairseq's own commands called in this process (a process of its own costs seconds)."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+from unittest import mock
+
+import fairseq_cli.train
+import torch
+from fairseq import options, tasks, utils
+from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import make_builder
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.trainer import Trainer
+from torch import Tensor, nn
+
+from fairseq_posenc.encodings import StackShape, build, names
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = ROOT / "fairseq_posenc"
+
+WORDS = 12
+SIZES = {"train": 240, "valid": 11, "test": 13}  # no multiples of 8, which is where fairseq drops a tail
+
+TINY = """--arch posenc_transformer_tiny --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 --max-source-positions 24
+    --max-target-positions 24 --dropout 0""".split()
+STOCK = [word.replace("posenc_transformer_tiny", "transformer_tiny") for word in TINY]
+RECIPE = """--optimizer adam --lr 0.01 --max-tokens 120 --seed 3 --cpu --log-format none --num-workers 0
+    --data-buffer-size 0 --required-batch-size-multiple 1""".split()
+
+
+def write_corpus(folder: Path) -> Path:
+    """Pairs of random words and the same in reverse, binarised as fairseq-preprocess does."""
+    folder.mkdir(parents=True)
+    dictionary = Dictionary()
+    for number in range(WORDS):
+        dictionary.add_symbol(f"w{number}")
+    random = torch.Generator().manual_seed(0)
+    for language in ("en", "de"):
+        dictionary.save(str(folder / f"dict.{language}.txt"))
+    for split, size in SIZES.items():
+        lengths = torch.randint(2, 10, (size,), generator=random).tolist()
+        lines = [torch.randint(4, 4 + WORDS, (length,), generator=random) for length in lengths]
+        _binarise(folder / f"{split}.en-de.en", lines, dictionary)
+        _binarise(folder / f"{split}.en-de.de", [line.flip(0) for line in lines], dictionary)
+    return folder
+
+
+def _binarise(path: Path, lines: Sequence[Tensor], dictionary: Dictionary) -> None:
+    builder = make_builder(f"{path}.bin", "mmap", len(dictionary))
+    for line in lines:
+        builder.add_item(torch.cat([line, torch.tensor([dictionary.eos()])]))
+    builder.finalize(f"{path}.idx")
+
+
+# -- fairseq in this process ------------------------------------------------------------------------------
+
+
+def parse(
+    arguments: Sequence[Any], parser: Callable[[], Any] = options.get_training_parser, arch: str | None = None
+) -> Any:
+    """The configuration that a command line gives."""
+    built = parser()
+    if arch:  # as fairseq_cli/generate.py adds it
+        built.add_argument("--arch", default=arch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # hydra's, about fairseq's use of it
+        return convert_namespace_to_omegaconf(options.parse_args_and_arch(built, [str(word) for word in arguments]))
+
+
+def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> list[str]:
+    """fairseq-train's arguments for a tiny model; without `--save-dir` nothing is saved."""
+    save = [] if "--save-dir" in arguments else ["--no-save"]
+    checks = [] if "--valid-subset" in arguments else ["--disable-validation"]
+    words = [data, "--user-dir", PLUGIN, "--task", "translation", "-s", "en", "-t", "de", *RECIPE, *save, *checks]
+    return [str(word) for word in (*words, *model, *arguments)]
+
+
+@dataclass
+class Run:
+    """A training that has ended."""
+
+    cfg: Any
+    trainer: Trainer
+    losses: list[float]
+
+    @property
+    def model(self) -> Any:
+        return self.trainer.get_model()
+
+
+def train(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> Run:
+    """fairseq-train; the losses are those of each update, unrounded."""
+    cfg = parse(command_line(data, *arguments, model=model))
+    made: list[Recorder] = []
+
+    def recorder(*given: Any) -> Recorder:
+        made.append(Recorder(*given))
+        return made[0]
+
+    with mock.patch.object(fairseq_cli.train, "Trainer", recorder):
+        fairseq_cli.train.main(cfg)
+    return Run(cfg, made[0], made[0].losses)
+
+
+class Recorder(Trainer):
+    """Keeps the loss of every update."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.losses: list[float] = []
+
+    def _reduce_and_log_stats(self, logging_outputs: Any, sample_size: Any, grad_norm: Any = None) -> Any:
+        if grad_norm is not None:
+            self.losses.append(float(sum(output["loss"] for output in logging_outputs) / sample_size))
+        return super()._reduce_and_log_stats(logging_outputs, sample_size, grad_norm)
+
+
+def built(data: Path, *arguments: Any, model: Sequence[str] = TINY, seed: int = 5) -> tuple[Any, Any]:
+    """An untrained model in evaluation mode, and its task."""
+    cfg = parse(command_line(data, *arguments, model=model))
+    utils.import_user_module(cfg.common)
+    task = tasks.setup_task(cfg.task)
+    torch.manual_seed(seed)
+    return task.build_model(cfg.model).eval(), task
+
+
+def batches(task: Any, split: str = "test", *, size: int = 64, seed: int = 1) -> list[dict[str, Any]]:
+    """The batches of a split, `size` sentences each."""
+    task.load_dataset(split)
+    iterator = task.get_batch_iterator(
+        dataset=task.dataset(split),
+        max_sentences=size,
+        max_positions=(24, 24),
+        required_batch_size_multiple=1,
+        seed=seed,
+    )
+    return list(iterator.next_epoch_itr(shuffle=False))
+
+
+def hypotheses(model: Any, task: Any, *, size: int, beam: int = 3) -> dict[int, list[list[int]]]:
+    """Beam search over the test set: the n-best token lists of each sentence."""
+    from fairseq.dataclass.configs import GenerationConfig
+
+    generator = task.build_generator([model], GenerationConfig(beam=beam, nbest=beam, max_len_a=0, max_len_b=12))
+    found = {}
+    for batch in batches(task, size=size):
+        for number, best in zip(batch["id"].tolist(), task.inference_step(generator, [model], batch), strict=True):
+            found[number] = [hypothesis["tokens"].tolist() for hypothesis in best]
+    return found
+
+
+# -- the encodings ----------------------------------------------------------------------------------------
+
+#: beside the registry: options and compositions that take other paths through cache, cast and embedding
+EXTRA = {
+    "rope+shaw": None,  # caches raw keys beside projected ones
+    "learned+t5": None,
+    "shaw": "clip=3,values=false",
+    "sinusoidal": "freq=t2t,offset=2",
+}
+CASES = [(name, None) for name in names()] + list(EXTRA.items())
+IDS = [f"{name}({args})" if args else name for name, args in CASES]
+
+
+def position_flags(name: str, args: str | None) -> list[str]:
+    """The encoding in every stack that it can serve, `none` in the other."""
+    able = {side: _serves(name, args, causal) for side, causal in (("encoder", False), ("decoder", True))}
+    if all(able.values()):
+        return ["--pos-enc", name, *(["--pos-enc-args", args] if args else [])]
+    side = next(side for side, can in able.items() if can)
+    return ["--pos-enc", "none", f"--pos-enc-{side}", name, *([f"--pos-enc-{side}-args", args] if args else [])]
+
+
+def _serves(name: str, args: str | None, causal: bool) -> bool:
+    try:
+        build(name, args, StackShape(layers=2, heads=2, dim=16, max_length=24, causal=causal))
+    except ValueError:
+        return False
+    return True
+
+
+def move(model: nn.Module, seed: int = 0) -> nn.Module:
+    """Push every parameter off its initial value: tables that start at zero or small would hide mistakes."""
+    random = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=random)
+    return model
+
+
+# -- commands ---------------------------------------------------------------------------------------------
+
+
+def printed(main: Callable[[Any], Any], cfg: Any) -> tuple[str, Any]:
+    """What a command of fairseq prints to stdout in this process, and what it returns."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        result = main(cfg)
+    return out.getvalue(), result
+
+
+def environment(*, package: bool, **more: str) -> dict[str, str]:
+    """For a process of its own: one thread, the package importable or not."""
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return {**kept, "OMP_NUM_THREADS": "1", **({"PYTHONPATH": str(ROOT)} if package else {}), **more}
+
+
+def script(name: str) -> list[str]:
+    """fairseq-train and its kin, of the Python that runs the tests."""
+    return [sys.executable, "-m", f"fairseq_cli.{name}"]
+
+
+def run(command: Sequence[Any], *, package: bool = True, check: bool = True, **options: Any) -> CompletedProcess[str]:
+    """A process of its own; where it fails, its last words are the message."""
+    words = [str(word) for word in command]
+    options = {"timeout": 200, "env": environment(package=package), **options}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    assert not check or done.returncode == 0, done.stderr[-4000:]
+    return done

@@ -1,0 +1,111 @@
+"""fairseq's other commands on one tiny checkpoint: validate, generate, average, hub."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import fairseq_cli.generate
+import fairseq_cli.validate
+import pytest
+import torch
+from fairseq import checkpoint_utils, options
+from fairseq.models.transformer import TransformerModelBase
+
+from fairseq_posenc.__main__ import main as plugin
+from fairseq_posenc.models.translation import PosEncTransformer
+
+from . import support
+from .support import PLUGIN, SIZES
+
+
+def generated(data: Path, path: str, *arguments: str) -> dict[int, str]:
+    """The hypotheses of fairseq-generate by sentence."""
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--beam", 2, "--max-len-b", 12, *arguments]
+    cfg = support.parse(words, options.get_generation_parser, arch="wav2vec2")
+    text, _ = support.printed(fairseq_cli.generate.main, cfg)
+    assert re.search(r"Generate test with beam=2: BLEU", text)
+    return {int(number): line for number, line in re.findall(r"^H-(\d+)\t[^\t]+\t(.*)$", text, re.MULTILINE)}
+
+
+def checkpoint(folder: Path) -> str:
+    return str(folder / "checkpoint_last.pt")
+
+
+def test_generate_scores_every_sentence(data: Path, trained: Path) -> None:
+    """With fairseq's default --required-batch-size-multiple 8, of which 13 sentences are no multiple."""
+    together = generated(data, checkpoint(trained), "--batch-size", "8")
+    assert sorted(together) == list(range(SIZES["test"]))
+    assert generated(data, checkpoint(trained), "--batch-size", "1") == together
+    assert generated(data, checkpoint(trained), "--batch-size", "8", "--left-pad-source") == together
+
+
+def test_an_ensemble_generates(data: Path, trained: Path) -> None:
+    paths = f"{trained / 'checkpoint1.pt'}:{checkpoint(trained)}"
+    assert len(generated(data, paths)) == SIZES["test"]
+
+
+def test_validate_gives_the_loss_of_training(data: Path, trained: Path) -> None:
+    words = [data, "--user-dir", PLUGIN, "--path", checkpoint(trained), "--cpu", "--valid-subset", "valid"]
+    words += ["--max-tokens", 200, "--task", "translation"]
+    cfg = support.parse(words, options.get_validation_parser)
+    losses = _recorded(cfg)
+    saved = checkpoint_utils.load_checkpoint_to_cpu(checkpoint(trained))["extra_state"]["val_loss"]
+    assert losses == pytest.approx(saved, abs=2e-3)
+
+
+def _recorded(cfg: Any) -> float:
+    """What fairseq-validate reports as the loss."""
+    found: list[float] = []
+    original = fairseq_cli.validate.progress_bar.progress_bar
+
+    def bar(*args: Any, **kwargs: Any) -> Any:
+        made = original(*args, **kwargs)
+        made.print = lambda stats, **_: found.append(
+            float(stats["loss"].avg if hasattr(stats["loss"], "avg") else stats["loss"])
+        )
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fairseq_cli.validate.progress_bar, "progress_bar", bar)
+        fairseq_cli.validate.main(cfg)
+    return found[0]
+
+
+def test_checkpoints_average_and_decode(data: Path, trained: Path, tmp_path: Path) -> None:
+    output = tmp_path / "average.pt"
+    arguments = ["--inputs", str(trained), "--num-epoch-checkpoints", "2", "--output", str(output)]
+    assert plugin(["average", *arguments]) == 0
+    states = [checkpoint_utils.load_checkpoint_to_cpu(str(trained / f"checkpoint{n}.pt"))["model"] for n in (1, 2)]
+    mean = checkpoint_utils.load_checkpoint_to_cpu(str(output))["model"]
+    name = next(name for name in mean if ".pos." in name)
+    torch.testing.assert_close(mean[name], (states[0][name] + states[1][name]) / 2)
+    assert len(generated(data, str(output))) == SIZES["test"]
+
+
+@pytest.mark.parametrize("model", [PosEncTransformer, TransformerModelBase])
+def test_the_hub_interface_translates(data: Path, trained: Path, model: Any) -> None:
+    hub = model.from_pretrained(str(trained), "checkpoint_last.pt", str(data), user_dir=str(PLUGIN))
+    assert isinstance(hub.models[0], PosEncTransformer)
+    lines = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9"]
+    together = hub.translate(lines, beam=2)
+    assert together == [hub.translate(line, beam=2) for line in lines]
+    assert all(re.fullmatch(r"(w\d+ ?)*", line) for line in together)
+
+
+def test_a_checkpoint_loads_with_its_encoding(trained: Path, data: Path) -> None:
+    models, cfg = checkpoint_utils.load_model_ensemble([checkpoint(trained)], arg_overrides={"data": str(data)})
+    assert cfg.model.pos_enc == "shaw"
+    assert str(models[0].encoder.pos).startswith("shaw(")
+    saved = checkpoint_utils.load_checkpoint_to_cpu(checkpoint(trained))["model"]
+    assert saved.keys() == models[0].state_dict().keys()
+
+
+def test_the_encoding_of_a_checkpoint_may_be_overridden(data: Path, tmp_path: Path) -> None:
+    """An encoding without parameters takes other options at generation: longer inputs, for instance."""
+    support.train(data, "--pos-enc", "sinusoidal", "--max-update", 2, "--save-dir", tmp_path)
+    models, _ = checkpoint_utils.load_model_ensemble(
+        [checkpoint(tmp_path)], arg_overrides={"data": str(data), "pos_enc_args": "offset=2"}
+    )
+    assert "offset=2" in str(models[0].encoder.pos)

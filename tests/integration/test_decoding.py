@@ -1,0 +1,138 @@
+"""Every encoding trains, and decodes the same however it is cached, batched or padded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from . import support
+from .support import CASES, IDS
+
+PAD, EOS = 1, 2
+every_encoding = pytest.mark.parametrize(("name", "args"), CASES, ids=IDS)
+
+
+@pytest.fixture(scope="module")
+def models(data: Path) -> dict[Any, Any]:
+    """Trained models by encoding, filled on demand."""
+    return Models(data)
+
+
+class Models(dict[Any, Any]):
+    """Two updates each, then a push, so that no table is near its start."""
+
+    def __init__(self, data: Path) -> None:
+        super().__init__()
+        self.data = data
+
+    def __missing__(self, case: tuple[str, str | None]) -> Any:
+        run = support.train(self.data, *support.position_flags(*case), "--max-update", 2)
+        assert len(run.losses) == 2
+        assert all(torch.isfinite(torch.tensor(run.losses)))
+        self[case] = support.move(run.model).eval(), run.trainer.task
+        return self[case]
+
+
+SOURCES = torch.tensor([[4, 5, 6, 7, EOS], [PAD, 9, 8, 4, EOS], [PAD, PAD, PAD, 11, EOS]])
+
+
+def targets(pads: list[int], length: int = 8) -> Tensor:
+    """[B, length], </s> first, with so many pads left of it."""
+    random = torch.Generator().manual_seed(4)
+    tokens = torch.randint(4, 16, (len(pads), length), generator=random)
+    for row, count in enumerate(pads):
+        tokens[row, :count], tokens[row, count] = PAD, EOS
+    return tokens
+
+
+@torch.no_grad()
+def stepwise(
+    model: Any, encoded: Any, target: Tensor, first: int = 1, order: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The logits of the columns from `first` - 1 on, one by one, and the targets; halfway beams change places."""
+    state: dict[str, Any] = {}
+    given, logits = target, []
+    for column in range(first, target.shape[1] + 1):
+        if order is not None and column == first + 3:
+            model.decoder.reorder_incremental_state_scripting(state, order)
+            given, logits = target[order], [row[order] for row in logits]
+        out = model.decoder(given[:, :column], encoder_out=encoded, incremental_state=state)[0]
+        logits.append(out[:, -1:])
+    return torch.cat(logits, 1), given
+
+
+@every_encoding
+@pytest.mark.parametrize("pads", [[0, 0, 0], [0, 2, 3]], ids=["unpadded", "left-padded"])
+def test_step_by_step_equals_the_whole(models: Models, name: str, args: str | None, pads: list[int]) -> None:
+    model, _ = models[name, args]
+    target = targets(pads)
+    encoded = model.encoder(SOURCES, None)
+    whole = model.decoder(target, encoder_out=encoded)[0]
+    first = max(pads) + 1  # the prefix comes in one chunk, so that no row is asked for what stands before it
+    steps, _ = stepwise(model, encoded, target, first)
+    torch.testing.assert_close(steps, whole[:, first - 1 :], rtol=1e-5, atol=1e-5)
+    if max(pads):
+        for row, count in enumerate(pads):
+            one = model.decoder(target[row : row + 1, count:], encoder_out=_row(encoded, row))[0]
+            torch.testing.assert_close(one[0], whole[row, count:], rtol=1e-5, atol=1e-5)
+
+
+def _row(encoded: dict[str, list[Tensor]], row: int) -> dict[str, list[Tensor]]:
+    return {
+        **encoded,
+        "encoder_out": [encoded["encoder_out"][0][:, row : row + 1]],
+        "encoder_padding_mask": [encoded["encoder_padding_mask"][0][row : row + 1]],
+    }
+
+
+@every_encoding
+def test_the_cache_follows_the_beams(models: Models, name: str, args: str | None) -> None:
+    model, _ = models[name, args]
+    steps, whole = beams(model)
+    torch.testing.assert_close(steps, whole, rtol=1e-5, atol=1e-5)
+
+
+def beams(model: Any) -> tuple[Tensor, Tensor]:
+    """Logits of three hypotheses of one sentence, by steps and as a whole."""
+    encoded = model.encoder(SOURCES[1:2].expand(3, -1), None)
+    steps, reordered = stepwise(model, encoded, targets([0, 0, 0]), order=torch.tensor([2, 0, 0]))
+    return steps, model.decoder(reordered, encoder_out=encoded)[0]
+
+
+@every_encoding
+def test_hypotheses_do_not_depend_on_batch_size_or_padding(models: Models, name: str, args: str | None) -> None:
+    model, task = models[name, args]
+    together = support.hypotheses(model, task, size=64)
+    assert sorted(together) == list(range(support.SIZES["test"]))
+    assert len({str(best) for best in together.values()}) > 3, "the model says the same of everything"
+    assert support.hypotheses(model, task, size=1) == together
+    assert task.cfg.left_pad_source is True
+    task.cfg.left_pad_source = False
+    try:
+        assert support.hypotheses(model, task, size=64) == together
+    finally:
+        task.cfg.left_pad_source = True
+
+
+def test_a_cache_that_is_not_reordered_is_caught(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the beam test can fail."""
+    model, _ = models["shaw", None]
+    monkeypatch.setattr(
+        "fairseq_posenc.models.attention.PosEncSelfAttention.reorder_incremental_state",
+        lambda self, state, order: state,
+    )
+    steps, whole = beams(model)
+    assert not torch.allclose(steps, whole, rtol=1e-3, atol=1e-3)
+
+
+def test_more_tokens_than_columns_are_needed(models: Models) -> None:
+    model, _ = models["shaw", None]
+    encoded = model.encoder(SOURCES, None)
+    state: dict[str, Any] = {}
+    model.decoder(targets([0, 0, 0]), encoder_out=encoded, incremental_state=state)
+    with pytest.raises(ValueError, match="8 are cached already"):
+        model.decoder(targets([0, 0, 0]), encoder_out=encoded, incremental_state=state)

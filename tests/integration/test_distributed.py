@@ -1,0 +1,101 @@
+"""Two processes on a CPU (gloo), resumed too; and a spawned one."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+
+from . import support
+
+ENCODING = ["--pos-enc", "learned+t5"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def two_processes(folder: Path, data: Path, *arguments: Any) -> list[dict[str, Any]]:
+    """What each rank learned."""
+    folder.mkdir(exist_ok=True)
+    address = f"tcp://127.0.0.1:{free_port()}"
+    words = """--ddp-backend legacy_ddp --distributed-no-spawn --distributed-world-size 2
+        --distributed-backend gloo --distributed-init-method""".split()
+    outputs = [folder / f"rank{rank}.pt" for rank in range(2)]
+    ranks = []
+    for rank, output in enumerate(outputs):
+        mine = support.command_line(data, *ENCODING, *arguments, *words, address, "--distributed-rank", rank)
+        command = [sys.executable, str(Path(__file__).with_name("rank.py")), str(output), *mine]
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        ranks.append(subprocess.Popen(command, env=support.environment(package=True), **pipes))
+    try:
+        errors = [process.communicate(timeout=200)[1] for process in ranks]
+    finally:
+        for process in ranks:
+            process.kill()
+    assert [process.returncode for process in ranks] == [0, 0], "\n".join(error[-2500:] for error in errors)
+    return [torch.load(output) for output in outputs]
+
+
+def assert_same(one: dict[str, Any], other: dict[str, Any], **close: float) -> None:
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        torch.testing.assert_close(tensor, other[name], msg=name, **close)
+
+
+@pytest.fixture(scope="module")
+def four_updates(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """The folder with a checkpoint of update 2, and what both ranks learned in 4."""
+    folder = tmp_path_factory.mktemp("two")
+    save = ["--save-dir", folder, "--save-interval-updates", 2, "--no-epoch-checkpoints"]
+    return folder, two_processes(folder, data, "--max-update", 4, *save)
+
+
+def test_both_processes_learn_the_same(four_updates: tuple[Path, list[dict[str, Any]]], data: Path) -> None:
+    """And the same as one process that takes two batches an update."""
+    _, (first, second) = four_updates
+    assert first["losses"] == second["losses"]
+    assert_same(first["model"], second["model"], rtol=0, atol=0)
+    alone = support.train(data, *ENCODING, "--update-freq", 2, "--max-update", 4)
+    assert first["losses"] == pytest.approx(alone.losses, rel=1e-5)
+    assert_same(first["model"], alone.model.state_dict(), rtol=1e-4, atol=1e-5)
+
+
+def test_two_processes_resume_exactly(
+    four_updates: tuple[Path, list[dict[str, Any]]], data: Path, tmp_path: Path
+) -> None:
+    folder, (whole, _) = four_updates
+    resume = ["--restore-file", folder / "checkpoint_1_2.pt", "--max-update", 4, "--save-dir", tmp_path]
+    first, second = two_processes(tmp_path, data, *resume)
+    assert first["losses"] == second["losses"] == whole["losses"][2:]
+    assert_same(first["model"], whole["model"], rtol=0, atol=0)
+    assert_same(second["model"], whole["model"], rtol=0, atol=0)
+
+
+SPAWNING = """
+import torch
+torch.cuda.device_count = lambda: 1  # fairseq starts a process a GPU
+if __name__ == "__main__":
+    from fairseq_cli.train import cli_main
+    cli_main()
+"""
+
+
+def test_a_spawned_worker_finds_the_plugin(data: Path, tmp_path: Path) -> None:
+    """The child gets the configuration pickled and imports everything anew."""
+    program = tmp_path / "spawning.py"
+    program.write_text(SPAWNING)
+    words = ["--distributed-init-method", f"tcp://127.0.0.1:{free_port()}", "--distributed-backend", "gloo"]
+    words += ["--ddp-backend", "legacy_ddp", "--max-update", 2, "--save-dir", tmp_path, "--pos-enc", "rope"]
+    done = support.run([sys.executable, program, *support.command_line(data, *words)], package=False, cwd=tmp_path)
+    assert "initialized host" in done.stdout + done.stderr  # by the child
+    state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
+    assert (state["cfg"]["model"]["pos_enc"], state["optimizer_history"][-1]["num_updates"]) == ("rope", 2)

@@ -1,0 +1,133 @@
+"""--pos-enc and its kin; what is refused, and with which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.encodings import names
+from fairseq_posenc.models import config
+
+from . import support
+
+
+def encodings(data: Path, *arguments: str) -> tuple[str, str]:
+    model, _ = support.built(data, *arguments)
+    return str(model.encoder.pos), str(model.decoder.pos)
+
+
+def test_both_stacks_get_pos_enc(data: Path) -> None:
+    encoder, decoder = encodings(data, "--pos-enc", "shaw", "--pos-enc-args", "clip=5")
+    assert encoder == decoder
+    assert encoder.startswith("shaw(")
+    assert "clip=5" in encoder
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_a_stack_may_have_its_own(data: Path, side: str) -> None:
+    own = [f"--pos-enc-{side}", "shaw", f"--pos-enc-{side}-args", "clip=3"]
+    found = dict(zip(("encoder", "decoder"), encodings(data, "--pos-enc", "t5", *own), strict=True))
+    assert found.pop(side).startswith("shaw(clip=3")
+    assert next(iter(found.values())).startswith("t5(")
+
+
+def test_a_stack_may_have_its_own_arguments_only(data: Path) -> None:
+    encoder, decoder = encodings(
+        data, "--pos-enc", "shaw", "--pos-enc-args", "clip=3", "--pos-enc-decoder-args", "clip=4"
+    )
+    assert "clip=3" in encoder
+    assert "clip=4" in decoder
+
+
+def test_the_arguments_of_pos_enc_do_not_reach_another_encoding(data: Path) -> None:
+    encoder, decoder = encodings(data, "--pos-enc", "shaw", "--pos-enc-args", "clip=3", "--pos-enc-decoder", "rope")
+    assert "clip=3" in encoder
+    assert decoder.startswith("rope(")
+
+
+def test_arguments_that_nothing_reads_are_refused(data: Path) -> None:
+    own = ["--pos-enc-encoder", "rope", "--pos-enc-decoder-args", "clip=2"]
+    with pytest.raises(ValueError, match="--pos-enc-args has no effect"):
+        encodings(data, "--pos-enc", "shaw", "--pos-enc-args", "clip=3", *own)
+
+
+@pytest.mark.parametrize("flag", ["--pos-enc", "--pos-enc-encoder", "--pos-enc-decoder"])
+def test_an_unknown_encoding_is_refused_with_the_known_ones(data: Path, flag: str) -> None:
+    with pytest.raises(ValueError, match="unknown position encoding 'shawl'") as error:
+        encodings(data, flag, "shawl")
+    assert all(name in str(error.value) for name in names())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("clop=3", ["clop", "clip", "share", "values"]),
+        ("clip=x", ["clip", "a whole number", "'x'"]),
+        ("share=nobody", ["share", "head-wise", "layer-wise", "nobody"]),
+        ("clip", ["name=value", "'clip'"]),
+        ("clip=3,clip=4", ["clip", "twice"]),
+    ],
+)
+def test_a_wrong_option_is_refused_with_the_right_ones(data: Path, given: str, words: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"shaw|--pos-enc-args") as error:
+        encodings(data, "--pos-enc", "shaw", "--pos-enc-args", given)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_what_cannot_be_combined_is_refused(data: Path) -> None:
+    with pytest.raises(ValueError, match="m2 replaces the product of query and key, which rope needs"):
+        encodings(data, "--pos-enc", "rope+m2")
+
+
+REFUSED = {
+    "encoder_learned_pos": [],
+    "decoder_learned_pos": [],
+    "no_token_positional_embeddings": [],
+    "cross_self_attention": [],
+    "encoder_xformers_att_config": ["{}"],
+    "decoder_xformers_att_config": ["{}"],
+    "encoder_layers_to_keep": ["0"],
+    "decoder_layers_to_keep": ["0"],
+    "base_layers": ["1"],
+    "adaptive_input": [],
+    "char_inputs": [],
+    "export": [],
+}
+
+
+def test_every_refused_flag_is_tested() -> None:
+    assert REFUSED.keys() == config._REFUSED.keys()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_these_models_do_not_have_is_refused_by_its_flag(data: Path, name: str) -> None:
+    flag = f"--{name.replace('_', '-')}"
+    with pytest.raises(ValueError, match=f"{flag} is not for posenc architectures") as error:
+        support.built(data, flag, *REFUSED[name])
+    assert config._REFUSED[name] in str(error.value)
+
+
+def test_full_context_alignment_is_refused(data: Path) -> None:
+    model, task = support.built(data)
+    inputs = support.batches(task)[0]["net_input"]
+    encoded = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
+    with pytest.raises(ValueError, match="show a decoder's encoding the future"):
+        model.decoder(inputs["prev_output_tokens"], encoder_out=encoded, full_context_alignment=True)
+
+
+@pytest.mark.parametrize(
+    ("flag", "short"), [("--max-source-positions", "encoder"), ("--max-target-positions", "decoder")]
+)
+def test_beyond_a_learned_table_the_flag_is_named(data: Path, flag: str, short: str) -> None:
+    model, task = support.built(data, "--pos-enc", "learned", flag, "4")
+    assert dict(zip(("encoder", "decoder"), model.max_positions(), strict=True))[short] == 4
+    with pytest.raises(ValueError, match=f"defined up to 4 positions, got .*: raise {flag}"):
+        model(**support.batches(task)[0]["net_input"])
+
+
+def test_a_table_that_extends_has_no_limit(data: Path) -> None:
+    arguments = ["--pos-enc-args", "extend=repeat", "--max-source-positions", "4", "--max-target-positions", "4"]
+    model, task = support.built(data, "--pos-enc", "learned", *arguments)
+    model(**support.batches(task)[0]["net_input"])
+    assert min(model.max_positions()) > 4

@@ -1,0 +1,102 @@
+"""Architectures: their sizes are fairseq's own, on the command line and in the YAML files for Hydra."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairseq import options
+from fairseq.models.transformer import TransformerConfig
+from omegaconf import OmegaConf
+
+from fairseq_posenc.models.config import nested_config
+from fairseq_posenc.models.presets import PRESETS, position_arguments
+
+from .support import PLUGIN, parse
+
+STOCK = {
+    "": "transformer",
+    "_tiny": "transformer_tiny",
+    "_iwslt_de_en": "transformer_iwslt_de_en",
+    "_wmt_en_de": "transformer_wmt_en_de",
+    "_wmt_en_de_big": "transformer_vaswani_wmt_en_de_big",
+}
+SUFFIXES = ["", *(f"_{name}" for name in PRESETS)]
+
+
+@functools.cache
+def parsed(arch: str, *arguments: str) -> Any:
+    words = ["data", "--task", "translation", "--optimizer", "adam", "--max-tokens", "1", "--arch", arch, *arguments]
+    return parse(words).model
+
+
+def yaml(suffix: str) -> dict[str, Any]:
+    return OmegaConf.to_container(OmegaConf.load(PLUGIN / "config" / "model" / f"posenc_transformer{suffix}.yaml"))
+
+
+def expected(suffix: str) -> dict[str, Any]:
+    name = suffix.removeprefix("_")
+    return {**PRESETS.get(name, {}), **position_arguments(name, "sinusoidal"), "pos_enc": "sinusoidal"}
+
+
+def sizes(config: Any) -> dict[str, Any]:
+    """All of fairseq's transformer options but the switch of its own positions, and the names."""
+    return _plain(OmegaConf.to_container(OmegaConf.structured(config)))
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    skipped = ("no_token_positional_embeddings", "_name")
+    kept = {name: value for name, value in values.items() if name not in skipped}
+    return {name: _plain(value) if isinstance(value, dict) else value for name, value in kept.items()}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_preset_writes_its_sizes(suffix: str) -> None:
+    model = parsed(f"posenc_transformer{suffix}")
+    assert {name: model[name] for name in expected(suffix)} == expected(suffix)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_yaml_is_the_preset(suffix: str) -> None:
+    assert yaml(suffix) == {"_name": "posenc_transformer", **expected(suffix)}
+
+
+def test_every_yaml_has_its_preset() -> None:
+    assert {path.name for path in (PLUGIN / "config" / "model").iterdir()} == {
+        f"posenc_transformer{suffix}.yaml" for suffix in SUFFIXES
+    }
+
+
+@pytest.mark.parametrize("suffix", STOCK)
+def test_the_sizes_are_those_of_fairseq(suffix: str) -> None:
+    ours = nested_config(parsed(f"posenc_transformer{suffix}"))
+    words = ["data", "--task", "translation", "--optimizer", "adam", "--max-tokens", "1", "--arch", STOCK[suffix]]
+    theirs = TransformerConfig.from_namespace(options.parse_args_and_arch(options.get_training_parser(), words))
+    assert sizes(ours) == sizes(theirs)
+
+
+def test_the_decoder_follows_the_encoder_unless_told_otherwise() -> None:
+    config = nested_config(parsed("posenc_transformer", "--encoder-embed-dim", "128", "--encoder-ffn-embed-dim", "64"))
+    assert (config.decoder.embed_dim, config.decoder.input_dim, config.decoder.output_dim) == (128, 128, 128)
+    assert config.decoder.ffn_embed_dim == 64
+    config = nested_config(parsed("posenc_transformer_tiny", "--encoder-embed-dim", "128", "--decoder-embed-dim", "32"))
+    assert (config.encoder.embed_dim, config.decoder.embed_dim, config.decoder.input_dim) == (128, 32, 32)
+
+
+def test_the_user_beats_the_preset() -> None:
+    model = parsed("posenc_transformer_wmt_en_de_big", "--dropout", "0.1", "--pos-enc-args", "offset=2")
+    assert (model.dropout, model.pos_enc_args, model.encoder_embed_dim) == (0.1, "offset=2", 1024)
+
+
+def test_the_t2t_frequencies_come_with_sinusoids_only() -> None:
+    assert parsed("posenc_transformer_wmt_en_de").pos_enc_args == "freq=t2t"
+    assert parsed("posenc_transformer_wmt_en_de", "--pos-enc", "shaw").pos_enc_args is None
+    assert parsed("posenc_transformer_iwslt_de_en").pos_enc_args is None
+
+
+def test_only_the_settings_that_hydra_needs_are_shipped() -> None:
+    config = OmegaConf.load(Path(PLUGIN) / "config" / "translation.yaml")
+    assert config.criterion == {"_name": "label_smoothed_cross_entropy", "label_smoothing": 0.1}
+    assert config.dataset.required_batch_size_multiple == 1

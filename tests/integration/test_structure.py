@@ -1,0 +1,65 @@
+"""What the models are made of: their own positions only, plain cross-attention, nothing hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq.modules import LearnedPositionalEmbedding, MultiheadAttention, SinusoidalPositionalEmbedding
+
+from fairseq_posenc.models.attention import PosEncSelfAttention
+
+from . import support
+from .support import CASES, IDS
+
+
+def test_an_encoder_without_positions_is_permutation_equivariant(data: Path) -> None:
+    model, _ = support.built(data, "--pos-enc", "none")
+    support.move(model)
+    tokens = torch.tensor([[4, 5, 6, 7, 8, 2], [9, 9, 4, 5, 2, 1]])
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    straight = model.encoder(tokens, None)["encoder_out"][0]
+    permuted = model.encoder(tokens[:, order], None)["encoder_out"][0]
+    torch.testing.assert_close(permuted, straight[order], rtol=1e-5, atol=1e-5)
+
+
+def test_an_encoder_with_positions_is_not(data: Path) -> None:
+    model, _ = support.built(data, "--pos-enc", "shaw")
+    support.move(model)
+    tokens, order = torch.tensor([[4, 5, 6, 7, 8, 2]]), torch.tensor([3, 0, 5, 1, 4, 2])
+    straight = model.encoder(tokens, None)["encoder_out"][0]
+    permuted = model.encoder(tokens[:, order], None)["encoder_out"][0]
+    assert not torch.allclose(permuted, straight[order], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("name", "args"), CASES, ids=IDS)
+def test_positions_live_in_self_attention_and_in_pos_only(data: Path, name: str, args: str | None) -> None:
+    """And every parameter appears once and gets a gradient."""
+    model, task = support.built(data, *support.position_flags(name, args))
+    own = (LearnedPositionalEmbedding, SinusoidalPositionalEmbedding)
+    assert not any(isinstance(module, own) for module in model.modules())
+    assert model.encoder.embed_positions is None
+    assert model.decoder.embed_positions is None
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        assert type(layer.self_attn) is PosEncSelfAttention
+    assert all(type(layer.encoder_attn) is MultiheadAttention for layer in model.decoder.layers)
+    for side in (model.encoder, model.decoder):
+        assert [layer.self_attn.view.index for layer in side.layers] == [1, 2]
+        assert all(layer.self_attn.view.encoding is side.pos for layer in side.layers)
+    names = [key for key in model.state_dict() if ".pos." in key]
+    assert all(key.split(".")[2] in name.split("+") for key in names), names
+    batch = support.batches(task)[0]
+    model.train()(**batch["net_input"])[0].square().sum().backward()
+    assert not [key for key, parameter in model.named_parameters() if parameter.grad is None]
+
+
+def test_alignments_are_those_of_cross_attention(data: Path) -> None:
+    model, task = support.built(data, "--pos-enc", "rope")
+    batch = support.batches(task)[0]
+    extra = model(**batch["net_input"])[1]
+    padding = batch["net_input"]["src_tokens"].eq(1)
+    attention = extra["attn"][0]  # [B, T, S]
+    assert attention.shape[1:] == (batch["target"].shape[1], padding.shape[1])
+    torch.testing.assert_close(attention.sum(-1), torch.ones(attention.shape[:2]))
+    assert float(attention.masked_select(padding[:, None].expand_as(attention)).abs().max().detach()) == 0.0

@@ -1,0 +1,157 @@
+"""fairseq's training options, with encodings of every kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.dataclass.configs import GenerationConfig
+
+from . import support
+
+#: tables shared by layers or not, taken per layer, at the input, at the values; two members at once
+KINDS = ["learned+t5", "shaw", "m2", "raffel"]
+MORE = {"shaw": "share=layer-wise"}
+
+
+def flags(kind: str) -> list[str]:
+    return ["--pos-enc", kind, *(["--pos-enc-args", MORE[kind]] if kind in MORE else [])]
+
+
+def gradients(data: Path, *arguments: str) -> tuple[dict[str, torch.Tensor], Counter[str]]:
+    """The gradients of one batch, and how often each Parameter of an encoding accumulated one."""
+    model, task = support.built(data, *arguments)
+    support.move(model).double().train()
+    times: Counter[str] = Counter()
+    for name, parameter in model.named_parameters():
+        if ".pos." in name:
+            parameter.register_post_accumulate_grad_hook(lambda _, name=name: times.update([name]))
+    logits = model(**support.batches(task)[0]["net_input"])[0]
+    logits.log_softmax(-1)[..., 4].sum().backward()
+    return {name: parameter.grad for name, parameter in model.named_parameters()}, times
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpointed_activations_give_the_same_gradients(data: Path, kind: str) -> None:
+    """And each Parameter its gradient once, as DistributedDataParallel wants it."""
+    plain, once = gradients(data, *flags(kind))
+    checkpointed, also_once = gradients(data, *flags(kind), "--checkpoint-activations")
+    assert checkpointed.keys() == plain.keys()
+    for name, gradient in checkpointed.items():
+        torch.testing.assert_close(gradient, plain[name], rtol=1e-9, atol=1e-9)
+    assert set(once.values()) == set(also_once.values()) == {1}
+    assert once.keys() == {name for name in plain if ".pos." in name}
+
+
+@pytest.mark.parametrize("kind", ["learned+t5", "shaw"])
+def test_layers_may_be_dropped(data: Path, kind: str) -> None:
+    drop = ["--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5"]
+    run = support.train(data, *flags(kind), *drop, "--max-update", 6)
+    assert all(loss == loss for loss in run.losses)
+    assert [layer.self_attn.view.index for layer in run.model.eval().encoder.layers] == [1, 2]
+    assert support.hypotheses(run.model, run.trainer.task, size=64)
+
+
+def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second layer keeps its own table when the first is skipped."""
+    arguments = ["--pos-enc", "shaw", "--encoder-layerdrop", "0.5"]
+    model, task = support.built(data, *arguments)
+    support.move(model)
+    inputs = support.batches(task)[0]["net_input"]
+    model.encoder.layers.train()  # LayerDrop looks at its own list only
+    for layer in model.encoder.layers._modules.values():
+        layer.eval()
+    monkeypatch.setattr(torch.Tensor, "uniform_", lambda self: self.copy_(torch.tensor([0.1, 0.9])))
+    dropped = model.encoder(inputs["src_tokens"], None)["encoder_out"][0]
+    monkeypatch.undo()
+    where = model.encoder.positions(inputs["src_tokens"])
+    x, _ = model.encoder.embed(inputs["src_tokens"], None, where)
+    second = model.encoder.layers._modules["1"]
+    x = (x * inputs["src_tokens"].ne(1)[..., None]).transpose(0, 1)
+    alone = second(x, where.padding, positions=where, **model.encoder.pos.per_layer(where)[1])
+    torch.testing.assert_close(dropped, alone)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--quant-noise-pq", "0.1", "--quant-noise-pq-block-size", "4"],
+        ["--update-freq", "2"],
+        ["--offload-activations"],
+        ["--num-workers", "2"],
+        ["--fp16", "--fp16-no-flatten-grads"],
+        ["--bf16"],
+        ["--adaptive-softmax-cutoff", "8", "--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"],
+        ["--share-all-embeddings"],
+        ["--encoder-normalize-before", "--decoder-normalize-before", "--attention-dropout", "0.1"],
+    ],
+    ids=lambda more: more[0][2:],
+)
+def test_it_trains(data: Path, more: list[str]) -> None:
+    run = support.train(data, "--pos-enc", "learned+t5", *more, "--max-update", 3)
+    assert len(run.losses) == 3
+    assert all(loss == loss for loss in run.losses)
+
+
+def test_half_precision_reaches_the_encoding(data: Path) -> None:
+    run = support.train(data, "--pos-enc", "shaw", "--fp16", "--fp16-no-flatten-grads", "--max-update", 3)
+    assert {parameter.dtype for parameter in run.model.parameters()} == {torch.float16}
+    assert run.losses[-1] < run.losses[0]
+
+
+@pytest.mark.parametrize("kind", ["learned+t5", "shaw"])
+def test_an_average_model_uses_its_own_weights(data: Path, tmp_path: Path, kind: str) -> None:
+    ema = ["--store-ema", "--ema-decay", "0.5", "--ema-fp32"]
+    run = support.train(data, *flags(kind), *ema, "--max-update", 3, "--save-dir", tmp_path)
+    average, task = run.trainer.ema.get_model().eval(), run.trainer.task
+    inputs = support.batches(task)[0]["net_input"]
+    before = average(**inputs)[0]
+    assert not torch.allclose(before, run.model.eval()(**inputs)[0], atol=1e-3)
+    state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))["extra_state"]["ema"]
+    assert any(".pos." in name for name in state)
+    support.move(run.model)
+    torch.testing.assert_close(average(**inputs)[0], before)
+    with torch.no_grad():
+        for name, parameter in average.named_parameters():
+            parameter.mul_(3.0 if ".pos." in name else 1.0)
+    assert not torch.allclose(average(**inputs)[0], before, atol=1e-4)
+
+
+def test_training_resumes_exactly(data: Path, tmp_path: Path) -> None:
+    common = [*flags("shaw"), "--dropout", "0.1", "--attention-dropout", "0.1"]
+    whole = support.train(data, *common, "--max-update", 6)
+    half = support.train(data, *common, "--max-update", 3, "--save-dir", tmp_path)
+    rest = support.train(data, *common, "--max-update", 6, "--save-dir", tmp_path)
+    assert half.losses + rest.losses == pytest.approx(whole.losses, rel=1e-6)
+    assert rest.trainer.get_num_updates() == 6
+    _assert_equal(rest.model.state_dict(), whole.model.state_dict())
+
+
+def _assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        torch.testing.assert_close(tensor, other[name], rtol=0, atol=0, msg=name)
+
+
+@pytest.mark.parametrize(
+    ("retain", "modules", "active"),
+    [(False, None, False), (True, None, True), (True, ["MultiheadAttention"], True), (True, ["Nothing"], False)],
+)
+def test_dropout_of_attention_may_stay_in_generation(
+    data: Path, retain: bool, modules: list[str] | None, active: bool
+) -> None:
+    model, task = support.built(data, "--pos-enc", "rope", "--attention-dropout", "0.5")
+    generation = GenerationConfig(retain_dropout=retain, retain_dropout_modules=modules)
+    model.prepare_for_inference_(SimpleNamespace(generation=generation))
+    encoder = model.encoder.layers[0].self_attn
+    decoder = model.decoder.layers[0].self_attn
+    assert encoder.dropout_rate == decoder.dropout_rate == (0.5 if active else 0.0)
+    tokens = support.batches(task)[0]["net_input"]["src_tokens"]
+    with torch.no_grad():
+        outputs = [model.encoder(tokens, None)["encoder_out"][0] for _ in range(2)]
+    assert torch.equal(*outputs) is not active

@@ -50,7 +50,7 @@ def test_checkpointed_activations_give_the_same_gradients(data: Path, kind: str)
 
 @pytest.mark.parametrize("kind", ["learned+t5", "shaw"])
 def test_layers_may_be_dropped(data: Path, kind: str) -> None:
-    drop = ["--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5"]
+    drop = ["--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5", "--checkpoint-activations"]
     run = support.train(data, *flags(kind), *drop, "--max-update", 6)
     assert all(loss == loss for loss in run.losses)
     assert [layer.self_attn.view.index for layer in run.model.eval().encoder.layers] == [1, 2]
@@ -84,6 +84,17 @@ def test_a_dropped_layer_is_that_layer(data: Path, monkeypatch: pytest.MonkeyPat
         ["--update-freq", "2"],
         ["--offload-activations"],
         ["--num-workers", "2"],
+        ["--decoder-embed-dim", "24", "--decoder-ffn-embed-dim", "8"],
+        ["--no-cross-attention"],
+        [
+            "--eval-bleu",
+            "--eval-bleu-args",
+            '{"beam": 2}',
+            "--valid-subset",
+            "valid",
+            "--validate-interval-updates",
+            "2",
+        ],
         ["--fp16", "--fp16-no-flatten-grads"],
         ["--bf16"],
         ["--adaptive-softmax-cutoff", "8", "--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"],

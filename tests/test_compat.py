@@ -449,3 +449,23 @@ def test_other_user_dirs_are_imported_as_ever(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(FileNotFoundError):
         utils.import_user_module(user_dir(tmp_path / "missing"))
     utils.import_user_module(argparse.Namespace())
+
+
+# -- several processes on a machine without GPUs
+
+
+def _two_processes() -> argparse.Namespace:
+    given = {"distributed_init_method": "tcp://127.0.0.1:1", "distributed_rank": 0, "distributed_no_spawn": False}
+    return argparse.Namespace(
+        distributed_training=argparse.Namespace(distributed_world_size=2, **given),
+        common=argparse.Namespace(tpu=False),
+    )
+
+
+def test_spawning_no_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    called: list[Any] = []
+    distributed.call_main.__wrapped__(_two_processes(), called.append)
+    assert called == []  # the fault: nothing ran, nothing was said
+    with pytest.raises(RuntimeError, match="--distributed-no-spawn"):
+        distributed.call_main(_two_processes(), called.append)

@@ -20,6 +20,7 @@ def apply() -> None:
     from .ngram import block_ngrams
     from .numpy2 import restore_numpy_names
     from .shutdown import stop_buffer_threads
+    from .spawn import refuse_to_spawn_nothing
 
     keep_tail_batch()
     block_ngrams()
@@ -29,3 +30,4 @@ def apply() -> None:
     broadcast_plain_objects()
     let_bf16_be_bf16()
     refuse_second_copy()
+    refuse_to_spawn_nothing()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from ..encodings.compose import Composition, LayerView
+from ..encodings.compose import Composition, LayerCall, LayerView
 from ..positions import Positions
 from .cache import KeyValueCache
 from .paths import attend
@@ -95,7 +95,7 @@ class SelfAttention(nn.Module):
         k_in = v_in = x if memory is None else torch.cat([memory, x], 1 if self.batch_first else 0)
         compressed = self.view.has("compress")
         if compressed:
-            k_in, v_in = call.compress(k_in, v_in)
+            k_in, v_in = self._compressed(k_in, call)
         raw_k: Tensor | None = self.project_key(k_in)
         assert raw_k is not None
         q, k, v = call.project_q(raw_q), call.project_k(raw_k), self._split(self.v_proj(v_in))
@@ -108,6 +108,14 @@ class SelfAttention(nn.Module):
             dropout=dropout, need_weights=need_weights, path=self.path, positioned=not compressed,
         )  # fmt: skip
         return self.out_proj(self._merge(attended)), weights
+
+    def _compressed(self, x: Tensor, call: LayerCall) -> tuple[Tensor, Tensor]:
+        """What keys and values are made of, [B, K', d] (or [K', B, d]) each; pads are zeros to the encoding."""
+        x = x if self.batch_first else x.transpose(0, 1)
+        pads = call.positions.padding
+        x = x if pads is None else x.masked_fill(pads[..., None], 0.0)
+        k_in, v_in = call.compress(x, x)
+        return (k_in, v_in) if self.batch_first else (k_in.transpose(0, 1), v_in.transpose(0, 1))
 
     def _cached(self, cache: KeyValueCache, k: Tensor, v: Tensor, raw_k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """All columns of k', v and the raw keys, which are k' where no encoding projects them."""

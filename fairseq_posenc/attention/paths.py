@@ -78,10 +78,9 @@ def explicit_weights(
 ) -> Tensor:
     """[B, h, Q, K], the softmax; rows without an allowed key are zero."""
     scores = logits(q, k, raw_q, raw_k, call)
-    if forbidden is None:
-        return scores.softmax(-1)
-    weights = scores.masked_fill(forbidden, float("-inf")).softmax(-1)
-    empty = call.positions.empty_rows
+    scores = scores if forbidden is None else scores.masked_fill(forbidden, float("-inf"))
+    weights = scores.softmax(-1)
+    empty = call.positions.empty_rows  # also where keys were compressed: a sample of pads only
     return weights if empty is None else weights.masked_fill(empty, 0.0)
 
 
@@ -108,7 +107,7 @@ def _fused(
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
         mask = mask.expand(-1, q.shape[1], -1, -1)
     attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=call.view.scale)
-    empty = where.empty_rows if forbidden is not None else None
+    empty = where.empty_rows
     return attended if empty is None else attended.masked_fill(empty, 0.0)
 
 

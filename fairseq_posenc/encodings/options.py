@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -45,17 +46,20 @@ def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
     """
     if text is None:
         return {}
-    if isinstance(text, Mapping):
-        return {_name(key): value for key, value in text.items()}
     found: dict[str, Any] = {}
+    for key, value in text.items() if isinstance(text, Mapping) else _pairs(text):
+        if _name(key) in found:
+            raise ValueError(f"--pos-enc-args gives {key.strip()!r} twice")
+        found[_name(key)] = value
+    return found
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, sign, value = part.partition("=")
         if not sign or not key.strip() or not value.strip():
             raise ValueError(f"--pos-enc-args takes name=value, separated by commas; got {part!r}")
-        if _name(key) in found:
-            raise ValueError(f"--pos-enc-args gives {key.strip()!r} twice")
-        found[_name(key)] = value.strip()
-    return found
+        yield key, value.strip()
 
 
 def fill(cls: type[Options], given: Mapping[str, Any], owner: str) -> Options:
@@ -100,7 +104,7 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any], owner: str) -
         return None
     kind = next(kind for kind in kinds if kind is not type(None))
     try:
-        converted = _bool(value) if kind is bool else _whole(value) if kind is int else kind(value)
+        converted = {bool: _bool, int: _whole, float: _finite}.get(kind, kind)(value)
     except ValueError:
         kind_name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
         raise ValueError(f"{owner}: {field.name} takes {kind_name}, got {value!r}") from None
@@ -121,6 +125,12 @@ def _bool(value: Any) -> bool:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or float(value) != int(float(value)):
+    if isinstance(value, bool) or _finite(value) != int(float(value)):
         raise ValueError(value)
     return int(float(value))
+
+
+def _finite(value: Any) -> float:
+    if not math.isfinite(float(value)):
+        raise ValueError(value)
+    return float(value)

@@ -72,10 +72,12 @@ def draw(weight: Tensor, init: str, std: float | None) -> None:
     """Fill a table in place.
 
     Raises:
-        ValueError: a standard deviation for an init that has none.
+        ValueError: a negative standard deviation, or one for an init that has none.
     """
     if std is not None and init != "normal":
         raise ValueError(f"init_std={std} has no effect with init={init}; it belongs to init=normal")
+    if std is not None and std < 0:
+        raise ValueError(f"init_std={std} is negative")
     if init == "normal":
         nn.init.normal_(weight, std=0.02 if std is None else std)
     elif init == "xavier-uniform":

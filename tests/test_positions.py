@@ -1,0 +1,222 @@
+"""Columns, distances, ids and allowed keys of one forward."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fairseq_posenc.positions import Positions, restart_ids
+
+BOS, PAD, EOS = 0, 1, 2
+CPU = torch.device("cpu")
+
+
+def of(rows: list[list[int]], **kwargs: object) -> Positions:
+    return Positions.of_tokens(torch.tensor(rows), pad=PAD, **kwargs)
+
+
+# -- columns and distances -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (1, 7), (3, 7)])
+def test_queries_are_the_last_columns(queries: int, keys: int) -> None:
+    where = Positions(queries, keys, CPU)
+    assert where.offset == keys - queries
+    assert where.query_columns.tolist() == list(range(keys - queries, keys))
+    assert where.delta.tolist() == [[j - i for j in range(keys)] for i in range(keys - queries, keys)]
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (1, 7), (3, 7)])
+def test_every_distance_stands_once_in_the_vector(queries: int, keys: int) -> None:
+    where = Positions(queries, keys, CPU)
+    assert where.distances.tolist() == list(range(1 - keys, queries))
+    row, column = torch.meshgrid(torch.arange(queries), torch.arange(keys), indexing="ij")
+    assert torch.equal(where.distances[column - row + queries - 1], where.delta)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (4, 3), (-1, 3)])
+def test_more_queries_than_keys_are_refused(queries: int, keys: int) -> None:
+    with pytest.raises(ValueError, match=rf"{queries} and {keys}"):
+        Positions(queries, keys, CPU)
+
+
+def test_padding_must_cover_all_columns() -> None:
+    with pytest.raises(ValueError, match="2 of 3"):
+        Positions(2, 3, CPU, padding=torch.zeros(1, 2, dtype=torch.bool))
+
+
+def test_what_is_derived_is_computed_once_and_needs_no_gradient() -> None:
+    where = of([[5, 5, PAD], [5, 5, 5]], causal=True, boundaries=(BOS, EOS))
+    for name in ("query_columns", "distances", "delta", "query_ids", "allowed", "forbidden", "empty_rows"):
+        assert getattr(where, name) is getattr(where, name)
+        value = getattr(where, name)
+        assert value is None or not value.requires_grad
+
+
+# -- from tokens ---------------------------------------------------------------------------------------
+
+
+def test_the_offset_comes_from_the_key_count() -> None:
+    where = of([[5, 6, 7, 8]], causal=True, cached=3)
+    assert (where.query_length, where.key_length, where.offset) == (1, 4, 3)
+    assert where.query_columns.tolist() == [3]
+    chunk = of([[5, 6, 7, 8, 9]], causal=True, cached=2)
+    assert chunk.query_columns.tolist() == [2, 3, 4]
+
+
+def test_memory_comes_before_the_tokens() -> None:
+    where = of([[5, 6, 7]], causal=True, memory=4)
+    assert (where.query_length, where.key_length, where.offset, where.memory) == (3, 7, 4, 4)
+    assert where.query_columns.tolist() == [4, 5, 6]
+
+
+def test_memory_is_never_a_pad() -> None:
+    where = of([[5, 6, PAD], [5, 6, 7]], memory=2)
+    assert where.padding is not None
+    assert where.padding.tolist() == [[False] * 4 + [True], [False] * 5]
+    assert not where.left_padded
+
+
+def test_a_batch_without_pads_has_no_padding() -> None:
+    where = of([[5, 6], [7, 8]])
+    assert where.padding is None
+    assert not where.left_padded
+    assert where.allowed is None
+    assert where.forbidden is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "left"),
+    [
+        ([[5, 6, PAD], [5, 6, 7]], False),
+        ([[PAD, 5, 6], [5, 6, 7]], True),
+        ([[PAD, PAD, PAD], [5, 6, 7]], False),
+        ([[PAD, 5, PAD], [5, 6, 7]], True),
+    ],
+)
+def test_left_padded_is_a_pad_left_of_a_token(rows: list[list[int]], left: bool) -> None:
+    assert of(rows).left_padded is left
+
+
+# -- ids -----------------------------------------------------------------------------------------------
+
+
+def test_ids_are_columns_where_no_pad_stands_on_the_left() -> None:
+    assert of([[5, 6, PAD], [5, 6, 7]]).query_ids.tolist() == [0, 1, 2]
+
+
+def test_pads_do_not_count() -> None:
+    where = of([[PAD, PAD, 5, 6], [5, 6, 7, 8], [PAD, 5, 6, 7]])
+    assert where.query_ids.tolist() == [[0, 0, 0, 1], [0, 1, 2, 3], [0, 0, 1, 2]]
+
+
+def test_ids_go_on_where_the_cache_ends() -> None:
+    where = of([[PAD, PAD, 5, 6], [5, 6, 7, 8]], causal=True, cached=3)
+    assert where.query_ids.tolist() == [[1], [3]]
+
+
+def test_chunks_have_the_ids_of_the_whole() -> None:
+    rows = torch.tensor([[PAD, PAD, 5, 6, EOS, 7, 8], [5, 6, EOS, 8, 9, 5, 6]])
+    whole = Positions.of_tokens(rows, pad=PAD, boundaries=(BOS, EOS), causal=True)
+    assert whole.restart_ids is not None
+    for start, end in [(0, 3), (3, 4), (4, 7)]:
+        part = Positions.of_tokens(rows[:, :end], pad=PAD, boundaries=(BOS, EOS), causal=True, cached=start)
+        assert torch.equal(part.query_ids, whole.query_ids[:, start:end])
+        assert part.restart_ids is not None
+        assert torch.equal(part.restart_ids, whole.restart_ids[:, :end])
+
+
+# -- sentence positions (METHODS.md 2.4) ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        # <s> in column 0 is a sentence of one token; the first token of a sentence has position 1
+        ([BOS, 5, 6, EOS, 7, 8, 9, EOS], [1, 1, 2, 3, 1, 2, 3, 4]),
+        # before any boundary: one more than the tokens before
+        ([5, 6, 7, EOS, 8], [1, 2, 3, 4, 1]),
+        # two boundaries in a row, as in <s> </s>
+        ([BOS, EOS, EOS, 5], [1, 1, 1, 1]),
+        # pads on the right and on the left
+        ([BOS, 5, EOS, PAD, PAD], [1, 1, 2, 1, 1]),
+        ([PAD, PAD, 5, 6, EOS, 7], [1, 1, 1, 2, 3, 1]),
+        ([PAD, BOS, 5, 6], [1, 1, 1, 2]),
+        # fairseq's decoder input starts with </s>
+        ([EOS, 5, 6, 7], [1, 1, 2, 3]),
+        ([PAD, PAD], [1, 1]),
+        ([5], [1]),
+    ],
+)
+def test_restart_ids(tokens: list[int], expected: list[int]) -> None:
+    assert restart_ids(torch.tensor([tokens]), PAD, (BOS, EOS)).tolist() == [expected]
+
+
+def test_restart_ids_do_not_depend_on_the_batch() -> None:
+    rows = torch.tensor([[BOS, 5, EOS, 6, 7], [5, 6, 7, EOS, 8], [PAD, BOS, 5, EOS, 6]])
+    together = restart_ids(rows, PAD, (BOS, EOS))
+    for row, ids in zip(rows, together, strict=True):
+        assert restart_ids(row[None], PAD, (BOS, EOS))[0].tolist() == ids.tolist()
+
+
+def test_restart_ids_need_boundaries_and_refuse_memory() -> None:
+    assert of([[5, EOS, 6]]).restart_ids is None
+    assert of([[5, EOS, 6]], boundaries=(BOS, EOS), memory=2).restart_ids is None
+    assert of([[5, EOS, 6]], boundaries=(BOS, EOS)).restart_ids is not None
+
+
+# -- allowed keys --------------------------------------------------------------------------------------
+
+
+def allowed(where: Positions) -> list[list[list[int]]]:
+    assert where.allowed is not None
+    return where.allowed.int().tolist()
+
+
+def test_a_decoder_sees_itself_and_the_left() -> None:
+    assert allowed(Positions(3, 3, CPU, causal=True)) == [[[1, 0, 0], [1, 1, 0], [1, 1, 1]]]
+
+
+def test_a_chunk_sees_what_was_cached() -> None:
+    assert allowed(Positions(2, 4, CPU, causal=True)) == [[[1, 1, 1, 0], [1, 1, 1, 1]]]
+
+
+def test_one_query_sees_everything() -> None:
+    assert Positions(1, 5, CPU, causal=True).allowed is None
+
+
+def test_a_span_hides_what_is_far() -> None:
+    expected = [[[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]]
+    assert allowed(Positions(4, 5, CPU, causal=True, span=2)) == expected
+    assert allowed(Positions(1, 4, CPU, causal=True, span=2)) == [[[0, 0, 1, 1]]]
+
+
+def test_nobody_sees_a_pad() -> None:
+    where = of([[5, 6, PAD], [PAD, 5, 6]])
+    assert allowed(where) == [[[1, 1, 0]] * 3, [[0, 1, 1]] * 3]
+    assert where.empty_rows is None
+
+
+def test_causal_and_padding_together() -> None:
+    where = of([[5, 6, PAD], [PAD, 5, 6]], causal=True)
+    assert allowed(where) == [[[1, 0, 0], [1, 1, 0], [1, 1, 0]], [[0, 0, 0], [0, 1, 0], [0, 1, 1]]]
+    assert where.empty_rows is not None
+    assert where.empty_rows[:, 0, :, 0].tolist() == [[False] * 3, [True, False, False]]
+
+
+def test_one_query_sees_no_pad() -> None:
+    assert allowed(of([[PAD, 5, 6], [5, 6, 7]], causal=True, cached=2)) == [[[0, 1, 1]], [[1, 1, 1]]]
+
+
+def test_forbidden_is_the_opposite_shaped_for_logits() -> None:
+    where = of([[5, 6, PAD], [5, 6, 7]], causal=True)
+    assert where.forbidden is not None
+    assert where.allowed is not None
+    assert where.forbidden.shape == (2, 1, 3, 3)
+    assert torch.equal(where.forbidden[:, 0], ~where.allowed)
+
+
+def test_a_sample_of_pads_has_only_empty_rows() -> None:
+    where = of([[PAD, PAD], [5, 6]])
+    assert where.empty_rows is not None
+    assert where.empty_rows[:, 0, :, 0].tolist() == [[True, True], [False, False]]

@@ -1,0 +1,344 @@
+"""Encodings with one fault each: every law must catch its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairseq_posenc.encodings import Capabilities, Composition, Layer
+from fairseq_posenc.encodings.alibi import Alibi
+from fairseq_posenc.encodings.huang import M2
+from fairseq_posenc.encodings.learned import Learned
+from fairseq_posenc.encodings.options import Options, option
+from fairseq_posenc.encodings.raffel import Raffel
+from fairseq_posenc.encodings.shaw import Shaw
+from fairseq_posenc.positions import Positions
+
+# -- the reference (law 1) -----------------------------------------------------------------------------
+
+
+class WrongSign(Shaw):
+    """Reads the table at i - j."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        flipped = Layer(layer.index, {"weight": layer.tensors["weight"].flip(-2)})
+        return super().content_bias(q, k, positions, flipped)
+
+
+class WrongHead(Shaw):
+    """Gives every head the table of its neighbour."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        rolled = Layer(layer.index, {"weight": layer.tensors["weight"].roll(1, 0)})
+        return super().content_bias(q, k, positions, rolled)
+
+
+class ForgetsTheLayer(Shaw):
+    """Gives every layer the table of the first."""
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        return [super().per_layer(positions)[0]] * self.stack.layers
+
+
+class Detached(Shaw):
+    """The right output, without a gradient for its table."""
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        return [{key: x.detach() for key, x in one.items()} for one in super().per_layer(positions)]
+
+
+class WrongInInference(Raffel):
+    """Forgets its bias where no gradients are kept."""
+
+    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
+        return super().by_distance(table, positions) * torch.is_grad_enabled()
+
+
+# -- causality (law 2) ---------------------------------------------------------------------------------
+
+
+class LooksAhead(Learned):
+    """Adds the mean of the whole sequence."""
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        return super().embed(x, positions) + x.mean(1, keepdim=True)
+
+
+class ReadsLaterKeys(Shaw):
+    """Adds the sum over all keys to a logit that is not masked."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        first = torch.zeros(positions.key_length, dtype=q.dtype).index_fill(0, torch.tensor([0]), 1.0)
+        return super().content_bias(q, k, positions, layer) + k.sum((2, 3))[..., None, None] * first
+
+
+# -- padding, batches, empty rows (laws 3 and 4) -------------------------------------------------------
+
+
+class CountsPads(Learned):
+    """Position ids are columns, whatever stands left of them."""
+
+    def ids(self, positions: Positions) -> Tensor:
+        return positions.query_columns
+
+
+class CountsFromTheEnd(Learned):
+    """Position ids count back from the last column."""
+
+    def ids(self, positions: Positions) -> Tensor:
+        return positions.key_length - 1 - positions.query_columns
+
+
+class ReadsPads(Learned):
+    """Adds something that grows with the length of the batch."""
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        return super().embed(x, positions) + x.sum(1, keepdim=True)
+
+
+class MixesSamples(Learned):
+    """Adds the mean of the batch."""
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        return super().embed(x, positions) + x.mean(0)
+
+
+class MasksFirst(M2):
+    """Masks before it multiplies: an infinity times a negative number, or the softmax of nothing."""
+
+    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        masked = super().scores(q, k, positions, layer)
+        if positions.forbidden is not None:
+            masked = masked.masked_fill(positions.forbidden, float("-inf"))
+        return masked * super().scores(torch.ones_like(q), torch.ones_like(k), positions, layer)
+
+
+class AddsToAllRows(Shaw):
+    """Adds to the values whatever the weights are."""
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        return (*super().hooks, "values")
+
+    def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return weights.new_ones(*weights.shape[:3], self.stack.head_dim)
+
+
+class BadGradient(Shaw):
+    """A finite output with an infinite derivative at pads."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        if positions.padding is None:
+            return super().content_bias(q, k, positions, layer)
+        pads = positions.padding[:, None, None, :]
+        size = (q.square().sum(-1, keepdim=True) * ~pads).sqrt()  # the square root is infinitely steep at 0
+        return super().content_bias(q, k, positions, layer) + 0.1 * size
+
+
+# -- decoding and memory (laws 5 and 6) ----------------------------------------------------------------
+
+
+class CountsRowsFromZero(Alibi):
+    """Distances from the row of the query instead of its column."""
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        rows, keys = torch.arange(positions.query_length), torch.arange(positions.key_length)
+        return -0.1 * (rows[:, None] - keys).abs()[None, None].double()
+
+
+class CountsNewTokensOnly(Learned):
+    """Position ids from the query length: in decoding every token stands at 0."""
+
+    def ids(self, positions: Positions) -> Tensor:
+        return torch.arange(positions.query_length)
+
+
+class RemembersSamples(Shaw):
+    """Keeps the first keys that it saw, and adds them again to every later query."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        if not positions.offset:
+            self.kept = {**getattr(self, "kept", {}), layer.index: k[:, :, 0]}
+        first = self.kept[layer.index]
+        first = first if len(first) == len(q) else first.repeat(2, 1, 1)[: len(q)]
+        extra = torch.einsum("bhid,bhd->bhi", q, first)[..., None]
+        columns = torch.arange(positions.key_length, dtype=q.dtype)
+        return super().content_bias(q, k, positions, layer) + extra * columns
+
+
+class Permissive(Composition):
+    """Lets its members do what they do not declare."""
+
+    def check(self, positions: Positions) -> None:
+        pass
+
+
+# -- claims (law 7) ------------------------------------------------------------------------------------
+
+
+class ClaimsShiftInvariance(Learned):
+    """It is absolute."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(memory=False, extrapolates=False)
+
+
+class DeniesShiftInvariance(Alibi):
+    """It is relative."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(shift_invariant=False, directional=False)
+
+
+class ClaimsNoDirection(M2):
+    """It has a number for the left and another for the right."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(directional=False)
+
+
+class ClaimsDirection(Alibi):
+    """It is symmetric."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+
+# -- length (law 8) ------------------------------------------------------------------------------------
+
+
+class WrapsAround(Raffel):
+    """Reads the table modulo its length where it should saturate."""
+
+    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
+        assert table is not None
+        return table[:, (positions.distances + self.clip) % table.shape[-1]] * self.stack.head_dim**-0.5
+
+
+class SilentlyClips(Learned):
+    """Gives all later tokens the last position."""
+
+    @property
+    def limit(self) -> int | None:
+        return None
+
+    def ids(self, positions: Positions) -> Tensor:
+        return positions.query_ids.clamp(max=self.stack.max_length - 1)
+
+
+class IgnoresItsLimit(Learned):
+    """Declares a limit and works beyond it."""
+
+    def ids(self, positions: Positions) -> Tensor:
+        return positions.query_ids.clamp(max=self.stack.max_length - 1)
+
+
+# -- parameters and options (laws 9 to 11) -------------------------------------------------------------
+
+
+class WrongCount(Shaw):
+    """Forgets the row of distance 0."""
+
+    @classmethod
+    def count(cls, options: Any, stack: Any) -> int:
+        return super().count(options, stack) - stack.layers * stack.head_dim
+
+
+class ReadsItsWeight(Shaw):
+    """Each layer reads the parameter itself, within its checkpoint."""
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        own = Layer(layer.index, {"weight": self.weight[(layer.index - 1) % len(self.weight)]})
+        return super().content_bias(q, k, positions, own)
+
+
+class CountsItsCalls(Shaw):
+    """Another output each time."""
+
+    calls = 0
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        self.calls += 1
+        return super().content_bias(q, k, positions, layer) * self.calls
+
+
+@dataclass(frozen=True)
+class SlopeOptions(Options):
+    """An option that is never read."""
+
+    steepness: float = option(1.0, "how steep", example=2.0)
+
+
+class DropsItsOption(Alibi):
+    """ALiBi whatever the steepness."""
+
+    Options = SlopeOptions
+
+
+# -- numbers and copies (laws 12 and 14) ---------------------------------------------------------------
+
+
+class OverflowsInHalf(Alibi):
+    """Squares distances in the dtype of the queries."""
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        return ("content_bias",)
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        square = positions.delta.to(q.dtype).square()
+        return (-square / square.max()).expand(*q.shape[:3], -1)
+
+
+class RoundsPositions(Alibi):
+    """Computes its penalty in the dtype of the queries, from columns that bfloat16 cannot tell apart."""
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        return ("content_bias",)
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        columns = torch.arange(positions.key_length).to(q.dtype)
+        penalty = -(columns[positions.offset :, None] - columns).abs()
+        return penalty.expand(*q.shape[:3], -1)
+
+
+class StaleCache(Raffel):
+    """Keeps its bias for ever, by length."""
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        kept = self.__dict__.setdefault("kept", {})
+        size = positions.query_length, positions.key_length
+        if size not in kept:
+            kept[size] = [{key: x.detach().clone() for key, x in one.items()} for one in super().per_layer(positions)]
+        return kept[size]
+
+
+class KeepsTheLongest(Raffel):
+    """Keeps the bias of the longest sequence, and cuts it at the wrong corner."""
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        kept = self.__dict__.get("kept")
+        if kept is None or kept.shape[-1] < positions.key_length:
+            whole = Positions(positions.key_length, positions.key_length, positions.device)
+            self.kept = kept = torch.stack([self._matrix(table, whole) for table in self.weight]).detach()
+        cut = kept[..., : positions.query_length, -positions.key_length :]
+        return [{"bias": bias} for bias in cut]
+
+
+class SharesItsWeight(Shaw):
+    """Reads its table through a closure, which a copy shares with the original."""
+
+    def __init__(self, options: Any, stack: Any) -> None:
+        super().__init__(options, stack)
+        self.read = lambda: super(SharesItsWeight, self).per_layer
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        return self.read()(positions)

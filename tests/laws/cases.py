@@ -1,0 +1,133 @@
+"""What the laws are tested on: every encoding with its options, one at a time and together, in both directions.
+
+All is derived from the registry and the options' metadata, so that a new encoding needs no edit here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from fairseq_posenc.encodings import Composition, PositionEncoding, StackShape, build, get, names
+from fairseq_posenc.encodings import options as opts
+from fairseq_posenc.stack import Stack
+
+LENGTH_FLAG = "--the-flag-that-sets-the-length"
+#: they say how parameters start; the laws draw the parameters anew
+INITIALISATION = {"init", "init_std"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """An encoding as the user asks for it, in a stack of one direction.
+
+    Args:
+        spec: as for --pos-enc. args: as for --pos-enc-args.
+        causal: the stack is a decoder.
+        cls: an encoding that is not in the registry, then called `spec`.
+        composition: a deliberately broken kind of composition.
+    """
+
+    spec: str
+    args: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    causal: bool = False
+    cls: type[PositionEncoding] | None = None
+    composition: type[Composition] = Composition
+
+    def __str__(self) -> str:
+        words = [self.spec, *(f"{key}={value}" for key, value in self.args.items())]
+        return "-".join([*words, "causal" if self.causal else "bidirectional"])
+
+    def shape(self, *, layers: int = 2, heads: int = 2, head_dim: int = 4, max_length: int = 16) -> StackShape:
+        """A small stack."""
+        return StackShape(
+            layers, heads, heads * head_dim, max_length,
+            causal=self.causal, length_flag=LENGTH_FLAG, has_cls=not self.causal,
+        )  # fmt: skip
+
+    def encoding(self, shape: StackShape) -> Composition:
+        """Built for a stack."""
+        if self.cls is None:
+            return build(self.spec, dict(self.args), shape)
+        options = opts.fill(self.cls.Options, self.args, self.spec)
+        return self.composition([(self.spec, self.cls(options, shape))], shape)
+
+    def stack(self, shape: StackShape, **kwargs: Any) -> Stack:
+        """A stack with the encoding, float64, always with the same weights."""
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            stack = Stack("none", None, shape, ffn=2 * shape.dim, **kwargs)
+            stack.pos = self.encoding(shape)
+        for index, block in enumerate(stack.layers, start=1):
+            block.self_attn.use(stack.pos, index)
+        return stack.double()
+
+    @property
+    def capabilities(self) -> Any:
+        """Those of the built encoding."""
+        return self.encoding(self.shape()).capabilities
+
+    @property
+    def hooks(self) -> set[str]:
+        """Those of all members."""
+        return {hook for member in self.encoding(self.shape()).members.values() for hook in member.hooks}
+
+
+def works(name: str, args: Mapping[str, Any], causal: bool) -> bool:
+    """Whether these options are accepted."""
+    try:
+        Case(name, args, causal).encoding(Case(name, args, causal).shape())
+    except ValueError:
+        return False
+    return True
+
+
+def directions(name: str) -> list[bool]:
+    """The stacks that an encoding serves: causal true, false or both. `test_undeclared` tests the refusals."""
+    return [causal for causal in (False, True) if works(name, {}, causal)]
+
+
+def alternatives(field: dataclasses.Field[Any]) -> list[Any]:
+    """Values of an option other than its default."""
+    choices, example = field.metadata["choices"], field.metadata["example"]
+    if choices:
+        return [choice for choice in choices if choice != field.default]
+    if example is None and isinstance(field.default, bool):
+        return [not field.default]
+    assert example is not None, f"{field.name} needs an example, with which it can be tested"
+    return [example]
+
+
+def variants(name: str, causal: bool) -> list[dict[str, Any]]:
+    """The defaults, each option changed alone (or with one that it needs), and all changed together."""
+    fields = [field for field in dataclasses.fields(get(name).Options) if field.name not in INITIALISATION]
+    single = [{field.name: value} for field in fields for value in alternatives(field)]
+    together = {field.name: alternatives(field)[0] for field in fields}
+    found: list[dict[str, Any]] = [{}]
+    for args in [*single, together]:
+        tries = [args, *({**other, **args} for other in single)]
+        accepted = next((one for one in tries if works(name, one, causal)), None)
+        if accepted is not None and accepted not in found:
+            found.append(accepted)
+    return found
+
+
+def every(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
+    """All cases of the registry for which `where` holds."""
+    return [case for case in _all() if where(case)]
+
+
+@functools.cache
+def _all() -> list[Case]:
+    pairs = [(name, causal) for name in names() for causal in directions(name)]
+    return [Case(name, args, causal) for name, causal in pairs for args in variants(name, causal)]
+
+
+def defaults(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
+    """Every encoding without options, for which `where` holds."""
+    cases = [Case(name, {}, causal) for name in names() for causal in directions(name)]
+    return [case for case in cases if where(case)]

@@ -1,0 +1,51 @@
+"""Comparisons that fail with an AssertionError, and say by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def assert_close(actual: Tensor, expected: Tensor, tolerance: float, what: str = "") -> None:
+    """Equal to `tolerance`, relative to the larger of 1 and the largest expected value."""
+    assert actual.shape == expected.shape, f"{what}: shapes {tuple(actual.shape)} and {tuple(expected.shape)}"
+    assert_finite(actual, what)
+    if expected.numel():
+        size = max(1.0, float(expected.detach().abs().max()))
+        error = float((actual.to(expected.dtype) - expected).detach().abs().max()) / size
+        assert error <= tolerance, f"{what}: differs by {error:.3g}, more than {tolerance:.3g}"
+
+
+def assert_same(actual: Tensor, expected: Tensor, what: str = "") -> None:
+    """Bit for bit."""
+    assert_finite(actual, what)
+    assert torch.equal(actual, expected), f"{what}: differs by {float((actual - expected).abs().max()):.3g}"
+
+
+def assert_finite(x: Tensor, what: str = "") -> None:
+    """No NaN, no infinity."""
+    assert bool(torch.isfinite(x).all()), f"{what}: {int((~torch.isfinite(x)).sum())} of {x.numel()} are not finite"
+
+
+def differ(one: Tensor, other: Tensor) -> bool:
+    """Clearly other than rounding."""
+    return one.shape != other.shape or float((one - other).abs().max()) > 1e-6
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    """The message with which a call is refused."""
+    try:
+        call()
+    except ValueError as error:
+        return str(error)
+    raise AssertionError("was not refused")
+
+
+def assert_refused(call: Callable[[], Any], *words: str) -> None:
+    """A ValueError whose message holds all the words."""
+    message = refusal(call)
+    for word in words:
+        assert word in message, f"{word!r} is not in {message!r}"

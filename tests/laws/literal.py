@@ -1,0 +1,87 @@
+"""Attention as the papers write it, from the encodings' literal references. Slow, and independent of the hooks.
+
+Legend: B batch, h heads, Q queries, K keys, D head width, d width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairseq_posenc.attention import SelfAttention
+from fairseq_posenc.encodings import Composition, Layer
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+
+def literal_all(stack: Stack, inputs: Tensor, positions: Positions) -> Tensor:
+    """[L, B, Q, d] of all columns' inputs [B, K, d], positions added, as `scene.attend_all`."""
+    attentions = [block.self_attn for block in stack.layers]
+    return torch.stack([literal(a, stack.pos, i, inputs, positions) for i, a in enumerate(attentions, start=1)])
+
+
+def literal_embed(encoding: Composition, x: Tensor, positions: Positions) -> Tensor:
+    """The members' `reference_embed` one after the other."""
+    for member in encoding.members.values():
+        x = member.reference_embed(x, positions)
+    return x
+
+
+def literal(
+    attention: SelfAttention, encoding: Composition, index: int, inputs: Tensor, positions: Positions
+) -> Tensor:
+    """[B, K, d] -> [B, Q, d], one layer."""
+    layer = Layer(index, {}, attention.project_query, attention.project_key)
+    keys_of = values_of = inputs
+    compressing = [member for member in encoding.members.values() if "compress" in member.hooks]
+    for member in compressing:
+        keys_of, values_of = member.reference_compress(keys_of, values_of, positions, layer)
+    q = heads_of(attention.q_proj(inputs[:, positions.offset :]), attention)
+    k = heads_of(attention.k_proj(keys_of), attention)
+    v = heads_of(attention.v_proj(values_of), attention)
+    allowed = ~empty(positions, inputs)[:, None, None, None] if compressing else literal_mask(positions)
+    weights = literal_softmax(literal_logits(encoding, q, k, positions, layer), allowed)
+    out = torch.einsum("bhij,bhjd->bhid", weights, v)
+    for member in encoding.members.values():
+        extra = member.reference_values(weights, positions, layer)
+        out = out if extra is None else out + extra
+    return attention.out_proj(out.transpose(1, 2).flatten(2))
+
+
+def literal_logits(encoding: Composition, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+    """[B, h, Q, K]. Each member's reference holds the content term, which counts once."""
+    plain = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5
+    terms = [member.reference(q, k, positions, layer) - plain for member in encoding.members.values()]
+    return plain + sum(terms)
+
+
+def literal_mask(positions: Positions) -> Tensor:
+    """[1 or B, 1, Q, K] bool, true where a query may look."""
+    queries, keys, span = positions.query_length, positions.key_length, positions.span
+
+    def seen(row: int, key: int) -> bool:
+        column = row + keys - queries
+        return not positions.causal or (key <= column and (span is None or key > column - span))
+
+    mask = torch.tensor([[seen(i, j) for j in range(keys)] for i in range(queries)])[None, None]
+    return mask if positions.padding is None else mask & ~positions.padding[:, None, None, :]
+
+
+def literal_softmax(logits: Tensor, allowed: Tensor) -> Tensor:
+    """Exponentials over their sum; zeros where nothing is allowed."""
+    allowed = allowed.expand_as(logits)
+    largest = logits.masked_fill(~allowed, -1e300).amax(-1, keepdim=True).detach()
+    exponentials = torch.exp((logits - largest).masked_fill(~allowed, 0.0)) * allowed
+    total = exponentials.sum(-1, keepdim=True)
+    return exponentials / total.masked_fill(total == 0, 1.0)
+
+
+def empty(positions: Positions, inputs: Tensor) -> Tensor:
+    """[B] bool, true at samples of pads only."""
+    none = torch.zeros(len(inputs), dtype=torch.bool)
+    return none if positions.padding is None else positions.padding.all(-1)
+
+
+def heads_of(x: Tensor, attention: SelfAttention) -> Tensor:
+    """[B, T, d] -> [B, h, T, D]."""
+    return torch.stack(x.split(attention.head_dim, -1), 1)

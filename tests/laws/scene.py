@@ -1,0 +1,153 @@
+"""Tokens, their positions, and stacks with parameters that are not where they start.
+
+Legend: B batch, T tokens, M columns of memory, P columns already cached, K all columns, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from fairseq_posenc.attention import KeyValueCache
+from fairseq_posenc.encodings import StackShape
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+from .cases import Case
+
+BOS, PAD, EOS, WORDS = 0, 1, 2, 12
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Sizes of an input.
+
+    Args:
+        before: columns before the queries: memory where the encoding allows it, else cached.
+        side: where pads stand: left, right or none.
+        room: how much longer a sequence might be.
+        span: see Positions.
+    """
+
+    batch: int = 3
+    heads: int = 2
+    head_dim: int = 4
+    queries: int = 6
+    before: int = 0
+    side: str = "none"
+    room: int = 4
+    span: int | None = None
+    seed: int = 0
+
+    def stack(self, case: Case) -> Stack:
+        """With parameters of its seed."""
+        length = max(2, self.queries + self.before + self.room)
+        shape = case.shape(heads=self.heads, head_dim=self.head_dim, max_length=length)
+        return drawn(case.stack(shape), self.seed)
+
+    def tokens(self, width: int) -> Tensor:
+        """[B, width]; the first sample has no pads, and another may have nothing else."""
+        generator = torch.Generator().manual_seed(self.seed)
+        lengths = torch.randint(0, width + 1, (self.batch,), generator=generator).tolist()
+        return padded([width, *lengths[1:]], width, self.side, self.seed)
+
+
+def scenes() -> st.SearchStrategy[Scene]:
+    """All kinds of small scenes."""
+    return st.builds(
+        Scene,
+        batch=st.integers(1, 3),
+        heads=st.integers(1, 3),
+        head_dim=st.sampled_from([4, 6]),
+        queries=st.integers(1, 6),
+        before=st.integers(0, 5),
+        side=st.sampled_from(["none", "left", "right"]),
+        room=st.integers(0, 4),
+        span=st.none() | st.integers(1, 4),
+        seed=st.integers(0, 99),
+    )
+
+
+def padded(lengths: Sequence[int], width: int, side: str = "right", seed: int = 0) -> Tensor:
+    """[B, width] of random words and sentence ends, the samples padded; no pads with side=none."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(EOS, WORDS, (len(lengths), width), generator=generator)
+    for row, length in zip(tokens, lengths, strict=True):
+        if side == "right":
+            row[length:] = PAD
+        elif side == "left":
+            row[: width - length] = PAD
+    return tokens
+
+
+def positions_of(tokens: Tensor, shape: StackShape, *, cached: int = 0, memory: int = 0) -> Positions:
+    """As a model makes them, with all that an encoding may ask for."""
+    real = tokens.ne(PAD)
+    segments = None if memory else (tokens.eq(EOS).cumsum(1) % 2) * real
+    made = Positions.of_tokens(
+        tokens, pad=PAD, boundaries=(BOS, EOS), causal=shape.causal, cached=cached, memory=memory, segments=segments
+    )
+    return replace(made, cls_column=real.long().argmax(1)) if shape.has_cls and not memory else made
+
+
+def embedded(tokens: Tensor, dim: int) -> Tensor:
+    """[B, T, d] float64, the same vector for the same token; pads have one too, which nobody may see."""
+    table = torch.randn(WORDS, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return table[tokens]
+
+
+def drawn(stack: Stack, seed: int = 0) -> Stack:
+    """The stack with all parameters moved away from where they start, and in evaluation."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype), alpha=0.4)
+    return stack.eval()
+
+
+def use_path(stack: Stack, path: str) -> None:
+    """Make all layers take the explicit path, or the fused one where it can serve (auto)."""
+    for block in stack.layers:
+        block.self_attn.path = path
+
+
+def run(stack: Stack, tokens: Tensor, path: str = "auto") -> Tensor:
+    """[B, T] -> [B, T, d], the whole stack in inference."""
+    use_path(stack, path)
+    with torch.no_grad():
+        return stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))[0]
+
+
+def attend_all(
+    stack: Stack,
+    x: Tensor,
+    positions: Positions,
+    *,
+    memory: Tensor | None = None,
+    caches: Sequence[KeyValueCache] | None = None,
+) -> Tensor:
+    """[L, B, T, d], what the attention of each layer makes of the same input."""
+    stack.pos.check(positions)
+    x = stack.pos.embed(x, positions)
+    outputs = []
+    for i, (block, tensors) in enumerate(zip(stack.layers, stack.pos.per_layer(positions), strict=True)):
+        cache = None if caches is None else caches[i]
+        outputs.append(block.self_attn(x, positions, tensors, memory=memory, cache=cache)[0])
+    return torch.stack(outputs)
+
+
+def expose(stack: Stack) -> Stack:
+    """The stack with output projections that pass everything on."""
+    for block in stack.layers:
+        nn.init.eye_(block.self_attn.out_proj.weight)
+        nn.init.zeros_(block.self_attn.out_proj.bias)
+    return stack
+
+
+def new_caches(stack: Stack) -> list[KeyValueCache]:
+    """One a layer."""
+    return [KeyValueCache() for _ in stack.layers]

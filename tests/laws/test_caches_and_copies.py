@@ -1,0 +1,217 @@
+"""Law 14: evaluation reads what the parameters are now, and a copy reads its own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import nn
+
+from fairseq_posenc.encodings import build, names
+from fairseq_posenc.stack import Stack
+
+from . import broken
+from .cases import Case, defaults, directions, every
+from .compare import assert_close, assert_finite, assert_same, differ
+from .scene import Scene, drawn, embedded, new_caches, padded, positions_of, run, use_path
+
+ROUNDING = 1e-5  # of float32
+LENGTHS = (5, 9, 4, 1)
+
+
+def fresh(case: Case, like: Stack) -> Stack:
+    """A new stack with the same weights, which has not seen anything."""
+    stack = case.stack(like.shape).to(next(like.parameters()).dtype)
+    stack.load_state_dict(like.state_dict())
+    return stack.eval()
+
+
+def output(stack: Stack, length: int) -> torch.Tensor:
+    """In inference, in the stack's dtype; in a decoder also the last step of decoding."""
+    tokens = padded([length, length], length)
+    x = embedded(tokens, stack.shape.dim).to(next(stack.parameters()).dtype)
+    use_path(stack, "explicit")
+    with torch.no_grad():
+        whole = stack(x, positions_of(tokens, stack.shape))[0]
+        if not stack.shape.causal or length == 1:
+            return whole
+        caches = new_caches(stack)
+        stack(x[:, :-1], positions_of(tokens[:, :-1], stack.shape), caches=caches)
+        step = stack(x[:, -1:], positions_of(tokens, stack.shape, cached=length - 1), caches=caches)[0]
+        return torch.cat([whole, step], 1)
+
+
+def compare_with_fresh(case: Case, stack: Stack, what: str, lengths: Sequence[int] = LENGTHS) -> None:
+    """Growing and shrinking lengths."""
+    for length in lengths:
+        assert_close(output(stack, length), output(fresh(case, stack), length), ROUNDING, f"{what}: length {length}")
+
+
+def in_place(stack: Stack) -> None:
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+
+
+def optimiser_step(stack: Stack) -> None:
+    optimiser = torch.optim.SGD(stack.parameters(), lr=10.0)
+    tokens = padded([6, 6], 6)
+    stack(embedded(tokens, stack.shape.dim).float(), positions_of(tokens, stack.shape))[0][..., 0].sum().backward()
+    optimiser.step()
+
+
+def another_state(stack: Stack) -> None:
+    stack.load_state_dict({name: value + torch.randn_like(value) for name, value in stack.state_dict().items()})
+
+
+def replaced_data(stack: Stack) -> None:
+    for parameter in stack.parameters():
+        shape = parameter.shape
+        parameter.data = torch.empty(0)  # as sharding does; the next tensor may get the same address
+        parameter.data = torch.randn(shape)
+
+
+def replaced_parameters(stack: Stack) -> None:
+    for module in stack.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            setattr(module, name, nn.Parameter(torch.randn_like(parameter)))
+
+
+def trained(stack: Stack) -> None:
+    stack.train()
+    optimiser_step(stack)
+    stack.eval()
+
+
+def cast(stack: Stack) -> None:
+    stack.double()
+
+
+def written_behind(stack: Stack) -> None:
+    """As fairseq's fp16 optimizer writes, which autograd does not see; between train() and eval()."""
+    stack.train()
+    for parameter in stack.parameters():
+        parameter.data.copy_(torch.randn_like(parameter))
+    stack.eval()
+
+
+CHANGES = [
+    in_place, optimiser_step, another_state, replaced_data, replaced_parameters, trained, cast, written_behind,
+]  # fmt: skip
+
+
+def check_evaluation(case: Case, change: Callable[[Stack], None]) -> None:
+    """After a change of the parameters, as a stack that was never run."""
+    torch.manual_seed(0)
+    stack = drawn(case.stack(case.shape())).float()
+    output(stack, 9)
+    change(stack)
+    compare_with_fresh(case, stack, change.__name__, (9, 7))
+
+
+def check_inference_mode(case: Case) -> None:
+    """What was kept in inference mode serves training, or is made anew."""
+    stack = drawn(case.stack(case.shape()))
+    with torch.inference_mode():
+        output(stack, 9)
+    tokens = padded([9, 9], 9)
+    x = embedded(tokens, stack.shape.dim).requires_grad_()
+    for mode in (False, True):
+        stack.train(mode)(x, positions_of(tokens, stack.shape))[0][..., 0].sum().backward()
+    assert_finite(torch.zeros(()) if x.grad is None else x.grad, "gradient")
+
+
+def check_copy(case: Case) -> None:
+    """As EMA makes: the original and its copy do not share a number, whichever changes."""
+    torch.manual_seed(0)
+    stack = drawn(case.stack(case.shape()))
+    before = output(stack, 9)
+    twin = copy.deepcopy(stack)
+    assert_same(output(twin, 9), before, "the copy")
+    for changed, other in ((twin, stack), (stack, twin)):
+        untouched = output(other, 9)
+        in_place(changed)
+        assert_same(output(other, 9), untouched, "the other one")
+        compare_with_fresh(case, changed, "the changed one", (9, 7))
+    check_own_parameters(case)
+
+
+def check_own_parameters(case: Case) -> None:
+    """Only the copy's encoding changes: the copy must show it, and the original not."""
+    stack = drawn(case.stack(case.shape()))
+    twin = copy.deepcopy(stack)
+    before = output(stack, 9)
+    if next(iter(twin.pos.parameters()), None) is None:
+        return
+    in_place(twin.pos)
+    assert_same(output(stack, 9), before, "the original")
+    assert differ(output(twin, 9), before), "the copy does not read its own parameters"
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize("case", defaults(), ids=str)
+def test_evaluation_is_never_stale(case: Case, change: Callable[[Stack], None]) -> None:
+    check_evaluation(case, change)
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_a_copy_uses_its_own_weights(case: Case) -> None:
+    check_copy(case)
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_training_may_follow_inference_mode(case: Case) -> None:
+    check_inference_mode(case)
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_lengths_may_grow_and_shrink(case: Case) -> None:
+    compare_with_fresh(case, drawn(case.stack(case.shape())).float(), "at first")
+
+
+@pytest.mark.parametrize("change", [in_place, another_state, trained], ids=lambda change: change.__name__)
+def test_a_stale_cache_is_caught(change: Callable[[Stack], None]) -> None:
+    with pytest.raises(AssertionError, match=change.__name__):
+        check_evaluation(Case("broken", cls=broken.StaleCache), change)
+
+
+def test_a_cache_that_is_cut_wrongly_is_caught() -> None:
+    case = Case("broken", cls=broken.KeepsTheLongest)
+    with pytest.raises(AssertionError, match="length 4"):
+        compare_with_fresh(case, drawn(case.stack(case.shape())).float(), "kept")
+
+
+def test_a_copy_that_shares_weights_is_caught() -> None:
+    with pytest.raises(AssertionError, match=r"the other one|the changed one|its own parameters"):
+        check_copy(Case("broken", cls=broken.SharesItsWeight))
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_the_state_dict_holds_parameters_under_the_name_of_their_encoding(case: Case) -> None:
+    stack = Scene().stack(case)
+    names_ = [name for name in stack.state_dict() if name.startswith("pos.")]
+    assert names_ == [f"pos.{name}" for name, _ in stack.pos.named_parameters()]
+    for name in names_:
+        _, owner, parameter = name.split(".")
+        assert owner == case.spec
+        assert hasattr(stack.pos.members[owner], parameter)
+    assert len(stack.state_dict()) == len({value.data_ptr() for value in stack.state_dict().values()})
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name != "learned"])
+def test_a_composition_loads_what_its_member_learned(name: str) -> None:
+    case = Case(name, {}, directions(name)[0])
+    alone = drawn(case.stack(case.shape()))
+    try:
+        build(f"learned+{name}", None, alone.shape)
+    except ValueError as error:
+        pytest.skip(f"cannot be composed: {error}")
+    both = Case(f"learned+{name}", {}, case.causal).stack(alone.shape)
+    report = both.load_state_dict(alone.state_dict(), strict=False)
+    assert report.missing_keys == ["pos.learned.weight"]
+    assert not report.unexpected_keys
+    nn.init.zeros_(both.pos.learned.weight)
+    tokens = padded([6, 4], 6)
+    assert_close(run(both.eval(), tokens), run(alone, tokens), 1e-12, "with a table of zeros")

@@ -1,0 +1,39 @@
+"""Law 2: in a decoder, what comes later changes nothing before it, not by one bit."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import broken
+from .cases import Case, every
+from .compare import assert_same, differ
+from .scene import EOS, PAD, Scene, padded, run
+
+PATHS = ["explicit", "auto"]
+
+
+def check_causality(case: Case, path: str) -> None:
+    """Other words, sentence ends and pads from some column on."""
+    stack = Scene(queries=7).stack(case)
+    tokens = padded([7, 7, 7], 7)
+    before = run(stack, tokens, path)
+    for cut in range(1, 7):
+        for later in (EOS, 5, PAD):
+            changed = tokens.clone()
+            changed[:, cut:] = later
+            after = run(stack, changed, path)
+            assert_same(after[:, :cut], before[:, :cut], f"columns before {cut}")
+            assert later == PAD or differ(after[:, cut:], before[:, cut:]), "the change had no effect: a vain test"
+
+
+@pytest.mark.parametrize("case", every(lambda case: case.causal), ids=str)
+def test_the_future_does_not_change_the_past(case: Case) -> None:
+    for path in PATHS:
+        check_causality(case, path)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("cls", [broken.LooksAhead, broken.ReadsLaterKeys])
+def test_an_encoding_that_looks_ahead_is_caught(cls: type, path: str) -> None:
+    with pytest.raises(AssertionError, match="columns before"):
+        check_causality(Case("broken", causal=True, cls=cls), path)

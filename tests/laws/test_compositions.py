@@ -1,0 +1,158 @@
+"""Law 15: encodings compose as the interface says, and what cannot be composed is refused with the reason."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from fairseq_posenc.encodings import Capabilities, build, names
+
+from .cases import LENGTH_FLAG, Case, directions
+from .compare import assert_close, assert_refused, assert_same
+from .literal import literal_all, literal_embed
+from .scene import Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
+from .test_caches_and_copies import check_copy
+from .test_causality import check_causality
+from .test_gradients import check_gradients
+from .test_incremental import STEPS, check_incremental, check_reorder
+from .test_memory import check_memory
+from .test_padding import check_empty_rows, check_padding
+from .test_reference import check_fused, check_reference
+
+ALLOWED = [
+    ("learned+shaw", {}),
+    ("learned+shaw", {"values": True, "clip": 2}),
+    ("sinusoidal+t5", {"freq": "t2t"}),
+    ("rope+alibi", {}),
+    ("rope+shaw", {"share": "none"}),
+    ("rope+t5", {}),
+    ("shaw+alibi", {}),
+    ("shaw+raffel", {"clip": 3}),
+    ("m2+alibi", {}),
+    ("learned+sinusoidal+shaw+t5+alibi", {}),
+]
+CASES = [Case(spec, args, causal) for spec, args in ALLOWED for causal in (False, True)]
+CAUSAL = [case for case in CASES if case.causal]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("side", ["none", "left"])
+def test_a_composition_is_the_sum_by_hand(case: Case, side: str) -> None:
+    for before in (0, 3):
+        check_reference(case, Scene(before=before, side=side))
+        check_fused(case, Scene(before=before, side=side))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_composition_obeys_the_laws(case: Case) -> None:
+    for side in ("left", "right"):
+        check_padding(case, side, "explicit")
+        check_empty_rows(case, side, "explicit")
+    check_gradients(case, (0, 2))
+    check_copy(case)
+    if case.capabilities.memory:
+        check_memory(case, "explicit")
+
+
+@pytest.mark.parametrize("case", CAUSAL, ids=str)
+def test_a_composition_decodes_step_by_step(case: Case) -> None:
+    check_causality(case, "auto")
+    for path in ("explicit", "auto"):
+        check_incremental(case, STEPS["in chunks"], "left", path)
+        check_reorder(case, path)
+
+
+@pytest.mark.parametrize("pair", list(itertools.permutations(names(), 2)), ids="+".join)
+def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, str]) -> None:
+    both = [causal for causal in directions(pair[0]) if causal in directions(pair[1])]
+    case = Case("+".join(pair), {}, both[0] if both else True)
+    try:
+        build(case.spec, None, case.shape())
+    except ValueError:
+        assert_refused(lambda: build(case.spec, None, case.shape()), "--pos-enc", *pair)
+        return
+    check_reference(case, Scene(before=2, side="left"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "args", "words"),
+    [
+        ("m2+m2", "", ["m2 twice"]),
+        ("learned+learned", "", ["learned twice"]),
+        ("rope+m2", "", ["m2", "replaces the product", "rope"]),
+        ("m2+t5", "content_scale=one", ["t5", "scale", "m2", "replaces"]),
+    ],
+)
+def test_what_cannot_be_composed_is_refused_with_the_reason(spec: str, args: str, words: list[str]) -> None:
+    assert_refused(lambda: build(spec, args, Case("none").shape()), *words)
+    turned = "+".join(reversed(spec.split("+")))
+    assert_refused(lambda: build(turned, args, Case("none").shape()), *words)
+
+
+def test_the_scale_of_a_member_holds_for_the_composition() -> None:
+    shape = Case("t5").shape()
+    assert build("t5", None, shape).scale == shape.head_dim**-0.5
+    assert build("learned+t5", "content_scale=one", shape).scale == 1
+    assert build("t5+shaw", "content_scale=one", shape).scale == 1
+
+
+def test_capabilities_are_the_intersection_but_the_union_of_direction() -> None:
+    shape = Case("none", causal=True).shape()
+    assert build("alibi+none", None, shape).capabilities == Capabilities(directional=False)
+    assert build("alibi+shaw", None, shape).capabilities.directional
+    learned = Capabilities(memory=False, extrapolates=False, shift_invariant=False)
+    assert build("alibi+learned", None, shape).capabilities == learned
+    assert not build("alibi+t5", None, shape).capabilities.bidirectional
+
+
+def test_the_limit_of_a_composition_is_the_shortest() -> None:
+    case = Case("shaw+learned")
+    stack = Scene(queries=4, room=0).stack(case)
+    assert stack.pos.limit == 4
+    tokens = padded([5], 5)
+    positions = positions_of(tokens, stack.shape)
+    assert_refused(lambda: stack(embedded(tokens, 8), positions), LENGTH_FLAG, "extend=repeat")
+
+
+def test_the_order_of_input_encodings_is_as_written() -> None:
+    case = Case("sinusoidal+learned")
+    stack = Scene().stack(case)
+    tokens = padded([6, 6], 6)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
+    first, second = stack.pos.members.values()
+    assert_same(stack.pos.embed(x, positions), second.embed(first.embed(x, positions), positions))
+    assert list(stack.pos.members) == ["sinusoidal", "learned"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"), [("rope+shaw", 3), ("shaw+rope", 3), ("shaw", 2), ("rope", 2), ("rope+alibi", 2)]
+)
+def test_raw_keys_are_cached_only_where_one_reads_and_another_projects(spec: str, kept: int) -> None:
+    case = Case(spec, causal=True)
+    stack = Scene().stack(case)
+    tokens = padded([6, 6], 6)
+    caches = new_caches(stack)
+    x = embedded(tokens, stack.shape.dim)
+    with torch.no_grad():
+        attend_all(stack, x, positions_of(tokens, stack.shape), caches=caches)
+    assert [len(cache.columns()) for cache in caches] == [kept] * 2
+    if kept == 3:
+        assert_same(caches[0].columns()[2], stack.layers[0].self_attn.project_key(x), "the raw keys")
+
+
+def test_time_first_inputs_give_the_same() -> None:
+    case = Case("rope+shaw", {}, True)
+    stack = Scene(queries=8).stack(case)
+    tokens = padded([5, 3], 5)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape, memory=3)
+    memory = torch.randn(2, 3, stack.shape.dim, dtype=torch.float64)
+    use_path(stack, "explicit")
+    expected = attend_all(stack, x, positions, memory=memory)
+    for block in stack.layers:
+        block.self_attn.batch_first = False
+    turned = attend_all(stack, x.transpose(0, 1), positions, memory=memory.transpose(0, 1))
+    assert_close(turned.transpose(1, 2), expected, 1e-12, "time first")
+    literal = literal_all(stack, torch.cat([memory, literal_embed(stack.pos, x, positions)], 1), positions)
+    assert_close(expected, literal, 1e-9, "batch first")

@@ -1,0 +1,128 @@
+"""Law 10: activation checkpointing changes no gradient, and each parameter accumulates once a backward."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Block, Stack
+
+from . import broken
+from .cases import Case, every
+from .compare import assert_close
+from .scene import drawn, embedded, padded, positions_of
+
+WAYS = ["plain", "checkpointed", "reentrant"]
+
+
+@contextmanager
+def accumulations(stack: Stack) -> Iterator[Counter[str]]:
+    """How often each parameter of the encoding accumulates a gradient: DDP allows it once."""
+    counts: Counter[str] = Counter()
+    handles = [
+        parameter.register_post_accumulate_grad_hook(lambda _, name=name: counts.update([name]))
+        for name, parameter in stack.pos.named_parameters()
+    ]
+    try:
+        yield counts
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, Tensor]) -> Tensor:
+    """A block under fairseq's kind of checkpoint, which differentiates what it is given as a tensor."""
+
+    def call(x: Tensor, *given: Tensor) -> Tensor:
+        return block(x, positions, dict(zip(tensors, given, strict=True)))
+
+    return checkpoint(call, x, *tensors.values(), use_reentrant=True)
+
+
+def forward(stack: Stack, x: Tensor, positions: Positions, way: str, layers: Sequence[int]) -> Tensor:
+    """The stack, of which only some layers run, as LayerDrop does."""
+    x = stack.pos.embed(x, positions)
+    handed = stack.pos.per_layer(positions)
+    for i in layers:
+        block, tensors = stack.layers[i], handed[i]
+        if way == "reentrant":
+            x = reentrant(block, x, positions, tensors)
+        elif way == "checkpointed":
+            x = checkpoint(block, x, positions, tensors, use_reentrant=False)
+        else:
+            x = block(x, positions, tensors)
+    return x
+
+
+def gradients(stack: Stack, way: str, layers: Sequence[int]) -> dict[str, Tensor]:
+    """Of the input and all parameters; every parameter of the encoding must have got its own once."""
+    stack.zero_grad()
+    tokens = padded([6, 4], 6)
+    x = embedded(tokens, stack.shape.dim).requires_grad_()
+    with accumulations(stack) as counts:
+        forward(stack, x, positions_of(tokens, stack.shape), way, layers).square()[..., 0].sum().backward()
+    for name, _ in stack.pos.named_parameters():
+        assert counts[name] == 1, f"{way}: {name} accumulated {counts[name]} times"
+    assert x.grad is not None
+    return {"input": x.grad} | {name: p.grad.clone() for name, p in stack.named_parameters() if p.grad is not None}
+
+
+def check_gradients(case: Case, layers: Sequence[int]) -> None:
+    """The same in every way of running the layers."""
+    stack = drawn(case.stack(case.shape(layers=3))).train()
+    expected = gradients(stack, "plain", layers)
+    for way in WAYS[1:]:
+        found = gradients(stack, way, layers)
+        assert found.keys() == expected.keys()
+        for name, gradient in expected.items():
+            assert_close(found[name], gradient, 1e-12, f"{way}: gradient of {name}")
+
+
+def check_stack_flag(case: Case) -> None:
+    """Stack(checkpoint_activations=True) does the same as without."""
+    plain = drawn(case.stack(case.shape(), checkpoint_activations=False)).train()
+    saving = case.stack(case.shape(), checkpoint_activations=True)
+    saving.load_state_dict(copy.deepcopy(plain.state_dict()))
+    tokens = padded([6, 4], 6)
+    found = []
+    for stack in (plain, saving.train()):
+        with accumulations(stack) as counts:
+            output = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))[0]
+            output.square()[..., 0].sum().backward()
+        assert set(counts.values()) <= {1}, f"accumulated {counts}"
+        found.append([output, *(p.grad for p in stack.parameters() if p.grad is not None)])
+    for one, other in zip(*found, strict=True):
+        assert_close(other, one, 1e-12, "checkpointed")
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_gradients_are_the_same_and_accumulate_once(case: Case) -> None:
+    for layers in ((0, 1, 2), (1,)):
+        check_gradients(case, layers)
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_the_stack_checkpoints_its_blocks(case: Case) -> None:
+    check_stack_flag(case)
+
+
+def test_a_parameter_that_each_layer_reads_itself_is_caught() -> None:
+    with pytest.raises(AssertionError, match=r"reentrant: broken\.weight accumulated [2-9] times"):
+        check_gradients(Case("broken", {"share": "layer-wise"}, cls=broken.ReadsItsWeight), (0, 1, 2))
+
+
+def test_a_parameter_without_a_gradient_is_caught() -> None:
+    with pytest.raises(AssertionError, match="accumulated 0 times"):
+        check_gradients(Case("broken", cls=broken.Detached), (0, 1, 2))
+
+
+def test_a_forward_that_its_recomputation_does_not_repeat_is_caught() -> None:
+    with pytest.raises(AssertionError, match="gradient of"):
+        check_gradients(Case("broken", cls=broken.CountsItsCalls), (0, 1, 2))

@@ -1,0 +1,92 @@
+"""Law 5: decoding step by step gives what the whole sequence gives at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.stack import Stack
+
+from . import broken
+from .cases import Case, every
+from .compare import assert_close
+from .scene import PAD, Scene, embedded, new_caches, padded, positions_of, run, use_path
+
+LENGTH = 8
+STEPS = {"token by token": [1] * LENGTH, "in chunks": [3, 1, 2, 2], "from a prefix": [5, 1, 1, 1]}
+BEAM = torch.tensor([2, 0, 0, 1])
+
+
+def decode(stack: Stack, tokens: Tensor, steps: Sequence[int], reorder_after: int = 0) -> Tensor:
+    """The output at all columns, computed in steps of so many tokens; on the way beam search may reorder."""
+    caches, outputs, done = new_caches(stack), [], 0
+    for step in steps:
+        seen = tokens[:, : done + step]
+        new = embedded(seen, stack.shape.dim)[:, done:]
+        outputs.append(stack(new, positions_of(seen, stack.shape, cached=done), caches=caches)[0])
+        done += step
+        if done == reorder_after:
+            tokens, outputs = tokens[BEAM], [output[BEAM] for output in outputs]
+            for cache in caches:
+                cache.reorder(BEAM)
+    return torch.cat(outputs, 1)
+
+
+def check_incremental(case: Case, steps: Sequence[int], side: str, path: str, *, grad: bool = False) -> None:
+    """With pads on the given side."""
+    stack = Scene(queries=LENGTH).stack(case)
+    tokens = padded([8, 6, 8, 3], LENGTH, side)
+    use_path(stack, path)
+    with torch.set_grad_enabled(grad):
+        decoded, whole = decode(stack, tokens, steps), run(stack, tokens, path)
+    real = tokens.ne(PAD)
+    assert_close(decoded[real], whole[real], 1e-10, f"steps {list(steps)}")
+
+
+def check_reorder(case: Case, path: str) -> None:
+    """Hypotheses are dropped and doubled on the way."""
+    stack = Scene(queries=LENGTH).stack(case)
+    tokens = padded([8, 8, 8], LENGTH)
+    use_path(stack, path)
+    with torch.no_grad():
+        decoded = decode(stack, tokens, [3, *[1] * 5], reorder_after=5)
+    assert_close(decoded, run(stack, tokens[BEAM], path), 1e-10, "reordered")
+
+
+CAUSAL = every(lambda case: case.causal)
+
+
+PATHS = ["explicit", "auto"]
+
+
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS.keys())
+@pytest.mark.parametrize("case", CAUSAL, ids=str)
+def test_steps_equal_the_whole(case: Case, steps: list[int]) -> None:
+    for side, path in [("none", "explicit"), ("left", "explicit"), ("left", "auto"), ("right", "auto")]:
+        check_incremental(case, steps, side, path)
+
+
+@pytest.mark.parametrize("case", CAUSAL, ids=str)
+def test_steps_equal_the_whole_where_gradients_are_kept(case: Case) -> None:
+    check_incremental(case, STEPS["in chunks"], "left", "auto", grad=True)
+
+
+@pytest.mark.parametrize("case", CAUSAL, ids=str)
+def test_beam_search_may_reorder(case: Case) -> None:
+    for path in PATHS:
+        check_reorder(case, path)
+
+
+@pytest.mark.parametrize("cls", [broken.CountsRowsFromZero, broken.CountsNewTokensOnly])
+def test_an_offset_from_the_query_length_is_caught(cls: type) -> None:
+    with pytest.raises(AssertionError, match="steps"):
+        check_incremental(Case("broken", causal=True, cls=cls), STEPS["token by token"], "none", "explicit")
+
+
+def test_an_encoding_that_remembers_the_batch_order_is_caught() -> None:
+    case = Case("broken", causal=True, cls=broken.RemembersSamples)
+    with pytest.raises(AssertionError, match="reordered"):
+        check_reorder(case, "explicit")

@@ -1,0 +1,78 @@
+"""Law 8: beyond the maximum length an encoding works as its reference does, or names the flag."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from . import broken
+from .cases import LENGTH_FLAG, Case, every
+from .compare import assert_close, assert_refused
+from .literal import literal_all, literal_embed
+from .scene import attend_all, drawn, embedded, padded, positions_of, run
+
+MAXIMUM, BEYOND = 8, 13
+
+
+@contextmanager
+def warnings_of_length() -> Iterator[list[str]]:
+    """The warnings that the composition logs."""
+    found: list[str] = []
+    logger = logging.getLogger("fairseq_posenc.encodings.compose")
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        yield found
+    finally:
+        logger.removeHandler(handler)
+
+
+def check_beyond(case: Case) -> None:
+    """Declared: equal to the reference, with one warning. Otherwise refused. Up to the limit neither."""
+    stack = drawn(case.stack(case.shape(max_length=MAXIMUM)))
+    limit = stack.pos.limit
+    assert stack.pos.capabilities.extrapolates == (limit is None or limit > MAXIMUM), "the limit contradicts it"
+    with warnings_of_length() as warnings:
+        run(stack, padded([MAXIMUM], MAXIMUM))
+        assert not warnings, "a warning within the maximum length"
+        if limit is not None:
+            too_long = padded([limit + 1], limit + 1)
+            assert_refused(lambda: run(stack, too_long), case.spec, str(limit), LENGTH_FLAG)
+        if limit is None or limit >= BEYOND:
+            check_against_reference(case, stack)
+            assert len(warnings) == 1, f"{len(warnings)} warnings instead of one"
+            assert LENGTH_FLAG in warnings[0]
+
+
+def check_against_reference(case: Case, stack: object) -> None:
+    """Twice, as a warning must not come again."""
+    tokens = padded([BEYOND, 10], BEYOND)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
+    with torch.no_grad():
+        expected = literal_all(stack, literal_embed(stack.pos, x, positions), positions)
+        for _ in range(2):
+            assert_close(attend_all(stack, x, positions), expected, 1e-9, "beyond the maximum length")
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_beyond_the_maximum_length(case: Case) -> None:
+    check_beyond(case)
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (broken.WrapsAround, "beyond the maximum length"),
+        (broken.SilentlyClips, "contradicts"),
+        (broken.IgnoresItsLimit, "not refused"),
+    ],
+)
+def test_silence_beyond_the_maximum_length_is_caught(cls: type, words: str) -> None:
+    composition = broken.Permissive if cls is broken.IgnoresItsLimit else Case("none").composition
+    with pytest.raises(AssertionError, match=words):
+        check_beyond(Case("broken", cls=cls, composition=composition))

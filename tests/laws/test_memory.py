@@ -1,0 +1,58 @@
+"""Law 6: attention with memory equals attention over the longer context, or is refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from . import broken
+from .cases import Case, every
+from .compare import assert_close, assert_refused
+from .scene import Scene, attend_all, padded, positions_of, use_path
+
+MEMORY, QUERIES = 4, 5
+
+
+def check_memory(case: Case, path: str) -> None:
+    """M columns of memory and Q queries give the last Q rows of M + Q columns, in every layer."""
+    stack = Scene(queries=MEMORY + QUERIES).stack(case)
+    use_path(stack, path)
+    tokens = padded([9, 9, 9], MEMORY + QUERIES)
+    x = torch.randn(3, MEMORY + QUERIES, stack.shape.dim, dtype=torch.float64)
+    with torch.no_grad():
+        whole = attend_all(stack, x, positions_of(tokens, stack.shape))
+        given = positions_of(tokens[:, MEMORY:], stack.shape, memory=MEMORY)
+        parts = attend_all(stack, x[:, MEMORY:], given, memory=x[:, :MEMORY])
+    assert_close(parts, whole[:, :, MEMORY:], 1e-12, "with memory")
+
+
+def check_memory_refused(case: Case) -> None:
+    """Undeclared memory raises before anything is computed."""
+    stack = Scene().stack(case)
+    positions = positions_of(padded([4], 4), stack.shape, memory=3)
+    x = torch.zeros(1, 4, stack.shape.dim, dtype=torch.float64)
+    states = [torch.zeros(1, 3, stack.shape.dim, dtype=torch.float64) for _ in stack.layers]
+    assert_refused(lambda: stack(x, positions, memory=states), case.spec, "memory")
+
+
+@pytest.mark.parametrize("case", every(lambda case: case.capabilities.memory), ids=str)
+def test_memory_equals_a_longer_context(case: Case) -> None:
+    for path in ("explicit", "auto"):
+        check_memory(case, path)
+
+
+@pytest.mark.parametrize("case", every(lambda case: not case.capabilities.memory), ids=str)
+def test_memory_is_refused_where_it_is_not_declared(case: Case) -> None:
+    check_memory_refused(case)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_an_encoding_that_ignores_memory_columns_is_caught(causal: bool) -> None:
+    with pytest.raises(AssertionError, match="with memory"):
+        check_memory(Case("broken", causal=causal, cls=broken.CountsRowsFromZero), "explicit")
+
+
+def test_memory_that_is_not_refused_is_caught() -> None:
+    case = Case("broken", cls=broken.CountsPads, composition=broken.Permissive)
+    with pytest.raises(AssertionError, match="not refused"):
+        check_memory_refused(case)

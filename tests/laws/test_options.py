@@ -1,0 +1,210 @@
+"""Law 11: an option changes something or is refused; what is unknown is refused with what is known."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from typing import Any
+
+import pytest
+import torch
+
+from fairseq_posenc.encodings import build, get, names
+from fairseq_posenc.encodings import options as opts
+from fairseq_posenc.encodings.options import Options, option
+
+from . import broken
+from .cases import Case, alternatives, defaults, directions
+from .compare import assert_refused, differ, refusal
+from .scene import attend_all, drawn, embedded, padded, positions_of
+
+LENGTH = 24
+
+
+@dataclasses.dataclass(frozen=True)
+class OneOption:
+    """An option of an encoding, set to something else than its default."""
+
+    case: Case
+    name: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.case}-{self.name}={self.value}"
+
+
+def one_option(cases: list[Case]) -> list[OneOption]:
+    """All options of the cases, each at all its other values."""
+    found = []
+    for case in cases:
+        for field in dataclasses.fields((case.cls or get(case.spec)).Options):
+            found += [OneOption(case, field.name, value) for value in alternatives(field)]
+    return found
+
+
+def fields(kind: type | None = None) -> list[tuple[str, dataclasses.Field[Any]]]:
+    """(encoding, option) of the whole registry, of all kinds or of one: int, float, bool or str."""
+    found = []
+    for name in names():
+        hints = typing.get_type_hints(get(name).Options)
+        for field in dataclasses.fields(get(name).Options):
+            kinds = typing.get_args(hints[field.name]) or (hints[field.name],)
+            if kind is None or kind in kinds:
+                found.append((name, field))
+    return found
+
+
+def shown(value: Any) -> str:
+    """For test names."""
+    return value.name if isinstance(value, dataclasses.Field) else str(value)
+
+
+def what_it_is(case: Case) -> tuple[Any, ...]:
+    """Declarations and the parameters as they start."""
+    torch.manual_seed(0)
+    built = case.encoding(case.shape(max_length=LENGTH))
+    start = [(name, tuple(p.shape), p.flatten().tolist()) for name, p in built.named_parameters()]
+    return built.capabilities, built.limit, built.scale, start
+
+
+def output_of(case: Case) -> torch.Tensor:
+    """[L, B, T, d] with drawn parameters."""
+    stack = drawn(case.stack(case.shape(max_length=LENGTH)))
+    tokens = padded([LENGTH, LENGTH], LENGTH)
+    with torch.no_grad():
+        return attend_all(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))
+
+
+def check_option(one: OneOption) -> None:
+    """Another value changes what the encoding declares, starts from or gives; or it is refused."""
+    changed = dataclasses.replace(one.case, args={one.name: one.value})
+    try:
+        declared = what_it_is(changed)
+    except ValueError:
+        return
+    if declared == what_it_is(one.case):
+        assert differ(output_of(changed), output_of(one.case)), f"{one} changes nothing"
+
+
+@pytest.mark.parametrize("one", one_option(defaults()), ids=str)
+def test_every_option_changes_something_or_is_refused(one: OneOption) -> None:
+    check_option(one)
+
+
+def test_an_option_that_is_dropped_is_caught() -> None:
+    (one,) = one_option([Case("broken", cls=broken.DropsItsOption)])
+    with pytest.raises(AssertionError, match="changes nothing"):
+        check_option(one)
+
+
+def first(name: str) -> Case:
+    """An encoding in a stack that it serves."""
+    return Case(name, {}, directions(name)[0])
+
+
+def try_to_build(name: str, args: Any) -> str:
+    """The message with which these options are refused."""
+    return refusal(lambda: build(name, args, first(name).shape()))
+
+
+@pytest.mark.parametrize("name", names())
+def test_an_unknown_option_is_refused_and_the_known_are_named(name: str) -> None:
+    message = try_to_build(name, "no-such-option=1")
+    assert "no_such_option" in message
+    assert name in message
+    for known in opts.names(get(name).Options):
+        assert known in message
+
+
+def test_an_unknown_encoding_is_refused_and_the_known_are_named() -> None:
+    shape = Case("none").shape()
+    assert_refused(lambda: build("shawn", None, shape), "shawn", "did you mean shaw", *names())
+    assert_refused(lambda: build("none+", None, shape), *names())
+    assert_refused(lambda: build("", None, shape), *names())
+
+
+@pytest.mark.parametrize(("name", "field"), fields(), ids=shown)
+def test_a_value_of_the_wrong_kind_is_refused(name: str, field: dataclasses.Field[Any]) -> None:
+    message = try_to_build(name, {field.name: "gibberish"})
+    for word in (name, field.name, "gibberish", *(field.metadata["choices"] or ())):
+        assert word in message
+
+
+@pytest.mark.parametrize(("name", "field"), fields(int), ids=shown)
+def test_a_number_that_is_not_whole_and_positive_is_refused(name: str, field: Any) -> None:
+    for value in ("1.5", "nan", "inf", True, -1):
+        assert try_to_build(name, {field.name: value})
+
+
+@pytest.mark.parametrize(("name", "field"), fields(float), ids=shown)
+def test_a_number_that_is_not_finite_and_positive_is_refused(name: str, field: Any) -> None:
+    for value in ("nan", "inf", -1):
+        assert try_to_build(name, {field.name: value})
+
+
+@pytest.mark.parametrize(("name", "field"), fields(), ids=shown)
+def test_every_option_says_what_it_means(name: str, field: dataclasses.Field[Any]) -> None:
+    assert field.metadata["help"]
+    assert alternatives(field)
+    assert field.default not in alternatives(field)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_encoding_states_its_facts(name: str) -> None:
+    facts = get(name).facts
+    assert all((facts.title, facts.paper, facts.equation, facts.formula, facts.count))
+    assert get(name).__doc__
+
+
+def test_dashes_and_underscores_are_the_same() -> None:
+    shape = Case("t5").shape()
+    assert str(build("t5", "max-distance=64", shape)) == str(build("t5", "max_distance=64", shape))
+    assert str(build("shaw", "share=layer_wise", shape)) == str(build("shaw", "share=layer-wise", shape))
+
+
+def test_text_and_mappings_are_the_same() -> None:
+    shape = Case("shaw").shape()
+    text = build("shaw", " clip = 3, values=True ,share=none", shape)
+    mapping = build("shaw", {"clip": 3, "values": True, "share": "none"}, shape)
+    assert str(text) == str(mapping)
+    assert "clip=3" in str(text)
+
+
+def test_an_unset_option_can_be_written() -> None:
+    shape = Case("shaw").shape()
+    assert str(build("shaw", "clip=none", shape)) == str(build("shaw", None, shape))
+
+
+MALFORMED = ["clip=2,clip=3", "init-std=1,init_std=1", "clip", "clip=", "=2", {"init-std": 1, "init_std": 2}]
+
+
+@pytest.mark.parametrize("args", MALFORMED, ids=str)
+def test_what_is_malformed_or_given_twice_is_refused(args: Any) -> None:
+    assert try_to_build("shaw", args)
+
+
+def test_in_a_composition_an_option_finds_its_owner() -> None:
+    shape = Case("shaw").shape()
+    both = build("learned+shaw", "clip=3,learned.init-std=0.5,shaw.init-std=0.1", shape)
+    assert both.members["shaw"].options.clip == 3
+    assert [member.options.init_std for member in both.members.values()] == [0.5, 0.1]
+    assert build("sentence-restart+shaw", "sentence-restart.init=zeros", shape).members["shaw"].options.init == "normal"
+
+
+def test_in_a_composition_an_ambiguous_option_is_refused() -> None:
+    shape = Case("shaw").shape()
+    words = ["init_std", "learned.init_std", "shaw.init_std"]
+    assert_refused(lambda: build("learned+shaw", "init_std=1", shape), *words)
+    assert_refused(lambda: build("learned+shaw", "rope.base=3", shape), "rope.base", "clip")
+    assert_refused(lambda: build("learned+shaw", "learned.clip=3", shape), "learned", "clip", "extend")
+    assert_refused(lambda: build("learned+shaw", "clip=3,shaw.clip=3", shape), "clip", "twice")
+    assert_refused(lambda: build("learned+shaw", "no.such.thing=3", shape), "no.such.thing")
+
+
+def test_an_option_without_an_example_cannot_be_tested() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Untestable(Options):
+        width: int = option(3, "how wide")
+
+    with pytest.raises(AssertionError, match="width needs an example"):
+        alternatives(dataclasses.fields(Untestable)[0])

@@ -1,0 +1,121 @@
+"""Laws 3 and 4: what a sample becomes does not depend on its batch; a row that sees nothing gives zeros."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from . import broken
+from .cases import Case, every
+from .compare import assert_close, assert_finite, assert_refused, assert_same
+from .scene import PAD, Scene, attend_all, embedded, expose, padded, positions_of, run, use_path
+
+PATHS = ["explicit", "auto"]
+LENGTHS = [7, 4, 1, 6]
+ROUNDING = 1e-12
+
+
+def refuses(case: Case, tokens: Tensor) -> bool:
+    """Whether an encoding declares that it cannot serve left-padded batches: it must say so."""
+    stack = Scene().stack(case)
+    positions = positions_of(tokens, stack.shape)
+    try:
+        stack.pos.check(positions)
+    except ValueError:
+        assert_refused(lambda: stack.pos.check(positions), "left")
+        return True
+    return False
+
+
+def check_padding(case: Case, side: str, path: str) -> None:
+    """Each sample of a padded batch is what it is alone; so left pads equal right pads."""
+    stack = Scene(queries=9).stack(case)
+    tokens = padded(LENGTHS, 8, side)
+    if side == "left" and refuses(case, tokens):
+        return
+    together = run(stack, tokens, path)
+    for sample, row in zip(tokens, together, strict=True):
+        real = sample.ne(PAD)
+        alone = run(stack, sample[real][None], path)[0]
+        assert_close(row[real], alone, ROUNDING, f"a sample of {len(alone)} tokens")
+
+
+def check_batch(case: Case, path: str) -> None:
+    """Each sample of a batch without pads is what it is alone."""
+    stack = Scene().stack(case)
+    tokens = padded([6, 6, 6], 6)
+    together = run(stack, tokens, path)
+    for sample, row in zip(tokens, together, strict=True):
+        assert_close(row, run(stack, sample[None], path)[0], ROUNDING, "a sample")
+
+
+def check_empty_rows(case: Case, side: str, path: str) -> None:
+    """A sample of pads, and in a decoder the pads at the start, see nothing: zeros, and no NaN anywhere."""
+    lengths = [6, 0, 3]
+    tokens = padded(lengths, 6, side)
+    if side == "left" and refuses(case, tokens):
+        return
+    stack = expose(Scene().stack(case))
+    positions = positions_of(tokens, stack.shape)
+    use_path(stack, path)
+    x = embedded(tokens, stack.shape.dim).requires_grad_(path == "explicit")
+    with torch.set_grad_enabled(path == "explicit"):
+        out = attend_all(stack, x, positions)
+    assert_finite(out, "output")
+    assert_same(out[:, 1], torch.zeros_like(out[:, 1]), "a sample of pads")
+    if case.causal and side == "left":
+        assert_same(out[:, 2, :3], torch.zeros_like(out[:, 2, :3]), "pads at the start")
+    without = attend_all(stack, x[[0, 2]], positions_of(tokens[[0, 2]], stack.shape))
+    assert_close(out[:, [0, 2]], without, ROUNDING, "the other samples")
+    if path == "explicit":
+        out.square().sum().backward()
+        gradients = {"input": x.grad, **{name: p.grad for name, p in stack.named_parameters()}}
+        for name, gradient in gradients.items():
+            assert_finite(torch.zeros(()) if gradient is None else gradient, f"gradient of {name}")
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_a_sample_is_the_same_alone_and_in_a_padded_batch(case: Case, side: str) -> None:
+    for path in PATHS:
+        check_padding(case, side, path)
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_a_sample_is_the_same_alone_and_in_a_batch(case: Case) -> None:
+    for path in PATHS:
+        check_batch(case, path)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_a_row_that_sees_nothing_gives_zeros(case: Case, side: str) -> None:
+    for path in PATHS:
+        check_empty_rows(case, side, path)
+
+
+@pytest.mark.parametrize(
+    ("cls", "side"), [(broken.CountsPads, "left"), (broken.CountsFromTheEnd, "right"), (broken.ReadsPads, "right")]
+)
+def test_an_encoding_that_depends_on_pads_is_caught(cls: type, side: str) -> None:
+    with pytest.raises(AssertionError, match="a sample of"):
+        check_padding(Case("broken", cls=cls), side, "explicit")
+
+
+def test_an_encoding_that_mixes_samples_is_caught() -> None:
+    with pytest.raises(AssertionError, match="a sample"):
+        check_batch(Case("broken", cls=broken.MixesSamples), "explicit")
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (broken.MasksFirst, "not finite"),
+        (broken.AddsToAllRows, "a sample of pads"),
+        (broken.BadGradient, "gradient of"),
+    ],
+)
+def test_an_encoding_that_spoils_empty_rows_is_caught(cls: type, words: str) -> None:
+    with pytest.raises(AssertionError, match=words):
+        check_empty_rows(Case("broken", cls=cls), "left", "explicit")

@@ -1,0 +1,126 @@
+"""Law 1: every encoding equals its literal reference in float64, outputs and gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from torch import Tensor
+
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+from . import broken
+from .cases import Case, every
+from .compare import assert_close, assert_refused
+from .literal import literal_all, literal_embed
+from .scene import Scene, attend_all, embedded, new_caches, positions_of, scenes, use_path
+
+EXPLICIT, FUSED = 1e-9, 1e-6
+
+
+class Forward:
+    """One scene run through the attention and through the literal one.
+
+    What stands before the queries is memory where the encoding allows it, otherwise a cached prefix in a
+    decoder; an encoder of an encoding without memory has nothing there.
+    """
+
+    def __init__(self, case: Case, scene: Scene) -> None:
+        self.stack = scene.stack(case)
+        can = self.stack.pos.capabilities
+        before = scene.before if can.memory or case.causal else 0
+        self.memory_length = before if can.memory else 0
+        self.cached = before - self.memory_length
+        self.tokens = scene.tokens(scene.queries + self.cached)
+        self.span = scene.span if case.causal else None
+        dim = self.stack.shape.dim
+        self.x = embedded(self.tokens, dim).requires_grad_()
+        generator = torch.Generator().manual_seed(scene.seed)
+        states = torch.randn(scene.batch, self.memory_length, dim, generator=generator, dtype=torch.float64)
+        self.memory = states.requires_grad_()
+        shape = (scene.batch, scene.queries, dim)
+        self.direction = torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    def positions(self, tokens: Tensor, cached: int = 0) -> Positions:
+        made = positions_of(tokens, self.stack.shape, cached=cached, memory=self.memory_length)
+        return replace(made, span=self.span)
+
+    def actual(self, path: str) -> Tensor:
+        """[L, B, Q, d] by the attention."""
+        use_path(self.stack, path)
+        if not self.cached:
+            memory = self.memory if self.memory_length else None
+            return attend_all(self.stack, self.x, self.positions(self.tokens), memory=memory)
+        caches, cut = new_caches(self.stack), self.cached
+        attend_all(self.stack, self.x[:, :cut], self.positions(self.tokens[:, :cut]), caches=caches)
+        return attend_all(self.stack, self.x[:, cut:], self.positions(self.tokens, cut), caches=caches)
+
+    def literal(self) -> Tensor:
+        """[L, B, Q, d] literally."""
+        inputs = literal_embed(self.stack.pos, self.x, self.positions(self.tokens))
+        inputs = torch.cat([self.memory, inputs], 1)
+        return literal_all(self.stack, inputs, self.positions(self.tokens, self.cached))
+
+    def gradients(self, output: Tensor) -> dict[str, Tensor]:
+        """Of the inputs and of every parameter of the encoding and the projections."""
+        named = {"input": self.x, "memory": self.memory, **_trained(self.stack)}
+        found = torch.autograd.grad((output * self.direction).sum(), list(named.values()), allow_unused=True)
+        pairs = zip(named, named.values(), found, strict=True)
+        return {name: torch.zeros_like(of) if grad is None else grad for name, of, grad in pairs}
+
+
+def _trained(stack: Stack) -> dict[str, Tensor]:
+    return {name: value for name, value in stack.named_parameters() if "self_attn." in name or name.startswith("pos.")}
+
+
+def check_reference(case: Case, scene: Scene) -> None:
+    """Outputs and gradients of the explicit path."""
+    forward = Forward(case, scene)
+    actual, expected = forward.actual("explicit"), forward.literal()
+    assert_close(actual, expected, EXPLICIT, "output")
+    right = forward.gradients(expected)
+    for name, gradient in forward.gradients(actual).items():
+        assert_close(gradient, right[name], EXPLICIT, f"gradient of {name}")
+
+
+def check_fused(case: Case, scene: Scene) -> None:
+    """The fused path equals the reference; where it cannot be exact it is refused."""
+    forward = Forward(case, scene)
+    with torch.no_grad():
+        if case.hooks & {"scores", "values"}:
+            assert_refused(lambda: forward.actual("fused"), "fused")
+        else:
+            assert_close(forward.actual("fused"), forward.literal(), FUSED, "output")
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+@given(scene=scenes())
+def test_the_explicit_path_equals_the_reference(case: Case, scene: Scene) -> None:
+    check_reference(case, scene)
+
+
+@pytest.mark.parametrize("case", every(), ids=str)
+@given(scene=scenes())
+def test_the_fused_path_equals_the_reference(case: Case, scene: Scene) -> None:
+    check_fused(case, scene)
+
+
+@pytest.mark.parametrize("cls", [broken.WrongSign, broken.WrongHead, broken.Detached, broken.ForgetsTheLayer])
+def test_a_broken_encoding_differs_from_its_reference(cls: type) -> None:
+    with pytest.raises(AssertionError, match="differs"):
+        check_reference(Case("broken", {"share": "none"}, cls=cls), Scene())
+
+
+def test_wrong_gradients_are_told_from_wrong_outputs() -> None:
+    with pytest.raises(AssertionError, match=r"gradient of pos\.broken\.weight"):
+        check_reference(Case("broken", cls=broken.Detached), Scene())
+
+
+def test_an_encoding_that_is_wrong_only_in_inference_is_caught_on_the_fused_path() -> None:
+    case = Case("broken", cls=broken.WrongInInference)
+    check_reference(case, Scene())
+    with pytest.raises(AssertionError, match="differs"):
+        check_fused(case, Scene())

@@ -1,0 +1,95 @@
+"""Law 7: an encoding depends on j - i alone, and tells left from right, exactly if it says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+from . import broken
+from .cases import Case, every
+from .compare import differ
+from .scene import EOS, Scene, attend_all, embedded, expose, padded, positions_of
+
+LENGTH = 7
+
+
+def logits_of(stack: Stack, x: Tensor, positions: Positions) -> Tensor:
+    """[L, B, h, Q, K] before the mask, of inputs without positions."""
+    from fairseq_posenc.attention import paths
+
+    x = stack.pos.embed(x, positions)
+    found = []
+    for block, tensors in zip(stack.layers, stack.pos.per_layer(positions), strict=True):
+        call = block.self_attn.view.at(positions, tensors)
+        raw_q, raw_k = block.self_attn.project_query(x), block.self_attn.project_key(x)
+        found.append(paths.logits(call.project_q(raw_q), call.project_k(raw_k), raw_q, raw_k, call))
+    return torch.stack(found)
+
+
+def depends_on_distance_only(case: Case) -> bool:
+    """With the same content in every column, all diagonals of all logits are constant."""
+    stack = Scene(queries=LENGTH).stack(case)
+    tokens = torch.full((1, LENGTH), EOS + 1)
+    with torch.no_grad():
+        logits = logits_of(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))
+    here, next_ = logits[..., :-1, :-1], logits[..., 1:, 1:]
+    if case.causal:
+        here, next_ = here.tril(), next_.tril()
+    return not differ(here, next_)
+
+
+def is_mirrored(case: Case) -> bool:
+    """The reversed input gives the reversed output: left and right cannot be told apart."""
+    stack = expose(Scene(queries=LENGTH).stack(case))
+    tokens = padded([LENGTH, LENGTH], LENGTH)
+    x, there = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
+    back = positions_of(tokens.flip(1), stack.shape)
+    back = replace(
+        back,
+        segments=None if there.segments is None else there.segments.flip(1),
+        cls_column=None if there.cls_column is None else LENGTH - 1 - there.cls_column,
+    )
+    with torch.no_grad():
+        forward, backward = attend_all(stack, x, there), attend_all(stack, x.flip(1), back)
+    return not differ(backward.flip(2), forward)
+
+
+def check_shift(case: Case) -> None:
+    """`shift_invariant` says what is."""
+    declared = case.capabilities.shift_invariant
+    assert depends_on_distance_only(case) == declared, f"declares shift_invariant={declared}, which it is not"
+
+
+def check_direction(case: Case) -> None:
+    """`directional` says what is."""
+    declared = case.capabilities.directional
+    assert is_mirrored(case) != declared, f"declares directional={declared}, which it is not"
+
+
+@pytest.mark.parametrize("case", every(lambda case: "compress" not in case.hooks), ids=str)
+def test_shift_invariance_as_declared(case: Case) -> None:
+    check_shift(case)
+
+
+@pytest.mark.parametrize("case", every(lambda case: not case.causal), ids=str)
+def test_direction_as_declared(case: Case) -> None:
+    check_direction(case)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("cls", [broken.ClaimsShiftInvariance, broken.DeniesShiftInvariance])
+def test_a_wrong_claim_of_shift_invariance_is_caught(cls: type, causal: bool) -> None:
+    with pytest.raises(AssertionError, match="shift_invariant"):
+        check_shift(Case("broken", causal=causal, cls=cls))
+
+
+@pytest.mark.parametrize("cls", [broken.ClaimsNoDirection, broken.ClaimsDirection])
+def test_a_wrong_claim_of_direction_is_caught(cls: type) -> None:
+    with pytest.raises(AssertionError, match="directional"):
+        check_direction(Case("broken", cls=cls))

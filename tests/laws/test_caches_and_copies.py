@@ -171,7 +171,7 @@ def test_lengths_may_grow_and_shrink(case: Case) -> None:
     compare_with_fresh(case, drawn(case.stack(case.shape())).float(), "at first")
 
 
-@pytest.mark.parametrize("change", [in_place, another_state, trained], ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", [in_place, another_state, written_behind], ids=lambda change: change.__name__)
 def test_a_stale_cache_is_caught(change: Callable[[Stack], None]) -> None:
     with pytest.raises(AssertionError, match=change.__name__):
         check_evaluation(Case("broken", cls=broken.StaleCache), change)

@@ -15,9 +15,10 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Columns, distances and allowed keys, made once a forward and shared by all layers.
+    """Columns, distances and allowed keys, made anew for every forward and shared by its layers.
 
-    Holds no tensor that requires grad. What is derived is computed at the first use and kept.
+    Holds no tensor that requires grad. What is derived is computed at the first use and kept, so positions
+    made in inference mode are of no use to training.
 
     Args:
         query_length: Q.
@@ -25,7 +26,6 @@ class Positions:
         device: where the derived tensors live.
         causal: a query sees no key to its right.
         padding: [B, K] bool, true at pads; None where the batch has none.
-        left_padded: some pad stands left of a token (a Python bool: it selects code paths).
         memory: how many of the first columns hold memory of earlier segments.
         span: with `causal`, a query sees at most its last `span` keys, itself included
             (Transformer-XL's `same_length`).
@@ -39,7 +39,6 @@ class Positions:
     device: torch.device
     causal: bool = False
     padding: Tensor | None = None
-    left_padded: bool = False
     memory: int = 0
     span: int | None = None
     restart_ids: Tensor | None = None
@@ -49,8 +48,16 @@ class Positions:
     def __post_init__(self) -> None:
         if not 0 < self.query_length <= self.key_length:
             raise ValueError(f"need 0 < queries <= keys, got {self.query_length} and {self.key_length}")
-        if self.padding is not None and self.padding.shape[-1] != self.key_length:
-            raise ValueError(f"padding covers {self.padding.shape[-1]} of {self.key_length} columns")
+        if not 0 <= self.memory <= self.offset:
+            raise ValueError(f"memory={self.memory} must lie in the {self.offset} columns before the queries")
+        if self.span is not None and (self.span < 1 or not self.causal):
+            raise ValueError(f"span={self.span} counts the last keys that a causal query sees: at least itself")
+        if self.padding is not None and self.padding.dtype != torch.bool:
+            raise ValueError(f"padding is a bool mask, true at pads; got {self.padding.dtype}")
+        for name in ("padding", "restart_ids", "segments"):
+            given = getattr(self, name)
+            if given is not None and given.shape[-1] != self.key_length:
+                raise ValueError(f"{name} covers {given.shape[-1]} of {self.key_length} columns")
 
     @property
     def offset(self) -> int:
@@ -77,16 +84,25 @@ class Positions:
         return keys[None, :] - self.query_columns[:, None]
 
     @cached_property
-    def query_ids(self) -> Tensor:
-        """Absolute positions of the queries from 0: [Q], or [B, Q] where a pad stands left of a token.
+    def left_padded(self) -> bool:
+        """Some pad stands left of a token (a Python bool: it selects code paths)."""
+        return self.padding is not None and bool((self.padding[:, :-1] & ~self.padding[:, 1:]).any())
+
+    @cached_property
+    def key_ids(self) -> Tensor:
+        """Absolute positions of all columns from 0: [K], or [B, K] where a pad stands left of a token.
 
         Pads do not count. A pad's own id is that of the token before it (0 at the start): it is masked.
         """
         if not self.left_padded:
-            return self.query_columns
+            return torch.arange(self.key_length, device=self.device)
         assert self.padding is not None
-        ids = (~self.padding).cumsum(-1).sub(1).clamp(min=0)
-        return ids[:, self.offset :]
+        return (~self.padding).cumsum(-1).sub(1).clamp(min=0)
+
+    @property
+    def query_ids(self) -> Tensor:
+        """`key_ids` of the queries: [Q] or [B, Q]."""
+        return self.key_ids[..., self.offset :]
 
     @cached_property
     def allowed(self) -> Tensor | None:
@@ -104,8 +120,15 @@ class Positions:
 
     @cached_property
     def forbidden(self) -> Tensor | None:
-        """[1 or B, 1, Q, K] bool, the opposite of `allowed`, shaped for the logits."""
-        return None if self.allowed is None else ~self.allowed[:, None]
+        """[1 or B, 1, Q, K] bool, what the softmax must not see; None where nothing.
+
+        Rows without any allowed key are left out: a softmax of nothing is NaN, also in its gradient. Their
+        weights are set to zero afterwards.
+        """
+        if self.allowed is None:
+            return None
+        forbidden = ~self.allowed[:, None]
+        return forbidden if self.empty_rows is None else forbidden & ~self.empty_rows
 
     @cached_property
     def empty_rows(self) -> Tensor | None:
@@ -125,28 +148,33 @@ class Positions:
         causal: bool = False,
         cached: int = 0,
         memory: int = 0,
+        memory_padding: Tensor | None = None,
+        span: int | None = None,
         segments: Tensor | None = None,
     ) -> Positions:
         """The positions of `tokens` [B, T], all columns that have been seen, of which `cached` are keys only.
 
-        `boundaries` are the ids that end a sentence (<s>, </s>); given them, sentence positions are known.
+        Args:
+            boundaries: the ids that end a sentence (<s>, </s>); given them, sentence positions are known.
+            memory, memory_padding: columns of earlier segments before the tokens, and their pads [B, memory].
+            segments: [B, memory + T].
+            pad, causal, span: see the class.
         """
         padding: Tensor | None = tokens.eq(pad)
+        if memory:
+            earlier = tokens.new_zeros(len(tokens), memory, dtype=torch.bool)
+            padding = torch.cat([earlier if memory_padding is None else memory_padding, tokens.eq(pad)], 1)
         if not bool(padding.any()):  # type: ignore[union-attr]
             padding = None
-        restart = restart_ids(tokens, pad, boundaries) if boundaries and not memory else None
-        if memory and padding is not None:
-            padding = torch.nn.functional.pad(padding, (memory, 0))
-        left = padding is not None and bool((padding[:, :-1] & ~padding[:, 1:]).any())
         return cls(
             query_length=tokens.shape[1] - cached,
             key_length=tokens.shape[1] + memory,
             device=tokens.device,
             causal=causal,
             padding=padding,
-            left_padded=left,
             memory=memory,
-            restart_ids=restart,
+            span=span,
+            restart_ids=restart_ids(tokens, pad, boundaries) if boundaries and not memory else None,
             segments=segments,
         )
 

@@ -94,6 +94,8 @@ class Stack(nn.Module):
         Returns:
             the last layer's output [B, T, d], and each layer's input (L tensors: the next segment's memory).
         """
+        if caches is not None and self.checkpoint_activations and torch.is_grad_enabled():
+            raise ValueError("activation checkpointing would append to the caches twice")
         self.pos.check(positions)
         x = self.pos.embed(x, positions)
         inputs = []

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention.paths import logits
+from fairseq_posenc.attention.paths import Projected, logits
 from fairseq_posenc.encodings import Composition, StackShape, build, get
 from fairseq_posenc.encodings import options as opts
 from fairseq_posenc.encodings.alibi import slopes_of
@@ -30,7 +30,7 @@ def made(spec: str, args: str = "", *, heads: int = 1, dim: int = 2, n: int = 8,
 def logits_of(pos: Composition, q: Tensor, k: Tensor, positions: Positions) -> Tensor:
     """[B, h, Q, K] of raw q and k, as the attention makes them."""
     call = pos.layer(1).at(positions, pos.per_layer(positions)[0])
-    return logits(call.project_q(q), call.project_k(k), q, k, call)
+    return logits(Projected(call.project_q(q), call.project_k(k), k, q, k), call)
 
 
 def vectors(row: list[float], length: int) -> Tensor:
@@ -105,7 +105,7 @@ def test_published_counts(spec: str, args: str, expected: int) -> None:
     base = StackShape(12, 12, 768, 512)
     assert sum(p.numel() for p in build(spec, args, base).parameters()) == expected
     cls = get(spec)
-    assert cls.count(opts.fill(cls.Options, opts.parse(args), spec), base) == expected
+    assert cls.count(opts.fill(cls.Options, opts.parse(args)), base) == expected
 
 
 # -- sinusoids ------------------------------------------------------------------------------------------------------

@@ -47,10 +47,10 @@ def test_padding_must_cover_all_columns() -> None:
 
 def test_what_is_derived_is_computed_once_and_needs_no_gradient() -> None:
     where = of([[5, 5, PAD], [5, 5, 5]], causal=True, boundaries=(BOS, EOS))
-    for name in ("query_columns", "distances", "delta", "query_ids", "allowed", "forbidden", "empty_rows"):
+    for name in ("query_columns", "distances", "delta", "key_ids", "left_padded", "allowed", "forbidden", "empty_rows"):
         assert getattr(where, name) is getattr(where, name)
         value = getattr(where, name)
-        assert value is None or not value.requires_grad
+        assert not isinstance(value, torch.Tensor) or not value.requires_grad
 
 
 # -- from tokens ---------------------------------------------------------------------------------------

@@ -2,6 +2,6 @@
 
 from .cache import KeyValueCache
 from .module import SelfAttention
-from .paths import attend
+from .paths import Projected, attend
 
-__all__ = ["KeyValueCache", "SelfAttention", "attend"]
+__all__ = ["KeyValueCache", "Projected", "SelfAttention", "attend"]

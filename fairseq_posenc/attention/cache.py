@@ -21,8 +21,8 @@ class KeyValueCache:
         if self._buffers and len(new) != len(self._buffers):
             raise ValueError(f"the cache holds {len(self._buffers)} tensors a column, got {len(new)}")
         start, self.length = self.length, self.length + new[0].shape[2]
-        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in new):
-            self._join(new, start)  # autograd cannot follow writes into a buffer that earlier steps saved
+        if torch.is_grad_enabled():
+            self._join(new, start)  # a write would spoil the buffer that an earlier step saved for its backward
         else:
             self._write(new, start)
         return self.columns()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..encodings.compose import Composition, LayerCall, LayerView
 from ..positions import Positions
 from .cache import KeyValueCache
-from .paths import attend
+from .paths import Projected, attend
 
 
 class SelfAttention(nn.Module):
@@ -55,7 +55,7 @@ class SelfAttention(nn.Module):
 
     def use(self, encoding: Composition, index: int) -> None:
         """Make this the attention of layer `index` (from 1) of the encoding's stack."""
-        self.view = encoding.layer(index, self.project_query, self.project_key)
+        self.view = encoding.layer(index, self.content_query, self.content_key)
 
     @property
     def dropout_rate(self) -> float:
@@ -69,6 +69,14 @@ class SelfAttention(nn.Module):
     def project_key(self, x: Tensor) -> Tensor:
         """The content keys: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
         return self._split(self.k_proj(x))
+
+    def content_query(self, x: Tensor) -> Tensor:
+        """For encodings: [B, T, d] -> [B, h, T, D], whatever the layout of this module's inputs."""
+        return self._heads(self.q_proj(x)).transpose(1, 2)
+
+    def content_key(self, x: Tensor) -> Tensor:
+        """For encodings: [B, T, d] -> [B, h, T, D], whatever the layout of this module's inputs."""
+        return self._heads(self.k_proj(x)).transpose(1, 2)
 
     def forward(
         self,
@@ -86,27 +94,27 @@ class SelfAttention(nn.Module):
             x: the new tokens, [B, T, d] (or [T, B, d]).
             positions: T queries among K keys.
             tensors: what the encoding's `per_layer` handed out for this layer.
-            memory: states of earlier segments, [B, M, d] (or [M, B, d]), at columns 0 to M-1.
+            memory: states of earlier segments, [B, M, d] (or [M, B, d]), at columns 0 to M-1; with a cache only
+                while that is empty.
             cache: holds the K - T columns seen before, and gets the new ones.
             need_weights: also return the weights, [B, h, T, K].
         """
+        self._check_memory(memory, positions, cache)
         call = self.view.at(positions, tensors)
-        raw_q = self.project_query(x)
         k_in = v_in = x if memory is None else torch.cat([memory, x], 1 if self.batch_first else 0)
         compressed = self.view.has("compress")
         if compressed:
             k_in, v_in = self._compressed(k_in, call)
-        raw_k: Tensor | None = self.project_key(k_in)
-        assert raw_k is not None
+        raw_q, raw_k = self.project_query(x), self.project_key(k_in)
         q, k, v = call.project_q(raw_q), call.project_k(raw_k), self._split(self.v_proj(v_in))
         if cache is not None:
             k, v, raw_k = self._cached(cache, k, v, raw_k)
         self._check_keys(k, positions, compressed)
-        dropout = self.dropout_rate
+        projected = Projected(q, k, v, raw_q, raw_k, positioned=not compressed)
+        rate = self.dropout_rate
         attended, weights = attend(
-            q, k, v, raw_q, raw_k, call,
-            dropout=dropout, need_weights=need_weights, path=self.path, positioned=not compressed,
-        )  # fmt: skip
+            projected, call, training=self.training, dropout=rate, need_weights=need_weights, path=self.path
+        )
         return self.out_proj(self._merge(attended)), weights
 
     def _compressed(self, x: Tensor, call: LayerCall) -> tuple[Tensor, Tensor]:
@@ -125,14 +133,27 @@ class SelfAttention(nn.Module):
         k, v, raw_k = cache.append(k, v, raw_k)
         return k, v, raw_k
 
+    def _check_memory(self, memory: Tensor | None, positions: Positions, cache: KeyValueCache | None) -> None:
+        """Memory comes with the first tokens, and is what the positions, and so the encoding, know of."""
+        given = 0 if memory is None else memory.shape[1 if self.batch_first else 0]
+        due = positions.memory if cache is None or not cache.length else 0
+        if given != due:
+            raise ValueError(
+                f"{given} columns of memory given, {due} expected: the cache keeps them after the first call"
+            )
+
     def _check_keys(self, k: Tensor, positions: Positions, compressed: bool) -> None:
         if not compressed and k.shape[2] != positions.key_length:
             raise ValueError(f"{k.shape[2]} keys, but the positions are of {positions.key_length} columns")
 
     def _split(self, x: Tensor) -> Tensor:
         """[B, T, d] or [T, B, d] -> [B, h, T, D]."""
-        heads = x.unflatten(-1, (self.num_heads, self.head_dim))
+        heads = self._heads(x)
         return heads.transpose(1, 2) if self.batch_first else heads.permute(1, 2, 0, 3)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """[..., d] -> [..., h, D]."""
+        return x.unflatten(-1, (self.num_heads, self.head_dim))
 
     def _merge(self, x: Tensor) -> Tensor:
         """[B, h, T, D] -> [B, T, d] or [T, B, d]."""

@@ -5,130 +5,142 @@ Legend: B batch, h heads, Q queries, K keys, D head width.
 
 from __future__ import annotations
 
-import functools
 import logging
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ..encodings.compose import LayerCall
+from ..encodings.precision import HALF, promoted
 
 logger = logging.getLogger(__name__)
 
-HALF = (torch.float16, torch.bfloat16)
+PATHS = ("auto", "explicit", "fused")
+
+
+@dataclass(frozen=True)
+class Projected:
+    """What one attention works on.
+
+    Args:
+        q, k: q' [B, h, Q, D] and k' [B, h, K, D], after `project_*`. v: [B, h, K, D].
+        raw_q, raw_k: the same before `project_*`.
+        positioned: false where the keys were compressed: no mask then, as keys have no columns.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    raw_q: Tensor
+    raw_k: Tensor
+    positioned: bool = True
 
 
 def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    raw_q: Tensor,
-    raw_k: Tensor | None,
+    x: Projected,
     call: LayerCall,
     *,
+    training: bool = False,
     dropout: float = 0.0,
     need_weights: bool = False,
     path: str = "auto",
-    positioned: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention of one layer.
 
     Args:
-        q, k: q' [B, h, Q, D] and k' [B, h, K, D], after `project_*`. v: [B, h, K, D].
-        raw_q, raw_k: the same before `project_*`; raw_k only where an encoding reads keys.
         call: the encoding's hooks at this forward's positions.
-        dropout: the probability of dropping a weight, already 0 in evaluation.
+        training: takes the explicit path, also in a forward without gradients that is recomputed with them.
+        dropout: the probability of dropping a weight, already 0 where there is none.
         need_weights: return the weights too, which takes the explicit path.
         path: auto, explicit or fused.
-        positioned: false where the keys were compressed: no mask then, as keys have no columns.
     Returns:
         [B, h, Q, D] and the weights after dropout [B, h, Q, K] or None. A query without any allowed key
         gets zeros.
     Raises:
         ValueError: path=fused where only the explicit path is exact.
     """
-    reason = _why_explicit(q, k, v, call, dropout, need_weights)
+    if path not in PATHS:
+        raise ValueError(f"path is one of {', '.join(PATHS)}; got {path!r}")
+    reason = _why_explicit(x, call, training, dropout, need_weights)
     if path == "fused" and reason:
         raise ValueError(f"the fused path cannot serve this: {reason}")
-    _log_once(str(call.view.encoding), reason if path == "auto" else f"path={path} was asked for")
-    forbidden = call.positions.forbidden if positioned else None
-    if path != "explicit" and not reason:
-        return _fused(q, k, v, raw_q, raw_k, call, forbidden), None
-    weights = explicit_weights(q, k, raw_q, raw_k, call, forbidden)
+    reason = "path=explicit was asked for" if path == "explicit" else reason
+    _log_once(call, reason)
+    if not reason:
+        return _fused(x, call), None
+    weights = explicit_weights(x, call)
     weights = F.dropout(weights, dropout) if dropout else weights
-    cast = weights.to(v.dtype)
-    attended = torch.matmul(cast, v)
+    cast = weights.to(x.v.dtype)
+    attended = torch.matmul(cast, x.v)
     extra = call.values(cast)
     return (attended if extra is None else attended + extra), (weights if need_weights else None)
 
 
-def logits(q: Tensor, k: Tensor, raw_q: Tensor, raw_k: Tensor | None, call: LayerCall) -> Tensor:
+def logits(x: Projected, call: LayerCall) -> Tensor:
     """[B, h, Q, K] before the mask, in at least float32."""
-    content = call.scores(raw_q, k)
+    content = call.scores(x.raw_q, x.raw_k)
     if content is None:
-        content = torch.matmul(q * call.view.scale, k.transpose(-1, -2))
-    content = content.float() if content.dtype in HALF else content
-    extra = call.additive(raw_q, raw_k)
+        content = torch.matmul(x.q * call.view.scale, x.k.transpose(-1, -2))
+    content = promoted(content)
+    extra = call.additive(x.raw_q, x.raw_k)
     return content if extra is None else content + extra.to(content.dtype)
 
 
-def explicit_weights(
-    q: Tensor, k: Tensor, raw_q: Tensor, raw_k: Tensor | None, call: LayerCall, forbidden: Tensor | None
-) -> Tensor:
+def explicit_weights(x: Projected, call: LayerCall) -> Tensor:
     """[B, h, Q, K], the softmax; rows without an allowed key are zero."""
-    scores = logits(q, k, raw_q, raw_k, call)
+    scores = logits(x, call)
+    forbidden = call.positions.forbidden if x.positioned else None
     scores = scores if forbidden is None else scores.masked_fill(forbidden, float("-inf"))
     weights = scores.softmax(-1)
     empty = call.positions.empty_rows  # also where keys were compressed: a sample of pads only
     return weights if empty is None else weights.masked_fill(empty, 0.0)
 
 
-def _fused(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    raw_q: Tensor,
-    raw_k: Tensor | None,
-    call: LayerCall,
-    forbidden: Tensor | None,
-) -> Tensor:
-    """SDPA with a 4-D float bias: the kernel stays fused for such masks, detached (PERFORMANCE.md)."""
-    bias = call.additive(raw_q, raw_k)
+def _fused(x: Projected, call: LayerCall) -> Tensor:
+    """SDPA with a 4-D float bias, for which its kernel stays fused (PERFORMANCE.md). Nothing here has gradients."""
     where = call.positions
-    plain_causal = forbidden is not None and bias is None and where.padding is None and where.span is None
+    forbidden = where.forbidden if x.positioned else None
+    bias = call.additive(x.raw_q, x.raw_k)
     mask: Tensor | None
-    if plain_causal and where.query_length == where.key_length:
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=call.view.scale)
     if bias is None:
+        square = where.query_length == where.key_length
+        if forbidden is not None and square and where.padding is None and where.span is None:
+            return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, scale=call.view.scale)
         mask = None if forbidden is None else ~forbidden
     else:
-        mask = bias.detach().to(q.dtype)
+        # detached: under no_grad too, a mask that requires grad leaves the fused kernel
+        mask = bias.detach().to(x.q.dtype)
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
-        mask = mask.expand(-1, q.shape[1], -1, -1)
-    attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=call.view.scale)
-    empty = where.empty_rows
-    return attended if empty is None else attended.masked_fill(empty, 0.0)
+        mask = mask.expand(-1, x.q.shape[1], -1, -1)
+    attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, scale=call.view.scale)
+    return attended if where.empty_rows is None else attended.masked_fill(where.empty_rows, 0.0)
 
 
-def _why_explicit(q: Tensor, k: Tensor, v: Tensor, call: LayerCall, dropout: float, need_weights: bool) -> str:
+def _why_explicit(x: Projected, call: LayerCall, training: bool, dropout: float, need_weights: bool) -> str:
     """Why the fused kernel cannot be used; empty where it can."""
     if need_weights:
         return "attention weights were asked for"
-    if torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
-        return "gradients are needed, for which the explicit path costs the same and gives the bias its own"
+    if training:
+        return "training, where it costs the same and gives the position terms their gradients"
+    if torch.is_grad_enabled() and any(t.requires_grad for t in (x.q, x.k, x.v, *call.tensors.values())):
+        return "gradients were asked for"
     if dropout:
         return "attention dropout"
     for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
         if call.view.has(hook):
             return f"the encoding {text}"
     biased = call.view.has("bias") or call.view.has("content_bias")
-    if biased and q.dtype in HALF:
-        return "half precision would round the position terms"
+    if biased and x.q.dtype in HALF:
+        return "in half precision the kernel would round the logits' position terms"
     return ""
 
 
-@functools.cache
-def _log_once(encoding: str, reason: str) -> None:
-    path = f"explicit ({reason})" if reason else "fused scaled_dot_product_attention"
-    logger.info("attention path of %s: %s", encoding, path)
+def _log_once(call: LayerCall, reason: str) -> None:
+    """Once an encoding and reason, not once a layer."""
+    said = call.view.encoding.said
+    if reason not in said:
+        said.add(reason)
+        path = f"explicit ({reason})" if reason else "fused scaled_dot_product_attention"
+        logger.info("attention path of %s: %s", call.view.encoding, path)

@@ -1,10 +1,12 @@
 """Position encodings in plain torch: one file and one registry line each. Imports no fairseq."""
 
-from .base import Capabilities, Facts, Layer, PositionEncoding, StackShape
+from .base import ABSOLUTE, RELATIVE, Capabilities, Facts, Layer, PositionEncoding, StackShape
 from .compose import Composition, LayerView
 from .registry import build, get, names
 
 __all__ = [
+    "ABSOLUTE",
+    "RELATIVE",
     "Capabilities",
     "Composition",
     "Facts",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from ..positions import Positions
-from .base import Capabilities, Facts, Layer, StackShape
+from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
 from .options import Options
 from .relative_bias import RelativeBias
 
@@ -35,11 +37,11 @@ class Alibi(RelativeBias):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(directional=False)
+        return replace(RELATIVE, directional=False)
 
-    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
-        slopes = torch.tensor(slopes_of(self.stack.heads), dtype=torch.float64, device=positions.device)
-        bias = -slopes[:, None] * positions.distances.abs()
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        slopes = torch.tensor(slopes_of(self.stack.heads), dtype=torch.float64, device=distances.device)
+        bias = -slopes[:, None] * distances.abs()
         return bias.to(torch.promote_types(self.like.dtype, torch.float32))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:

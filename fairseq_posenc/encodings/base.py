@@ -8,7 +8,7 @@ softmax; `scores` replaces the first term. q and k given to hooks are raw: unsca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ class StackShape:
     Args:
         layers: L. heads: h. dim: d. max_length: n, the longest sequence of training (memory included).
         causal: the stack is a decoder.
-        length_flag: the flag that sets n, for messages.
+        length_flag, name_flag, args_flag: the flags that set n, the encoding and its options, for messages.
         has_cls: the architecture puts a [CLS] first.
     """
 
@@ -36,6 +36,8 @@ class StackShape:
     max_length: int
     causal: bool = False
     length_flag: str = "max_length"
+    name_flag: str = "--pos-enc"
+    args_flag: str = "--pos-enc-args"
     has_cls: bool = False
 
     def __post_init__(self) -> None:
@@ -57,17 +59,25 @@ class Capabilities:
     directional: tells left from right.
     """
 
-    causal: bool = True
-    bidirectional: bool = True
-    memory: bool = True
-    extrapolates: bool = True
-    shift_invariant: bool = True
-    directional: bool = True
+    causal: bool = False
+    bidirectional: bool = False
+    memory: bool = False
+    extrapolates: bool = False
+    shift_invariant: bool = False
+    directional: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
         """Of a composition: the intersection, but the union of `directional`."""
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})
+
+
+#: what a function of j - i can do (METHODS.md 1.3, profile REL)
+RELATIVE = Capabilities(
+    causal=True, bidirectional=True, memory=True, extrapolates=True, shift_invariant=True, directional=True
+)
+#: what a vector at the input can do (profile ABS-IN): memory tokens would be re-numbered
+ABSOLUTE = replace(RELATIVE, memory=False, shift_invariant=False)
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ class Layer:
     Args:
         index: from 1.
         tensors: what `per_layer` handed out for this layer.
-        project_q, project_k: the layer's content projections, [B, T, d] -> [B, h, T, D].
+        project_q, project_k: the layer's content projections, [B, T, d] -> [B, h, T, D] in every model.
     """
 
     index: int
@@ -111,6 +121,8 @@ class PositionEncoding(nn.Module):
     no_decay: ClassVar[tuple[str, ...]] = ()
     #: reads `positions.restart_ids`, which cost the model a look at its symbols
     needs_boundaries: ClassVar[bool] = False
+    #: `content_bias` reads k; if not, decoding need not keep raw keys beside projected ones
+    reads_keys: ClassVar[bool] = True
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__()
@@ -122,12 +134,24 @@ class PositionEncoding(nn.Module):
     @property
     def capabilities(self) -> Capabilities:
         """What this encoding, with these options on this stack, can do."""
-        return Capabilities()
+        return RELATIVE
 
     @property
     def hooks(self) -> tuple[str, ...]:
-        """The hooks that it implements, in the order of `HOOKS`."""
-        return tuple(name for name in HOOKS if getattr(type(self), name) is not getattr(PositionEncoding, name))
+        """The hooks that it implements and uses, in the order of `HOOKS`."""
+        base, mine = PositionEncoding, type(self)
+        written = (name for name in HOOKS if getattr(mine, name) is not getattr(base, name))
+        return tuple(name for name in written if name not in self.unused_hooks)
+
+    @property
+    def unused_hooks(self) -> frozenset[str]:
+        """Hooks that are written but, with these options, do nothing."""
+        return frozenset()
+
+    @property
+    def layer_tables(self) -> tuple[str, ...]:
+        """Names of its tables [L or 1, h or 1, ...], whose parts the layers get: all its own parameters."""
+        return tuple(name for name, _ in self.named_parameters(recurse=False))
 
     @property
     def scale(self) -> float | None:
@@ -138,6 +162,11 @@ class PositionEncoding(nn.Module):
     def limit(self) -> int | None:
         """The longest sequence that is defined; None where there is no limit."""
         return None if self.capabilities.extrapolates else self.stack.max_length
+
+    @property
+    def cure_for_length(self) -> str:
+        """What to do about a sequence beyond `limit`."""
+        return f"raise {self.stack.length_flag}"
 
     @classmethod
     def count(cls, options: Any, stack: StackShape) -> int:
@@ -158,7 +187,11 @@ class PositionEncoding(nn.Module):
         The layers get these as tensor arguments, outside their activation checkpoints, so that a
         Parameter accumulates its gradient once a backward however many layers use it.
         """
-        return [{} for _ in range(self.stack.layers)]
+        handed: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
+        for name in self.layer_tables:
+            for mine, part in zip(handed, hand_out(getattr(self, name), self.stack.layers), strict=True):
+                mine[name] = part
+        return handed
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         """[B, Q, d] -> [B, Q, d], once, at the input."""
@@ -194,6 +227,12 @@ class PositionEncoding(nn.Module):
 
     # -- literal references ----------------------------------------------------------------------------
 
+    def reference_compress(
+        self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer
+    ) -> tuple[Tensor, Tensor]:
+        """`compress`, literally."""
+        return k_in, v_in
+
     def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
         """`embed`, literally."""
         return x
@@ -205,3 +244,9 @@ class PositionEncoding(nn.Module):
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
         """What is added to weights @ v, literally."""
         return None
+
+
+def hand_out(table: Tensor, layers: int) -> tuple[Tensor, ...]:
+    """Each layer's [h or 1, ...] of [L or 1, h or 1, ...]; one `unbind`, so one gradient accumulation."""
+    parts = table.unbind(0)
+    return parts if len(parts) == layers else parts * layers

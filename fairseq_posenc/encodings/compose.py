@@ -37,6 +37,8 @@ class Composition(nn.Module):
         _refuse_conflicts(dict(members))
         self._refuse_stack()
         self._warned = False
+        #: what was logged of it, so that it is said once
+        self.said: set[str] = set()
 
     # -- what it is ------------------------------------------------------------------------------------
 
@@ -91,11 +93,11 @@ class Composition(nn.Module):
         """
         can = self.capabilities
         if positions.causal and not can.causal:
-            raise ValueError(f"{self} does not work in a decoder")
+            raise ValueError(f"{self} does not work in a decoder: choose another {self.stack.name_flag}")
         if not positions.causal and not can.bidirectional:
             raise ValueError(f"{self} was built for a decoder and does not work in both directions")
         if positions.memory and not can.memory:
-            raise ValueError(f"{self} does not allow segment memory: memory tokens would be re-numbered")
+            raise ValueError(f"{self} does not allow segment memory: choose another {self.stack.name_flag}")
         self._check_length(positions.key_length)
         for member in self.members.values():
             member.check(positions)
@@ -103,9 +105,10 @@ class Composition(nn.Module):
     def _check_length(self, length: int) -> None:
         limit, flag, trained = self.limit, self.stack.length_flag, self.stack.max_length
         if limit is not None and length > limit:
-            extend = any("extend" in member.options.__dataclass_fields__ for member in self.members.values())
-            more = " or set --pos-enc-args extend=repeat (or interpolate)" if extend else ""
-            raise ValueError(f"{self} is defined up to {limit} positions, got {length}: raise {flag}{more}")
+            cures = [member.cure_for_length for member in self.members.values() if member.limit == limit]
+            raise ValueError(
+                f"{self} is defined up to {limit} positions, got {length} ({flag} is {trained}): {cures[0]}"
+            )
         if length > trained and not self._warned:
             self._warned = True
             logger.warning("%s: %d positions, more than the %d of %s", self, length, trained, flag)
@@ -134,9 +137,9 @@ class Composition(nn.Module):
     def _refuse_stack(self) -> None:
         can = self.capabilities
         if self.stack.causal and not can.causal:
-            raise ValueError(f"--pos-enc {self.name} does not work in a decoder")
+            raise ValueError(f"{self.stack.name_flag} {self.name} does not work in a decoder")
         if not self.stack.causal and not can.bidirectional:
-            raise ValueError(f"--pos-enc {self.name} works in decoders only")
+            raise ValueError(f"{self.stack.name_flag} {self.name} works in decoders only")
 
 
 class LayerView:
@@ -151,7 +154,7 @@ class LayerView:
         self.project_k = project_k
 
     @cached_property
-    def _by_hook(self) -> dict[str, list[str]]:
+    def by_hook(self) -> dict[str, list[str]]:
         """Which members implement each hook. Names, not modules: a copied model must use its own."""
         members = self.encoding.members
         hooks = {hook for member in members.values() for hook in member.hooks}
@@ -159,7 +162,7 @@ class LayerView:
 
     def has(self, hook: str) -> bool:
         """Whether some member implements the hook."""
-        return hook in self._by_hook
+        return hook in self.by_hook
 
     @property
     def scale(self) -> float:
@@ -169,7 +172,8 @@ class LayerView:
     @property
     def reads_raw_keys(self) -> bool:
         """Raw keys must be cached beside k': one member reads keys, another projects them."""
-        return self.has("project_k") and self.has("content_bias")
+        reading = self.by_hook.get("content_bias", [])
+        return self.has("project_k") and any(self.encoding.members[name].reads_keys for name in reading)
 
     def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
         """The view at one forward's positions, with the tensors that `per_layer` handed out."""
@@ -182,15 +186,15 @@ class LayerCall:
     def __init__(self, view: LayerView, positions: Positions, tensors: Mapping[str, Tensor]) -> None:
         self.view = view
         self.positions = positions
-        self._tensors = tensors
+        self.tensors = tensors
 
     def _members(self, hook: str) -> list[tuple[PositionEncoding, Layer]]:
         members = self.view.encoding.members
-        return [(members[name], self._layer(name)) for name in self.view._by_hook.get(hook, [])]
+        return [(members[name], self._layer(name)) for name in self.view.by_hook.get(hook, [])]
 
     def _layer(self, name: str) -> Layer:
         prefix = f"{name}."
-        mine = {key[len(prefix) :]: value for key, value in self._tensors.items() if key.startswith(prefix)}
+        mine = {key[len(prefix) :]: value for key, value in self.tensors.items() if key.startswith(prefix)}
         return Layer(self.view.index, mine, self.view.project_q, self.view.project_k)
 
     def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
@@ -211,11 +215,10 @@ class LayerCall:
             k = member.project_k(k, self.positions, layer)
         return k
 
-    def additive(self, q: Tensor, k: Tensor | None) -> Tensor | None:
+    def additive(self, q: Tensor, k: Tensor) -> Tensor | None:
         """The sum of all biases, [1 or B, 1 or h, Q, K]; None where there is none."""
         terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
         for member, layer in self._members("content_bias"):
-            assert k is not None, "content_bias needs the raw keys"
             terms.append(member.content_bias(q, k, self.positions, layer))
         return reduce(Tensor.add, terms) if terms else None
 

@@ -11,7 +11,7 @@ from ..positions import Positions
 from . import tables, toeplitz
 from .base import Facts, Layer, PositionEncoding, StackShape
 from .options import Options
-from .shaw import clip_of
+from .precision import promoted
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class M2(PositionEncoding):
         paper="Huang et al. 2020 (M1-M4)",
         equation="(8)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{j-i}}{\sqrt{D}}",
-        count="m (2n-1)",
+        count="m (2k+1); k = n-1 if unset",
     )
     options: M2Options
 
     def __init__(self, options: M2Options, stack: StackShape) -> None:
         super().__init__(options, stack)
-        self.clip = clip_of(options.clip, stack)
+        self.clip = tables.clip_of(options.clip, stack)
         self.weight = tables.make(options.share, stack, 2 * self.clip + 1)
         self.reset_parameters()
 
@@ -53,10 +53,7 @@ class M2(PositionEncoding):
 
     @classmethod
     def count(cls, options: M2Options, stack: StackShape) -> int:
-        return tables.size(options.share, stack, 2 * clip_of(options.clip, stack) + 1)
-
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        return [{"weight": part} for part in tables.hand_out(self.weight, self.stack)]
+        return tables.size(options.share, stack, 2 * tables.clip_of(options.clip, stack) + 1)
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         rows = toeplitz.rows_of(positions, self.clip)
@@ -68,8 +65,3 @@ class M2(PositionEncoding):
         table = tables.of_layer(self.weight, layer.index, self.stack.heads)
         w = table[:, positions.delta.clamp(-self.clip, self.clip) + self.clip]  # [h, Q, K]
         return torch.einsum("bhid,bhjd->bhij", q, k) * w / self.stack.head_dim**0.5
-
-
-def promoted(x: Tensor) -> Tensor:
-    """Half precision to float32; float64 stays."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

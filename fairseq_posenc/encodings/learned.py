@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from ..positions import Positions
 from . import tables
-from .base import Capabilities, Facts, PositionEncoding, StackShape
+from .base import ABSOLUTE, Capabilities, Facts, PositionEncoding, StackShape
 from .options import Options, option
 
 
@@ -60,13 +60,22 @@ class Learned(PositionEncoding):
 
     @property
     def capabilities(self) -> Capabilities:
-        extrapolates = self.options.extend != "error"
-        return Capabilities(memory=False, extrapolates=extrapolates, shift_invariant=False)
+        return replace(ABSOLUTE, extrapolates=self.options.extend != "error")
+
+    @property
+    def layer_tables(self) -> tuple[str, ...]:
+        return ()  # read at the input only
 
     @property
     def limit(self) -> int | None:
         limits = {"error": self.stack.max_length, "repeat": None, "interpolate": self.options.extend_to}
         return limits[self.options.extend]
+
+    @property
+    def cure_for_length(self) -> str:
+        if self.options.extend == "interpolate":
+            return f"raise extend_to in {self.stack.args_flag}"
+        return f"{super().cure_for_length} or set {self.stack.args_flag} extend=repeat (or interpolate)"
 
     @classmethod
     def count(cls, options: LearnedOptions, stack: StackShape) -> int:

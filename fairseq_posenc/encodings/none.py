@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .base import Capabilities, Facts, PositionEncoding
+from dataclasses import replace
+
+from .base import RELATIVE, Capabilities, Facts, PositionEncoding
 
 
 class NoEncoding(PositionEncoding):
@@ -17,4 +19,4 @@ class NoEncoding(PositionEncoding):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(directional=False)
+        return replace(RELATIVE, directional=False)

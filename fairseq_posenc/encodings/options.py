@@ -62,8 +62,8 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         yield key, value.strip()
 
 
-def fill(cls: type[Options], given: Mapping[str, Any], owner: str) -> Options:
-    """The options of encoding `owner` from parsed values.
+def fill(cls: type[Options], given: Mapping[str, Any]) -> Options:
+    """The options of an encoding from parsed values.
 
     Raises:
         ValueError: an unknown name (the known ones are listed), or a value of the wrong type.
@@ -71,10 +71,10 @@ def fill(cls: type[Options], given: Mapping[str, Any], owner: str) -> Options:
     unknown = sorted(set(given) - set(names(cls)))
     if unknown:
         known = ", ".join(names(cls)) or "none"
-        raise ValueError(f"{owner} has no option {', '.join(unknown)}; its options: {known}")
+        raise ValueError(f"no option {', '.join(unknown)}; its options: {known}")
     hints = typing.get_type_hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls)}
-    return cls(**{name: _convert(value, hints[name], fields[name], owner) for name, value in given.items()})
+    return cls(**{name: _convert(value, hints[name], fields[name]) for name, value in given.items()})
 
 
 def describe(cls: type[Options]) -> list[dict[str, Any]]:
@@ -98,23 +98,23 @@ def _show(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _convert(value: Any, hint: Any, field: dataclasses.Field[Any], owner: str) -> Any:
+def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if type(None) in kinds and str(value).lower() in ("none", "unset"):
         return None
     kind = next(kind for kind in kinds if kind is not type(None))
     try:
         converted = {bool: _bool, int: _whole, float: _finite}.get(kind, kind)(value)
-    except ValueError:
+    except (ValueError, TypeError):
         kind_name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
-        raise ValueError(f"{owner}: {field.name} takes {kind_name}, got {value!r}") from None
+        raise ValueError(f"{field.name} takes {kind_name}, got {value!r}") from None
     choices = field.metadata["choices"]
     if not choices:
         return converted
     for choice in choices:
         if _name(choice) == _name(str(converted)):
             return choice
-    raise ValueError(f"{owner}: {field.name} is one of {', '.join(choices)}; got {value!r}")
+    raise ValueError(f"{field.name} is one of {', '.join(choices)}; got {value!r}")
 
 
 def _bool(value: Any) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..positions import Positions
-from . import tables, toeplitz
+from . import tables
 from .base import Facts, Layer, StackShape
 from .options import Options
 from .relative_bias import RelativeBias
-from .shaw import clip_of
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,10 @@ class Raffel(RelativeBias):
         count="m (2n-1)",
     )
     options: RaffelOptions
-    weight: Tensor
 
     def __init__(self, options: RaffelOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
-        self.clip = clip_of(None, stack)
+        self.clip = tables.clip_of(None, stack)
         self.weight = tables.make(options.share, stack, 2 * self.clip + 1)
         self.reset_parameters()
 
@@ -53,12 +52,11 @@ class Raffel(RelativeBias):
 
     @classmethod
     def count(cls, options: RaffelOptions, stack: StackShape) -> int:
-        return tables.size(options.share, stack, 2 * clip_of(None, stack) + 1)
+        return tables.size(options.share, stack, 2 * tables.clip_of(None, stack) + 1)
 
-    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
-        assert table is not None
-        rows = toeplitz.rows_of(positions, self.clip)
-        return toeplitz.take(table, rows, -1) * self.stack.head_dim**-0.5
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        rows = distances.clamp(-self.clip, self.clip) + self.clip
+        return tensors["weight"].index_select(-1, rows) * self.stack.head_dim**-0.5
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         table = tables.of_layer(self.weight, layer.index, self.stack.heads)

@@ -39,7 +39,7 @@ def get(name: str) -> type[PositionEncoding]:
     if name not in _ENCODINGS:
         near = difflib.get_close_matches(name, _ENCODINGS, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise ValueError(f"unknown position encoding {name!r}{hint}; known: {', '.join(_ENCODINGS)}")
+        raise ValueError(f"--pos-enc: unknown position encoding {name!r}{hint}; known: {', '.join(_ENCODINGS)}")
     module, _, attribute = _ENCODINGS[name].partition(":")
     found: type[PositionEncoding] = getattr(import_module(f".{module}", __package__), attribute)
     return found
@@ -65,10 +65,9 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
 
 def _build_one(name: str, cls: type[PositionEncoding], given: Mapping[str, Any], stack: StackShape) -> PositionEncoding:
     try:
-        return cls(opts.fill(cls.Options, given, name), stack)
+        return cls(opts.fill(cls.Options, given), stack)
     except ValueError as error:
-        text = str(error)
-        raise ValueError(text if text.startswith(name) else f"{name}: {text}") from None
+        raise ValueError(f"{stack.args_flag}: {name}: {error}") from None
 
 
 def _split(given: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]]) -> dict[str, dict[str, Any]]:

@@ -2,53 +2,57 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
 from ..positions import Positions
-from . import tables, toeplitz
+from . import toeplitz
 from .base import Layer, PositionEncoding, StackShape
-from .bias_cache import BiasCache
+from .caches import EvaluationCache
 
 
 class RelativeBias(PositionEncoding):
-    """bias[i, j] = f(j - i). Subclasses give `by_distance`; a table, if any, is `self.weight`."""
-
-    weight: Tensor | None
+    """bias[i, j] = f(j - i). Subclasses give `by_distance`; their tables, if any, are `layer_tables`."""
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)
-        self._cache = BiasCache()
-        self.register_parameter("weight", None)
+        self._cache = EvaluationCache()
 
-    @abstractmethod
-    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
-        """[1 or h, L], the bias at each of `positions.distances`, from a layer's [1 or h, R] table."""
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        """[1 or h, len(distances)], the bias at each j - i, from a layer's tables."""
+        raise TypeError(f"{type(self).__name__} does not say its bias at a distance")
 
     @property
     def same_in_all_layers(self) -> bool:
         """Whether one bias serves the whole stack."""
-        return self.weight is None or self.weight.shape[0] == 1
+        return all(len(getattr(self, name)) == 1 for name in self.layer_tables)
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        if self.weight is not None and not self.same_in_all_layers:
-            return [{"weight": part} for part in tables.hand_out(self.weight, self.stack)]
-        table = None if self.weight is None else self.weight[0]
-        depends_on: Sequence[Tensor] = [*self.parameters(), *self.buffers()]
-        shared = self._cache.get(positions, depends_on, lambda where: self._matrix(table, where))
+        """One bias for all layers, made here, or each layer's own tables."""
+        if not self.same_in_all_layers:
+            return super().per_layer(positions)
+        shared = toeplitz.spread(self._shared(positions), positions)[None]
         return [{"bias": shared} for _ in range(self.stack.layers)]
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         if "bias" in layer.tensors:
             return layer.tensors["bias"]
-        return self._matrix(layer.tensors["weight"], positions)
+        return toeplitz.spread(self.by_distance(layer.tensors, positions.distances), positions)[None]
 
     def train(self, mode: bool = True) -> RelativeBias:
         self._cache.clear()
         return super().train(mode)
 
-    def _matrix(self, table: Tensor | None, positions: Positions) -> Tensor:
-        return toeplitz.spread(self.by_distance(table, positions), positions)[None]
+    def _shared(self, positions: Positions) -> Tensor:
+        """[1 or h, L]: kept for distances of N columns, -(N-1) .. N-1, of which L = Q+K-1 are wanted."""
+        tables = {name: getattr(self, name)[0] for name in self.layer_tables}
+        depends_on = [*self.parameters(), *self.buffers()]
+        vector, longest = self._cache.get(
+            positions.key_length,
+            depends_on,
+            lambda n: self.by_distance(tables, Positions(n, n, positions.device).distances),
+            training=self.training,
+        )
+        return vector[:, longest - positions.key_length : longest - 1 + positions.query_length]

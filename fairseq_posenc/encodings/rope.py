@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..positions import Positions
 from .base import Facts, Layer, PositionEncoding, StackShape
+from .caches import GrownTables
 from .options import Options, option
 
 
@@ -45,7 +46,7 @@ class Rope(PositionEncoding):
             raise ValueError(f"rotates pairs: the head width must be even, got {stack.head_dim}")
         if options.base <= 1:
             raise ValueError(f"base={options.base} must be greater than 1")
-        self._turns: tuple[Tensor, Tensor] | None = None
+        self._tables = GrownTables()
 
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
         return self._rotated(q, positions.key_length)
@@ -56,7 +57,8 @@ class Rope(PositionEncoding):
     def _rotated(self, x: Tensor, key_length: int) -> Tensor:
         """Turn x [B, h, T, D], which stands at the last T columns."""
         exact = torch.promote_types(x.dtype, torch.float32)
-        cos, sin = (turn[key_length - x.shape[2] : key_length] for turn in self._tables(key_length, x, exact))
+        turns = self._tables.get(key_length, self.stack.max_length, x.device, exact, self._turns)
+        cos, sin = (turn[key_length - x.shape[2] : key_length] for turn in turns)
         pairs = x.to(exact).unflatten(-1, (-1, 2) if self._interleaved else (2, -1))
         first, second = pairs.unbind(-1 if self._interleaved else -2)
         turned = (first * cos - second * sin, first * sin + second * cos)
@@ -66,19 +68,11 @@ class Rope(PositionEncoding):
     def _interleaved(self) -> bool:
         return self.options.layout == "interleaved"
 
-    def _tables(self, length: int, like: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """cos and sin, [N >= length, D/2]; grown geometrically, computed in float64."""
-        have = self._turns
-        if have is None or len(have[0]) < length or have[0].dtype != dtype or have[0].device != like.device:
-            longest = max(length, 2 * len(have[0]) if have else self.stack.max_length)
-            with torch.inference_mode(False):  # training saves them for the backward
-                angles = torch.arange(longest, dtype=torch.float64)[:, None] * self._speeds()
-                self._turns = have = (angles.cos().to(like.device, dtype), angles.sin().to(like.device, dtype))
-        return have
-
-    def _speeds(self) -> Tensor:
+    def _turns(self, length: int) -> tuple[Tensor, Tensor]:
+        """cos and sin, [length, D/2] float64."""
         exponents = torch.arange(0, self.stack.head_dim, 2, dtype=torch.float64) / self.stack.head_dim
-        return self.options.base**-exponents
+        angles = torch.arange(length, dtype=torch.float64)[:, None] * self.options.base**-exponents
+        return angles.cos(), angles.sin()
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         """With pairs as complex numbers: Re sum_m q_m conj(k_m) exp(i (i - j) speed_m), RoFormer (12)."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..positions import Positions
 from . import tables, toeplitz
-from .base import Capabilities, Facts, Layer, PositionEncoding, StackShape
+from .base import Facts, Layer, PositionEncoding, StackShape
 from .options import Options, option
 
 
@@ -37,13 +37,14 @@ class Shaw(PositionEncoding):
         paper="Shaw et al. 2018; Huang et al., M4M (arXiv)",
         equation="(5)",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + a_{ij})}{\sqrt{D}},\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
-        count="m (2k+1) d/h",
+        count="m (2k+1) d/h; k = n-1 if unset; twice that with values",
     )
     options: ShawOptions
+    reads_keys = False
 
     def __init__(self, options: ShawOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
-        self.clip = clip_of(options.clip, stack)
+        self.clip = tables.clip_of(options.clip, stack)
         rows, dim = 2 * self.clip + 1, stack.head_dim
         self.weight = tables.make(options.share, stack, rows, dim)
         if options.values:
@@ -56,24 +57,13 @@ class Shaw(PositionEncoding):
             tables.draw(weight, self.options.init, self.options.init_std)
 
     @property
-    def hooks(self) -> tuple[str, ...]:
-        return ("content_bias", "values") if self.options.values else ("content_bias",)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities()
+    def unused_hooks(self) -> frozenset[str]:
+        return frozenset() if self.options.values else frozenset({"values"})
 
     @classmethod
     def count(cls, options: ShawOptions, stack: StackShape) -> int:
-        rows = 2 * clip_of(options.clip, stack) + 1
+        rows = 2 * tables.clip_of(options.clip, stack) + 1
         return (1 + options.values) * tables.size(options.share, stack, rows, stack.head_dim)
-
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        handed = [{"weight": part} for part in tables.hand_out(self.weight, self.stack)]
-        if self.options.values:
-            for mine, part in zip(handed, tables.hand_out(self.value_weight, self.stack), strict=True):
-                mine["value_weight"] = part
-        return handed
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         rows = toeplitz.rows_of(positions, self.clip)
@@ -97,16 +87,3 @@ class Shaw(PositionEncoding):
         """[h, Q, K, D], a_ij written out."""
         table = tables.of_layer(weight, layer.index, self.stack.heads)
         return table[:, positions.delta.clamp(-self.clip, self.clip) + self.clip]
-
-
-def clip_of(clip: int | None, stack: StackShape) -> int:
-    """k: the option, or n - 1.
-
-    Raises:
-        ValueError: a k that is not positive, or has rows for distances that cannot occur in training.
-    """
-    if clip is None:
-        return max(stack.max_length - 1, 1)
-    if clip < 1:
-        raise ValueError(f"clip={clip}: k is at least 1")
-    return clip

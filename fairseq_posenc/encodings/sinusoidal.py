@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from ..positions import Positions
-from .base import Capabilities, Facts, PositionEncoding, StackShape
+from .base import ABSOLUTE, Capabilities, Facts, PositionEncoding, StackShape
+from .caches import GrownTables
 from .options import Options, option
 
 
@@ -43,23 +44,18 @@ class Sinusoidal(PositionEncoding):
             raise ValueError(f"offset={options.offset} is negative")
         if options.freq == "t2t" and stack.dim < 4:
             raise ValueError(f"freq=t2t needs a width of at least 4, got {stack.dim}")
-        self._table: Tensor | None = None
+        self._tables = GrownTables()
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(memory=False, shift_invariant=False)
+        return ABSOLUTE
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        return x + torch.nn.functional.embedding(positions.query_ids, self._rows(positions.key_length, x))
+        (table,) = self._tables.get(positions.key_length, self.stack.max_length, x.device, x.dtype, self._rows)
+        return x + torch.nn.functional.embedding(positions.query_ids, table)
 
-    def _rows(self, length: int, like: Tensor) -> Tensor:
-        """[N >= length, d] in the dtype of `like`; grown geometrically, computed in float64."""
-        have = self._table
-        if have is None or len(have) < length or have.dtype != like.dtype or have.device != like.device:
-            longest = max(length, 2 * len(have) if have is not None else self.stack.max_length)
-            with torch.inference_mode(False):  # training may use it later
-                self._table = have = sinusoids(longest, self.stack.dim, self.options).to(like.device, like.dtype)
-        return have
+    def _rows(self, length: int) -> tuple[Tensor]:
+        return (sinusoids(length, self.stack.dim, self.options),)
 
     def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
         ids = positions.query_ids.expand(x.shape[:2])

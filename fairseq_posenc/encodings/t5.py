@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ..positions import Positions
 from . import tables
-from .base import Capabilities, Facts, Layer, StackShape
+from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
 from .options import Options, option
 from .relative_bias import RelativeBias
 
@@ -27,7 +28,7 @@ class T5Options(Options):
         choices=("head", "one"),
     )
     share: str = tables.share_option("layer-wise")
-    init: str = tables.init_option("normal")
+    init: str = tables.init_option("zeros")
     init_std: float | None = tables.init_std_option()
 
 
@@ -43,10 +44,9 @@ class T5(RelativeBias):
         paper="Raffel et al. 2020",
         equation="section 2.1 and the released code",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + b^{(h)}_{\mathrm{bucket}(j-i)}",
-        count="32 h a stack",
+        count="buckets h a stack (32 h), times m where the layers do not share",
     )
     options: T5Options
-    weight: Tensor
 
     def __init__(self, options: T5Options, stack: StackShape) -> None:
         super().__init__(options, stack)
@@ -55,12 +55,12 @@ class T5(RelativeBias):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """N(0, 0.02), as TUPE; T5 itself draws N(0, d^-0.5)."""
+        """Zeros: the model starts as one without positions (METHODS.md 3.4). T5 itself draws N(0, d^-0.5)."""
         tables.draw(self.weight, self.options.init, self.options.init_std)
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(bidirectional=not self.stack.causal)
+        return replace(RELATIVE, bidirectional=not self.stack.causal)
 
     @property
     def scale(self) -> float | None:
@@ -70,11 +70,9 @@ class T5(RelativeBias):
     def count(cls, options: T5Options, stack: StackShape) -> int:
         return tables.size(options.share, stack, options.buckets)
 
-    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
-        assert table is not None
-        both = not self.stack.causal
-        rows = bucket(positions.distances, self.options.buckets, self.options.max_distance, both)
-        return table.index_select(-1, rows)
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        rows = bucket(distances, self.options.buckets, self.options.max_distance, not self.stack.causal)
+        return tensors["weight"].index_select(-1, rows)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         table = tables.of_layer(self.weight, layer.index, self.stack.heads)

@@ -56,10 +56,17 @@ def size(share: str, stack: StackShape, *shape: int) -> int:
     return total
 
 
-def hand_out(weight: Tensor, stack: StackShape) -> list[Tensor]:
-    """Each layer's [h or 1, ...] of [L or 1, h or 1, ...]; one `unbind`, so one gradient accumulation."""
-    parts = weight.unbind(0)
-    return [parts[i % len(parts)] for i in range(stack.layers)]
+def clip_of(clip: int | None, stack: StackShape) -> int:
+    """k: the option, or n - 1.
+
+    Raises:
+        ValueError: a k below 1, or beyond n, whose rows no sequence of training could reach.
+    """
+    if clip is None:
+        return stack.max_length - 1
+    if not 1 <= clip <= stack.max_length:
+        raise ValueError(f"clip={clip}: k is from 1 to n, which is {stack.max_length} ({stack.length_flag})")
+    return clip
 
 
 def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings import Capabilities, Composition, Layer
+from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, toeplitz
 from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
@@ -53,8 +54,8 @@ class Detached(Shaw):
 class WrongInInference(Raffel):
     """Forgets its bias where no gradients are kept."""
 
-    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
-        return super().by_distance(table, positions) * torch.is_grad_enabled()
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        return super().by_distance(tensors, distances) * torch.is_grad_enabled()
 
 
 # -- causality (law 2) ---------------------------------------------------------------------------------
@@ -184,7 +185,7 @@ class ClaimsShiftInvariance(Learned):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(memory=False, extrapolates=False)
+        return replace(RELATIVE, memory=False, extrapolates=False)
 
 
 class DeniesShiftInvariance(Alibi):
@@ -192,7 +193,7 @@ class DeniesShiftInvariance(Alibi):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(shift_invariant=False, directional=False)
+        return replace(RELATIVE, shift_invariant=False, directional=False)
 
 
 class ClaimsNoDirection(M2):
@@ -200,7 +201,7 @@ class ClaimsNoDirection(M2):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(directional=False)
+        return replace(RELATIVE, directional=False)
 
 
 class ClaimsDirection(Alibi):
@@ -208,7 +209,7 @@ class ClaimsDirection(Alibi):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities()
+        return RELATIVE
 
 
 # -- length (law 8) ------------------------------------------------------------------------------------
@@ -217,9 +218,9 @@ class ClaimsDirection(Alibi):
 class WrapsAround(Raffel):
     """Reads the table modulo its length where it should saturate."""
 
-    def by_distance(self, table: Tensor | None, positions: Positions) -> Tensor:
-        assert table is not None
-        return table[:, (positions.distances + self.clip) % table.shape[-1]] * self.stack.head_dim**-0.5
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        table = tensors["weight"]
+        return table[:, (distances + self.clip) % table.shape[-1]] * self.stack.head_dim**-0.5
 
 
 class SilentlyClips(Learned):
@@ -328,9 +329,12 @@ class KeepsTheLongest(Raffel):
         kept = self.__dict__.get("kept")
         if kept is None or kept.shape[-1] < positions.key_length:
             whole = Positions(positions.key_length, positions.key_length, positions.device)
-            self.kept = kept = torch.stack([self._matrix(table, whole) for table in self.weight]).detach()
+            self.kept = kept = torch.stack([self._whole(table, whole) for table in self.weight]).detach()
         cut = kept[..., : positions.query_length, -positions.key_length :]
         return [{"bias": bias} for bias in cut]
+
+    def _whole(self, table: Tensor, positions: Positions) -> Tensor:
+        return toeplitz.spread(self.by_distance({"weight": table}, positions.distances), positions)[None]
 
 
 class SharesItsWeight(Shaw):

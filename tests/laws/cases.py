@@ -53,7 +53,7 @@ class Case:
         """Built for a stack."""
         if self.cls is None:
             return build(self.spec, dict(self.args), shape)
-        options = opts.fill(self.cls.Options, self.args, self.spec)
+        options = opts.fill(self.cls.Options, self.args)
         return self.composition([(self.spec, self.cls(options, shape))], shape)
 
     def stack(self, shape: StackShape, **kwargs: Any) -> Stack:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings import Capabilities, Composition, Layer, PositionEncoding, build
+from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, PositionEncoding, build
 from fairseq_posenc.encodings.options import Options
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
@@ -32,7 +34,7 @@ class Slots(PositionEncoding):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(causal=False, memory=False, extrapolates=False, shift_invariant=False)
+        return replace(RELATIVE, causal=False, memory=False, extrapolates=False, shift_invariant=False)
 
     @classmethod
     def count(cls, options: object, stack: object) -> int:

@@ -28,7 +28,8 @@ def logits_of(stack: Stack, x: Tensor, positions: Positions) -> Tensor:
     for block, tensors in zip(stack.layers, stack.pos.per_layer(positions), strict=True):
         call = block.self_attn.view.at(positions, tensors)
         raw_q, raw_k = block.self_attn.project_query(x), block.self_attn.project_key(x)
-        found.append(paths.logits(call.project_q(raw_q), call.project_k(raw_k), raw_q, raw_k, call))
+        q, k = call.project_q(raw_q), call.project_k(raw_k)
+        found.append(paths.logits(paths.Projected(q, k, raw_k, raw_q, raw_k), call))
     return torch.stack(found)
 
 

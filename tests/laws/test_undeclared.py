@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairseq_posenc.encodings import Capabilities, StackShape, names
+from fairseq_posenc.encodings import RELATIVE, Capabilities, StackShape, names
 from fairseq_posenc.encodings.none import NoEncoding
 
 from . import broken
@@ -23,7 +23,7 @@ class EncoderOnly(NoEncoding):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(causal=False)
+        return replace(RELATIVE, causal=False)
 
 
 class DecoderOnly(NoEncoding):
@@ -31,7 +31,7 @@ class DecoderOnly(NoEncoding):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(bidirectional=False)
+        return replace(RELATIVE, bidirectional=False)
 
 
 def check_built_direction(case: Case) -> None:

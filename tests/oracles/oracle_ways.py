@@ -104,14 +104,12 @@ class Problem:
     def positions(self, start: int, end: int, memory: int = 0) -> Positions:
         """Columns start to end-1 query, columns 0 to end-1 are keys."""
         padding = self.padding[:, :end]
-        left = self.way.pads == "left"
         return Positions(
             end - start,
             end,
             self.x.device,
             causal=self.way.causal,
             padding=padding if bool(padding.any()) else None,
-            left_padded=left,
             memory=memory,
         )
 

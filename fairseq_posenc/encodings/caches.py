@@ -1,0 +1,85 @@
+"""Values kept between forwards: one entry, for the longest length so far; shorter ones are its slices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+
+class EvaluationCache:
+    """A value made from parameters, kept in evaluation only.
+
+    It is dropped when a parameter was written, replaced, cast or moved, and made anew in training and where
+    gradients are asked for. torch does not count writes through `parameter.data`: after one in evaluation,
+    call `eval()` again.
+    """
+
+    def __init__(self) -> None:
+        self._value: Tensor | None = None
+        self._key: tuple[object, ...] = ()
+        self._length = 0
+
+    def clear(self) -> None:
+        """Forget."""
+        self._value = None
+
+    def get(
+        self,
+        length: int,
+        parameters: Sequence[Tensor],
+        compute: Callable[[int], Tensor],
+        *,
+        training: bool,
+        limit: int | None = None,
+    ) -> tuple[Tensor, int]:
+        """The value for a length N >= `length`, and N.
+
+        Args:
+            length: how long it must be at least. It grows geometrically, as decoding asks for one more each step.
+            parameters: what it is made from; buffers too.
+            compute: makes it for any N.
+            training: whether the encoding is.
+            limit: N is never beyond it.
+        """
+        wanted = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
+        if training or wanted or any(p.is_inference() for p in parameters):
+            self.clear()
+            return compute(length), length
+        key = tuple((p.data_ptr(), p._version, p.dtype, p.device) for p in parameters)
+        if self._value is None or key != self._key or self._length < length:
+            longer = self._value is not None and key == self._key
+            self._length = max(length, min(2 * length, limit or 2 * length)) if longer else length
+            with torch.inference_mode(False):  # training may come next
+                self._value = compute(self._length).detach()
+            self._key = key
+        return self._value, self._length
+
+
+class GrownTables:
+    """Tables of constants by position: computed in float64 once, longer when needed, cast when asked."""
+
+    def __init__(self) -> None:
+        self._tables: tuple[Tensor, ...] = ()
+
+    def get(
+        self,
+        length: int,
+        first: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        compute: Callable[[int], tuple[Tensor, ...]],
+    ) -> tuple[Tensor, ...]:
+        """Tables of at least `length` rows in this dtype on this device.
+
+        Args:
+            first: how many rows to begin with. compute: float64 tables of any length.
+        """
+        have = self._tables
+        rows = len(have[0]) if have else 0
+        if rows < length or have[0].dtype != dtype or have[0].device != device:
+            longest = rows if rows >= length else max(length, 2 * rows, first)
+            with torch.inference_mode(False):  # training may save them for the backward
+                self._tables = tuple(table.to(device, dtype) for table in compute(longest))
+        return self._tables

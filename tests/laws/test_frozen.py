@@ -1,0 +1,46 @@
+"""Tuning an encoding alone: everything else frozen, its parameters still learn (warm starts, METHODS.md 3.3)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from . import broken
+from .cases import Case, every
+from .compare import assert_close
+from .scene import Scene, embedded, padded, positions_of, use_path
+
+
+def gradients(case: Case, path: str, training: bool) -> dict[str, torch.Tensor | None]:
+    """Of the encoding's parameters, all others frozen."""
+    stack = Scene().stack(case).train(training)
+    use_path(stack, path)
+    for name, parameter in stack.named_parameters():
+        parameter.requires_grad_(name.startswith("pos."))
+    tokens = padded([6, 4], 6)
+    out = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))[0]
+    if out.requires_grad:
+        out.square()[..., 0].sum().backward()
+    return {name: p.grad for name, p in stack.named_parameters() if p.requires_grad}
+
+
+def check_frozen(case: Case, training: bool) -> None:
+    """The path that is chosen loses nothing against the explicit one."""
+    expected = gradients(case, "explicit", training)
+    for name, gradient in gradients(case, "auto", training).items():
+        assert gradient is not None, f"{name} has no gradient"
+        assert bool(gradient.any()), f"{name} has a gradient of zeros"
+        wanted = expected[name]
+        assert wanted is not None
+        assert_close(gradient, wanted, 1e-9, name)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_an_encoding_alone_can_be_tuned(case: Case, training: bool) -> None:
+    check_frozen(case, training)
+
+
+def test_an_encoding_without_gradient_is_caught() -> None:
+    with pytest.raises(AssertionError, match="has no gradient"):
+        check_frozen(Case("broken", cls=broken.Detached), training=False)

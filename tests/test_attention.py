@@ -1,0 +1,189 @@
+"""The attention's own care: paths, caches, memory, layouts; the laws hold encodings to account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from fairseq_posenc.attention import KeyValueCache, SelfAttention, paths
+from fairseq_posenc.encodings import StackShape, build
+from fairseq_posenc.encodings.caches import EvaluationCache, GrownTables
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+CPU = torch.device("cpu")
+CAUSAL = StackShape(layers=1, heads=2, dim=8, max_length=12, causal=True)
+
+
+def stack_of(spec: str = "shaw", shape: StackShape = CAUSAL, **options: Any) -> Stack:
+    torch.manual_seed(0)
+    return Stack(spec, None, shape, **options)
+
+
+@contextmanager
+def fused_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """One entry a call of the fused kernel."""
+    calls: list[bool] = []
+    original = paths._fused
+    monkeypatch.setattr(paths, "_fused", lambda *args: calls.append(True) or original(*args))
+    yield calls
+
+
+# -- paths
+
+
+def test_training_is_explicit_also_in_a_forward_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq's checkpoint runs the first forward so: loss and gradients must come from one kernel."""
+    stack = stack_of("none")
+    x, where = torch.randn(2, 4, 8, requires_grad=True), Positions(4, 4, CPU, causal=True)
+    with fused_calls(monkeypatch) as calls:
+        block, (tensors,) = stack.layers[0], stack.pos.per_layer(where)
+        checkpoint(block, x, where, tensors, use_reentrant=True).sum().backward()
+        assert calls == []
+        stack.eval()
+        with torch.no_grad():
+            stack(x, where)
+        assert calls == [True]
+
+
+def test_an_unknown_path_is_refused() -> None:
+    stack = stack_of()
+    stack.layers[0].self_attn.path = "fuesd"
+    with pytest.raises(ValueError, match=r"auto, explicit, fused.*'fuesd'"):
+        stack(torch.randn(1, 2, 8), Positions(2, 2, CPU, causal=True))
+
+
+def test_a_row_without_keys_leaves_no_nan_for_anomaly_mode_to_find() -> None:
+    stack = stack_of()
+    padding = torch.tensor([[True, True, False], [True, True, True]])
+    x = torch.randn(2, 3, 8, requires_grad=True)
+    with torch.autograd.detect_anomaly():
+        stack(x, Positions(3, 3, CPU, causal=True, padding=padding))[0].sum().backward()
+    assert x.grad is not None
+    assert bool(x.grad.isfinite().all())
+
+
+# -- caches and memory
+
+
+def test_decoding_steps_can_be_differentiated_with_frozen_keys() -> None:
+    stack = stack_of("none").eval()
+    attention = stack.layers[0].self_attn
+    for projection in (attention.k_proj, attention.v_proj):
+        projection.requires_grad_(False)
+    x, cache = torch.randn(1, 3, 8), KeyValueCache()
+    steps = [attention(x[:, i : i + 1], Positions(1, i + 1, CPU, causal=True), {}, cache=cache)[0] for i in range(3)]
+    torch.cat(steps, 1).sum().backward()
+    stepwise = attention.q_proj.weight.grad.clone()
+    attention.q_proj.weight.grad = None
+    attention(x, Positions(3, 3, CPU, causal=True), {})[0].sum().backward()
+    torch.testing.assert_close(stepwise, attention.q_proj.weight.grad)
+
+
+@pytest.mark.parametrize("memory", [None, torch.zeros(1, 1, 8)])
+def test_memory_and_positions_must_agree(memory: Tensor | None) -> None:
+    where = Positions(2, 4, CPU, causal=True, memory=2)
+    with pytest.raises(ValueError, match="columns of memory given, 2 expected"):
+        stack_of()(torch.randn(1, 2, 8), where, memory=None if memory is None else [memory])
+
+
+def test_memory_comes_once_where_there_is_a_cache() -> None:
+    stack, caches = stack_of().eval(), [KeyValueCache()]
+    memory, x = [torch.randn(1, 2, 8)], torch.randn(1, 3, 8)
+    whole = stack(x, Positions(3, 5, CPU, causal=True, memory=2), memory=memory)[0]
+    with torch.no_grad():
+        first = stack(x[:, :1], Positions(1, 3, CPU, causal=True, memory=2), memory=memory, caches=caches)[0]
+        rest = stack(x[:, 1:], Positions(2, 5, CPU, causal=True, memory=2), caches=caches)[0]
+        torch.testing.assert_close(torch.cat([first, rest], 1), whole)
+        with pytest.raises(ValueError, match="the cache keeps them"):
+            stack(x[:, :1], Positions(1, 6, CPU, causal=True, memory=2), memory=memory, caches=caches)
+
+
+def test_caches_beside_activation_checkpoints_are_refused() -> None:
+    stack = stack_of(checkpoint_activations=True)
+    with pytest.raises(ValueError, match="twice"):
+        stack(torch.randn(1, 2, 8), Positions(2, 2, CPU, causal=True), caches=[KeyValueCache()])
+
+
+def test_encodings_get_content_projections_of_one_layout() -> None:
+    table = torch.randn(1, 7, 8)
+    for batch_first in (True, False):
+        attention = SelfAttention(8, 2, batch_first=batch_first)
+        attention.use(build("none", None, CAUSAL), 1)
+        for projected in (attention.view.project_q(table), attention.view.project_k(table)):
+            assert projected.shape == (1, 2, 7, 4)
+
+
+# -- what is kept between forwards
+
+
+def keep(cache: EvaluationCache, weight: Tensor, length: int, **options: Any) -> tuple[Tensor, int]:
+    return cache.get(length, [weight], lambda n: weight.sum() * torch.ones(n), **{"training": False, **options})
+
+
+def test_nothing_is_kept_in_training() -> None:
+    cache, weight = EvaluationCache(), nn.Parameter(torch.ones(1))
+    with torch.no_grad():
+        for value in (1.0, 2.0):
+            weight.data.fill_(value)  # a write that torch does not count
+            assert keep(cache, weight, 3, training=True)[0].tolist() == [value] * 3
+
+
+def test_what_is_kept_grows_geometrically_and_never_beyond_the_limit() -> None:
+    cache, weight = EvaluationCache(), nn.Parameter(torch.ones(1))
+    with torch.no_grad():
+        assert [keep(cache, weight, n, limit=12)[1] for n in (4, 3, 5, 10, 11, 12)] == [4, 4, 10, 10, 12, 12]
+
+
+def test_parameters_made_in_inference_mode_are_served() -> None:
+    with torch.inference_mode():
+        stack = stack_of("t5").eval()
+        assert stack(torch.randn(1, 2, 8), Positions(2, 2, CPU, causal=True))[0].shape == (1, 2, 8)
+
+
+def test_tables_grow_with_the_length_only() -> None:
+    tables = GrownTables()
+    for dtype in [torch.float32, torch.float64] * 4:
+        (table,) = tables.get(3, 4, CPU, dtype, lambda n: (torch.arange(n).double(),))
+        assert (len(table), table.dtype) == (4, dtype)
+    assert len(tables.get(5, 4, CPU, torch.float32, lambda n: (torch.arange(n).double(),))[0]) == 8
+
+
+# -- positions that cannot be
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"span": 0, "causal": True}, "span=0"),
+        ({"span": 2}, "span=2"),
+        ({"memory": 2}, "memory=2"),
+        ({"padding": torch.zeros(1, 4, dtype=torch.long)}, "bool mask"),
+        ({"padding": torch.zeros(1, 3, dtype=torch.bool)}, "padding covers 3 of 4"),
+        ({"segments": torch.zeros(1, 3)}, "segments covers 3 of 4"),
+        ({"restart_ids": torch.zeros(1, 5)}, "restart_ids covers 5 of 4"),
+    ],
+)
+def test_positions_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Positions(3, 4, CPU, **given)
+
+
+def test_pads_in_memory_are_masked() -> None:
+    tokens, pads = torch.tensor([[5, 6], [5, 1]]), torch.tensor([[True, False], [False, False]])
+    where = Positions.of_tokens(tokens, pad=1, causal=True, memory=2, memory_padding=pads, span=3)
+    assert where.padding is not None
+    assert where.padding.tolist() == [[True, False, False, False], [False, False, False, True]]
+    assert (where.left_padded, where.span, where.key_ids.tolist()) == (True, 3, [[0, 0, 1, 2], [0, 1, 2, 2]])
+
+
+@pytest.mark.parametrize("clip", [0, 13])
+def test_a_clip_that_no_sequence_can_reach_is_refused(clip: int) -> None:
+    with pytest.raises(ValueError, match=rf"--pos-enc-args: shaw: clip={clip}: k is from 1 to n, which is 12"):
+        build("shaw", f"clip={clip}", CAUSAL)

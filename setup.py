@@ -1,6 +1,7 @@
 """Packaging. `make setup` uses it; in an environment of your own:
 
-    pip install -e . --no-build-isolation -c recipes/lib/constraints.txt
+    grep -vE '^torch(audio)?==' recipes/lib/constraints.txt > pins.txt
+    pip install -e . --no-build-isolation -c pins.txt
 
 The requirements are ranges, so that a torch that is already there (a CUDA build, say) satisfies them and is
 kept; the versions known to work together are in recipes/lib/constraints.txt. Without --no-build-isolation
@@ -19,7 +20,7 @@ setup(
     name="fairseq_posenc",
     version="0.1.0",
     description="Position encodings for fairseq, chosen by one flag: --pos-enc NAME",
-    python_requires=">=3.10",
+    python_requires=">=3.11",
     packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
     package_data={"fairseq_posenc": ["**/*", "*"]},
     exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},

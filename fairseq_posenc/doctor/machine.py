@@ -11,7 +11,7 @@ from pathlib import Path
 from .report import Check
 
 TESTED_PYTHON = (3, 11)
-OLDEST_PYTHON = (3, 10)
+OLDEST_PYTHON = (3, 11)
 # A checkpoint of a base Transformer with Adam's moments is 0.7 GB; the downloads of the recipes, several.
 LOW_DISK_GB, NO_DISK_GB = 5.0, 0.5
 

@@ -117,8 +117,6 @@ class PositionEncoding(nn.Module):
 
     Options: ClassVar[type[Options]] = Options
     facts: ClassVar[Facts]
-    #: parameters that weight decay should leave alone (METHODS.md 3.4)
-    no_decay: ClassVar[tuple[str, ...]] = ()
     #: reads `positions.restart_ids`, which cost the model a look at its symbols
     needs_boundaries: ClassVar[bool] = False
     #: `content_bias` reads k; if not, decoding need not keep raw keys beside projected ones

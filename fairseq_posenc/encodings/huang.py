@@ -31,7 +31,6 @@ class M2(PositionEncoding):
     """
 
     Options = M2Options
-    no_decay = ("weight",)
     facts = Facts(
         title="M2: multiplied by signed relative scalars",
         paper="Huang et al. 2020 (M1-M4)",

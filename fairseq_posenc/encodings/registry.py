@@ -63,6 +63,23 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
     return Composition(built, stack)
 
 
+def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str | None) -> dict[str, Any]:
+    """`args` with what `defaults` ('sinusoidal.freq=t2t') say of the members of `spec` and `args` do not.
+
+    Raises:
+        ValueError: defaults of an unknown encoding or option.
+    """
+    given = opts.parse(args)
+    members = {part.strip().replace("-", "_") for part in spec.split("+")}
+    for key, value in opts.parse(defaults).items():
+        owner, _, option = key.rpartition(".")
+        cls = get(next((name for name in _ENCODINGS if name.replace("-", "_") == owner), owner))
+        opts.fill(cls.Options, {option: value})
+        if owner in members and option not in given:
+            given.setdefault(key, value)
+    return given
+
+
 def _build_one(name: str, cls: type[PositionEncoding], given: Mapping[str, Any], stack: StackShape) -> PositionEncoding:
     try:
         return cls(opts.fill(cls.Options, given), stack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,10 @@ from fairseq.modules.quant_noise import quant_noise
 from torch import Tensor
 
 from ..attention import KeyValueCache, SelfAttention
+from ..compat.patching import say_once
 from ..positions import Positions
+
+logger = logging.getLogger(__name__)
 
 
 class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
@@ -28,6 +32,8 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         super().__init__(dim, heads, dropout=dropout, batch_first=False)
         for name in ("k_proj", "v_proj", "q_proj", "out_proj"):
             setattr(self, name, quant_noise(getattr(self, name), q_noise, qn_block_size))
+        if q_noise:
+            say_once(logger, "quant-noise reaches self-attention here; fairseq's own bypasses it in training")
         self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
         self._given: tuple[Positions, Mapping[str, Tensor]] | None = None
 

@@ -3,12 +3,14 @@
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_config import DecoderConfig, EncDecBaseConfig, QuantNoiseConfig
 from omegaconf import DictConfig, OmegaConf
+
+from ..encodings.registry import with_defaults
 
 Field = tuple[str, Any, Any]
 
@@ -47,6 +49,11 @@ class PosEncConfig(FairseqDataclass):
         "(`python -m fairseq_posenc list` shows all)",
     )
     pos_enc_args: Optional[str] = _option(None, "its options, as 'clip=64,share=head-wise'")
+    pos_enc_defaults: Optional[str] = _option(
+        None,
+        "what a preset wants of an encoding by name, as 'sinusoidal.freq=t2t': holds wherever that encoding is used "
+        "and its own arguments say nothing",
+    )
     pos_enc_encoder: Optional[str] = _option(None, "the encoder's own position encoding, in place of --pos-enc")
     pos_enc_encoder_args: Optional[str] = _option(None, "its options, in place of --pos-enc-args")
     pos_enc_decoder: Optional[str] = _option(None, "the decoder's own position encoding, in place of --pos-enc")
@@ -103,15 +110,29 @@ def nested_config(flat: Any) -> TransformerConfig:
     return config
 
 
-def encoding_of(config: Any, side: str) -> tuple[str, str | None]:
-    """The encoding and options of the `encoder` or `decoder`.
+class Chosen(NamedTuple):
+    """The encoding of one stack, its options, and the flags that they came from."""
+
+    name: str
+    args: dict[str, Any]
+    name_flag: str
+    args_flag: str
+
+
+def encoding_of(config: Any, side: str) -> Chosen:
+    """The encoding of the `encoder` or `decoder`.
 
     --pos-enc-args belong to --pos-enc: a stack that names its own encoding has its own arguments only.
     """
-    name, args = getattr(config, f"pos_enc_{side}"), getattr(config, f"pos_enc_{side}_args")
-    if name is None:
-        return config.pos_enc, config.pos_enc_args if args is None else args
-    return name, args
+    own_name, own_args = getattr(config, f"pos_enc_{side}"), getattr(config, f"pos_enc_{side}_args")
+    name = config.pos_enc if own_name is None else own_name
+    inherits = own_name is None and own_args is None
+    return Chosen(
+        name,
+        with_defaults(name, config.pos_enc_args if inherits else own_args, config.pos_enc_defaults),
+        name_flag="--pos-enc" if own_name is None else f"--pos-enc-{side}",
+        args_flag="--pos-enc-args" if inherits else f"--pos-enc-{side}-args",
+    )
 
 
 def check_overrides(config: Any) -> None:

@@ -22,6 +22,7 @@ class PosEncDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, no_encoder_attn: bool = False) -> None:
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=no_encoder_attn)
+        chosen = encoding_of(cfg, "decoder")
         shape = StackShape(
             layers=cfg.decoder.layers,
             heads=cfg.decoder.attention_heads,
@@ -29,8 +30,10 @@ class PosEncDecoder(TransformerDecoderBase):
             max_length=cfg.max_target_positions,
             causal=True,
             length_flag="--max-target-positions",
+            name_flag=chosen.name_flag,
+            args_flag=chosen.args_flag,
         )
-        self.pos = build(*encoding_of(cfg, "decoder"), shape)
+        self.pos = build(chosen.name, chosen.args, shape)
         number(self.layers, self.pos)
         parameters = sum(p.numel() for p in self.pos.parameters())
         logger.info("decoder position encoding: %s, %d parameters", self.pos, parameters)
@@ -40,7 +43,7 @@ class PosEncDecoder(TransformerDecoderBase):
 
     def positions(self, prev_output_tokens: Tensor, incremental_state: dict[str, Any] | None) -> Positions:
         """Where the tokens stand: [B, K], all columns so far, of which the cache holds the first."""
-        cached = self._first_attention.cached_length(incremental_state)
+        cached = self._first_attention.cached_length(incremental_state) if self.num_layers else 0
         if cached >= prev_output_tokens.shape[1]:
             raise ValueError(f"{prev_output_tokens.shape[1]} tokens given, {cached} are cached already")
         where = Positions.of_tokens(

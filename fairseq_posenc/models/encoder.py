@@ -25,14 +25,17 @@ class PosEncEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
+        chosen = encoding_of(cfg, "encoder")
         shape = StackShape(
             layers=cfg.encoder.layers,
             heads=cfg.encoder.attention_heads,
             dim=embed_tokens.embedding_dim,
             max_length=cfg.max_source_positions,
             length_flag="--max-source-positions",
+            name_flag=chosen.name_flag,
+            args_flag=chosen.args_flag,
         )
-        self.pos = build(*encoding_of(cfg, "encoder"), shape)
+        self.pos = build(chosen.name, chosen.args, shape)
         number(self.layers, self.pos)
         parameters = sum(p.numel() for p in self.pos.parameters())
         logger.info("encoder position encoding: %s, %d parameters", self.pos, parameters)

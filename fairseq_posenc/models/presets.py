@@ -50,17 +50,12 @@ BIG = {
 }
 
 #: the WMT presets follow tensor2tensor, as the DIET paper does: its sinusoids are not the formula's
-T2T = "freq=t2t"
+T2T = {"pos_enc_defaults": "sinusoidal.freq=t2t"}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": TINY,
     "small": SMALL,
     "iwslt_de_en": IWSLT,
-    "wmt_en_de": BASE,
-    "wmt_en_de_big": BIG,
+    "wmt_en_de": {**BASE, **T2T},
+    "wmt_en_de_big": {**BIG, **T2T},
 }
-
-
-def position_arguments(name: str, pos_enc: str) -> dict[str, Any]:
-    """What a preset writes for the encoding itself."""
-    return {"pos_enc_args": T2T} if name.startswith("wmt") and pos_enc == "sinusoidal" else {}

@@ -13,7 +13,7 @@ from torch import nn
 from .config import TransformerPosEncConfig, apply_preset, check_overrides, nested_config
 from .decoder import PosEncDecoder
 from .encoder import PosEncEncoder
-from .presets import PRESETS, position_arguments
+from .presets import PRESETS
 
 
 @register_model("posenc_transformer", dataclass=TransformerPosEncConfig)
@@ -49,9 +49,6 @@ class PosEncTransformer(TransformerModelBase):
 def _architecture(name: str) -> Callable[[Any], None]:
     def write(args: Any) -> None:
         apply_preset(args, PRESETS[name])
-        own = getattr(args, "pos_enc_encoder", None) and getattr(args, "pos_enc_decoder", None)
-        if not own:
-            apply_preset(args, position_arguments(name, getattr(args, "pos_enc", "sinusoidal")))
 
     return write
 

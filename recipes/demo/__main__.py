@@ -81,7 +81,7 @@ def run(plan: Plan, settings: conf.Settings, output: Path, ledger: Ledger) -> in
                 return 130
             minutes = (time.monotonic() - started) / 60
             screen.line(f"Done in {minutes:.1f} minutes: {_shown(output / 'results.md')}, bleu.png, results.json")
-    return check(json.loads((output / "results.json").read_text()), settings.least_gap)
+    return check(json.loads((output / "results.json").read_text(encoding="utf-8")), settings.least_gap)
 
 
 def check(rows: list[dict[str, object]], least_gap: float) -> int:

@@ -184,8 +184,8 @@ def write(splits: dict[str, list[Pair]], folder: Path) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     for split, pairs in splits.items():
-        (partial / f"{split}.en").write_text("".join(pair.source + "\n" for pair in pairs))
-        (partial / f"{split}.inv").write_text("".join(pair.target + "\n" for pair in pairs))
+        (partial / f"{split}.en").write_text("".join(pair.source + "\n" for pair in pairs), encoding="utf-8")
+        (partial / f"{split}.inv").write_text("".join(pair.target + "\n" for pair in pairs), encoding="utf-8")
     os.replace(partial, folder)
 
 

@@ -22,14 +22,18 @@ PACKAGES = ("torch", "fairseq-fixed", "sacrebleu", "sentencepiece", "numpy")
 
 def collect(output: Path, encodings: list[str]) -> list[Row]:
     """One flat row an encoding, the best first."""
-    measured = json.loads((output / "measured.json").read_text())
+    measured = json.loads((output / "measured.json").read_text(encoding="utf-8"))
     rows = [row(output, name, measured[name]) for name in encodings]
     return sorted(rows, key=lambda one: -one["bleu"])
 
 
 def row(output: Path, name: str, measured: dict[str, float]) -> Row:
-    score = json.loads((output / "scores" / name).read_text())
-    marker = json.loads((output / ".stages" / f"train.{name}.done").read_text())
+    score = json.loads((output / "scores" / name).read_text(encoding="utf-8"))
+    marker, decoded = (
+        json.loads((output / ".stages" / f"{stage}.{name}.done").read_text(encoding="utf-8"))
+        for stage in ("train", "generate")
+    )
+    commits = dict.fromkeys((marker["commit"], decoded["commit"]))  # two where the code changed in between
     return {
         "encoding": name,
         "bleu": round(score["bleu"], 2),
@@ -37,7 +41,7 @@ def row(output: Path, name: str, measured: dict[str, float]) -> Row:
         "parameters": int(measured["parameters"]),
         "speed_ratio": round(measured["speed_ratio"], 3),
         "command": marker["command"],
-        "commit": marker["commit"],
+        "commit": " then ".join(commits),
     }
 
 
@@ -51,7 +55,7 @@ def busy_minutes(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def spans(output: Path) -> list[tuple[float, float]]:
-    markers = [json.loads(path.read_text()) for path in (output / ".stages").glob("*.done")]
+    markers = [json.loads(path.read_text(encoding="utf-8")) for path in (output / ".stages").glob("*.done")]
     return [(marker["started"], marker["ended"]) for marker in markers]
 
 
@@ -69,12 +73,12 @@ def examples(raw: Path, count: int = 2) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines()
+    return path.read_text(encoding="utf-8").splitlines()
 
 
 def write_markdown(output: Path, rows: list[Row], seed: int) -> str:
     counts = {split: len(_lines(output / "raw" / f"{split}.{SOURCE}")) for split in ("train", "valid", "test")}
-    return TEMPLATE.read_text().format(
+    return TEMPLATE.read_text(encoding="utf-8").format(
         table=table(rows),
         signature=rows[0]["signature"],
         sizes=", ".join(f"{count:,} {split}" for split, count in counts.items()),

@@ -141,7 +141,7 @@ def progress(stage: Stage, log: Path) -> str:
 def result(stage: Stage) -> str:
     if not stage.name.startswith("score:"):
         return ""
-    return f" BLEU {json.loads(stage.outputs[0].read_text())['bleu']:.1f}"
+    return f" BLEU {json.loads(stage.outputs[0].read_text(encoding='utf-8'))['bleu']:.1f}"
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:

@@ -33,7 +33,9 @@ def main() -> None:
     parser.add_argument("--reference", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    facts = score(options.generated.read_text(), options.reference.read_text().splitlines())
+    facts = score(
+        options.generated.read_text(encoding="utf-8"), options.reference.read_text(encoding="utf-8").splitlines()
+    )
     write_atomically(options.output, json.dumps(facts))
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
-
-import tomllib
 
 CONF = Path(__file__).parent / "conf"
 Flags = dict[str, str | int | float | bool]
@@ -31,7 +30,7 @@ def presets() -> list[str]:
 def load(preset: str, encodings: str | None = None, seed: int | None = None) -> Settings:
     """The preset's settings; a key that is missing or unknown is an error, never ignored."""
     path = CONF / f"{preset}.toml"
-    given: dict[str, Any] = tomllib.loads(path.read_text())
+    given: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     known = {field.name for field in fields(Settings)}
     if given.keys() != known:
         unknown, missing = sorted(given.keys() - known), sorted(known - given.keys())

@@ -45,13 +45,13 @@ class Ledger:
 
     def read(self, stage: Stage) -> dict[str, Any]:
         path = self._path(stage, "done")
-        return json.loads(path.read_text()) if path.exists() else {}
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
     def start(self, stage: Stage) -> None:
         """Clear what is in the way, unless the stage can go on from it."""
         self._path(stage, "done").unlink(missing_ok=True)
         begun = self._path(stage, "begun")
-        if not (stage.resumes and begun.exists() and begun.read_text() == stage.key()):
+        if not (stage.resumes and begun.exists() and begun.read_text(encoding="utf-8") == stage.key()):
             for path in stage.outputs:
                 _remove(path)
         write_atomically(begun, stage.key())
@@ -67,7 +67,7 @@ class Ledger:
 def write_atomically(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
+    partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)
 
 

@@ -25,7 +25,7 @@ def learn(raw: Path, prefix: Path, vocabulary: int) -> None:
 def encode(model: Path, raw: Path, output: Path) -> None:
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     for path in raw.iterdir():
-        lines = processor.encode(path.read_text().splitlines(), out_type=str)
+        lines = processor.encode(path.read_text(encoding="utf-8").splitlines(), out_type=str)
         (output / path.name).write_text("".join(" ".join(pieces) + "\n" for pieces in lines))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import pytest
 from fairseq import options
 from fairseq.models.transformer import TransformerConfig
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from fairseq_posenc.models.config import nested_config
-from fairseq_posenc.models.presets import PRESETS, position_arguments
+from fairseq_posenc.encodings import options as opts
+from fairseq_posenc.models.config import PosEncConfig, check_overrides, encoding_of, nested_config
+from fairseq_posenc.models.presets import PRESETS
 
 from .support import PLUGIN, parse
 
@@ -38,7 +41,8 @@ def yaml(suffix: str) -> dict[str, Any]:
 
 def expected(suffix: str) -> dict[str, Any]:
     name = suffix.removeprefix("_")
-    return {**PRESETS.get(name, {}), **position_arguments(name, "sinusoidal"), "pos_enc": "sinusoidal"}
+    own = {field.name: field.default for field in dataclasses.fields(PosEncConfig) if field.name != "_name"}
+    return {**own, **PRESETS.get(name, {})}
 
 
 def sizes(config: Any) -> dict[str, Any]:
@@ -90,10 +94,51 @@ def test_the_user_beats_the_preset() -> None:
     assert (model.dropout, model.pos_enc_args, model.encoder_embed_dim) == (0.1, "offset=2", 1024)
 
 
-def test_the_t2t_frequencies_come_with_sinusoids_only() -> None:
-    assert parsed("posenc_transformer_wmt_en_de").pos_enc_args == "freq=t2t"
-    assert parsed("posenc_transformer_wmt_en_de", "--pos-enc", "shaw").pos_enc_args is None
-    assert parsed("posenc_transformer_iwslt_de_en").pos_enc_args is None
+@pytest.mark.parametrize(
+    ("words", "encoder", "decoder"),
+    [
+        ("", "sinusoidal freq=t2t", "sinusoidal freq=t2t"),
+        ("--pos-enc shaw", "shaw", "shaw"),
+        ("--pos-enc sinusoidal+shaw", "sinusoidal+shaw freq=t2t", "sinusoidal+shaw freq=t2t"),
+        ("--pos-enc-args offset=2", "sinusoidal offset=2,freq=t2t", "sinusoidal offset=2,freq=t2t"),
+        ("--pos-enc-encoder-args offset=2", "sinusoidal offset=2,freq=t2t", "sinusoidal freq=t2t"),
+        ("--pos-enc-encoder shaw --pos-enc-decoder-args freq=paper", "shaw", "sinusoidal freq=paper"),
+        ("--pos-enc-encoder sinusoidal --pos-enc rope", "sinusoidal freq=t2t", "rope"),
+    ],
+)
+def test_the_t2t_frequencies_come_wherever_a_wmt_preset_meets_sinusoids(words: str, encoder: str, decoder: str) -> None:
+    model = parsed("posenc_transformer_wmt_en_de", *words.split())
+    check_overrides(model)
+    for side, wanted in (("encoder", encoder), ("decoder", decoder)):
+        name, _, args = wanted.partition(" ")
+        chosen = encoding_of(model, side)
+        assert chosen.name == name
+        assert {key.rpartition(".")[2]: value for key, value in chosen.args.items()} == opts.parse(args)
+
+
+def test_other_presets_have_the_formulas_own() -> None:
+    assert encoding_of(parsed("posenc_transformer_iwslt_de_en"), "encoder").args == {}
+
+
+@pytest.mark.parametrize(
+    "defaults", ["sinusoid.freq=t2t", "sinusoidal.frequency=t2t", "sinusoidal.freq=fast", "freq=t2t"]
+)
+def test_defaults_of_nothing_are_refused(defaults: str) -> None:
+    with pytest.raises(ValueError, match=r"sinusoid|frequency|fast|unknown"):
+        encoding_of(parsed("posenc_transformer", "--pos-enc", "rope", "--pos-enc-defaults", defaults), "encoder")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_hydra_composes_the_preset(suffix: str) -> None:
+    """What `model=` says is not overwritten by the primary config, and each key can be overridden."""
+    with initialize_config_dir(str(PLUGIN / "config"), version_base="1.1"):
+        name, overrides = f"posenc_transformer{suffix}", ["model.pos_enc=shaw", "model.pos_enc_args='clip=3'"]
+        plain = compose("translation", [f"model={name}"])
+        changed = compose("translation", [f"model={name}", *overrides])
+    wanted = {"_name": "posenc_transformer", **expected(suffix), "share_all_embeddings": True}
+    assert {key: plain.model[key] for key in wanted} == wanted
+    chosen = encoding_of(changed.model, "decoder")
+    assert (chosen.name, chosen.args) == ("shaw", {"clip": "3"})
 
 
 def test_only_the_settings_that_hydra_needs_are_shipped() -> None:

@@ -22,7 +22,7 @@ def assert_close(actual: Tensor, expected: Tensor, tolerance: float, what: str =
 def assert_same(actual: Tensor, expected: Tensor, what: str = "") -> None:
     """Bit for bit."""
     assert_finite(actual, what)
-    assert torch.equal(actual, expected), f"{what}: differs by {float((actual - expected).abs().max()):.3g}"
+    assert torch.equal(actual, expected), f"{what}: differs by {float((actual - expected).detach().abs().max()):.3g}"
 
 
 def assert_finite(x: Tensor, what: str = "") -> None:

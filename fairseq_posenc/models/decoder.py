@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
-from ..encodings import StackShape, build
 from ..positions import Positions
-from .config import encoding_of
-from .encoder import UNLIMITED
-from .layers import PosEncDecoderLayer, number, tensors_of, wrapped
-
-logger = logging.getLogger(__name__)
+from .layers import PosEncDecoderLayer, tensors_of, wrapped
+from .positioned import Positioned
 
 
-class PosEncDecoder(TransformerDecoderBase):
+class PosEncDecoder(Positioned, TransformerDecoderBase):
     """fairseq's decoder; `self.pos` is the position encoding of its self-attention."""
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, no_encoder_attn: bool = False) -> None:
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=no_encoder_attn)
-        chosen = encoding_of(cfg, "decoder")
-        shape = StackShape(
-            layers=cfg.decoder.layers,
-            heads=cfg.decoder.attention_heads,
-            dim=cfg.decoder.embed_dim,
-            max_length=cfg.max_target_positions,
-            causal=True,
-            length_flag="--max-target-positions",
-            name_flag=chosen.name_flag,
-            args_flag=chosen.args_flag,
-        )
-        self.pos = build(chosen.name, chosen.args, shape)
-        number(self.layers, self.pos)
-        parameters = sum(p.numel() for p in self.pos.parameters())
-        logger.info("decoder position encoding: %s, %d parameters", self.pos, parameters)
+        self.use_positions(cfg, "decoder", cfg.decoder.embed_dim, cfg.max_target_positions, "--max-target-positions")
 
     def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
         return wrapped(PosEncDecoderLayer(cfg, no_encoder_attn), cfg)
@@ -47,7 +28,7 @@ class PosEncDecoder(TransformerDecoderBase):
         if cached >= prev_output_tokens.shape[1]:
             raise ValueError(f"{prev_output_tokens.shape[1]} tokens given, {cached} are cached already")
         where = Positions.of_tokens(
-            prev_output_tokens, pad=self.padding_idx, boundaries=self._boundaries, causal=True, cached=cached
+            prev_output_tokens, pad=self.padding_idx, boundaries=self.boundaries, causal=True, cached=cached
         )
         self.pos.check(where)
         return where
@@ -55,11 +36,6 @@ class PosEncDecoder(TransformerDecoderBase):
     @property
     def _first_attention(self) -> Any:
         return self.layers._modules["0"].self_attn  # not by iteration, which LayerDrop cuts short
-
-    @property
-    def _boundaries(self) -> tuple[int, ...]:
-        needed = self.pos.needs_boundaries
-        return (self.dictionary.bos(), self.dictionary.eos()) if needed else ()
 
     def embed(self, tokens: Tensor, where: Positions) -> Tensor:
         """The new tokens [B, Q] with positions, normalised and dropped out: [B, Q, d]."""
@@ -112,10 +88,6 @@ class PosEncDecoder(TransformerDecoderBase):
         if self.project_out_dim is not None:
             x = self.project_out_dim(x)
         return x, {"attn": [attention], "inner_states": states}
-
-    def max_positions(self) -> int:
-        """The longest target that the encoding defines."""
-        return UNLIMITED if self.pos.limit is None else self.pos.limit
 
 
 def _first(encoder_out: dict[str, list[Tensor]] | None, name: str) -> Tensor | None:

@@ -2,57 +2,34 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import torch
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
 
-from ..encodings import StackShape, build
 from ..positions import Positions
-from .config import encoding_of
-from .layers import PosEncEncoderLayer, number, tensors_of, wrapped
-
-logger = logging.getLogger(__name__)
-
-#: fairseq's number for 'no limit of the model's own'; the task's --max-*-positions still holds
-UNLIMITED = int(1e5)
+from .layers import PosEncEncoderLayer, tensors_of, wrapped
+from .positioned import Positioned
 
 
-class PosEncEncoder(TransformerEncoderBase):
+class PosEncEncoder(Positioned, TransformerEncoderBase):
     """fairseq's encoder; `self.pos` is its position encoding."""
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
-        chosen = encoding_of(cfg, "encoder")
-        shape = StackShape(
-            layers=cfg.encoder.layers,
-            heads=cfg.encoder.attention_heads,
-            dim=embed_tokens.embedding_dim,
-            max_length=cfg.max_source_positions,
-            length_flag="--max-source-positions",
-            name_flag=chosen.name_flag,
-            args_flag=chosen.args_flag,
+        self.use_positions(
+            cfg, "encoder", embed_tokens.embedding_dim, cfg.max_source_positions, "--max-source-positions"
         )
-        self.pos = build(chosen.name, chosen.args, shape)
-        number(self.layers, self.pos)
-        parameters = sum(p.numel() for p in self.pos.parameters())
-        logger.info("encoder position encoding: %s, %d parameters", self.pos, parameters)
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
         return wrapped(PosEncEncoderLayer(cfg), cfg)
 
     def positions(self, src_tokens: Tensor) -> Positions:
         """Where the tokens [B, T] stand."""
-        where = Positions.of_tokens(src_tokens, pad=self.padding_idx, boundaries=self._boundaries)
+        where = Positions.of_tokens(src_tokens, pad=self.padding_idx, boundaries=self.boundaries)
         self.pos.check(where)
         return where
-
-    @property
-    def _boundaries(self) -> tuple[int, ...]:
-        needed = self.pos.needs_boundaries
-        return (self.dictionary.bos(), self.dictionary.eos()) if needed else ()
 
     def embed(self, src_tokens: Tensor, token_embeddings: Tensor | None, where: Positions) -> tuple[Tensor, Tensor]:
         """Scaled embeddings with positions, normalised and dropped out, and without: [B, T, d] each."""
@@ -99,7 +76,3 @@ class PosEncEncoder(TransformerEncoderBase):
             "src_tokens": [],
             "src_lengths": [lengths],
         }
-
-    def max_positions(self) -> int:
-        """The longest source that the encoding defines."""
-        return UNLIMITED if self.pos.limit is None else self.pos.limit

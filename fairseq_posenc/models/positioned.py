@@ -1,0 +1,52 @@
+"""What the encoder and the decoder share: an encoding of their own."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from torch import nn
+
+from ..encodings import Composition, StackShape, build
+from .config import encoding_of
+from .layers import number
+
+logger = logging.getLogger(__name__)
+
+#: fairseq's number for 'no limit of the model's own'; the task's --max-*-positions still holds
+UNLIMITED = int(1e5)
+
+
+class Positioned:
+    """A fairseq encoder or decoder whose self-attention has the position encoding `self.pos`."""
+
+    pos: Composition
+    layers: nn.ModuleList
+    dictionary: Any
+
+    def use_positions(self, cfg: Any, side: str, dim: int, max_length: int, length_flag: str) -> None:
+        """Build the encoding of this `side` (encoder, decoder) and tell the layers."""
+        chosen, sizes = encoding_of(cfg, side), getattr(cfg, side)
+        shape = StackShape(
+            layers=sizes.layers,
+            heads=sizes.attention_heads,
+            dim=dim,
+            max_length=max_length,
+            causal=side == "decoder",
+            length_flag=length_flag,
+            name_flag=chosen.name_flag,
+            args_flag=chosen.args_flag,
+        )
+        self.pos = build(chosen.name, chosen.args, shape)
+        number(self.layers, self.pos)
+        parameters = sum(p.numel() for p in self.pos.parameters())
+        logger.info("%s position encoding: %s, %d parameters", side, self.pos, parameters)
+
+    @property
+    def boundaries(self) -> tuple[int, ...]:
+        """The symbols that end a sentence, where the encoding wants to know."""
+        return (self.dictionary.bos(), self.dictionary.eos()) if self.pos.needs_boundaries else ()
+
+    def max_positions(self) -> int:
+        """The longest sequence that the encoding defines."""
+        return UNLIMITED if self.pos.limit is None else self.pos.limit

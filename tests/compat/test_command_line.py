@@ -1,0 +1,114 @@
+"""--bf16, --user-dir and processes on a machine without GPUs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("fairseq")
+
+from fairseq import options, utils
+from fairseq.distributed import utils as distributed
+
+from fairseq_posenc import compat
+
+# -- --bf16
+
+
+def parsed(parse: Callable[..., argparse.Namespace], *flags: str) -> argparse.Namespace:
+    parser = options.get_training_parser()
+    return parse(parser, ["data", "--task", "language_modeling", "--arch", "transformer_lm", *flags])
+
+
+@pytest.fixture
+def no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["fairseq-train"])  # get_parser looks for --user-dir there
+
+
+@pytest.mark.usefixtures("no_arguments")
+@pytest.mark.skipif("torch_xla" in sys.modules, reason="--bf16 may mean a TPU here")
+def test_bf16_means_bf16() -> None:
+    assert parsed(options.parse_args_and_arch.__wrapped__, "--bf16").tpu  # the fault
+    for flag in ("--bf16", "--memory-efficient-bf16"):
+        args = parsed(options.parse_args_and_arch, flag)
+        assert args.bf16
+        assert not args.tpu
+    assert parsed(options.parse_args_and_arch, "--bf16", "--tpu").tpu
+    assert not parsed(options.parse_args_and_arch).bf16
+
+
+# -- --user-dir
+
+PACKAGE = Path(compat.__file__).parents[1]
+
+
+@pytest.fixture
+def fresh_memo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(utils.import_user_module, "memo", set(), raising=False)
+
+
+def user_dir(path: Path | str) -> argparse.Namespace:
+    return argparse.Namespace(user_dir=str(path))
+
+
+@pytest.mark.usefixtures("fresh_memo")
+def test_a_second_copy_is_refused_every_time(tmp_path: Path) -> None:
+    copy = tmp_path / PACKAGE.name
+    copy.mkdir()
+    shipped = utils.import_user_module.__wrapped__
+    with pytest.raises(ImportError, match="not globally unique"):
+        shipped(user_dir(copy))
+    shipped(user_dir(copy))  # the fault: the second time it is ignored in silence
+    for _ in range(2):
+        with pytest.raises(ImportError, match="another copy") as refusal:
+            utils.import_user_module(user_dir(copy))
+        assert str(copy) in str(refusal.value)
+        assert str(PACKAGE) in str(refusal.value)
+
+
+@pytest.mark.usefixtures("fresh_memo")
+def test_the_imported_copy_is_accepted_by_every_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(PACKAGE.parent)
+    (tmp_path / PACKAGE.name).symlink_to(PACKAGE)
+    with pytest.raises(ImportError, match="not globally unique"):
+        utils.import_user_module.__wrapped__(user_dir(tmp_path / PACKAGE.name))  # the fault: it is the same folder
+    for path in (PACKAGE, f"{PACKAGE}/", PACKAGE.name, tmp_path / PACKAGE.name):
+        utils.import_user_module(user_dir(path))
+
+
+@pytest.mark.usefixtures("fresh_memo")
+def test_other_user_dirs_are_imported_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "posenc_other_plugin").mkdir()
+    (tmp_path / "posenc_other_plugin" / "__init__.py").write_text("VALUE = 3\n")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    utils.import_user_module(user_dir(tmp_path / "posenc_other_plugin"))
+    assert sys.modules.pop("posenc_other_plugin").VALUE == 3
+    with pytest.raises(FileNotFoundError):
+        utils.import_user_module(user_dir(tmp_path / "missing"))
+    utils.import_user_module(argparse.Namespace())
+
+
+# -- several processes on a machine without GPUs
+
+
+def _two_processes() -> argparse.Namespace:
+    given = {"distributed_init_method": "tcp://127.0.0.1:1", "distributed_rank": 0, "distributed_no_spawn": False}
+    return argparse.Namespace(
+        distributed_training=argparse.Namespace(distributed_world_size=2, **given),
+        common=argparse.Namespace(tpu=False),
+    )
+
+
+def test_spawning_no_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    called: list[Any] = []
+    distributed.call_main.__wrapped__(_two_processes(), called.append)
+    assert called == []  # the fault: nothing ran, nothing was said
+    with pytest.raises(RuntimeError, match="--distributed-no-spawn"):
+        distributed.call_main(_two_processes(), called.append)

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Fetches corpora: `fetch.py --help`. What there is to fetch: `sources.tsv`; the parts: `fetching/`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from fetching import limit, listing, sources
+from fetching.errors import DiskFullError, FetchError, OverLimitError
+from fetching.fetcher import Fetcher, find_own
+from fetching.limit import Limit
+from fetching.record import Record, only_one
+from fetching.sources import Source
+from fetching.transfer import Policy
+from fetching.unpack import target_of
+
+HERE = Path(__file__).resolve().parent
+DESCRIPTION = """\
+Fetches the files of corpora, checks their size and sha256, and unpacks them: OUTPUT/CORPUS/FILE and, beside it,
+the same without its ending. Run again it goes on where it was, and does nothing when all is there."""
+EXAMPLES = """\
+examples:
+  fetch.py --list                                what there is, with sizes and licences
+  fetch.py wmt18 squad                           two corpora into data/raw
+  fetch.py glue/MRPC* 'c4/*validation*'          some files of a corpus
+  fetch.py c4 --limit 2GB --no-unpack            as many whole files as fit into 2 GB
+  fetch.py wmt18 --from ~/corpora                the published files, from a folder of your own
+  fetch.py https://example.org/corpus.tgz        any file; its hash is recorded at the first fetch
+"""
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="fetch.py", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("wanted", nargs="*", metavar="CORPUS|CORPUS/FILE|URL")
+    parser.add_argument("--output", type=Path, default=Path("data/raw"), metavar="DIR", help="default: data/raw")
+    parser.add_argument("--list", action="store_true", help="list the files, fetch nothing")
+    parser.add_argument("--json", action="store_true", help="with --list: one list of flat objects, a file each")
+    parser.add_argument("--limit", type=limit.parse, metavar="N|BYTES", help="files (3) or bytes (500M)")
+    parser.add_argument("--no-unpack", dest="unpack", action="store_false", help="leave archives as they are")
+    parser.add_argument("--from", dest="own", type=Path, metavar="FOLDER", help="copy from there, download nothing")
+    parser.add_argument("--sources", type=Path, default=HERE / "sources.tsv", metavar="FILE", help="another list")
+    parser.add_argument("--retries", type=int, default=5, metavar="N", help="attempts in a row without progress")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for a byte")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be fetched, touch nothing")
+    options = parser.parse_args(arguments)
+    if not options.wanted and not options.list:
+        parser.error("name a corpus or an address; --list shows the corpora")
+    if options.retries < 0 or options.timeout <= 0:
+        parser.error("--retries must be at least 0, and --timeout more than 0")
+    if options.json and not options.list:
+        parser.error("--json goes with --list")
+    return options
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    try:
+        known = sources.read(options.sources)
+        chosen = sources.choose(options.wanted, known) if options.wanted else known
+        if options.list:
+            return listing.show(chosen, options.output, as_json=options.json, by_file=bool(options.wanted))
+        if options.dry_run:
+            return dry_run(chosen, options)
+        with only_one(options.output):
+            return fetch(chosen, options)
+    except (FetchError, OSError) as error:
+        return fail(error)
+    except KeyboardInterrupt:
+        print("interrupted; run it again to go on from here", file=sys.stderr)
+        return 130
+
+
+def dry_run(chosen: list[Source], options: argparse.Namespace) -> int:
+    for source in within(chosen, options.limit or Limit()):
+        path = options.output / source.path
+        origin = find_own(options.own, source) or f"nothing in {options.own}" if options.own else " ".join(source.urls)
+        print(f"{path}  <-  {origin}")
+        if options.unpack and (target := target_of(source.name)):
+            print(f"{path.with_name(target)}  <-  unpacked")
+    return 0
+
+
+def within(chosen: list[Source], left: Limit) -> list[Source]:
+    """What the published sizes let through."""
+    admitted = []
+    for source in chosen:
+        if left.admits(source.size):
+            admitted.append(source)
+            left.take(source.size or 0)
+    return admitted
+
+
+def fetch(chosen: list[Source], options: argparse.Namespace) -> int:
+    """All that can be had; what failed is told at once, and by the exit status."""
+    fetcher = Fetcher(options.output, Record(options.output), options.own, options.unpack)
+    left, failed, fetched = options.limit or Limit(), 0, 0
+    policy = Policy(options.retries, options.timeout)
+    for source in chosen:
+        if not left.admits(source.size):
+            continue
+        try:
+            left.take(fetcher.get(source, replace(policy, most=left.bytes)))
+            fetched += 1
+        except OverLimitError as error:
+            print(error, flush=True)
+        except DiskFullError:
+            raise
+        except FetchError as error:
+            failed += fail(error)
+    if fetched + failed < len(chosen):
+        print(f"--limit: {fetched} of {len(chosen)} files", flush=True)
+    if not fetched and not failed:
+        return fail("--limit lets no file through; give it a larger one")
+    print(f"{fetched} of {len(chosen)} files are in {options.output}", flush=True)
+    return 1 if failed else 0
+
+
+def fail(error: object) -> int:
+    print(f"error: {error}", file=sys.stderr, flush=True)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,31 @@
+"""Size and sha256 of what came, against what is published or was recorded."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from .errors import MirrorError
+from .record import Entry
+from .sources import Source
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check(path: Path, source: Source, known: Entry | None) -> str:
+    """The hash of the file, which is the published one, else the recorded one, else the first ever seen."""
+    size = path.stat().st_size
+    if source.size not in (None, size):
+        raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, {size:,} came")
+    found = sha256(path)
+    if source.sha256 and found != source.sha256:
+        raise MirrorError(f"the content is wrong: sha256 {source.sha256} is expected (published), found {found}")
+    if not source.sha256 and known and found != known.sha256:
+        raise MirrorError(
+            f"the content is wrong: sha256 {known.sha256} is expected (recorded {known.date}), found {found}; if "
+            f"the publisher changed it and you want the new one, delete the line of {known.file} in fetched.tsv"
+        )
+    return found

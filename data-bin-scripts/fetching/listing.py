@@ -1,0 +1,32 @@
+"""`--list`: what there is to fetch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .sources import Source
+
+
+def show(chosen: list[Source], output: Path, as_json: bool, by_file: bool) -> int:
+    if as_json:
+        rows = [
+            {"corpus": s.corpus, "file": s.name, "bytes": s.size, "sha256": s.sha256, "urls": " ".join(s.urls)}
+            | {"licence": s.licence, "remarks": s.remarks, "there": (output / s.path).exists()}
+            for s in chosen
+        ]
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    elif by_file:
+        print("\n".join(f"{s.path}\t{_size([s])}\t{s.licence}\t{s.remarks}" for s in chosen))
+    else:
+        for corpus in dict.fromkeys(source.corpus for source in chosen):
+            files = [source for source in chosen if source.corpus == corpus]
+            licences = "; ".join(dict.fromkeys(source.licence for source in files))
+            print(f"{corpus:14} {len(files):5} files  {_size(files):>14}  {licences}")
+    return 0
+
+
+def _size(files: list[Source]) -> str:
+    known = sum(source.size or 0 for source in files)
+    unknown = any(source.size is None for source in files)
+    return "size unknown" if not known else f"{'> ' if unknown else ''}{known / 1e6:,.1f} MB"

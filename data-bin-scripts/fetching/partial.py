@@ -1,0 +1,45 @@
+"""A file on its way: `NAME.part`, and beside it what is known of where it came from."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What must be unchanged for the rest of a file to fit its beginning."""
+
+    url: str
+    validator: str  # strong ETag, else Last-Modified, else empty
+    total: int | None
+
+
+class Partial:
+    def __init__(self, final: Path) -> None:
+        self.path = final.with_name(final.name + ".part")
+        self.note = final.with_name(final.name + ".part.json")
+
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def origin(self) -> Origin | None:
+        """None where there is nothing to go on from."""
+        if self.size() == 0:
+            return None
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            return Origin(**json.loads(self.note.read_text(encoding="utf-8")))
+        return None
+
+    def begin(self, origin: Origin) -> None:
+        self.path.write_bytes(b"")
+        self.note.write_text(json.dumps(asdict(origin)), encoding="utf-8")
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.forget()
+
+    def forget(self) -> None:
+        self.note.unlink(missing_ok=True)

@@ -1,0 +1,139 @@
+"""One attempt at one address: the whole file, or the rest of what an earlier attempt began."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+import requests
+import urllib3
+from tqdm import tqdm
+
+from .errors import DiskFullError, MirrorError, OverLimitError, clear_when_full
+from .partial import Origin, Partial
+from .sources import Source
+
+CHUNK = 1 << 16  # what a time-out in the middle of it costs
+TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
+
+
+class CutError(Exception):
+    """It may go on at the next attempt."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    retries: int  # attempts without a new byte, after the first one
+    timeout: float  # seconds without a byte
+    most: int | None = None  # bytes that --limit leaves
+
+
+@dataclass(frozen=True)
+class Transfer:
+    url: str
+    source: Source
+    partial: Partial
+    policy: Policy
+
+    def attempt(self) -> None:
+        """Fill the partial file, or raise `CutError` with all that came kept in it."""
+        begun = self._begun()
+        if begun and begun.total == self.partial.size():
+            return  # it was ended between its last byte and its check
+        try:
+            with requests.get(
+                self.url, headers=self._headers(begun), stream=True, timeout=self.policy.timeout
+            ) as response:
+                fits = self._take(response, begun)
+        except (requests.exceptions.InvalidURL, requests.exceptions.SSLError) as error:
+            raise MirrorError(str(error)) from error
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+            raise CutError(self._brief(error)) from error
+        if not fits:  # it has changed there since its beginning came
+            self.partial.remove()
+            self.attempt()
+
+    def _begun(self) -> Origin | None:
+        """What to go on from: of this address, and only where a mix with a changed file would be noticed."""
+        origin = self.partial.origin()
+        noticed = origin is not None and (origin.validator or self.source.sha256)
+        return origin if origin and origin.url == self.url and noticed else None
+
+    def _headers(self, begun: Origin | None) -> dict[str, str]:
+        headers = {"Accept-Encoding": "identity", "User-Agent": "fairseq_posenc/fetch"}
+        if begun:
+            headers["Range"] = f"bytes={self.partial.size()}-"
+        if begun and begun.validator:
+            headers["If-Range"] = begun.validator
+        return headers
+
+    def _take(self, response: requests.Response, begun: Origin | None) -> bool:
+        """False where a part was asked for, and what is offered does not fit to it."""
+        status = response.status_code
+        if status in TEMPORARY:
+            raise CutError(f"HTTP {status} {response.reason}")
+        if status == 200:  # the whole, also where the server ignores that a part was asked for
+            self._receive(response, _origin(self.url, response), 0)
+        elif begun and _continues(response, self.partial.size(), begun):
+            self._receive(response, begun, self.partial.size())
+        elif status not in (206, 416) or not begun:
+            raise MirrorError(f"HTTP {status} {response.reason}")
+        else:
+            return False
+        return True
+
+    def _receive(self, response: requests.Response, origin: Origin, offset: int) -> None:
+        self._judge(origin, offset)
+        bar = {"unit": "B", "unit_scale": True, "desc": self.source.name, "disable": None, "leave": False}
+        with clear_when_full(self.partial.path), tqdm(total=origin.total, initial=offset, **bar) as progress:
+            if not offset:
+                self.partial.begin(origin)
+            with self.partial.path.open("ab") as file:
+                for chunk in response.raw.stream(CHUNK, decode_content=False):
+                    file.write(chunk)
+                    progress.update(len(chunk))
+                    self._stop_beyond(file.tell())
+
+    def _judge(self, origin: Origin, offset: int) -> None:
+        """What the announced size tells is told before a byte is fetched."""
+        if origin.total is None:
+            return
+        size, most = self.source.size, self.policy.most
+        if size not in (None, origin.total):
+            raise MirrorError(f"the size is wrong: {size:,} bytes are published, it has {origin.total:,}")
+        if most is not None and origin.total > most:
+            raise OverLimitError(f"{self.source.path}: {origin.total:,} bytes, more than --limit leaves")
+        if origin.total - offset > shutil.disk_usage(self.partial.path.parent).free:
+            raise DiskFullError(
+                f"{self.partial.path}: {origin.total - offset:,} bytes are to come, more than the disk has free; "
+                "free some or choose another disk with --output"
+            )
+
+    def _stop_beyond(self, came: int) -> None:
+        """For servers that do not say how much will come."""
+        if self.source.size is not None and came > self.source.size:
+            self.partial.remove()
+            raise MirrorError(f"the size is wrong: {self.source.size:,} bytes are published, more come")
+        if self.policy.most is not None and came > self.policy.most:
+            self.partial.remove()
+            raise OverLimitError(f"{self.source.path}: more than the {self.policy.most:,} bytes that --limit leaves")
+
+    def _brief(self, error: Exception) -> str:
+        if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):
+            return f"no answer for {self.policy.timeout:g} seconds (--timeout)"
+        if isinstance(error, requests.ConnectionError):
+            return "no connection"
+        return f"the connection was cut ({type(error).__name__})"
+
+
+def _continues(response: requests.Response, offset: int, origin: Origin) -> bool:
+    given = response.headers.get("Content-Range", "")
+    total = origin.total if origin.total is not None else "*"
+    return response.status_code == 206 and given.startswith(f"bytes {offset}-") and given.endswith(f"/{total}")
+
+
+def _origin(url: str, response: requests.Response) -> Origin:
+    etag = response.headers.get("ETag", "")
+    validator = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")  # W/"..." is too weak
+    length = response.headers.get("Content-Length", "")
+    return Origin(url, validator, int(length) if length.isdigit() else None)

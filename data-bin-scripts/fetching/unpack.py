@@ -1,0 +1,140 @@
+"""Archives into a folder, and nothing outside it.
+
+One rule for tar and zip, stricter than tarfile's `data` filter (which drops a leading slash, and has no twin for
+zip): every name is a plain path below the folder, and only folders and regular files are ever created. A link to
+another file of the archive becomes a copy of it; any other link and every device is refused. So no link exists
+through which a later entry could be written elsewhere.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import posixpath
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple
+
+from .errors import DiskFullError, FetchError, clear_when_full
+
+ARCHIVES = (".tar.gz", ".tar.xz", ".tar.bz2", ".tgz", ".tar", ".zip")
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError, RecursionError)
+LEFT_OUT = "__MACOSX"  # what macOS adds to its zip files: icons and the like, never a corpus
+
+
+class Item(NamedTuple):
+    name: str
+    is_folder: bool
+    open: Callable[[], IO[bytes] | None]
+
+
+class RefusedError(Exception):
+    """An entry that has no business in a corpus."""
+
+
+def target_of(name: str) -> str | None:
+    """What a file unpacks to beside itself; None where there is nothing to unpack."""
+    for ending in (*ARCHIVES, ".gz"):
+        if name.endswith(ending) and name != ending:
+            return name.removesuffix(ending)
+    return None
+
+
+def unpack(archive: Path, final: Path) -> Path:
+    """Unpack under a temporary name beside `final`; the caller renames it."""
+    partial = final.with_name(final.name + ".unpacking")
+    remove(partial)
+    try:
+        with clear_when_full(final):
+            if archive.name.endswith(ARCHIVES):
+                return _unpack_all(archive, partial)
+            with gzip.open(archive) as packed, partial.open("wb") as file:
+                shutil.copyfileobj(packed, file)
+            return partial
+    except DiskFullError:
+        remove(partial)
+        raise
+    except (*BROKEN, RefusedError, NotImplementedError, RuntimeError, KeyError, OSError) as error:
+        remove(partial)
+        raise FetchError(f"{archive}: not unpacked: {str(error) or type(error).__name__}") from error
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _unpack_all(archive: Path, folder: Path) -> Path:
+    """All entries; where they all lie in one folder, that one."""
+    folder.mkdir()
+    for item in _zip_items(archive) if archive.name.endswith(".zip") else _tar_items(archive):
+        path = _inside(folder, item.name)
+        if path is None:
+            continue
+        (path if item.is_folder else path.parent).mkdir(parents=True, exist_ok=True)
+        if not item.is_folder:
+            _write(item, path)
+    tops = list(folder.iterdir())
+    if len(tops) != 1 or not tops[0].is_dir():
+        return folder
+    inner = folder.with_name(folder.name + ".inner")
+    remove(inner)
+    os.replace(tops[0], inner)
+    folder.rmdir()
+    os.replace(inner, folder)
+    return folder
+
+
+def _inside(folder: Path, name: str) -> Path | None:
+    if name.startswith("/") or "\\" in name or "\0" in name or name[1:2] == ":":
+        raise RefusedError(f"it holds {name!r}, which is no path below a folder")
+    parts = PurePosixPath(name).parts
+    if ".." in parts:
+        raise RefusedError(f"it holds {name!r}, which leads out of the folder")
+    return None if not parts or parts[0] == LEFT_OUT else folder.joinpath(*parts)
+
+
+def _write(item: Item, path: Path) -> None:
+    stream = item.open()
+    if stream is None:
+        raise RefusedError(f"{item.name!r} is a link to something that is no file")
+    with stream, path.open("wb") as file:
+        shutil.copyfileobj(stream, file, 1 << 20)
+
+
+def _tar_items(archive: Path) -> Iterator[Item]:
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+                raise RefusedError(f"{member.name!r} is a device or pipe")
+            if member.issym() or member.islnk():
+                _judge_link(tar, member)
+            yield Item(member.name, member.isdir(), lambda member=member: tar.extractfile(member))  # type: ignore[misc]
+
+
+def _judge_link(tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    base = posixpath.dirname(member.name) if member.issym() else ""
+    target = posixpath.normpath(posixpath.join(base, member.linkname))
+    if target.startswith(("/", "..")):
+        raise RefusedError(f"{member.name!r} is a link out of the folder, to {member.linkname!r}")
+
+
+def _zip_items(archive: Path) -> Iterator[Item]:
+    with zipfile.ZipFile(archive) as packed:
+        entries = packed.infolist()
+        needed, free = sum(entry.file_size for entry in entries), shutil.disk_usage(archive.parent).free
+        if needed > free:
+            raise DiskFullError(f"{archive}: {needed:,} bytes unpacked, more than the disk has free ({free:,})")
+        for entry in entries:
+            kind = stat.S_IFMT(entry.external_attr >> 16)
+            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise RefusedError(f"{entry.filename!r} is a link or a device")
+            yield Item(entry.filename, entry.is_dir(), lambda entry=entry: packed.open(entry))  # type: ignore[misc]

@@ -66,6 +66,8 @@ def main(arguments: list[str]) -> int:
             return listing.show(chosen, options.output, as_json=options.json, by_file=bool(options.wanted))
         if options.dry_run:
             return dry_run(chosen, options)
+        if options.own and not options.own.is_dir():
+            raise FetchError(f"--from {options.own}: no such folder")
         with only_one(options.output):
             return fetch(chosen, options)
     except (FetchError, OSError) as error:

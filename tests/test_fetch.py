@@ -141,6 +141,20 @@ def test_redirects_are_followed(lab, site):
     assert (lab.output / "text/a.txt").read_bytes() == TEXT
 
 
+def test_a_cut_after_a_redirect_is_gone_on_from(lab, site):
+    lab.row("a.txt", site.put("old", status=302, location=site.put("new", TEXT, cuts=[70_000])))
+    assert lab.run().status == 0
+    assert site.asked == [("/old", ""), ("/new", ""), ("/old", "bytes=70000-"), ("/new", "bytes=70000-")]
+    assert (lab.output / "text/a.txt").read_bytes() == TEXT
+
+
+def test_a_web_page_in_place_of_a_file_is_not_recorded(lab, site):
+    lab.row("a.txt", site.put("a.txt", b"\n<!DOCTYPE html><title>Please log in</title>"))
+    assert "a web page came" in lab.run().error
+    assert lab.files() == set()
+    assert record.Record(lab.output).get(Path("text/a.txt")) is None
+
+
 def test_a_slow_server_is_given_up(lab, site):
     lab.row("a.txt", site.put("a.txt", TEXT, delay=0.5), HASH)
     ended = lab.run("text", "--timeout", 0.1, "--retries", 1)
@@ -336,8 +350,8 @@ EVIL = {
     "zip-symlink": ("a.zip", zipped(("link", b"../../evil"), mode=0o120777)),
     "zip-device": ("a.zip", zipped(("device", b""), mode=0o020777)),
     "zip-damaged": ("a.zip", zipped(("one", b"abcdefgh")).replace(b"abcdefgh", b"abcdefgX")),
-    "no-archive": ("a.zip", b"<html>not found</html>"),
-    "no-gzip": ("a.gz", b"<html>not found</html>"),
+    "no-archive": ("a.zip", b"not found"),
+    "no-gzip": ("a.gz", b"not found"),
 }
 
 
@@ -401,6 +415,7 @@ def test_a_folder_of_ones_own_is_checked_too(lab, site, tmp_path):
     assert (ended.status, lab.files(), site.asked) == (1, set(), [])
     assert HASH in ended.error
     (tmp_path / "a.txt").unlink()
+    assert "no such folder" in lab.run("text", "--from", tmp_path / "a.txt").error
     assert "neither text/a.txt nor a.txt is there" in lab.run("text", "--from", tmp_path).error
 
 

@@ -15,11 +15,19 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def is_page(path: Path) -> bool:
+    """Whether it begins as web pages do, such as those of logins and errors that come in place of a file."""
+    with path.open("rb") as file:
+        return file.read(1000).lstrip().lower().startswith((b"<!doctype html", b"<html"))
+
+
 def check(path: Path, source: Source, known: Entry | None) -> str:
     """The hash of the file, which is the published one, else the recorded one, else the first ever seen."""
     size = path.stat().st_size
     if source.size not in (None, size):
         raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, {size:,} came")
+    if not source.sha256 and not source.name.endswith((".html", ".htm")) and is_page(path):
+        raise MirrorError("a web page came in place of the file")
     found = sha256(path)
     if source.sha256 and found != source.sha256:
         raise MirrorError(f"the content is wrong: sha256 {source.sha256} is expected (published), found {found}")

@@ -38,9 +38,10 @@ class Fetcher:
         entry = self.record.get(source.path)
         if path.exists():
             return self._adopt(source, path, entry)
-        if entry and entry.unpacked and (self.output / entry.unpacked).exists() and self.unpacks:
-            return entry  # an archive may be deleted once it is unpacked
-        return None
+        if not (entry and entry.unpacked and self.unpacks and source.sha256 in ("", entry.sha256)):
+            return None
+        # An archive may be deleted once it is unpacked.
+        return entry if (self.output / entry.unpacked).exists() else None
 
     def _adopt(self, source: Source, path: Path, entry: Entry | None) -> Entry:
         try:
@@ -57,6 +58,7 @@ class Fetcher:
             path.parent.mkdir(parents=True, exist_ok=True)
         partial = Partial(path)
         found = ""
+        print(f"{source.path}: fetching", flush=True)
 
         def checked(file: Path) -> None:
             nonlocal found
@@ -114,6 +116,7 @@ def _copy(folder: Path, source: Source, partial: Partial) -> str:
     own = find_own(folder, source)
     if own is None:
         raise FetchError(f"{folder}: neither {source.path} nor {source.name} is there (plain or .gz)")
+    partial.forget()  # what is copied is no beginning of a download
     opener = gzip.open if own.name == source.name + ".gz" else open
     try:
         with clear_when_full(partial.path), opener(own, "rb") as file, partial.path.open("wb") as copy:

@@ -72,6 +72,9 @@ class Transfer:
         status = response.status_code
         if status in TEMPORARY:
             raise CutError(f"HTTP {status} {response.reason}")
+        encoding = response.headers.get("Content-Encoding", "identity")
+        if encoding != "identity" and not self.source.name.endswith(("gz", ".Z")):  # servers call archives encoded
+            raise MirrorError(f"it comes encoded ({encoding}), which was not asked for")
         if status == 200:  # the whole, also where the server ignores that a part was asked for
             self._receive(response, _origin(self.url, response), 0)
         elif begun and _continues(response, self.partial.size(), begun):

@@ -24,7 +24,7 @@ from typing import IO, NamedTuple
 from .errors import DiskFullError, FetchError, clear_when_full
 
 ARCHIVES = (".tar.gz", ".tar.xz", ".tar.bz2", ".tgz", ".tar", ".zip")
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError, RecursionError)
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError)
 LEFT_OUT = "__MACOSX"  # what macOS adds to its zip files: icons and the like, never a corpus
 
 
@@ -53,16 +53,20 @@ def unpack(archive: Path, final: Path) -> Path:
     try:
         with clear_when_full(final):
             if archive.name.endswith(ARCHIVES):
-                return _unpack_all(archive, partial)
+                _unpack_all(archive, partial)
+                os.sync()  # once, as there may be a hundred thousand files
+                return partial
             with gzip.open(archive) as packed, partial.open("wb") as file:
                 shutil.copyfileobj(packed, file)
             return partial
     except DiskFullError:
         remove(partial)
         raise
-    except (*BROKEN, RefusedError, NotImplementedError, RuntimeError, KeyError, OSError) as error:
+    except (*BROKEN, RefusedError, NotImplementedError, RuntimeError, OSError) as error:
         remove(partial)
-        raise FetchError(f"{archive}: not unpacked: {str(error) or type(error).__name__}") from error
+        told = str(error) or type(error).__name__
+        cure = "" if isinstance(error, RefusedError) else "; to fetch it anew, delete it and its line in fetched.tsv"
+        raise FetchError(f"{archive}: not unpacked: {told}{cure}") from error
 
 
 def remove(path: Path) -> None:
@@ -72,8 +76,8 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _unpack_all(archive: Path, folder: Path) -> Path:
-    """All entries; where they all lie in one folder, that one."""
+def _unpack_all(archive: Path, folder: Path) -> None:
+    """All entries; where they all lie in one folder, what is in that one."""
     folder.mkdir()
     for item in _zip_items(archive) if archive.name.endswith(".zip") else _tar_items(archive):
         path = _inside(folder, item.name)
@@ -84,13 +88,12 @@ def _unpack_all(archive: Path, folder: Path) -> Path:
             _write(item, path)
     tops = list(folder.iterdir())
     if len(tops) != 1 or not tops[0].is_dir():
-        return folder
+        return
     inner = folder.with_name(folder.name + ".inner")
     remove(inner)
     os.replace(tops[0], inner)
     folder.rmdir()
     os.replace(inner, folder)
-    return folder
 
 
 def _inside(folder: Path, name: str) -> Path | None:
@@ -103,9 +106,12 @@ def _inside(folder: Path, name: str) -> Path | None:
 
 
 def _write(item: Item, path: Path) -> None:
-    stream = item.open()
+    try:
+        stream = item.open()
+    except (KeyError, RecursionError):  # tarfile's answers to a link that leads nowhere, or to itself
+        stream = None
     if stream is None:
-        raise RefusedError(f"{item.name!r} is a link to something that is no file")
+        raise RefusedError(f"{item.name!r} is a link to something that is no file of the archive")
     with stream, path.open("wb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
 

@@ -23,7 +23,9 @@ class Page:
     etag: str = '"1"'
     length: bool = True  # says how much will come
     cuts: list[int] = field(default_factory=list)  # bytes after which each of the next answers is cut
-    delay: float = 0.0  # seconds before the content
+    delay: float = 0.0  # seconds before the content, or
+    stall: int = 0  # ... after so many bytes of it
+    shift: int = 0  # answers with another part than was asked for
 
 
 @dataclass
@@ -51,13 +53,16 @@ class Handler(BaseHTTPRequestHandler):
         if start is not None and start >= len(page.content):
             self._head(416, {"Content-Length": "0"})
             return
+        start = None if start is None else start + page.shift
         body = page.content[start or 0 :]
         headers = {"ETag": page.etag} | ({"Location": page.location} if page.location else {})
         headers |= {"Content-Length": str(len(body))} if page.length else {}
         if start is not None:
             headers["Content-Range"] = f"bytes {start}-{len(page.content) - 1}/{len(page.content)}"
         self._head(206 if start is not None else page.status, headers)
+        self.wfile.write(body[: page.stall])
         time.sleep(page.delay)
+        body = body[page.stall :]
         self.wfile.write(body[: page.cuts.pop(0)] if page.cuts else body)
         self.wfile.flush()
         self.connection.shutdown(socket.SHUT_RDWR)

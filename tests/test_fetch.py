@@ -267,6 +267,20 @@ def test_an_archive_may_be_deleted_once_it_is_unpacked(lab, site):
     assert len(site.asked) == 1
 
 
+def test_what_an_outdated_archive_held_is_not_taken_for_the_new(lab, site):
+    lab.row("a.tgz", site.put("a.tgz", tar(("a/one", b"1"))))
+    lab.run()
+    (lab.output / "text/a.tgz").unlink()
+    new = tar(("a/one", b"2"))
+    site.put("a.tgz", new)
+    lab.list.write_text("\t".join(sources.COLUMNS) + "\n")
+    lab.row("a.tgz", f"{site.address}/a.tgz", hashlib.sha256(new).hexdigest())
+    assert "is in the way" in lab.run().error
+    unpack.remove(lab.output / "text/a")
+    assert lab.run().status == 0
+    assert (lab.output / "text/a/one").read_bytes() == b"2"
+
+
 def test_the_other_files_come_though_one_fails(lab, site):
     lab.row("a.txt", f"{site.address}/nowhere")
     lab.row("b.txt", site.put("b.txt", TEXT))
@@ -371,6 +385,7 @@ EVIL = {
     "zip-symlink": ("a.zip", zipped(("link", b"../../evil"), mode=0o120777)),
     "zip-device": ("a.zip", zipped(("device", b""), mode=0o020777)),
     "zip-damaged": ("a.zip", zipped(("one", b"abcdefgh")).replace(b"abcdefgh", b"abcdefgX")),
+    "no-tar": ("a.tar", b"not found"),
     "no-archive": ("a.zip", b"not found"),
     "no-gzip": ("a.gz", b"not found"),
 }
@@ -382,6 +397,7 @@ def test_what_has_no_business_in_a_corpus_is_refused(lab, site, tmp_path, name, 
     ended = lab.run()
     assert ended.status == 1
     assert f"{name}: not unpacked: " in ended.error
+    assert len(ended.error.splitlines()) == 1
     assert lab.files() == {f"text/{name}"}  # nothing of it, neither here
     assert {path.name for path in tmp_path.iterdir()} == {"raw", "sources.tsv"}  # ... nor beside
 
@@ -436,15 +452,27 @@ def test_a_folder_of_ones_own_replaces_the_download(lab, site, tmp_path, packed,
     assert site.asked == []
 
 
+def test_any_path_can_be_recorded(lab, tmp_path):
+    lab.row("a.txt", "http://127.0.0.1/a.txt")
+    own = tmp_path / 'my "own"\tfolder\n'
+    own.mkdir()
+    (own / "a.txt").write_bytes(TEXT)
+    for _ in range(2):
+        assert lab.run("text", "--from", own).status == 0
+
+
 def test_a_folder_of_ones_own_is_checked_too(lab, site, tmp_path):
     lab.row("a.txt", site.put("a.txt", TEXT), HASH)
+    lab.row("b.txt", site.put("b.txt", TEXT), "", 7)
+    (tmp_path / "b.txt").write_bytes(b"seven or more")
+    assert "7 bytes are published" in lab.run("text/b.txt", "--from", tmp_path).error
     (tmp_path / "a.txt").write_bytes(b"other")
-    ended = lab.run("text", "--from", tmp_path)
+    ended = lab.run("text/a.txt", "--from", tmp_path)
     assert (ended.status, lab.files(), site.asked) == (1, set(), [])
     assert HASH in ended.error
     (tmp_path / "a.txt").unlink()
     assert "no such folder" in lab.run("text", "--from", tmp_path / "a.txt").error
-    assert "neither text/a.txt nor a.txt is there" in lab.run("text", "--from", tmp_path).error
+    assert "neither text/a.txt nor a.txt is there" in lab.run("text/a.txt", "--from", tmp_path).error
 
 
 def test_a_file_laid_in_place_by_hand_is_taken_and_recorded(lab, site):
@@ -514,6 +542,17 @@ def test_an_address_without_a_plain_name_or_of_another_kind_is_refused(lab, url)
 def test_a_source_cannot_lie_elsewhere(lab, name):
     lab.row(name, "http://127.0.0.1/a")
     assert "line 2" in lab.run().error
+
+
+@pytest.mark.parametrize("damage", [b"file\n", b"\tx", b"a\n", b"\xff"], ids=["header", "fields", "few", "bytes"])
+def test_a_damaged_record_is_not_guessed_at(lab, site, damage):
+    lab.row("a.txt", site.put("a.txt", TEXT))
+    lab.run()
+    path = lab.output / "fetched.tsv"
+    path.write_bytes(damage if damage == b"file\n" else path.read_bytes().rstrip(b"\n") + damage * 9)
+    ended = lab.run()
+    assert ended.status == 1
+    assert "fetched.tsv: no record of this program, or damaged" in ended.error
 
 
 def test_a_second_run_in_one_folder_waits(lab, site):

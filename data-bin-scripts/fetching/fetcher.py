@@ -88,6 +88,7 @@ class Fetcher:
         known = self.record.get(source.path)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         unpacked = known.unpacked if known and known.sha256 == found else ""
+        origin = " ".join(origin.replace("\t", " ").splitlines())  # one field, whatever a path may hold
         entry = Entry(source.path.as_posix(), found, str(file.stat().st_size), origin, today, unpacked)
         self.record.put(entry)
         return entry

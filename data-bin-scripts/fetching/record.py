@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from .errors import FetchError, clear_when_full
 
@@ -25,6 +26,7 @@ class Entry:
 
 
 COLUMNS = [field.name for field in fields(Entry)]
+PLAIN: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE, "quotechar": None}
 
 
 class Record:
@@ -38,7 +40,7 @@ class Record:
     def put(self, entry: Entry) -> None:
         self.entries[entry.file] = entry
         text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, delimiter="\t", quoting=csv.QUOTE_NONE, lineterminator="\n")
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", **PLAIN)
         writer.writeheader()
         writer.writerows(asdict(self.entries[name]) for name in sorted(self.entries))
         partial = self.path.with_name(self.path.name + ".partial")
@@ -49,11 +51,15 @@ class Record:
     def _read(self) -> list[Entry]:
         if not self.path.exists():
             return []
-        with self.path.open(encoding="utf-8", newline="") as file:
-            rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            if rows.fieldnames != COLUMNS:
-                raise FetchError(f"{self.path}: not a record of this program; move it away and run again")
-            return [Entry(**row) for row in rows]
+        try:
+            rows = csv.DictReader(self.path.read_text(encoding="utf-8").splitlines(), **PLAIN)
+            entries = [Entry(**row) for row in rows]
+            sane = rows.fieldnames == COLUMNS and all(entry.bytes.isdigit() for entry in entries)
+        except (TypeError, ValueError, AttributeError):  # too many fields, no text, too few fields
+            sane = False
+        if not sane:
+            raise FetchError(f"{self.path}: no record of this program, or damaged; move it away and run again")
+        return entries
 
 
 def publish(partial: Path, final: Path) -> None:

@@ -51,7 +51,9 @@ def read(path: Path) -> list[Source]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise FetchError(f"{path}: no list of sources ({error.strerror}); name one with --sources") from error
-    rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    except UnicodeDecodeError as error:
+        raise FetchError(f"{path}: no text in UTF-8 ({error})") from error
+    rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None)
     if rows.fieldnames != COLUMNS:
         raise FetchError(f"{path}: the first line must name the columns {', '.join(COLUMNS)}, parted by tabs")
     return [shard for row in rows for shard in _source(row, f"{path}, line {rows.line_num}").shards()]

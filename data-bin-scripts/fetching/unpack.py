@@ -13,6 +13,7 @@ import lzma
 import os
 import shutil
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -23,7 +24,10 @@ from typing import IO, NamedTuple
 from .errors import DiskFullError, FetchError, clear_when_full
 
 ARCHIVES = (".tar.gz", ".tar.xz", ".tar.bz2", ".tgz", ".tar", ".zip")
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError)
+BROKEN = (
+    *(tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, struct.error, EOFError, OSError),
+    *(RuntimeError, ValueError, OverflowError),  # of these libraries too: what is unknown, encrypted or no text
+)
 LEFT_OUT = "__MACOSX"  # what macOS adds to its zip files: icons and the like, never a corpus
 
 
@@ -61,9 +65,9 @@ def unpack(archive: Path, final: Path) -> Path:
     except DiskFullError:
         remove(partial)
         raise
-    except (*BROKEN, RefusedError, NotImplementedError, RuntimeError, OSError) as error:
+    except (*BROKEN, RefusedError) as error:
         remove(partial)
-        told = str(error) or type(error).__name__
+        told = str(error).partition(":\n")[0].replace("\n", " ") or type(error).__name__  # tarfile tells all its tries
         cure = "" if isinstance(error, RefusedError) else "; to fetch it anew, delete it and its line in fetched.tsv"
         raise FetchError(f"{archive}: not unpacked: {told}{cure}") from error
 

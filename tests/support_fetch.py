@@ -1,0 +1,111 @@
+"""What the tests of the downloader share: its modules, a list of sources with an output folder, archives.
+
+PYTEST_DONT_REWRITE: it asserts nothing, and is imported before it is named as a plugin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from support_http import Site, serve
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "data-bin-scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import fetch  # noqa: E402  (a script's folder, no package)
+from fetching import download, record, sources, transfer, unpack  # noqa: E402
+
+__all__ = [
+    "HASH",
+    "SCRIPTS",
+    "TEXT",
+    "Lab",
+    "Site",
+    "fetch",
+    "record",
+    "sources",
+    "tar",
+    "transfer",
+    "unpack",
+    "zipped",
+]
+
+TEXT = bytes(range(256)) * 1024  # 256 KiB, four chunks
+HASH = hashlib.sha256(TEXT).hexdigest()
+
+
+@pytest.fixture
+def site(monkeypatch) -> Iterator[Site]:
+    monkeypatch.setattr(download, "PAUSE", 0.0)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serve() as site:
+        yield site
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    error: str
+
+
+class Lab:
+    """A list of sources, an output folder, and runs."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.output, self.list, self.capsys = folder / "raw", folder / "sources.tsv", capsys
+        self.list.write_text("\t".join(sources.COLUMNS) + "\n")
+
+    def row(self, name: str, urls: str, sha256: str = "", size: int | None = None, corpus: str = "text") -> None:
+        fields = [corpus, name, urls, sha256, "" if size is None else str(size), "see source", ""]
+        with self.list.open("a") as file:
+            file.write("\t".join(fields) + "\n")
+
+    def run(self, *arguments: object) -> Ended:
+        told = [str(word) for word in (arguments or ("text",))]
+        status = fetch.main([*told, "--output", str(self.output), "--sources", str(self.list)])
+        return Ended(status, *self.capsys.readouterr())
+
+    def files(self) -> set[str]:
+        """All but the program's own records."""
+        found = {path.relative_to(self.output).as_posix() for path in self.output.rglob("*") if not path.is_dir()}
+        return found - {".lock", "fetched.tsv"}
+
+
+@pytest.fixture
+def lab(tmp_path, capsys) -> Lab:
+    return Lab(tmp_path, capsys)
+
+
+Entry = tuple[str, bytes]
+
+
+def tar(*entries: Entry, links: tuple[tuple[str, str, bytes], ...] = ()) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, content in entries:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+        for name, target, kind in links:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, target
+            archive.addfile(member)
+    return packed.getvalue()
+
+
+def zipped(*entries: Entry, mode: int = 0) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in entries:
+            info = zipfile.ZipInfo(name)
+            info.external_attr = mode << 16
+            archive.writestr(info, content)
+    return packed.getvalue()

@@ -133,9 +133,8 @@ def test_a_command_that_is_not_there_and_an_output_that_did_not_come(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
 def test_a_full_disk_under_a_stage_leaves_no_marker(tmp_path):
-    stage = a_stage(
-        tmp_path, code=f"open({str(tmp_path / 'out')!r}, 'w').close(); open('/dev/full', 'w').write('text')"
-    )
+    code = f"open({str(tmp_path / 'out')!r}, 'w').close(); print('text', file=open('/dev/full', 'w'), flush=True)"
+    stage = a_stage(tmp_path, code=code)
     with pytest.raises(Failed, match="the disk is full: free some space"):
         run(tmp_path, stage)
     assert not Ledger(tmp_path / ".stages").is_done(stage)

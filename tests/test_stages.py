@@ -50,6 +50,16 @@ def test_changed_input_files_and_earlier_stages_count(tmp_path):
     assert second.key() != keys[1]
 
 
+def test_a_folder_may_be_an_input(tmp_path):
+    stage = a_stage(tmp_path, inputs=(tmp_path / "corpus",))
+    keys = [stage.key()]
+    for name, text in (("train.en", "a"), ("train.de", "a"), ("train.de", "b")):
+        (tmp_path / "corpus").mkdir(exist_ok=True)
+        (tmp_path / "corpus" / name).write_text(text)
+        keys.append(stage.key())
+    assert len(set(keys)) == 4
+
+
 def test_a_lost_output_or_an_unfinished_marker_is_made_anew(tmp_path):
     stage, ledger = a_stage(tmp_path), Ledger(tmp_path / ".stages")
     run(tmp_path, stage)

@@ -65,5 +65,10 @@ TOY = Recipe(
     examples=("--word hello",),
 )
 
+
+def toy(output: Path, *options: str) -> int:
+    return main(TOY, ["--output", str(output), *options])
+
+
 if __name__ == "__main__":
     sys.exit(main(TOY, sys.argv[1:]))

@@ -45,9 +45,11 @@ class Stage:
 
 
 def content(path: Path) -> str:
-    """The hash of a file. A missing one is not refused here: stages are listed before there are data."""
+    """The hash of a file or folder. A missing one is not refused here: stages are listed before there are data."""
     if not path.exists():
         return "missing"
+    if path.is_dir():
+        return " ".join(f"{one.relative_to(path)} {content(one)}" for one in sorted(path.rglob("*")) if one.is_file())
     facts = path.stat()
     return _content(path, facts.st_size, facts.st_mtime_ns)
 

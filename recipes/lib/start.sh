@@ -12,6 +12,9 @@ done
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 export PYTHONPATH="$POSENC_ROOT${PYTHONPATH:+:$PYTHONPATH}"
-python=$(command -v python || command -v python3)
-# -P: a folder `recipes` where the user stands is not this one.
-exec "$python" -P -m "recipes.$recipe" "$@"
+for python in python python3 python3.11; do
+  # -P: a folder `recipes` where the user stands is not this one. Older Pythons do not know it.
+  if "$python" -P -c '' 2>/dev/null; then exec "$python" -P -m "recipes.$recipe" "$@"; fi
+done
+echo "error: no Python 3.11 or newer: install it, then run 'make setup'" >&2
+exit 1

@@ -25,7 +25,7 @@ def command(**settings) -> str:
         ),
         (
             {"device": "cpu", "precision": "bf16"},
-            "python -m recipes.lib.worker data-bin --max-tokens 4000 --update-freq 1 --cpu --bf16 "
+            "fairseq-train data-bin --max-tokens 4000 --update-freq 1 --cpu --bf16 "
             "--fp16-no-flatten-grads --distributed-world-size 1",
         ),
         (

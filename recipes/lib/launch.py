@@ -8,7 +8,6 @@ from typing import Literal
 from .recipe import Settings, about
 from .values import Refused
 
-WORKER = ("-m", "recipes.lib.worker")
 PORT = "29500"  # fairseq has every process of a Slurm job meet at the first node's
 
 
@@ -59,6 +58,7 @@ def device_flags(how: Training) -> list[str]:
 
 
 def precision_flags(how: Training) -> list[str]:
+    """--bf16 means a TPU to fairseq; the plugin mends that (fairseq_posenc/compat/command_line.py)."""
     if how.precision == "fp32":
         return []
     if how.device == "gpu":
@@ -68,18 +68,13 @@ def precision_flags(how: Training) -> list[str]:
     return [f"--{how.precision}", "--fp16-no-flatten-grads"]  # flat gradients are made with CUDA calls
 
 
-def program(how: Training) -> list[str]:
-    """fairseq-train takes --bf16 for a wish for a TPU; the worker does not."""
-    return ["python", *WORKER] if how.precision == "bf16" else ["fairseq-train"]
-
-
 def local(flags: list[str], how: Training) -> list[str]:
     if how.nodes > 1:
         raise Refused("--launch local is one machine: for --nodes take --launch torchrun or slurm")
     if how.device == "cpu" and how.processes > 1:
         raise Refused("--launch local starts one process a GPU: on a CPU take --launch torchrun")
     # Said also where it is 1: fairseq would take every GPU that it sees.
-    return [*program(how), *flags, "--distributed-world-size", str(how.processes)]
+    return ["fairseq-train", *flags, "--distributed-world-size", str(how.processes)]
 
 
 def torchrun(flags: list[str], how: Training) -> list[str]:
@@ -90,7 +85,7 @@ def torchrun(flags: list[str], how: Training) -> list[str]:
     if how.nodes > 1:
         meet = ["--rdzv-backend", "c10d", "--rdzv-id", "posenc", "--rdzv-endpoint", how.rendezvous]
     size = ["--nnodes", str(how.nodes), "--nproc-per-node", str(how.processes)]
-    return ["torchrun", *size, *meet, *WORKER, *flags]
+    return ["torchrun", *size, *meet, "-m", "recipes.lib.worker", *flags]
 
 
 def slurm(flags: list[str], how: Training) -> list[str]:
@@ -100,4 +95,4 @@ def slurm(flags: list[str], how: Training) -> list[str]:
     each = str(how.processes)
     srun = ["srun", "--nodes", str(how.nodes), "--ntasks-per-node", each, "--gpus-per-node", each]
     world = ["--distributed-world-size", str(how.nodes * how.processes), "--distributed-port", PORT]
-    return [*srun, *program(how), *flags, *world]
+    return [*srun, "fairseq-train", *flags, *world]

@@ -1,4 +1,4 @@
-"""fairseq-train as one process of a torchrun, and with a --bf16 that does not mean a TPU.
+"""fairseq-train as one process of a torchrun.
 
 fairseq looks for torchrun's variables only when it sees more than one GPU; otherwise every process trains alone,
 and all write the same checkpoints. Here they are always told what they are.
@@ -29,15 +29,10 @@ def place(variables: Mapping[str, str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> None:
-    from fairseq import options
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-    from fairseq.distributed import utils
-    from fairseq_cli import train
+    from fairseq_cli.train import cli_main
 
-    parser = options.get_training_parser()
-    parsed = options.parse_args_and_arch(parser, [*arguments, *place(os.environ)])
-    parsed.tpu = "--tpu" in arguments
-    utils.call_main(convert_namespace_to_omegaconf(parsed), train.main)
+    sys.argv = [sys.argv[0], *arguments, *place(os.environ)]
+    cli_main()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq_cli.train import cli_main
 
-from recipes.lib import worker
 from recipes.lib.launch import Training, train_command
 from recipes.lib.machine import executable
 
@@ -36,10 +36,13 @@ def test_two_processes_of_torchrun_learn_what_one_learns(data: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.float16)])
-def test_half_precision_trains_on_a_cpu(precision: str, dtype: torch.dtype, data: Path, tmp_path: Path) -> None:
+def test_half_precision_trains_on_a_cpu(
+    precision: str, dtype: torch.dtype, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     how = Training(device="cpu", precision=precision)  # type: ignore[arg-type]
     command = train_command(flags(data, tmp_path, 2), how)
-    worker.main(list(command[command.index(str(data)) :]))
+    monkeypatch.setattr("sys.argv", list(command))
+    cli_main()
     state = load_checkpoint_to_cpu(str(tmp_path / "checkpoint_last.pt"))
     # Checkpoints are float32 whatever trained; weights that were half are still half's values.
     for name, tensor in state["model"].items():

@@ -29,7 +29,7 @@ def kill_in(kind: str, output: Path) -> None:
         while not list((output / ".stages").glob(f"{kind}*.begun")):
             assert process.poll() is None, f"no {kind} began"
             time.sleep(0.02)
-        time.sleep(0.1 if kind in ("corpus", "subwords", "score") else 1.5)  # into its work
+        time.sleep(1.5 if kind in ("binarise", "train", "generate", "measure") else 0.1)  # into its work
         os.killpg(process.pid, signal.SIGKILL)
     assert not (output / "result.json").exists()
 

@@ -66,6 +66,7 @@ def test_the_dry_run_prints_the_chosen_commands_and_the_environment(tmp_path, ca
         (["--preset", "tyo"], "no preset 'tyo'"),
         (["--seed", "one"], "--seed is 'one': a whole number is wanted"),
         (["--mode", "fats"], "--mode is 'fats': one of fast, slow is wanted"),
+        (["--jobs", "0"], "--jobs is 0: 1 or more is wanted"),
         (["--seed"], "--seed: expected one argument"),
         (["--train.rate"], "--train.rate needs a value"),
         (["data"], "unexpected 'data'"),

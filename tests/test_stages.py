@@ -72,6 +72,12 @@ def test_a_lost_output_or_an_unfinished_marker_is_made_anew(tmp_path):
     assert (tmp_path / "out").read_text() == "one"
 
 
+def test_a_marker_that_a_crash_emptied_is_none(tmp_path):
+    run(tmp_path, a_stage(tmp_path))
+    (tmp_path / ".stages" / "one.done").write_text("")
+    assert not Ledger(tmp_path / ".stages").is_done(a_stage(tmp_path))
+
+
 def test_a_stage_that_resumes_keeps_its_own_leftovers_only(tmp_path):
     ledger = Ledger(tmp_path / ".stages")
     for text, left in (("one", "half" + "one"), ("two", "two")):

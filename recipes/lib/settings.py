@@ -31,7 +31,10 @@ def load(
     for key, value in values.items():
         if not fits(value, hints[key]):
             raise Refused(f"{_option(key)} is {value!r}: {wanted(hints[key])} is wanted")
-    return recipe.settings(**values)
+    settings = recipe.settings(**values)
+    if settings.jobs < 1:
+        raise Refused(f"--jobs is {settings.jobs}: 1 or more is wanted")
+    return settings
 
 
 def read_toml(path: Path) -> Table:

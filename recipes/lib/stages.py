@@ -72,7 +72,11 @@ class Ledger:
 
     def read(self, stage: Stage) -> dict[str, Any]:
         path = self._path(stage, "done")
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        try:
+            facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):  # none, or emptied by a machine that went down: not done
+            return {}
+        return facts
 
     def start(self, stage: Stage) -> None:
         """Clear what is in the way, unless the stage can go on from it."""

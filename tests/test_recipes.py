@@ -121,6 +121,9 @@ def test_stage_and_stop_stage(tmp_path, capsys):
     assert "train:left needs data, which is not done" in capsys.readouterr().err
     assert toy(output, "--stop-stage", "data") == 0
     assert done(output) == ["data"]
+    capsys.readouterr()
+    assert toy(output, "--stop-stage", "data") == 0
+    assert "Nothing to do here. Stages are left to do" in capsys.readouterr().out
     assert toy(output, "--stage", "train:right", "--stop-stage", "score:right") == 0
     assert done(output) == ["data", "train:right", "score:right"]
     assert not (output / "result.json").exists()
@@ -137,6 +140,12 @@ def test_force_redoes_the_chosen_stages_and_later_what_reads_them(finished):
     assert toy(finished) == 0
     after = markers(finished)
     assert {name for name in after if after[name] == before[name]} == {"data", "train.right", "score.right"}
+
+
+def test_force_forgets_nothing_when_it_is_refused(finished):
+    (finished / ".stages" / "data.done").unlink()
+    assert toy(finished, "--force", "--stage", "train") == 2
+    assert done(finished) == NAMES[1:]
 
 
 def test_an_unknown_stage_and_a_wrong_order_are_refused(tmp_path, capsys):

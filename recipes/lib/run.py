@@ -35,9 +35,9 @@ class Run(Generic[S]):
         """The exit status: 0 where the chosen stages are done, and the recipe's claim holds where all are."""
         try:
             with only_one(self.output, self.screen) as lock:
+                refuse_open(chosen, self.ledger)
                 if force:
                     self.ledger.forget(chosen, self.plan.stages())
-                refuse_open(chosen, self.ledger)
                 return self._do(chosen, lock)
         except Failed as failure:
             self.screen.line(str(failure))
@@ -51,18 +51,19 @@ class Run(Generic[S]):
 
     def _do(self, chosen: list[Stage], lock: int) -> int:
         started = time.monotonic()
-        if idle := self._are_done(chosen):
-            self.screen.line(f"Everything is done: {self._shown(self.recipe.report)}")
-            self._tell_if_changed()
-        else:
+        idle = self._are_done(chosen)
+        if not idle:
             (self.output / report.RESULT).unlink(missing_ok=True)  # it would tell of another run
             self._run(chosen, lock)
         if not self._are_done(self.plan.stages()):
-            self.screen.line("Stages are left to do; --list shows them.")
+            self.screen.line(f"{'Nothing to do here. ' if idle else ''}Stages are left to do; --list shows them.")
             return 0
         if not (self.output / report.RESULT).exists():
             report.write(self.recipe, self.settings, self.plan, self.ledger, self.output, self.arguments)
-        if not idle:
+        if idle:
+            self.screen.line(f"Everything is done: {self._shown(self.recipe.report)}")
+            self._tell_if_changed()
+        else:
             minutes = (time.monotonic() - started) / 60
             names = ", ".join([self._shown(self.recipe.report), *self.recipe.files, report.RESULT])
             self.screen.line(f"Done in {minutes:.1f} minutes: {names}")

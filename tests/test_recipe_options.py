@@ -105,7 +105,7 @@ def test_a_wrong_config_is_refused(text, message, tmp_path):
 
 
 def test_a_preset_that_lacks_a_setting_is_refused(tmp_path):
-    (tmp_path / "toy.toml").write_text("pause = 1")
+    (tmp_path / "toy.toml").write_text("least = 1")
     with pytest.raises(Refused, match=r"toy.toml: the setting 'word' is missing"):
         load(replace(TOY, conf=tmp_path))
 

@@ -17,12 +17,11 @@ from tests.toy_recipe import toy
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ["data", "train:left", "score:left", "train:right", "score:right", "table"]
-SLOW = "0.4"
 
 
-def begin(output: Path, *options: str) -> subprocess.Popen[str]:
+def begin(output: Path, slow: str, *options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "tests/toy_recipe.py", "--output", str(output), *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TOY_SLOW": slow}
     return subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -53,13 +52,13 @@ def finished(tmp_path: Path) -> Path:
 def test_a_run_killed_in_any_stage_goes_on_to_the_same_result(stage, tmp_path, finished):
     """The command outlives the run that was killed; the next run waits for it instead of writing beside it."""
     output = tmp_path / "a b"
-    with begin(output, "--pause", SLOW, "--jobs", "2") as process:
+    with begin(output, stage, "--jobs", "2") as process:
         wait_for(lambda: (output / stage.replace(":", ".")).exists() and stage not in done(output), process)
         process.send_signal(signal.SIGKILL)
     assert stage not in done(output)
     assert not (output / "result.json").exists()
     before = markers(output)
-    assert toy(output, "--pause", SLOW, "--jobs", "2") == 0
+    assert toy(output, "--jobs", "2") == 0
     assert files(output) == files(finished)
     assert before.items() <= markers(output).items()  # what was done was left alone
     assert result(output)["results"] == result(finished)["results"]
@@ -83,7 +82,7 @@ def test_a_finished_run_does_nothing(finished, capsys):
 
 
 def test_a_second_run_in_the_same_folder_is_refused(tmp_path, capsys):
-    with begin(tmp_path / "out", "--pause", SLOW) as process:
+    with begin(tmp_path / "out", "data") as process:
         wait_for(lambda: (tmp_path / "out" / "data").exists(), process)
         assert toy(tmp_path / "out") == 2
         assert f"another run is at work in {tmp_path / 'out'}: wait" in capsys.readouterr().err

@@ -20,24 +20,28 @@ VARIANTS = ("left", "right")
 @dataclass(kw_only=True)
 class Toy(Settings):
     word: str = field(metadata=about("what is written"))
-    pause: float = 0.0
+    least: float = 0.0
     mode: Literal["fast", "slow"] = "fast"
     sizes: dict[str, int]
     train: Flags
 
 
 def shell(name: str, output: Path, script: str, *after: Stage, **options: bool) -> Stage:
-    """`script` writes "$1", in two steps: what a kill leaves between them must never be taken for finished."""
+    """`script` writes "$1"; before, half of something is there, which must never be taken for finished.
+
+    TOY_SLOW names the stage that waits then, to be killed. It is no setting: the command stays the same.
+    """
     path = output / name.replace(":", ".")
+    script = f'printf half > "$1"; [ "${{TOY_SLOW:-}}" != {name} ] || sleep 2; {script}'
     return Stage(name, ("sh", "-euc", script, "sh", str(path)), (path,), after, **options)
 
 
 def make_plan(toy: Toy, output: Path, shown: str) -> Plan:
     def reads(one: Stage) -> str:
-        return f'printf half > "$1"; sleep {toy.pause}; cat {shlex.quote(str(one.outputs[0]))} > "$1"'
+        return f'cat {shlex.quote(str(one.outputs[0]))} > "$1"'
 
     word = shlex.quote(toy.word)
-    data = shell("data", output, f'printf half > "$1"; sleep {toy.pause}; echo {word} {toy.sizes["lines"]} > "$1"')
+    data = shell("data", output, f'echo {word} {toy.sizes["lines"]} > "$1"')
     chains = []
     for variant in VARIANTS:
         rate = f'echo {variant} rate={toy.train["rate"]} seed={toy.seed} >> "$1"'
@@ -45,7 +49,7 @@ def make_plan(toy: Toy, output: Path, shown: str) -> Plan:
         chains.append([train, shell(f"score:{variant}", output, reads(train), train)])
     scores = [chain[-1] for chain in chains]
     files = " ".join(shlex.quote(str(score.outputs[0])) for score in scores)
-    table = shell("table", output, f'printf half > "$1"; sleep {toy.pause}; cat {files} > "$1"', *scores)
+    table = shell("table", output, f'cat {files} > "$1"', *scores)
     return Plan([[[data]], chains, [[table]]])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import TextIO
 
 from .screen import Screen
 from .values import Refused
+
+# A command that a killed run had forked, but that has not begun, holds the run's lock for a moment.
+PATIENCE = 1.0
 
 
 @contextmanager
@@ -21,7 +25,7 @@ def only_one(folder: Path, screen: Screen) -> Iterator[int]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".run.lock").open("w") as run, (folder / ".lock").open("w") as commands:
-        if not taken(run):
+        if not taken(run, PATIENCE):
             raise Refused(f"another run is at work in {folder}: wait for it, or choose another folder with --output")
         if not taken(commands):
             screen.line(f"waiting: a command that a killed run left is at work in {folder}")
@@ -29,9 +33,14 @@ def only_one(folder: Path, screen: Screen) -> Iterator[int]:
         yield commands.fileno()
 
 
-def taken(file: TextIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def taken(file: TextIO, patience: float = 0.0) -> bool:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True

@@ -19,8 +19,7 @@ from fairseq import checkpoint_utils
 from fairseq.data import data_utils
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
-
-from .stages import write_atomically
+from recipes.lib.stages import write_atomically
 
 SECONDS = 12.0  # for all encodings together
 LEAST_TURNS = 5

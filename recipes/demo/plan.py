@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from .settings import Settings, as_arguments
-from .stages import Stage
+from recipes.lib.recipe import Plan
+from recipes.lib.settings import as_arguments
+from recipes.lib.stages import Stage
+
+from .settings import Settings
 
 HERE = Path(__file__).parent
 SOURCE, TARGET = "en", "inv"  # English, and the invented language
@@ -16,21 +19,6 @@ LANGUAGES = ("--source-lang", SOURCE, "--target-lang", TARGET)
 # with a buffer of loaded batches it can die at the very end of a training.
 WHOLE = ("--required-batch-size-multiple", "1", "--num-workers", "0", "--data-buffer-size", "0")
 QUIET = ("--no-progress-bar", "--log-format", "json")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Three phases of chains; the chains of a phase do not depend on each other."""
-
-    prepare: list[Stage]
-    chains: dict[str, list[Stage]]  # by encoding
-    finish: list[Stage]
-
-    def phases(self) -> list[list[list[Stage]]]:
-        return [[self.prepare], list(self.chains.values()), [self.finish]]
-
-    def stages(self) -> list[Stage]:
-        return [stage for phase in self.phases() for chain in phase for stage in chain]
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -52,7 +40,8 @@ class Planner:
         trained = tuple(chain[0] for chain in chains.values())
         measure = self.measure(trained)
         scored = tuple(chain[-1] for chain in chains.values())
-        return Plan(prepare, chains, [measure, self.report(measure, scored, trained)])
+        finish = [measure, self.report(measure, scored, trained)]
+        return Plan([[prepare], list(chains.values()), [finish]])
 
     def corpus(self) -> Stage:
         command = [*_module("corpus"), "--output", f"{self.shown}/raw", "--seed", str(self.settings.seed)]

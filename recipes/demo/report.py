@@ -10,9 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from recipes.lib.stages import write_atomically
+
 from .figure import draw
 from .plan import SOURCE, TARGET
-from .stages import write_atomically
 
 Row = dict[str, Any]
 TEMPLATE = Path(__file__).with_name("template.md")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 
-from .stages import write_atomically
+from recipes.lib.stages import write_atomically
 
 
 def hypotheses(generated: str) -> list[str]:

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Sourced by every recipe and by the Makefile: finds the repository, activates its environment, sets the
 # allocator. An active virtualenv or conda environment is used as it is; conda's `base` does not count,
-# because many shells start in it. POSENC_USE_VENV=1 takes the repository's .venv whatever is active.
+# because many shells start in it. POSENC_USE_VENV=1 takes the repository's .venv whatever is active,
+# POSENC_LOOK_ONLY=1 needs no fairseq in it.
 
 POSENC_ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 export POSENC_ROOT
@@ -17,6 +18,7 @@ posenc_activate() {
     export VIRTUAL_ENV="$POSENC_ROOT/.venv" PATH="$POSENC_ROOT/.venv/bin:$PATH"
     unset CONDA_PREFIX CONDA_DEFAULT_ENV PYTHONHOME
   fi
+  [[ -z ${POSENC_LOOK_ONLY:-} ]] || return 0
   local has_fairseq='import importlib.util, sys; sys.exit(importlib.util.find_spec("fairseq") is None)'
   if ! python -c "$has_fairseq" 2>/dev/null; then
     echo "error: no fairseq in ${VIRTUAL_ENV:-${CONDA_PREFIX:-}}: run 'make setup'" \

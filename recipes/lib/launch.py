@@ -1,0 +1,98 @@
+"""The same training on one machine or many: the command, its precision, and an unchanged effective batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .recipe import Settings, about
+from .values import Refused
+
+PORT = "29500"  # fairseq has every process of a Slurm job meet at the first node's
+
+
+@dataclass(kw_only=True)
+class Training(Settings):
+    """The settings of a recipe that may train on more than one process."""
+
+    launch: Literal["local", "torchrun", "slurm"] = "local"
+    device: Literal["cpu", "gpu"] = "gpu"
+    processes: int = field(default=1, metadata=about("a node; on GPUs one each"))
+    nodes: int = field(default=1, metadata=about("machines; with torchrun, start the command on each"))
+    rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node, for torchrun on several"))
+    precision: Literal["fp32", "fp16", "bf16", "amp"] = "fp32"
+    batches: int = field(default=1, metadata=about("batches an update; all processes together, whatever their number"))
+
+
+def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
+    """`fairseq-train` with `flags`, of which none is about processes, devices, precision or --update-freq."""
+    flags = [*flags, "--update-freq", str(update_freq(how)), *device_flags(how), *precision_flags(how)]
+    launchers = {"local": local, "torchrun": torchrun, "slurm": slurm}
+    return tuple(launchers[how.launch](flags, how))
+
+
+def update_freq(how: Training) -> int:
+    together = how.nodes * how.processes
+    if together < 1 or how.batches % together:
+        good = [number for number in range(1, how.batches + 1) if how.batches % number == 0]
+        raise Refused(
+            f"--batches {how.batches} cannot be shared by {how.nodes} x {how.processes} processes: "
+            f"take {', '.join(map(str, good))} of them, or change --batches"
+        )
+    return how.batches // together
+
+
+def effective_batch(how: Training, max_tokens: int) -> str:
+    return (
+        f"{how.nodes} nodes x {how.processes} processes x update-freq {update_freq(how)} x {max_tokens:,} tokens "
+        f"= {how.batches * max_tokens:,} tokens an update"
+    )
+
+
+def device_flags(how: Training) -> list[str]:
+    if how.device == "gpu":
+        return []
+    # fairseq's default wrapper and backend need a GPU.
+    several = ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
+    return ["--cpu", *(several if how.nodes * how.processes > 1 else [])]
+
+
+def precision_flags(how: Training) -> list[str]:
+    """--bf16 means a TPU to fairseq; the plugin mends that (fairseq_posenc/compat/command_line.py)."""
+    if how.precision == "fp32":
+        return []
+    if how.device == "gpu":
+        return [f"--{how.precision}"]
+    if how.precision == "amp":
+        raise Refused("--precision amp needs a GPU: take bf16, or --device gpu")
+    return [f"--{how.precision}", "--fp16-no-flatten-grads"]  # flat gradients are made with CUDA calls
+
+
+def local(flags: list[str], how: Training) -> list[str]:
+    if how.nodes > 1:
+        raise Refused("--launch local is one machine: for --nodes take --launch torchrun or slurm")
+    if how.device == "cpu" and how.processes > 1:
+        raise Refused("--launch local starts one process a GPU: on a CPU take --launch torchrun")
+    # Said also where it is 1: fairseq would take every GPU that it sees.
+    return ["fairseq-train", *flags, "--distributed-world-size", str(how.processes)]
+
+
+def torchrun(flags: list[str], how: Training) -> list[str]:
+    """Through the worker: fairseq-train would run as many trainings that know nothing of each other."""
+    if how.nodes > 1 and not how.rendezvous:
+        raise Refused("--launch torchrun on several --nodes needs --rendezvous HOST:PORT, the first node's")
+    meet = ["--standalone"]
+    if how.nodes > 1:
+        meet = ["--rdzv-backend", "c10d", "--rdzv-id", "posenc", "--rdzv-endpoint", how.rendezvous]
+    size = ["--nnodes", str(how.nodes), "--nproc-per-node", str(how.processes)]
+    return ["torchrun", *size, *meet, "-m", "recipes.lib.worker", *flags]
+
+
+def slurm(flags: list[str], how: Training) -> list[str]:
+    """fairseq reads the rest from Slurm's variables."""
+    if how.device == "cpu":
+        raise Refused("--launch slurm trains on GPUs: on CPUs take --launch torchrun")
+    each = str(how.processes)
+    srun = ["srun", "--nodes", str(how.nodes), "--ntasks-per-node", each, "--gpus-per-node", each]
+    world = ["--distributed-world-size", str(how.nodes * how.processes), "--distributed-port", PORT]
+    return [*srun, "fairseq-train", *flags, *world]

@@ -1,0 +1,36 @@
+"""The logs of the stages, and the progress of a training that is read from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .stages import Stage
+
+TAIL_LINES = 20
+
+
+def log_of(stage: Stage, output: Path) -> Path:
+    """`train:shaw` writes logs/shaw.train.log: the files of one chain stand together."""
+    return output / "logs" / (f"{stage.variant}.{stage.kind}.log" if stage.variant else f"{stage.kind}.log")
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> str:
+    if not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 400 * lines))
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+
+
+def progress(stage: Stage, log: Path) -> str:
+    """`train:shaw 320/900 loss 1.23`, from the last line of JSON that fairseq wrote."""
+    if stage.kind != "train":
+        return stage.name
+    this_attempt = tail(log, lines=60).rpartition("\n$ ")[2]
+    lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line and line.endswith("}")]
+    if not lines:
+        return f"{stage.name} starting"
+    facts = json.loads(lines[-1].split("| train_inner | ")[1])
+    flags = dict(zip(stage.command, stage.command[1:], strict=False))
+    return f"{stage.name} {facts['num_updates']}/{flags.get('--max-update', '?')} loss {facts['loss']}"

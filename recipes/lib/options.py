@@ -1,0 +1,103 @@
+"""The command line of a recipe, made from its settings."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NoReturn, get_origin, get_type_hints
+
+from .recipe import Recipe, S
+from .values import Refused, is_table, nearest, wanted
+
+MARK = "setting "  # before a setting's name, so that it cannot be taken for an option of the library
+
+
+@dataclass(frozen=True)
+class Options:
+    preset: str | None
+    config: Path | None
+    output: Path | None
+    stage: str | None
+    stop_stage: str | None
+    list: bool
+    dry_run: bool
+    force: bool
+    given: dict[str, str]  # the settings among the options
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Refused(f"{message}; --help lists the options")
+
+
+def parse(recipe: Recipe[S], arguments: list[str]) -> Options:
+    parser = make_parser(recipe)
+    found, rest = parser.parse_known_args(arguments)
+    tables = {name for name, hint in get_type_hints(recipe.settings).items() if is_table(hint)}
+    named = {name: value for name, value in vars(found).items() if not name.startswith(MARK)}
+    given = {name[len(MARK) :]: v for name, v in vars(found).items() if name.startswith(MARK) and v is not None}
+    known = [word for action in parser._actions for word in action.option_strings if word.startswith("--")]
+    return Options(**named, given={**given, **of_tables(rest, tables, known)})
+
+
+def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str, str]:
+    """`--train.lr 0.1` and `--train.lr=0.1`; argparse knows no such families of options."""
+    given: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        table, dot, key = name.removeprefix("--").partition(".")
+        if not word.startswith("--"):
+            raise Refused(f"unexpected '{word}': every setting has a name; --help lists them")
+        if not dot or table.replace("-", "_") not in tables:
+            near = nearest(name, [*known, *(f"--{one.replace('_', '-')}.KEY" for one in tables)])
+            raise Refused(f"unknown option {name}{near}")
+        text = value if equals else next(rest, None)
+        if text is None:
+            raise Refused(f"{name} needs a value")
+        given[f"{table.replace('-', '_')}.{key}"] = text
+    return given
+
+
+def make_parser(recipe: Recipe[S]) -> Parser:
+    parser = Parser(
+        prog=recipe.program,
+        description=recipe.description,
+        epilog=_epilog(recipe),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # an option may become ambiguous, or another one, as settings are added
+    )
+    add = parser.add_argument
+    add("--preset", metavar="NAME", help=f"{', '.join(recipe.presets())} (default: {recipe.preset}), from conf/")
+    add("--config", type=Path, metavar="FILE", help="TOML with settings that replace the preset's")
+    add("--output", type=Path, metavar="DIR", help=f"default: results/{recipe.name} in the repository")
+    add("--stage", metavar="NAME", help="begin with this stage; those before it must be done")
+    add("--stop-stage", metavar="NAME", help="end with this stage")
+    add("--force", action="store_true", help="do the stages anew, and later what depends on them")
+    add("--list", action="store_true", help="list the stages and which are done")
+    add("--dry-run", action="store_true", help="print every command, run none")
+    _add_settings(parser, recipe)
+    return parser
+
+
+def _add_settings(parser: Parser, recipe: Recipe[S]) -> None:
+    group = parser.add_argument_group("settings, instead of the preset's")
+    hints = get_type_hints(recipe.settings)
+    for one in fields(recipe.settings):
+        if not is_table(hints[one.name]):
+            option = f"--{one.name.replace('_', '-')}"
+            metavar = "A,B,C" if get_origin(hints[one.name]) is list else "VALUE"
+            group.add_argument(option, dest=MARK + one.name, metavar=metavar, help=_help(one, hints[one.name]))
+
+
+def _help(one: Any, hint: Any) -> str:
+    return str(one.metadata.get("help", wanted(hint)))
+
+
+def _epilog(recipe: Recipe[S]) -> str:
+    hints = get_type_hints(recipe.settings)
+    tables = [one for one in fields(recipe.settings) if is_table(hints[one.name])]
+    lines = [f"  --{one.name.replace('_', '-')}.KEY VALUE: {one.metadata.get('help', 'see conf/')}" for one in tables]
+    examples = [f"  {recipe.program} {example}" for example in recipe.examples]
+    return "\n".join([*(["tables of settings:", *lines, ""] if lines else []), "examples:", *examples])

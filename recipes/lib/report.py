@@ -1,0 +1,83 @@
+"""result.json and report.md: what came out, and all that is needed to do it again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .machine import machine, versions
+from .recipe import Plan, Recipe, Row, S
+from .stages import Ledger, Stage, write_atomically
+
+RESULT = "result.json"
+
+
+def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:
+    """The result comes last: where it is, the report is, too."""
+    facts: dict[str, Any] = {
+        "recipe": recipe.name,
+        "command": shlex.join([recipe.program, *arguments]),
+        "commit": " then ".join(commits(plan.stages(), ledger)),
+        "versions": versions(),
+        "seed": settings.seed,
+        "machine": machine(),
+        "minutes": {stage.name: minutes(stage, ledger) for stage in plan.stages()},
+        "settings": asdict(settings),
+        "results": recipe.results(settings, output),
+    }
+    if recipe.own_report is None:
+        write_atomically(output / recipe.report, markdown(recipe.description, facts))
+    write_atomically(output / RESULT, json.dumps(facts, indent=1) + "\n")
+
+
+def commits(stages: Iterable[Stage], ledger: Ledger) -> list[str]:
+    """In the order in which they were used: several where the code changed between two runs."""
+    markers = sorted((ledger.read(stage) for stage in stages), key=lambda marker: float(marker.get("started", 0)))
+    return list(dict.fromkeys(str(marker.get("commit", "unknown")) for marker in markers))
+
+
+def minutes(stage: Stage, ledger: Ledger) -> float:
+    marker = ledger.read(stage)
+    return round((marker["ended"] - marker["started"]) / 60, 2)
+
+
+def table(rows: list[Row]) -> str:
+    """Rows of one recipe have the same keys."""
+    if not rows:
+        return "This recipe has no table of results."
+    names = list(rows[0])
+    lines = [" | ".join(names), " | ".join("---" for _ in names)]
+    lines += [" | ".join(_cell(row.get(name, "")) for name in names) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text.replace("|", r"\|").replace("\n", " ")
+
+
+def markdown(description: str, facts: dict[str, Any]) -> str:
+    host = facts["machine"]
+    gpus = ", ".join(host["gpus"]) or "no GPU"
+    made = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    stages: list[Row] = [{"stage": name, "minutes": time} for name, time in facts["minutes"].items()]
+    return f"""\
+# {facts["recipe"]}
+
+{description}
+
+{table(facts["results"])}
+
+## How it was made
+Seed {facts["seed"]}; commit {facts["commit"]}; {made}; {host["cores"]} cores, {host["memory_gib"]} GiB, {gpus}.
+
+```
+{facts["command"]}
+```
+
+{table(stages)}
+"""

@@ -1,0 +1,91 @@
+"""One run of a recipe: do what is open, then report and check."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic
+
+from . import report
+from .choose import refuse_open
+from .lock import only_one
+from .machine import version_of
+from .recipe import ROOT, Phase, Plan, Recipe, S
+from .runner import Failed, Runner
+from .screen import Screen
+from .stages import Ledger, Stage
+
+INTERRUPTED = 130
+
+
+@dataclass
+class Run(Generic[S]):
+    recipe: Recipe[S]
+    settings: S
+    plan: Plan
+    ledger: Ledger
+    output: Path
+    arguments: list[str]
+    screen: Screen = field(default_factory=Screen)
+
+    def do(self, chosen: list[Stage], force: bool) -> int:
+        """The exit status: 0 where the chosen stages are done, and the recipe's claim holds where all are."""
+        try:
+            with only_one(self.output, self.screen) as lock:
+                refuse_open(chosen, self.ledger)
+                if force:
+                    self.ledger.forget(chosen, self.plan.stages())
+                return self._do(chosen, lock)
+        except Failed as failure:
+            self.screen.line(str(failure))
+            return 1
+        except OSError as error:
+            print(f"error: {error}; run it again to go on from here", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            self.screen.line("interrupted; run it again to go on from here")
+            return INTERRUPTED
+
+    def _do(self, chosen: list[Stage], lock: int) -> int:
+        started = time.monotonic()
+        idle = self._are_done(chosen)
+        if not idle:
+            (self.output / report.RESULT).unlink(missing_ok=True)  # it would tell of another run
+            self._run(chosen, lock)
+        if not self._are_done(self.plan.stages()):
+            self.screen.line(f"{'Nothing to do here. ' if idle else ''}Stages are left to do; --list shows them.")
+            return 0
+        if not (self.output / report.RESULT).exists():
+            report.write(self.recipe, self.settings, self.plan, self.ledger, self.output, self.arguments)
+        if idle:
+            self.screen.line(f"Everything is done: {self._shown(self.recipe.report)}")
+            self._tell_if_changed()
+        else:
+            minutes = (time.monotonic() - started) / 60
+            names = ", ".join([self._shown(self.recipe.report), *self.recipe.files, report.RESULT])
+            self.screen.line(f"Done in {minutes:.1f} minutes: {names}")
+        return self.recipe.check(self.settings, self.output)
+
+    def _are_done(self, stages: list[Stage]) -> bool:
+        return all(self.ledger.is_done(stage) for stage in stages)
+
+    def _run(self, chosen: list[Stage], lock: int) -> None:
+        names = {stage.name for stage in chosen}
+        phases: list[Phase] = [
+            [[stage for stage in chain if stage.name in names] for chain in phase] for phase in self.plan.phases
+        ]
+        recipe, jobs = self.recipe, self.settings.jobs
+        Runner(self.output, self.ledger, self.screen, jobs, lock, recipe.tell, recipe.environment).run(phases)
+
+    def _tell_if_changed(self) -> None:
+        """The code is no input of a training: an edited comment need not train everything anew. But say so."""
+        stages = [stage for stage in self.plan.stages() if stage.kind == "train"] or self.plan.stages()
+        made = report.commits(stages, self.ledger)
+        if made != [version_of(ROOT)]:
+            self.screen.line(f"It was trained with commit {', '.join(made)}; {self.recipe.anew} does it anew.")
+
+    def _shown(self, name: str) -> str:
+        return os.path.relpath(self.output / name)

@@ -1,0 +1,107 @@
+"""The settings of a run: a preset, then --config FILE, then the command line. Nothing unknown is ignored."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from .recipe import Recipe, S
+from .values import Flags, Refused, fits, is_table, nearest, read, wanted
+
+Table = dict[str, Any]
+
+
+def load(
+    recipe: Recipe[S], preset: str | None = None, config: Path | None = None, given: Mapping[str, str] | None = None
+) -> S:
+    """`given` holds the command line's: `seed` or `train.lr`, as text."""
+    hints = get_type_hints(recipe.settings)
+    name = preset or recipe.preset
+    if name not in recipe.presets():
+        raise Refused(f"no preset '{name}' in {recipe.conf}{nearest(name, recipe.presets())}")
+    path = recipe.conf / f"{name}.toml"
+    values = known_only(read_toml(path), hints, str(path))
+    _refuse_missing(recipe.settings, values, path)
+    if config is not None:
+        merge(values, known_only(read_toml(config), hints, str(config)), hints, str(config))
+    merge(values, from_words(given or {}, hints), hints, "the command line")
+    for key, value in values.items():
+        if not fits(value, hints[key]):
+            raise Refused(f"{_option(key)} is {value!r}: {wanted(hints[key])} is wanted")
+    settings = recipe.settings(**values)
+    if settings.jobs < 1:
+        raise Refused(f"--jobs is {settings.jobs}: 1 or more is wanted")
+    return settings
+
+
+def read_toml(path: Path) -> Table:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} is no TOML: {error}") from error
+
+
+def known_only(table: Table, hints: Table, where: str) -> Table:
+    """The table with `_` for `-` in its keys: both spellings are the same."""
+    known: Table = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in hints:
+            raise Refused(f"{where}: unknown setting '{key}'{nearest(name, hints)}")
+        known[name] = value
+    return known
+
+
+def _refuse_missing(kind: type, values: Table, path: Path) -> None:
+    for one in fields(kind):
+        if one.name not in values and one.default is MISSING and one.default_factory is MISSING:
+            raise Refused(f"{path}: the setting '{one.name}' is missing")
+
+
+def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
+    """Tables are merged key by key. A new key is right only for Flags: their program knows more of them."""
+    for name, value in newer.items():
+        if not is_table(hints[name]) or not isinstance(value, dict):
+            values[name] = value
+            continue
+        for key in value:
+            if key not in values[name] and hints[name] != Flags:
+                raise Refused(f"{where}: unknown setting '{name}.{key}'{nearest(key, values[name], name + '.')}")
+        values[name] = {**values[name], **value}
+
+
+def from_words(given: Mapping[str, str], hints: Table) -> Table:
+    values: Table = {}
+    for name, text in given.items():
+        table, _, key = name.partition(".")
+        hint = get_args(hints[table])[1] if key else hints[table]
+        try:
+            value = read(text, hint)
+        except ValueError as error:
+            raise Refused(f"{_option(name)} is '{text}': {wanted(hint)} is wanted") from error
+        if key:
+            values.setdefault(table, {})[key] = value
+        else:
+            values[table] = value
+    return values
+
+
+def _option(name: str) -> str:
+    table, dot, key = name.partition(".")
+    return f"--{table.replace('_', '-')}{dot}{key}"
+
+
+def as_arguments(flags: Flags) -> list[str]:
+    """`{"beam": 4, "cpu": true}` as `--beam 4 --cpu`; a false flag is left out."""
+    words: list[str] = []
+    for name, value in flags.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value is not False:
+            words += [f"--{name}", str(value)]
+    return words

@@ -1,0 +1,82 @@
+"""The command of a training on more than one process; tests/integration/test_launch.py runs them."""
+
+from __future__ import annotations
+
+import pytest
+
+from recipes.lib.launch import Training, effective_batch, train_command
+from recipes.lib.values import Refused
+from recipes.lib.worker import place
+
+FLAGS = ["data-bin", "--max-tokens", "4000"]
+
+
+def command(**settings) -> str:
+    return " ".join(train_command(FLAGS, Training(**settings)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({}, "fairseq-train data-bin --max-tokens 4000 --update-freq 1 --distributed-world-size 1"),
+        (
+            {"processes": 8, "batches": 16, "precision": "fp16"},
+            "fairseq-train data-bin --max-tokens 4000 --update-freq 2 --fp16 --distributed-world-size 8",
+        ),
+        (
+            {"device": "cpu", "precision": "bf16"},
+            "fairseq-train data-bin --max-tokens 4000 --update-freq 1 --cpu --bf16 "
+            "--fp16-no-flatten-grads --distributed-world-size 1",
+        ),
+        (
+            {"launch": "torchrun", "device": "cpu", "processes": 2, "batches": 2},
+            "torchrun --nnodes 1 --nproc-per-node 2 --standalone -m recipes.lib.worker data-bin --max-tokens 4000 "
+            "--update-freq 1 --cpu --distributed-backend gloo --ddp-backend legacy_ddp",
+        ),
+        (
+            {"launch": "torchrun", "nodes": 2, "processes": 4, "batches": 8, "rendezvous": "first:29400"},
+            "torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-id posenc --rdzv-endpoint first:29400 "
+            "-m recipes.lib.worker data-bin --max-tokens 4000 --update-freq 1",
+        ),
+        (
+            {"launch": "slurm", "nodes": 2, "processes": 4, "batches": 16, "precision": "amp"},
+            "srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 fairseq-train data-bin --max-tokens 4000 "
+            "--update-freq 2 --amp --distributed-world-size 8 --distributed-port 29500",
+        ),
+    ],
+)
+def test_the_command(settings, wanted):
+    assert command(**settings) == wanted
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"nodes": 2, "batches": 2}, "local is one machine"),
+        ({"device": "cpu", "processes": 2, "batches": 2}, "on a CPU take --launch torchrun"),
+        ({"launch": "torchrun", "nodes": 2, "batches": 2}, "needs --rendezvous HOST:PORT"),
+        ({"launch": "slurm", "device": "cpu"}, "slurm trains on GPUs"),
+        ({"device": "cpu", "precision": "amp"}, "amp needs a GPU"),
+        ({"processes": 6, "batches": 16}, "cannot be shared by 1 x 6 processes: take 1, 2, 4, 8, 16"),
+        ({"processes": 0}, "cannot be shared"),
+    ],
+)
+def test_what_cannot_work_is_refused(settings, message):
+    with pytest.raises(Refused, match=message):
+        command(**settings)
+
+
+def test_the_effective_batch_does_not_depend_on_the_processes():
+    told = [effective_batch(Training(processes=number, batches=16), 4000) for number in (1, 2, 8)]
+    assert told[2] == "1 nodes x 8 processes x update-freq 2 x 4,000 tokens = 64,000 tokens an update"
+    assert len({line.partition("=")[2] for line in told}) == 1
+
+
+def test_a_worker_is_told_which_of_torchruns_processes_it_is():
+    words = place({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"})
+    options = dict(zip(words[:-1:2], words[1::2], strict=True))
+    assert options["--distributed-rank"] == "5"
+    assert options["--distributed-world-size"] == "8"
+    assert options["--device-id"] == "1"
+    assert words[-1] == "--distributed-no-spawn"
+    assert place({}) == []

@@ -1,0 +1,114 @@
+"""The command line of a recipe, on a toy and the demo: looking without running, settings, refusals."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recipes.lib.settings import as_arguments, load
+from recipes.lib.values import Refused
+from tests.toy_recipe import TOY, toy
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# --- looking
+
+
+@pytest.mark.parametrize("option", ["--help", "--list", "--dry-run"])
+@pytest.mark.parametrize("script", ["-m recipes.demo", "tests/toy_recipe.py"])
+def test_looking_needs_neither_torch_nor_fairseq_nor_data(script, option, tmp_path):
+    for name in ("torch", "fairseq", "numpy", "sacrebleu"):
+        (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name}')")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    command = [sys.executable, *script.split(), option, "--output", str(tmp_path / "new")]
+    found = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert {"--help": "examples:", "--list": "open  ", "--dry-run": "# train:"}[option] in found.stdout
+    assert not (tmp_path / "new").exists()
+
+
+def test_looking_through_run_sh_needs_no_environment(tmp_path):
+    """A Python without fairseq, in a checkout without .venv."""
+    checkout = tmp_path / "a checkout"
+    shutil.copytree(ROOT / "recipes", checkout / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys._base_executable)  # type: ignore[attr-defined]
+    environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    command = [str(checkout / "recipes" / "demo" / "run.sh")]
+    found = subprocess.run([*command, "--list"], env=environment, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "open  corpus" in found.stdout
+
+
+def test_the_dry_run_prints_the_chosen_commands_and_the_environment(tmp_path, capsys):
+    assert toy(tmp_path / "a b", "--dry-run", "--stage", "table") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["# from the root of the repository, with TOY=1", "# table"]
+    assert lines[-1].endswith(f"'{tmp_path}/a b/table'")
+    assert sum(line.startswith("# ") for line in lines) == 2
+
+
+# --- settings
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--sede", "3"], "unknown option --sede; did you mean --seed?"),
+        (["--pre", "toy"], "unknown option --pre; did you mean --preset?"),
+        (["--trian.rate", "3"], "unknown option --trian.rate; did you mean --train.KEY?"),
+        (["--sizes.line", "3"], "unknown setting 'sizes.line'; did you mean sizes.lines?"),
+        (["--preset", "tyo"], "no preset 'tyo'"),
+        (["--seed", "one"], "--seed is 'one': a whole number is wanted"),
+        (["--mode", "fats"], "--mode is 'fats': one of fast, slow is wanted"),
+        (["--jobs", "0"], "--jobs is 0: 1 or more is wanted"),
+        (["--seed"], "--seed: expected one argument"),
+        (["--train.rate"], "--train.rate needs a value"),
+        (["data"], "unexpected 'data'"),
+        (["--config", "no-such.toml"], "no-such.toml: No such file"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_is(words, message, tmp_path, capsys):
+    assert toy(tmp_path / "out", *words) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_config_replaces_the_preset_and_the_command_line_both(tmp_path):
+    config = tmp_path / "mine.toml"
+    config.write_text('word = "two"\nseed = 5\n[train]\nwarm-up = 10\n')
+    found = load(TOY, config=config, given={"seed": "6", "train.fp16": "true"})
+    assert (found.word, found.seed, found.sizes) == ("two", 6, {"lines": 3})
+    assert found.train == {"rate": 0.5, "warm-up": 10, "fp16": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("wrod = 'x'", "mine.toml: unknown setting 'wrod'; did you mean word?"),
+        ("word = 3", "--word is 3: text is wanted"),
+        ("seed = true", "--seed is True: a whole number is wanted"),
+        ("[sizes]\nline = 3", "did you mean sizes.lines?"),
+        ("word = ", "mine.toml is no TOML"),
+    ],
+)
+def test_a_wrong_config_is_refused(text, message, tmp_path):
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(Refused) as refused:
+        load(TOY, config=tmp_path / "mine.toml")
+    assert message in str(refused.value)
+
+
+def test_a_preset_that_lacks_a_setting_is_refused(tmp_path):
+    (tmp_path / "toy.toml").write_text("least = 1")
+    with pytest.raises(Refused, match=r"toy.toml: the setting 'word' is missing"):
+        load(replace(TOY, conf=tmp_path))
+
+
+def test_flags_become_arguments():
+    assert as_arguments({"beam": 4, "cpu": True, "fp16": False, "lr": 0.005}) == "--beam 4 --cpu --lr 0.005".split()

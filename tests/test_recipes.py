@@ -1,0 +1,184 @@
+"""Running a recipe, on a toy: resuming, two runs at once, chosen stages, result.json."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from recipes.lib import lock as locks
+from tests.toy_recipe import toy
+
+ROOT = Path(__file__).resolve().parents[1]
+NAMES = ["data", "train:left", "score:left", "train:right", "score:right", "table"]
+
+
+def begin(output: Path, slow: str, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "tests/toy_recipe.py", "--output", str(output), *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TOY_SLOW": slow}
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def done(output: Path) -> list[str]:
+    return [name for name in NAMES if (output / ".stages" / f"{name.replace(':', '.')}.done").exists()]
+
+
+def markers(output: Path) -> dict[str, float]:
+    return {path.stem: path.stat().st_mtime_ns for path in (output / ".stages").glob("*.done")}
+
+
+def files(output: Path) -> dict[str, str]:
+    return {name: (output / name.replace(":", ".")).read_text() for name in NAMES}
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    assert toy(tmp_path / "out") == 0
+    return tmp_path / "out"
+
+
+# --- resuming
+
+
+@pytest.mark.parametrize("stage", ["data", "train:left", "score:left", "table"])
+def test_a_run_killed_in_any_stage_goes_on_to_the_same_result(stage, tmp_path, finished):
+    """The command outlives the run that was killed; the next run waits for it instead of writing beside it."""
+    output = tmp_path / "a b"
+    with begin(output, stage, "--jobs", "2") as process:
+        wait_for(lambda: (output / stage.replace(":", ".")).exists() and stage not in done(output), process)
+        process.send_signal(signal.SIGKILL)
+    assert stage not in done(output)
+    assert not (output / "result.json").exists()
+    before = markers(output)
+    assert toy(output, "--jobs", "2") == 0
+    assert files(output) == files(finished)
+    assert before.items() <= markers(output).items()  # what was done was left alone
+    assert result(output)["results"] == result(finished)["results"]
+
+
+def wait_for(condition, process: subprocess.Popen[str]) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+def test_a_finished_run_does_nothing(finished, capsys):
+    before = markers(finished)
+    capsys.readouterr()
+    assert toy(finished) == 0
+    assert "Everything is done" in capsys.readouterr().out
+    assert markers(finished) == before
+
+
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path, capsys):
+    with begin(tmp_path / "out", "data") as process:
+        wait_for(lambda: (tmp_path / "out" / "data").exists(), process)
+        assert toy(tmp_path / "out") == 2
+        assert f"another run is at work in {tmp_path / 'out'}: wait" in capsys.readouterr().err
+        assert process.wait(timeout=20) == 0
+
+
+def test_a_changed_option_redoes_what_depends_on_it(finished):
+    before = markers(finished)
+    assert toy(finished, "--train.rate", "0.1") == 0
+    after = markers(finished)
+    assert {name for name in after if after[name] == before[name]} == {"data"}
+    assert "rate=0.1" in (finished / "table").read_text()
+    assert toy(finished, "--train.rate", "0.1", "--word", "bye") == 0
+    assert not {name for name, made in markers(finished).items() if made in after.values()}
+
+
+def test_a_full_disk_fails_in_one_line_and_goes_on_later(tmp_path, monkeypatch, capsys):
+    def full(folder, screen):
+        raise OSError(28, "No space left on device", str(folder))
+
+    monkeypatch.setattr(locks.fcntl, "flock", full)
+    assert toy(tmp_path / "out") == 1
+    assert "error: " in (shown := capsys.readouterr().err)
+    assert "No space left on device" in shown
+    monkeypatch.undo()
+    assert toy(tmp_path / "out") == 0
+
+
+# --- choosing stages
+
+
+def test_stage_and_stop_stage(tmp_path, capsys):
+    output = tmp_path / "out"
+    assert toy(output, "--stage", "train") == 2
+    assert "train:left needs data, which is not done" in capsys.readouterr().err
+    assert toy(output, "--stop-stage", "data") == 0
+    assert done(output) == ["data"]
+    capsys.readouterr()
+    assert toy(output, "--stop-stage", "data") == 0
+    assert "Nothing to do here. Stages are left to do" in capsys.readouterr().out
+    assert toy(output, "--stage", "train:right", "--stop-stage", "score:right") == 0
+    assert done(output) == ["data", "train:right", "score:right"]
+    assert not (output / "result.json").exists()
+    assert toy(output, "--stage", "train") == 0
+    assert done(output) == NAMES
+    assert (output / "result.json").exists()
+
+
+def test_force_redoes_the_chosen_stages_and_later_what_reads_them(finished):
+    before = markers(finished)
+    assert toy(finished, "--force", "--stage", "train:left", "--stop-stage", "train:left") == 0
+    assert done(finished) == ["data", "train:left", "train:right", "score:right"]
+    assert not (finished / "result.json").exists()
+    assert toy(finished) == 0
+    after = markers(finished)
+    assert {name for name in after if after[name] == before[name]} == {"data", "train.right", "score.right"}
+
+
+def test_force_forgets_nothing_when_it_is_refused(finished):
+    (finished / ".stages" / "data.done").unlink()
+    assert toy(finished, "--force", "--stage", "train") == 2
+    assert done(finished) == NAMES[1:]
+
+
+def test_an_unknown_stage_and_a_wrong_order_are_refused(tmp_path, capsys):
+    assert toy(tmp_path, "--stage", "trian") == 2
+    assert "no stage 'trian'; did you mean train?" in capsys.readouterr().err
+    assert toy(tmp_path, "--stage", "table", "--stop-stage", "data") == 2
+    assert "comes after" in capsys.readouterr().err
+
+
+# --- what is left at the end
+
+
+def result(output: Path) -> dict:
+    return json.loads((output / "result.json").read_text())
+
+
+def test_result_json_and_the_report_say_how_it_was_made(finished):
+    facts = result(finished)
+    assert facts["command"] == f"recipes/toy/run.sh --output {finished}"
+    assert (facts["recipe"], facts["seed"], facts["settings"]["word"]) == ("toy", 1, "hello")
+    assert set(facts["versions"]) >= {"python"}
+    assert set(facts["machine"]) == {"cores", "memory_gib", "gpus"}
+    assert list(facts["minutes"]) == NAMES
+    assert facts["commit"]
+    assert facts["results"][0] == {"line": "hello 3"}
+    report = (finished / "report.md").read_text()
+    assert "| hello 3 |" in report
+    assert facts["command"] in report
+
+
+def test_a_failed_stage_is_named_with_its_command_and_log(tmp_path, capsys):
+    assert toy(tmp_path / "out", "--train.rate", "1; no-such-command;") == 1
+    shown = capsys.readouterr().out
+    for part in ("train:left failed with exit status 127", "no-such-command", "command: sh -euc", "left.train.log"):
+        assert part in shown
+    assert done(tmp_path / "out") == ["data"]
+    assert toy(tmp_path / "out") == 0

@@ -1,0 +1,182 @@
+"""Stages: done, begun, changed, failed; their logs and their progress."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from recipes.lib.logs import progress, tail
+from recipes.lib.runner import Failed, Runner
+from recipes.lib.screen import Screen
+from recipes.lib.stages import Ledger, Stage, write_atomically
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def a_stage(folder: Path, text: str = "one", code: str | None = None, **options: object) -> Stage:
+    """A stage that appends `text` to its output, so that the number of its runs can be read."""
+    code = code or f"open({str(folder / 'out')!r}, 'a').write({text!r})"
+    return Stage("one", ("python", "-c", code), (folder / "out",), **options)  # type: ignore[arg-type]
+
+
+def run(folder: Path, *stages: Stage) -> None:
+    with (folder / "lock").open("w") as lock:
+        Runner(folder, Ledger(folder / ".stages"), Screen(), 2, lock.fileno()).run([[list(stages)]])
+
+
+def test_a_done_stage_is_not_run_again_and_a_changed_one_is(tmp_path):
+    for _ in range(2):
+        run(tmp_path, a_stage(tmp_path))
+        assert (tmp_path / "out").read_text() == "one"
+    run(tmp_path, a_stage(tmp_path, "two"))
+    assert (tmp_path / "out").read_text() == "two"
+
+
+def test_changed_input_files_and_earlier_stages_count(tmp_path):
+    source = tmp_path / "source"
+    source.write_text("a")
+    first = a_stage(tmp_path, inputs=(source,))
+    second = Stage("second", ("true",), (), after=(first,))
+    keys = first.key(), second.key()
+    source.write_text("b")
+    assert first.key() != keys[0]
+    assert second.key() != keys[1]
+
+
+def test_a_folder_may_be_an_input(tmp_path):
+    stage = a_stage(tmp_path, inputs=(tmp_path / "corpus",))
+    keys = [stage.key()]
+    for name, text in (("train.en", "a"), ("train.de", "a"), ("train.de", "b")):
+        (tmp_path / "corpus").mkdir(exist_ok=True)
+        (tmp_path / "corpus" / name).write_text(text)
+        keys.append(stage.key())
+    assert len(set(keys)) == 4
+
+
+def test_a_lost_output_or_an_unfinished_marker_is_made_anew(tmp_path):
+    stage, ledger = a_stage(tmp_path), Ledger(tmp_path / ".stages")
+    run(tmp_path, stage)
+    (tmp_path / "out").unlink()
+    assert not ledger.is_done(stage)
+    ledger.start(stage)  # ... and killed while it wrote
+    (tmp_path / "out").write_text("half")
+    assert not ledger.is_done(stage)
+    run(tmp_path, stage)
+    assert (tmp_path / "out").read_text() == "one"
+
+
+def test_a_marker_that_a_crash_emptied_is_none(tmp_path):
+    run(tmp_path, a_stage(tmp_path))
+    (tmp_path / ".stages" / "one.done").write_text("")
+    assert not Ledger(tmp_path / ".stages").is_done(a_stage(tmp_path))
+
+
+def test_a_stage_that_resumes_keeps_its_own_leftovers_only(tmp_path):
+    ledger = Ledger(tmp_path / ".stages")
+    for text, left in (("one", "half" + "one"), ("two", "two")):
+        ledger.start(a_stage(tmp_path, "one", resumes=True))
+        (tmp_path / "out").write_text("half")
+        run(tmp_path, a_stage(tmp_path, text, resumes=True))
+        assert (tmp_path / "out").read_text() == left
+
+
+def test_a_failure_shows_the_end_of_the_log_and_its_name(tmp_path):
+    stage = a_stage(tmp_path, code="raise SystemExit('what went wrong')")
+    with pytest.raises(Failed, match="what went wrong") as failure:
+        run(tmp_path, stage)
+    assert "one.log" in str(failure.value)
+    assert not Ledger(tmp_path / ".stages").is_done(stage)
+    assert "$ python -c" in tail(tmp_path / "logs" / "one.log")
+
+
+def test_progress_is_read_from_the_log_of_this_attempt(tmp_path):
+    stage = Stage("train:shaw", ("fairseq-train", "--max-update", "900"), ())
+    log = tmp_path / "shaw.train.log"
+    line = '2026 | INFO | train_inner | {{"epoch": 1, "loss": "1.2", "num_updates": "{}"}}\n'
+    log.write_text("$ fairseq-train\n" + line.format(300) + "$ fairseq-train\n")
+    assert progress(stage, log) == "train:shaw starting"
+    log.write_text(log.read_text() + line.format(320))
+    assert progress(stage, log) == "train:shaw 320/900 loss 1.2"
+
+
+def test_a_terminated_run_ends_its_commands(tmp_path):
+    script = f"""
+from pathlib import Path
+from tests import test_stages
+folder = Path({str(tmp_path)!r})
+code = f"import os, time; open({{str(folder / 'pid')!r}}, 'w').write(str(os.getpid())); time.sleep(60)"
+test_stages.run(folder, test_stages.a_stage(folder, code=code))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE) as process:
+        pid = wait_for(tmp_path / "pid")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def wait_for(path: Path) -> int:
+    for _ in range(200):
+        if path.exists() and path.read_text():
+            return int(path.read_text())
+        time.sleep(0.1)
+    raise AssertionError(f"{path} never came")
+
+
+def test_a_failure_names_its_command_and_its_log(tmp_path):
+    with pytest.raises(Failed, match="command: python -c 'raise") as failure:
+        run(tmp_path, a_stage(tmp_path, code="raise SystemExit(3)"))
+    assert "one failed with exit status 3" in str(failure.value)
+    assert "one.log" in str(failure.value)
+
+
+def test_a_command_that_is_not_there_and_an_output_that_did_not_come(tmp_path):
+    with pytest.raises(Failed, match=r"one failed: .*no-such-command"):
+        run(tmp_path, Stage("one", ("no-such-command",), ()))
+    with pytest.raises(Failed, match=r"left no .*out"):
+        run(tmp_path, Stage("one", ("true",), (tmp_path / "out",)))
+    with pytest.raises(Failed, match=r"cannot start: no .*corpus"):
+        run(tmp_path, Stage("one", ("true",), (), inputs=(tmp_path / "corpus",)))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+def test_a_full_disk_under_a_stage_leaves_no_marker(tmp_path):
+    code = f"open({str(tmp_path / 'out')!r}, 'w').close(); print('text', file=open('/dev/full', 'w'), flush=True)"
+    stage = a_stage(tmp_path, code=code)
+    with pytest.raises(Failed, match="the disk is full: free some space"):
+        run(tmp_path, stage)
+    assert not Ledger(tmp_path / ".stages").is_done(stage)
+
+
+def test_a_disk_that_fills_while_the_marker_is_written_leaves_none(tmp_path, monkeypatch):
+    written = Path.write_text
+
+    def fill(path: Path, text: str, **options: str) -> int:
+        if path.name.endswith(".done.partial"):
+            written(path, text[:5], **options)
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return written(path, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", fill)
+    with pytest.raises(Failed, match=r"one failed: .*No space left"):
+        run(tmp_path, a_stage(tmp_path))
+    monkeypatch.undo()
+    assert [path.name for path in (tmp_path / ".stages").iterdir()] == ["one.begun"]
+    run(tmp_path, a_stage(tmp_path))
+    assert (tmp_path / "out").read_text() == "one"
+
+
+def test_what_was_there_survives_a_write_that_fails(tmp_path, monkeypatch):
+    write_atomically(tmp_path / "file", "old")
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    with pytest.raises(OSError, match="full"):
+        write_atomically(tmp_path / "file", "new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"file": "old"}

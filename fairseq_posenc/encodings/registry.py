@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -37,8 +36,7 @@ def get(name: str) -> type[PositionEncoding]:
         ValueError: an unknown name; the known ones are listed, the nearest first.
     """
     if name not in _ENCODINGS:
-        near = difflib.get_close_matches(name, _ENCODINGS, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = opts.nearest(name, _ENCODINGS)
         raise ValueError(f"--pos-enc: unknown position encoding {name!r}{hint}; known: {', '.join(_ENCODINGS)}")
     module, _, attribute = _ENCODINGS[name].partition(":")
     found: type[PositionEncoding] = getattr(import_module(f".{module}", __package__), attribute)
@@ -95,7 +93,8 @@ def _split(given: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding
         owners = _owners(owner, classes) if dot else [n for n, c in classes.items() if option in opts.names(c.Options)]
         if not owners:
             known = "; ".join(f"{n}: {', '.join(opts.names(c.Options)) or 'none'}" for n, c in classes.items())
-            raise ValueError(f"--pos-enc-args: no option {key} here; known options: {known}")
+            hint = opts.nearest(option, [name for c in classes.values() for name in opts.names(c.Options)])
+            raise ValueError(f"--pos-enc-args: no option {key} here{hint}; known options: {known}")
         if len(owners) > 1:
             choices = " or ".join(f"{name}.{option}" for name in owners)
             raise ValueError(f"--pos-enc-args: {option} belongs to several encodings; write {choices}")

@@ -1,7 +1,7 @@
 """Packaging. `make setup` uses it; in an environment of your own:
 
     grep -vE '^torch(audio)?==' recipes/lib/constraints.txt > pins.txt
-    pip install -e . --no-build-isolation -c pins.txt
+    pip install -e '.[recipes]' --no-build-isolation -c pins.txt
 
 The requirements are ranges, so that a torch that is already there (a CUDA build, say) satisfies them and is
 kept; the versions known to work together are in recipes/lib/constraints.txt. Without --no-build-isolation

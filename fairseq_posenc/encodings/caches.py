@@ -18,7 +18,7 @@ class EvaluationCache:
 
     def __init__(self) -> None:
         self._value: Tensor | None = None
-        self._key: tuple[object, ...] = ()
+        self._made_from: list[tuple[Tensor, int]] = []
         self._length = 0
 
     def clear(self) -> None:
@@ -47,14 +47,24 @@ class EvaluationCache:
         if training or wanted or any(p.is_inference() for p in parameters):
             self.clear()
             return compute(length), length
-        key = tuple((p.data_ptr(), p._version, p.dtype, p.device) for p in parameters)
-        if self._value is None or key != self._key or self._length < length:
-            longer = self._value is not None and key == self._key
-            self._length = max(length, min(2 * length, limit or 2 * length)) if longer else length
+        current = self._value is not None and self._is_made_from(parameters)
+        if not current or self._length < length:
+            self._length = max(length, min(2 * length, limit or 2 * length)) if current else length
             with torch.inference_mode(False):  # training may come next
                 self._value = compute(self._length).detach()
-            self._key = key
+            self._made_from = [(p.detach(), p._version) for p in parameters]
+        assert self._value is not None
         return self._value, self._length
+
+    def _is_made_from(self, parameters: Sequence[Tensor]) -> bool:
+        """Whether these are the numbers that the value was made from.
+
+        The old memory is held, not only its address, which a parameter with new data might get again.
+        """
+        return len(parameters) == len(self._made_from) and all(
+            (p.data_ptr(), p.dtype, p.device, p._version) == (old.data_ptr(), old.dtype, old.device, version)
+            for p, (old, version) in zip(parameters, self._made_from, strict=True)
+        )
 
 
 class GrownTables:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recipes.lib.launch import Training, effective_batch, train_command
+from recipes.lib import launch
+from recipes.lib.launch import Training, effective_batch, identity, refuse_decided, train_command
 from recipes.lib.values import Refused
 from recipes.lib.worker import place
 
@@ -12,7 +13,7 @@ FLAGS = ["data-bin", "--max-tokens", "4000"]
 
 
 def command(**settings) -> str:
-    return " ".join(train_command(FLAGS, Training(**settings)))
+    return " ".join(train_command(FLAGS, Training(**{"device": "gpu", **settings})))
 
 
 @pytest.mark.parametrize(
@@ -68,8 +69,33 @@ def test_what_cannot_work_is_refused(settings, message):
 
 def test_the_effective_batch_does_not_depend_on_the_processes():
     told = [effective_batch(Training(processes=number, batches=16), 4000) for number in (1, 2, 8)]
-    assert told[2] == "1 nodes x 8 processes x update-freq 2 x 4,000 tokens = 64,000 tokens an update"
+    assert told[2] == "An update: nodes 1 x processes 8 x update-freq 2 x max-tokens 4,000 = 64,000 tokens at most"
     assert len({line.partition("=")[2] for line in told}) == 1
+
+
+def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
+    """A Slurm job is submitted from machines that have none."""
+    for gpus in ("", "NVIDIA H100"):
+        monkeypatch.setattr(launch, "answer", lambda command, gpus=gpus: gpus)
+        assert Training().on_gpu == bool(gpus)
+        assert Training(launch="slurm").on_gpu
+        assert not Training(device="cpu").on_gpu
+
+
+def test_what_identifies_a_training_is_not_the_number_of_its_processes():
+    one, many = (identity(FLAGS, Training(processes=number, batches=16)) for number in (1, 8))
+    assert one == many
+    assert identity(FLAGS, Training(batches=8)) != one
+    assert identity(FLAGS, Training(batches=16, precision="bf16")) != one
+
+
+@pytest.mark.parametrize(
+    ("flag", "instead"), [("update-freq", "--batches"), ("fp16", "--precision"), ("cpu", "--device")]
+)
+def test_a_flag_that_a_setting_decides_is_refused(flag, instead):
+    refuse_decided(["lr"])
+    with pytest.raises(Refused, match=f"--train.{flag} is decided by {instead}"):
+        refuse_decided(["lr", flag])
 
 
 def test_a_worker_is_told_which_of_torchruns_processes_it_is():

@@ -65,7 +65,7 @@ TOY = Recipe(
     preset="toy",
     plan=make_plan,
     results=results,
-    environment={"TOY": "1"},
+    environment=lambda toy: {"TOY": "1"},
     examples=("--word hello",),
 )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
-from pathlib import Path
+from collections.abc import Mapping
 
 from .choose import choose
 from .options import parse
-from .recipe import ROOT, Recipe, S
+from .recipe import ROOT, Recipe, S, shown
 from .run import Run
 from .settings import load
 from .stages import Ledger, Stage
@@ -21,11 +20,13 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
         options = parse(recipe, arguments)
         settings = load(recipe, options.preset, options.config, options.given)
         output = (options.output or ROOT / "results" / recipe.name).resolve()
+        if ":" in str(output):
+            raise Refused(f"--output {output}: fairseq takes ':' for the end of a path; choose a folder without")
         plan = recipe.plan(settings, output, shown(output))
         chosen = choose(plan.stages(), options.stage, options.stop_stage)
         ledger = Ledger(output / ".stages")
         if options.dry_run:
-            return dry_run(recipe, chosen)
+            return dry_run(recipe.environment(settings), plan.notes, chosen)
         if options.list:
             return list_stages(chosen, ledger)
         return Run(recipe, settings, plan, ledger, output, arguments).do(chosen, options.force)
@@ -34,14 +35,11 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
         return 2
 
 
-def shown(output: Path) -> str:
-    """The output folder as commands name it, from the root of the repository."""
-    return os.path.relpath(output, ROOT)
-
-
-def dry_run(recipe: Recipe[S], stages: list[Stage]) -> int:
-    variables = " ".join(f"{name}={value}" for name, value in recipe.environment.items())
+def dry_run(environment: Mapping[str, str], notes: tuple[str, ...], stages: list[Stage]) -> int:
+    variables = " ".join(f"{name}={value}" for name, value in environment.items())
     print("# from the root of the repository" + (f", with {variables}" if variables else ""))
+    for note in notes:
+        print(f"# {note}")
     print("\n".join(f"# {stage.name}\n{shlex.join(stage.command)}" for stage in stages))
     return 0
 

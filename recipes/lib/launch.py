@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .machine import ASK_GPUS, answer
 from .recipe import Settings, about
 from .values import Refused
 
@@ -16,12 +18,45 @@ class Training(Settings):
     """The settings of a recipe that may train on more than one process."""
 
     launch: Literal["local", "torchrun", "slurm"] = "local"
-    device: Literal["cpu", "gpu"] = "gpu"
+    device: Literal["auto", "cpu", "gpu"] = field(default="auto", metadata=about("auto: a GPU where there is one"))
     processes: int = field(default=1, metadata=about("a node; on GPUs one each"))
     nodes: int = field(default=1, metadata=about("machines; with torchrun, start the command on each"))
     rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node, for torchrun on several"))
     precision: Literal["fp32", "fp16", "bf16", "amp"] = "fp32"
     batches: int = field(default=1, metadata=about("batches an update; all processes together, whatever their number"))
+    threads: int = field(default=0, metadata=about("of every command (0: all cores)"))
+
+    @property
+    def on_gpu(self) -> bool:
+        """`auto` looks for a GPU, but for a Slurm job: that one is submitted where there is none."""
+        if self.device == "auto":
+            return self.launch == "slurm" or bool(answer(ASK_GPUS))
+        return self.device == "gpu"
+
+    def variables(self) -> dict[str, str]:
+        """For the environment of every command."""
+        return {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} if self.threads else {}
+
+
+# What train_command writes; the setting that decides it.
+DECIDED = {
+    "update-freq": "--batches",
+    "cpu": "--device",
+    **dict.fromkeys(("fp16", "bf16", "amp"), "--precision"),
+    **{f"distributed-{name}": "--launch" for name in ("world-size", "port", "backend", "rank", "init-method")},
+}
+
+
+def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED) -> None:
+    """Flags that a recipe writes itself: given twice, the last one would win, and nobody would see which."""
+    for flag in flags:
+        if flag in decided:
+            raise Refused(f"--train.{flag} is decided by {decided[flag]}: use that")
+
+
+def identity(flags: list[str], how: Training) -> tuple[str, ...]:
+    """What decides the result of a training: not on how many processes it runs, nor who starts them."""
+    return ("fairseq-train", *flags, "--precision", how.precision, "--batches", str(how.batches))
 
 
 def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
@@ -44,13 +79,13 @@ def update_freq(how: Training) -> int:
 
 def effective_batch(how: Training, max_tokens: int) -> str:
     return (
-        f"{how.nodes} nodes x {how.processes} processes x update-freq {update_freq(how)} x {max_tokens:,} tokens "
-        f"= {how.batches * max_tokens:,} tokens an update"
+        f"An update: nodes {how.nodes} x processes {how.processes} x update-freq {update_freq(how)} x max-tokens "
+        f"{max_tokens:,} = {how.batches * max_tokens:,} tokens at most"
     )
 
 
 def device_flags(how: Training) -> list[str]:
-    if how.device == "gpu":
+    if how.on_gpu:
         return []
     # fairseq's default wrapper and backend need a GPU.
     several = ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
@@ -61,7 +96,7 @@ def precision_flags(how: Training) -> list[str]:
     """--bf16 means a TPU to fairseq; the plugin mends that (fairseq_posenc/compat/command_line.py)."""
     if how.precision == "fp32":
         return []
-    if how.device == "gpu":
+    if how.on_gpu:
         return [f"--{how.precision}"]
     if how.precision == "amp":
         raise Refused("--precision amp needs a GPU: take bf16, or --device gpu")
@@ -71,7 +106,7 @@ def precision_flags(how: Training) -> list[str]:
 def local(flags: list[str], how: Training) -> list[str]:
     if how.nodes > 1:
         raise Refused("--launch local is one machine: for --nodes take --launch torchrun or slurm")
-    if how.device == "cpu" and how.processes > 1:
+    if not how.on_gpu and how.processes > 1:
         raise Refused("--launch local starts one process a GPU: on a CPU take --launch torchrun")
     # Said also where it is 1: fairseq would take every GPU that it sees.
     return ["fairseq-train", *flags, "--distributed-world-size", str(how.processes)]
@@ -90,7 +125,7 @@ def torchrun(flags: list[str], how: Training) -> list[str]:
 
 def slurm(flags: list[str], how: Training) -> list[str]:
     """fairseq reads the rest from Slurm's variables."""
-    if how.device == "cpu":
+    if not how.on_gpu:
         raise Refused("--launch slurm trains on GPUs: on CPUs take --launch torchrun")
     each = str(how.processes)
     srun = ["srun", "--nodes", str(how.nodes), "--ntasks-per-node", each, "--gpus-per-node", each]

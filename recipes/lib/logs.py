@@ -26,11 +26,14 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 def progress(stage: Stage, log: Path) -> str:
     """`train:shaw 320/900 loss 1.23`, from the last line of JSON that fairseq wrote."""
     if stage.kind != "train":
-        return stage.name
+        bars = [line for line in tail(log, lines=3).splitlines() if line.endswith("/s]")]
+        return f"{stage.name} ({bars[-1]})" if bars else stage.name
     this_attempt = tail(log, lines=60).rpartition("\n$ ")[2]
     lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line and line.endswith("}")]
     if not lines:
         return f"{stage.name} starting"
     facts = json.loads(lines[-1].split("| train_inner | ")[1])
     flags = dict(zip(stage.command, stage.command[1:], strict=False))
-    return f"{stage.name} {facts['num_updates']}/{flags.get('--max-update', '?')} loss {facts['loss']}"
+    goal = f"/{flags['--max-update']}" if "--max-update" in flags else " updates"
+    epochs = f" epoch {facts['epoch']}/{flags['--max-epoch']}," if "--max-epoch" in flags else ""
+    return f"{stage.name}{epochs} {facts['num_updates']}{goal} loss {facts['loss']}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NoReturn, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, get_origin, get_type_hints
 
 from .recipe import Recipe, S
 from .values import Refused, is_table, nearest, wanted
@@ -92,7 +92,8 @@ def _add_settings(parser: Parser, recipe: Recipe[S]) -> None:
 
 
 def _help(one: Any, hint: Any) -> str:
-    return str(one.metadata.get("help", wanted(hint)))
+    text = str(one.metadata.get("help", wanted(hint)))
+    return text if get_origin(hint) is not Literal or text == wanted(hint) else f"{text} ({wanted(hint)})"
 
 
 def _epilog(recipe: Recipe[S]) -> str:

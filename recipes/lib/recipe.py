@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]  # commands run here, so that they ca
 Row = dict[str, object]
 Chain = list[Stage]
 Phase = list[Chain]
+Hints = dict[str, str]
 
 
 def about(text: str) -> dict[str, str]:
@@ -36,9 +38,15 @@ class Plan:
     """Phases follow each other; the chains of one phase do not need each other and may run side by side."""
 
     phases: list[Phase]
+    notes: tuple[str, ...] = ()  # what the user should know of it before it runs, and a reader afterwards
 
     def stages(self) -> list[Stage]:
         return [stage for phase in self.phases for chain in phase for stage in chain]
+
+
+def shown(output: Path) -> str:
+    """The output folder as commands name it, from the root of the repository."""
+    return os.path.relpath(output, ROOT)
 
 
 def no_rows(settings: Settings, output: Path) -> list[Row]:
@@ -53,6 +61,14 @@ def nothing_to_tell(stage: Stage) -> str:
     return ""
 
 
+def no_hints(settings: Settings, output: Path, shown: str) -> Hints:
+    return {}
+
+
+def no_variables(settings: Settings) -> dict[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Generic[S]):
     name: str  # of its folder in recipes/
@@ -64,9 +80,12 @@ class Recipe(Generic[S]):
     results: Callable[[S, Path], list[Row]] = no_rows  # one flat row a result, for result.json and the report
     check: Callable[[S, Path], int] = always_good  # the exit status: whether the recipe shows what it claims
     tell: Callable[[Stage], str] = nothing_to_tell  # what the line of a finished stage says besides its time
-    environment: Mapping[str, str] = field(default_factory=dict)  # for every command
+    environment: Callable[[S], Mapping[str, str]] = no_variables  # for every command
     examples: tuple[str, ...] = ()  # arguments, for --help
     own_report: str | None = None  # the Markdown that a stage writes, where that says more than report.md
+    columns: tuple[str, ...] = ()  # of the results, those in the report's table; unless given, all
+    figure: str | None = None  # an image among the outputs, shown in the report
+    hints: Callable[[S, Path, str], Hints] = no_hints  # what to do with the outputs: a title and a command each
     files: tuple[str, ...] = ()  # what else of the output is worth naming at the end
     anew: str = "--force"  # what does everything anew
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .machine import machine, versions
-from .recipe import Plan, Recipe, Row, S
+from .recipe import Hints, Plan, Recipe, Row, S, shown
 from .stages import Ledger, Stage, write_atomically
 
 RESULT = "result.json"
@@ -30,7 +30,8 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
         "results": recipe.results(settings, output),
     }
     if recipe.own_report is None:
-        write_atomically(output / recipe.report, markdown(recipe.description, facts))
+        hints = recipe.hints(settings, output, shown(output))
+        write_atomically(output / recipe.report, markdown(recipe, plan.notes, hints, facts))
     write_atomically(output / RESULT, json.dumps(facts, indent=1) + "\n")
 
 
@@ -56,28 +57,29 @@ def table(rows: list[Row]) -> str:
 
 
 def _cell(value: object) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
     return text.replace("|", r"\|").replace("\n", " ")
 
 
-def markdown(description: str, facts: dict[str, Any]) -> str:
+def results(rows: list[Row], columns: tuple[str, ...]) -> str:
+    """The table; what is long and the same in every row (a signature) stands once beneath it."""
+    rows = [{name: row[name] for name in columns or row} for row in rows]
+    same = {name: value for name, value in (rows[0] if rows else {}).items() if len(str(value)) > 20}
+    same = {name: value for name, value in same.items() if all(row[name] == value for row in rows)}
+    rows = [{name: value for name, value in row.items() if name not in same} for row in rows]
+    return "\n\n".join([table(rows), *(f"{name}: `{value}`" for name, value in same.items())])
+
+
+def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: dict[str, Any]) -> str:
     host = facts["machine"]
-    gpus = ", ".join(host["gpus"]) or "no GPU"
+    where = f"{host['cores']} cores, {host['memory_gib']} GiB, {', '.join(host['gpus']) or 'no GPU'}"
     made = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     stages: list[Row] = [{"stage": name, "minutes": time} for name, time in facts["minutes"].items()]
-    return f"""\
-# {facts["recipe"]}
-
-{description}
-
-{table(facts["results"])}
-
-## How it was made
-Seed {facts["seed"]}; commit {facts["commit"]}; {made}; {host["cores"]} cores, {host["memory_gib"]} GiB, {gpus}.
-
-```
-{facts["command"]}
-```
-
-{table(stages)}
-"""
+    parts = [f"# {facts['recipe']}", recipe.description, results(facts["results"], recipe.columns)]
+    if recipe.figure:
+        parts.append(f"![{recipe.name}]({recipe.figure})")
+    parts += [f"{title}\n\n```\n{command}\n```" for title, command in hints.items()]
+    parts += ["## How it was made", *notes]
+    parts.append(f"Seed {facts['seed']}; commit {facts['commit']}; {made}; {where}.")
+    parts += [f"```\n{facts['command']}\n```", table(stages)]
+    return "\n\n".join(parts) + "\n"

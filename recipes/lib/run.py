@@ -13,7 +13,7 @@ from . import report
 from .choose import refuse_open
 from .lock import only_one
 from .machine import version_of
-from .recipe import ROOT, Phase, Plan, Recipe, S
+from .recipe import ROOT, Phase, Plan, Recipe, S, shown
 from .runner import Failed, Runner
 from .screen import Screen
 from .stages import Ledger, Stage
@@ -67,6 +67,8 @@ class Run(Generic[S]):
             minutes = (time.monotonic() - started) / 60
             names = ", ".join([self._shown(self.recipe.report), *self.recipe.files, report.RESULT])
             self.screen.line(f"Done in {minutes:.1f} minutes: {names}")
+        for title, command in self.recipe.hints(self.settings, self.output, shown(self.output)).items():
+            print(f"{title}\n    {command}")
         return self.recipe.check(self.settings, self.output)
 
     def _are_done(self, stages: list[Stage]) -> bool:
@@ -78,7 +80,10 @@ class Run(Generic[S]):
             [[stage for stage in chain if stage.name in names] for chain in phase] for phase in self.plan.phases
         ]
         recipe, jobs = self.recipe, self.settings.jobs
-        Runner(self.output, self.ledger, self.screen, jobs, lock, recipe.tell, recipe.environment).run(phases)
+        for note in self.plan.notes:
+            self.screen.line(note)
+        variables = recipe.environment(self.settings)
+        Runner(self.output, self.ledger, self.screen, jobs, lock, recipe.tell, variables).run(phases)
 
     def _tell_if_changed(self) -> None:
         """The code is no input of a training: an edited comment need not train everything anew. But say so."""

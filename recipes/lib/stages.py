@@ -1,9 +1,9 @@
 """Named stages, each one command, and the memory of which are done.
 
-A stage is done when a marker with its key lies in the run's folder. The key is a hash of the command, of the
-files that it names as inputs, and of the keys of the stages before it: a changed setting re-does what depends
-on it and nothing else. The marker is renamed into place after the command has succeeded, so whatever a killed
-run left behind is never taken for finished.
+A stage is done when a marker with its key lies in the run's folder. The key is a hash of the command (or of what the
+stage says decides its result), of the files that it names as inputs, and of the keys of the stages before it: a
+changed setting re-does what depends on it and nothing else. The marker is renamed into place after the command has
+succeeded, so whatever a killed run left behind is never taken for finished.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Stage:
     after: tuple[Stage, ...] = ()  # the stages whose outputs it reads
     inputs: tuple[Path, ...] = ()  # other files whose content decides the result
     resumes: bool = False  # the command goes on from what an interrupted run of itself left
+    identity: tuple[str, ...] = ()  # what decides the result, where the command says more (on how many machines)
 
     @property
     def kind(self) -> str:
@@ -38,7 +39,7 @@ class Stage:
         return self.name.partition(":")[2]
 
     def key(self) -> str:
-        parts = [json.dumps(self.command)]
+        parts = [json.dumps(self.identity or self.command)]
         parts += [content(path) for path in self.inputs]
         parts += [stage.key() for stage in self.after]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()

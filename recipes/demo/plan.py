@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.recipe import Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
@@ -12,6 +13,7 @@ from recipes.lib.stages import Stage
 from .settings import Settings
 
 HERE = Path(__file__).parent
+SHARED = HERE.parent / "lib" / "translation"
 SOURCE, TARGET = "en", "inv"  # English, and the invented language
 PLUGIN = ("--user-dir", "fairseq_posenc")
 LANGUAGES = ("--source-lang", SOURCE, "--target-lang", TARGET)
@@ -32,11 +34,15 @@ class Planner:
     output: Path
     shown: str
 
+    @property
+    def encodings(self) -> list[Encoding]:
+        return parse_all(self.settings.encodings)
+
     def plan(self) -> Plan:
         prepare = [corpus := self.corpus()]
         prepare += [subwords := self.subwords(corpus)]
         prepare += [binary := self.binarise(subwords)]
-        chains = {name: self.chain(name, binary) for name in self.settings.encodings}
+        chains = {one.label: self.chain(one, binary) for one in self.encodings}
         trained = tuple(chain[0] for chain in chains.values())
         measure = self.measure(trained)
         scored = tuple(chain[-1] for chain in chains.values())
@@ -49,10 +55,10 @@ class Planner:
         return Stage("corpus", tuple(command), (self.output / "raw",), inputs=(HERE / "corpus.py",))
 
     def subwords(self, corpus: Stage) -> Stage:
-        command = [*_module("subwords"), "--raw", f"{self.shown}/raw", "--output", f"{self.shown}/subwords"]
-        command += as_arguments({**self.settings.subwords})
+        command = [*_shared("subwords"), "--raw", f"{self.shown}/raw", "--output", f"{self.shown}/subwords"]
+        command += ["--languages", SOURCE, TARGET, "--model-type", "bpe", *as_arguments({**self.settings.subwords})]
         outputs = (self.output / "subwords",)
-        return Stage("subwords", tuple(command), outputs, (corpus,), inputs=(HERE / "subwords.py",))
+        return Stage("subwords", tuple(command), outputs, (corpus,), inputs=(SHARED / "subwords.py",))
 
     def binarise(self, subwords: Stage) -> Stage:
         command = ["fairseq-preprocess", *LANGUAGES, "--joined-dictionary", "--workers", "1"]
@@ -61,20 +67,15 @@ class Planner:
         command += ["--destdir", f"{self.shown}/data-bin"]
         return Stage("binarise", tuple(command), (self.output / "data-bin",), (subwords,))
 
-    def chain(self, name: str, binary: Stage) -> list[Stage]:
-        train = self.train(name, binary)
-        generate = self.generate(name, train)
-        return [train, generate, self.score(name, generate)]
+    def chain(self, encoding: Encoding, binary: Stage) -> list[Stage]:
+        train = self.train(encoding, binary)
+        generate = self.generate(encoding.slug, train)
+        return [train, generate, self.score(encoding.slug, generate)]
 
-    def train(self, name: str, binary: Stage) -> Stage:
+    def train(self, encoding: Encoding, binary: Stage) -> Stage:
+        name = encoding.slug
         command = ["fairseq-train", f"{self.shown}/data-bin", *PLUGIN, *LANGUAGES]
-        command += [
-            "--arch",
-            "posenc_transformer_tiny",
-            "--pos-enc",
-            name,
-            *as_arguments(self.settings.train),
-        ]
+        command += ["--arch", "posenc_transformer_tiny", *encoding.flags(), *as_arguments(self.settings.train)]
         command += ["--seed", str(self.settings.seed), "--cpu", *WHOLE, *QUIET, "--log-interval", "20"]
         command += ["--no-epoch-checkpoints", "--save-dir", f"{self.shown}/checkpoints/{name}"]
         outputs = (self.output / "checkpoints" / name,)
@@ -89,47 +90,31 @@ class Planner:
         return Stage(f"generate:{name}", tuple(command), (self.output / "generated" / name,), (train,))
 
     def score(self, name: str, generate: Stage) -> Stage:
-        command = [*_module("score"), "--generated", f"{self.shown}/generated/{name}/generate-test.txt"]
+        command = [*_shared("score"), "--generated", f"{self.shown}/generated/{name}/generate-test.txt"]
         # The raw references: fairseq would score against references that went through the subwords.
-        command += [
-            "--reference",
-            f"{self.shown}/raw/test.{TARGET}",
-            "--output",
-            f"{self.shown}/scores/{name}",
-        ]
+        command += ["--reference", f"{self.shown}/raw/test.{TARGET}", "--output", f"{self.shown}/scores/{name}"]
         outputs = (self.output / "scores" / name,)
-        return Stage(f"score:{name}", tuple(command), outputs, (generate,), inputs=(HERE / "score.py",))
+        return Stage(f"score:{name}", tuple(command), outputs, (generate,), inputs=(SHARED / "score.py",))
 
     def measure(self, trained: tuple[Stage, ...]) -> Stage:
-        command = [*_module("measure"), "--checkpoints", f"{self.shown}/checkpoints"]
-        command += [
-            "--encodings",
-            ",".join(self.settings.encodings),
-            "--output",
-            f"{self.shown}/measured.json",
-        ]
+        command = [*_shared("measure"), "--output", f"{self.shown}/measured.json"]
+        for one in self.encodings:
+            command += ["--checkpoint", f"{one.label}:{self.shown}/checkpoints/{one.slug}/checkpoint_last.pt"]
         outputs = (self.output / "measured.json",)
-        return Stage("measure", tuple(command), outputs, trained, inputs=(HERE / "measure.py",))
+        return Stage("measure", tuple(command), outputs, trained, inputs=(SHARED / "measure.py",))
 
     def report(self, measure: Stage, scored: tuple[Stage, ...], trained: tuple[Stage, ...]) -> Stage:
-        command = [
-            *_module("report"),
-            "--output",
-            self.shown,
-            "--encodings",
-            ",".join(self.settings.encodings),
-        ]
-        command += ["--seed", str(self.settings.seed)]
+        command = [*_module("report"), "--output", self.shown, "--seed", str(self.settings.seed)]
+        command += ["--encodings", *self.settings.encodings]
         outputs = tuple(self.output / f"results.{kind}" for kind in ("json", "md"))
-        inputs = tuple(HERE / name for name in ("report.py", "figure.py", "template.md"))
-        return Stage(
-            "report",
-            tuple(command),
-            (*outputs, self.output / "bleu.png"),
-            (measure, *scored, *trained),
-            inputs,
-        )
+        inputs = (HERE / "report.py", HERE / "template.md", SHARED / "figure.py")
+        outputs = (*outputs, self.output / "bleu.png")
+        return Stage("report", tuple(command), outputs, (measure, *scored, *trained), inputs)
 
 
 def _module(name: str) -> list[str]:
     return ["python", "-m", f"recipes.demo.{name}"]
+
+
+def _shared(name: str) -> list[str]:
+    return ["python", "-m", f"recipes.lib.translation.{name}"]

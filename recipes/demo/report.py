@@ -10,9 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from recipes.lib.encodings import parse
 from recipes.lib.stages import write_atomically
+from recipes.lib.translation.figure import draw
 
-from .figure import draw
 from .plan import SOURCE, TARGET
 
 Row = dict[str, Any]
@@ -29,9 +30,10 @@ def collect(output: Path, encodings: list[str]) -> list[Row]:
 
 
 def row(output: Path, name: str, measured: dict[str, float]) -> Row:
-    score = json.loads((output / "scores" / name).read_text(encoding="utf-8"))
+    slug = parse(name).slug
+    score = json.loads((output / "scores" / slug).read_text(encoding="utf-8"))
     marker, decoded = (
-        json.loads((output / ".stages" / f"{stage}.{name}.done").read_text(encoding="utf-8"))
+        json.loads((output / ".stages" / f"{stage}.{slug}.done").read_text(encoding="utf-8"))
         for stage in ("train", "generate")
     )
     commits = dict.fromkeys((marker["commit"], decoded["commit"]))  # two where the code changed in between
@@ -39,8 +41,8 @@ def row(output: Path, name: str, measured: dict[str, float]) -> Row:
         "encoding": name,
         "bleu": round(score["bleu"], 2),
         "signature": score["signature"],
-        "parameters": int(measured["parameters"]),
-        "speed_ratio": round(measured["speed_ratio"], 3),
+        "parameters": int(measured["parameters_added"]),
+        "speed_ratio": round(measured["training_time_ratio"], 3),
         "command": marker["command"],
         "commit": " then ".join(commits),
     }
@@ -97,11 +99,12 @@ def write_markdown(output: Path, rows: list[Row], seed: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--encodings", required=True, help="comma-separated")
+    parser.add_argument("--encodings", nargs="+", required=True)
     parser.add_argument("--seed", type=int, required=True)
     options = parser.parse_args()
-    rows = collect(options.output, options.encodings.split(","))
-    draw({one["encoding"]: one["bleu"] for one in rows}, options.output / "bleu.png")
+    rows = collect(options.output, options.encodings)
+    label = "sacreBLEU on the test set (dashed: without positions)"
+    draw({one["encoding"]: one["bleu"] for one in rows}, "none", label, options.output / "bleu.png")
     write_atomically(options.output / "results.md", write_markdown(options.output, rows, options.seed))
     write_atomically(options.output / "results.json", json.dumps(rows, indent=1) + "\n")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recipes.lib import recipe
+from recipes.lib.encodings import parse_all
 from recipes.lib.recipe import about
 from recipes.lib.values import Flags
 
@@ -23,4 +24,4 @@ class Settings(recipe.Settings):
 
     def __post_init__(self) -> None:
         # Everything is told relative to `none`: the BLEU, the parameters, the time of a step.
-        self.encodings = list(dict.fromkeys(["none", *self.encodings]))
+        self.encodings = [one.label for one in parse_all(["none", *self.encodings])]

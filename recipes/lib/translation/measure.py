@@ -1,0 +1,162 @@
+"""What each encoding costs: its parameters, the time of a training step, and the speed of translation.
+
+The trained checkpoints take turns on the same batch in this one process, so that whatever else the machine does hits
+all alike. Ratios to the first are taken within a turn, and are medians over the turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, utils
+from fairseq.data import data_utils
+
+import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from recipes.lib.stages import write_atomically
+
+SECONDS = 12.0  # for all encodings together, training and translation each
+LEAST_TURNS = 5
+LONGEST_BATCH = 64  # sentences translated in a turn
+Step = Callable[[], None]
+
+
+@dataclass
+class Loaded:
+    model: torch.nn.Module
+    config: Any
+    task: Any
+    batch: dict[str, Any]
+
+    @property
+    def words(self) -> int:
+        """Of the batch's sources, as people count them."""
+        dictionary = self.task.source_dictionary
+        pieces = dictionary.string(self.batch["net_input"]["src_tokens"], extra_symbols_to_ignore={dictionary.pad()})
+        joined = pieces.replace("@@ ", "")
+        return joined.count("\u2581") or len(joined.split())
+
+
+def load(checkpoint: Path, beam: int) -> Loaded:
+    models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
+    config.generation.beam = beam
+    model, batch = models[0], a_batch(config, task)
+    if torch.cuda.is_available():
+        model, batch = model.cuda(), utils.move_to_cuda(batch)
+    return Loaded(model, config, task, batch)
+
+
+def a_batch(config: Any, task: Any) -> dict[str, Any]:
+    """The middle batch of the validation set, with the size limit that training had."""
+    if "valid" not in task.datasets:
+        task.load_dataset("valid")
+    dataset = task.dataset("valid")
+    batches = data_utils.batch_by_size(
+        dataset.ordered_indices(), dataset.num_tokens, max_tokens=config.dataset.max_tokens
+    )
+    middle = batches[len(batches) // 2]  # sentences come sorted by length: a typical one
+    return dict(dataset.collater([dataset[index] for index in middle[:LONGEST_BATCH]]))
+
+
+def training_step(loaded: Loaded) -> Step:
+    criterion = loaded.task.build_criterion(loaded.config.criterion)
+    optimizer = torch.optim.Adam(loaded.model.parameters(), lr=1e-6)
+
+    def step() -> None:
+        loaded.model.train()
+        loss, size, _ = criterion(loaded.model, loaded.batch)
+        optimizer.zero_grad()
+        (loss / size).backward()
+        optimizer.step()
+
+    return step
+
+
+def translation_step(loaded: Loaded) -> Step:
+    generator = loaded.task.build_generator([loaded.model], loaded.config.generation)
+
+    def step() -> None:
+        loaded.model.eval()
+        with torch.no_grad():
+            loaded.task.inference_step(generator, [loaded.model], loaded.batch)
+
+    return step
+
+
+def timed(step: Step) -> float:
+    wait_for_gpu()
+    started = time.perf_counter()
+    step()
+    wait_for_gpu()
+    return time.perf_counter() - started
+
+
+def wait_for_gpu() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def turns(steps: Mapping[str, Step], seconds: float = SECONDS) -> list[dict[str, float]]:
+    """The seconds of each step, turn by turn."""
+    for step in steps.values():  # the first step allocates
+        step()
+    found: list[dict[str, float]] = []
+    names = list(steps)
+    started = time.perf_counter()
+    while len(found) < LEAST_TURNS or time.perf_counter() - started < seconds:
+        names.append(names.pop(0))  # no encoding is always the first of its turn
+        turn = {name: timed(steps[name]) for name in names}
+        found.append({name: turn[name] for name in steps})
+    return found
+
+
+def compared(found: list[dict[str, float]], words: int) -> dict[str, tuple[float, float]]:
+    """Words a second, and the time against the first, each the median over the turns."""
+    names = list(found[0])
+    first = names[0]
+    return {
+        name: (words / median(turn[name] for turn in found), median(turn[name] / turn[first] for turn in found))
+        for name in names
+    }
+
+
+def measure(checkpoints: Mapping[str, Path], beam: int) -> dict[str, dict[str, float]]:
+    models = {name: load(path, beam) for name, path in checkpoints.items()}
+    words = next(iter(models.values())).words
+    translation = compared(turns({name: translation_step(one) for name, one in models.items()}), words)
+    training = compared(turns({name: training_step(one) for name, one in models.items()}), words)
+    sizes = {name: sum(weight.numel() for weight in one.model.parameters()) for name, one in models.items()}
+    return {
+        name: {
+            "parameters": sizes[name],
+            "parameters_added": sizes[name] - next(iter(sizes.values())),
+            "training_words_per_second": training[name][0],
+            "training_time_ratio": training[name][1],
+            "translation_words_per_second": translation[name][0],
+            "translation_time_ratio": translation[name][1],
+        }
+        for name in models
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--checkpoint", action="append", required=True, metavar="NAME:FILE", help="the first is compared with"
+    )
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--output", type=Path, required=True)
+    asked = parser.parse_args()
+    named = {name: Path(path) for name, _, path in (word.partition(":") for word in asked.checkpoint)}
+    write_atomically(asked.output, json.dumps(measure(named, asked.beam), indent=1))
+
+
+if __name__ == "__main__":
+    main()

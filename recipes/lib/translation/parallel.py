@@ -1,0 +1,180 @@
+"""Check a folder of parallel text, line by line, and lay it out as every later stage reads it.
+
+From FOLDER with NAME.LANGUAGE (plain or .gz) for training, validation and test: OUTPUT/train.en, OUTPUT/valid.de, ...
+What would be dropped, shifted or read wrongly by a later program is refused here, with the file and the line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice, zip_longest
+from pathlib import Path
+
+from tqdm import tqdm
+
+from recipes.lib.translation.folders import whole
+from recipes.lib.translation.lines import raw_lines
+
+SHOWN = 5  # problems that are told one by one
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Problem:
+    kind: str
+    where: str
+    what: str
+
+
+@dataclass
+class Problems:
+    """Those of one pair of files; only the training set may do without a pair."""
+
+    drop: bool
+    found: list[Problem] = field(default_factory=list)
+    count: Counter[str] = field(default_factory=Counter)
+    pairs: int = 0
+
+    def add(self, problems: list[Problem]) -> None:
+        self.found += problems[: SHOWN - len(self.found)]
+        self.count.update(problem.kind for problem in problems)
+        self.pairs += bool(problems)
+
+
+def side(folder: Path, name: str, language: str) -> Path:
+    """The file of one language, plain or gzipped.
+
+    Raises:
+        SystemExit: none or both are there.
+    """
+    plain = folder / f"{name}.{language}"
+    there = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.exists()]
+    if len(there) == 2:
+        raise SystemExit(f"error: {plain} is there plain and as .gz: remove one of the two")
+    if not there:
+        raise SystemExit(f"error: {plain}: no such file, nor {plain.name}.gz; {advice(folder, name, language)}")
+    return there[0]
+
+
+def advice(folder: Path, name: str, language: str) -> str:
+    if not folder.is_dir():
+        return f"{folder} is no folder: name one with --corpus"
+    names = [path.name.removesuffix(".gz") for path in sorted(folder.iterdir()) if path.is_file()]
+    languages = [one.removeprefix(f"{name}.") for one in names if one.startswith(f"{name}.")]
+    if languages:
+        return f"the languages of {name} there: {', '.join(languages)} (--source-lang, --target-lang)"
+    others = [one.removesuffix(f".{language}") for one in names if one.endswith(f".{language}")]
+    if others:
+        return f"the sets of {language} there: {', '.join(others)} (--train-set, --valid-set, --test-set)"
+    return f"there are: {', '.join(names[:20]) or 'no files'}"
+
+
+def faults(path: Path, number: int, line: bytes) -> list[Problem]:
+    """What is wrong with one line, and what to do about it."""
+    where = f"{path}: line {number}"
+    if line.endswith(b"\r"):
+        return [Problem("CRLF", where, f"ends in CR LF: convert the file, sed -i 's/\\r$//' {path.name}")]
+    if b"\r" in line or b"\0" in line:
+        return [Problem("control", where, "holds a CR or NUL, at which programs split or stop: remove it")]
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        what = f"not UTF-8 (byte {line[error.start]:#04x} at {error.start + 1}): iconv -f ENCODING -t UTF-8 {path.name}"
+        return [Problem("UTF-8", where, what)]
+    if number == 1 and text.startswith("\ufeff"):
+        return [
+            Problem(
+                "byte order mark", where, f"begins with a byte order mark: sed -i '1s/^\\xef\\xbb\\xbf//' {path.name}"
+            )
+        ]
+    if not text.strip():
+        return [Problem("empty", where, "empty: remove the line from both files")]
+    return []
+
+
+def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[bytes, bytes]]:
+    """The pairs without fault; the others go into `problems`.
+
+    Raises:
+        SystemExit: an empty file, or one that ends before the other.
+    """
+    number = 0
+    lines = zip_longest(*map(raw_lines, sides))
+    for number, pair in enumerate(islice(lines, limit or None), start=1):
+        if None in pair:
+            short, long = sides if pair[0] is None else sides[::-1]
+            if number == 1:
+                raise SystemExit(
+                    f"error: {short}: empty, and {long} is not: every line of one translates one of the other"
+                )
+            raise SystemExit(
+                f"error: {short} ends after line {number - 1}, {long} goes on at line {number}: "
+                f"every line of one translates the line of the same number of the other; mend or fetch them again"
+            )
+        found = [fault for path, line in zip(sides, pair, strict=True) for fault in faults(path, number, line)]
+        problems.add(found)
+        if not found:
+            yield pair[0], pair[1]
+    if not number:
+        raise SystemExit(f"error: {sides[0]}: empty, as is {sides[1]}: give a file with sentences")
+
+
+def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int) -> int:
+    """How many pairs were written."""
+    written = 0
+    with targets[0].open("wb") as first, targets[1].open("wb") as second:
+        for source, target in tqdm(pairs(sides, problems, limit), desc=targets[0].stem, unit=" pairs", mininterval=5):
+            first.write(source + b"\n")
+            second.write(target + b"\n")
+            written += 1
+    return written
+
+
+def tell(problems: Problems, name: str) -> None:
+    """Refuse, or say what was left out."""
+    if not problems.found:
+        return
+    kinds = ", ".join(f"{number} {kind}" for kind, number in problems.count.items())
+    lines = [f"error: {one.where}: {one.what}" for one in problems.found]
+    if problems.drop:
+        print(f"{name}: left out {problems.pairs} pairs ({kinds})")
+        return
+    cure = " (or --bad-lines drop, which leaves such pairs out of the training set)" if name == "train" else ""
+    raise SystemExit("\n".join([*lines, f"error: {name}: {problems.pairs} bad pairs ({kinds}): mend them{cure}"]))
+
+
+def lay_out(asked: argparse.Namespace, output: Path) -> None:
+    languages = (asked.source_lang, asked.target_lang)
+    names = {split: getattr(asked, f"{split}_set") for split in SPLITS}
+    sides = {split: [side(asked.folder, name, language) for language in languages] for split, name in names.items()}
+    for split in SPLITS:
+        problems = Problems(drop=split == "train" and asked.bad_lines == "drop")
+        targets = [output / f"{split}.{language}" for language in languages]
+        written = copy(sides[split], targets, problems, asked.limit if split == "train" else 0)
+        tell(problems, split)
+        if not written:
+            raise SystemExit(f"error: {sides[split][0]}: no pair is left")
+        print(f"{split}: {written:,} pairs", file=sys.stderr)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--source-lang", required=True)
+    parser.add_argument("--target-lang", required=True)
+    for split in SPLITS:
+        parser.add_argument(f"--{split}-set", required=True, metavar="NAME", help="its files are NAME.LANGUAGE[.gz]")
+    parser.add_argument("--bad-lines", choices=("refuse", "drop"), default="refuse", help="of the training set")
+    parser.add_argument("--limit", type=int, default=0, help="pairs of training (0: all)")
+    asked = parser.parse_args()
+    with whole(asked.output) as partial:
+        lay_out(asked, partial)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""Learn the subwords of both languages on the training set, and write all splits in them.
+
+Text is put into subwords by fairseq's own tokenizers, those that fairseq-generate and fairseq-interactive undo and
+apply: what is trained on is what is decoded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import chain, islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from recipes.lib.translation.folders import whole
+from recipes.lib.translation.lines import read, write
+from recipes.lib.translation.parallel import SPLITS
+
+Encode = Callable[[str], str]
+CHUNK = 2000  # lines that a process encodes at a time
+
+
+class SentencePiece:
+    """One model over the raw text of both languages (Kudo and Richardson 2018)."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.model, self.kind = folder / "model.model", kind
+
+    def learn(self, files: dict[str, Path], vocabulary: int) -> None:
+        import sentencepiece
+
+        sentencepiece.SentencePieceTrainer.train(
+            input=",".join(map(str, files.values())),
+            model_prefix=str(self.model.with_suffix("")),
+            model_type=self.kind,
+            vocab_size=vocabulary,
+            character_coverage=1.0,
+            num_threads=1,  # the same pieces on every machine
+            max_sentence_length=1 << 20,  # bytes; longer lines would be left out without a word
+            minloglevel=2,
+        )
+
+    def encoder(self, language: str) -> Encode:
+        from fairseq.data.encoders import build_bpe
+
+        pieces = build_bpe(Namespace(bpe="sentencepiece", sentencepiece_model=str(self.model)))
+        return _encode(pieces)
+
+
+class FastBPE:
+    """Moses' words, split by merges that are learned by `tokenizers` and applied by fastBPE (Sennrich et al. 2016)."""
+
+    def __init__(self, folder: Path, kind: str = "") -> None:
+        self.codes = folder / "codes"
+
+    def learn(self, files: dict[str, Path], vocabulary: int) -> None:
+        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        # The end of a word is part of its last symbol: the convention of subword-nmt, fastBPE and fairseq.
+        trainer = trainers.BpeTrainer(vocab_size=vocabulary, end_of_word_suffix="</w>", show_progress=False)
+        words = chain.from_iterable(map(self.words(language), read(path)) for language, path in files.items())
+        tokenizer.train_from_iterator(tqdm(words, desc="words", unit=" lines", mininterval=5), trainer)
+        write(self.codes, merges(tokenizer.to_str()))
+
+    def words(self, language: str) -> Encode:
+        from fairseq.data.encoders import build_tokenizer
+
+        return _encode(build_tokenizer(Namespace(tokenizer="moses", source_lang=language, target_lang=language)))
+
+    def encoder(self, language: str) -> Encode:
+        from fairseq.data.encoders import build_bpe
+
+        words, split = self.words(language), _encode(build_bpe(Namespace(bpe="fastbpe", bpe_codes=str(self.codes))))
+        return lambda line: split(words(line))
+
+
+KINDS: dict[str, type[SentencePiece] | type[FastBPE]] = {"sentencepiece": SentencePiece, "fastbpe": FastBPE}
+
+
+def _encode(tokenizer: Any) -> Encode:
+    found: Encode = tokenizer.encode
+    return found
+
+
+def merges(tokenizer: str) -> Iterator[str]:
+    """The codes that fastBPE reads: `left right count`, best first; it uses their order, not the counts."""
+    import json
+
+    found = json.loads(tokenizer)["model"]["merges"]
+    for number, merge in enumerate(found):
+        left, right = merge.split(" ") if isinstance(merge, str) else merge
+        yield f"{left} {right} {len(found) - number}"
+
+
+# One encoder a process, made once.
+_encoder: Encode
+
+
+def _start(make: Callable[[str], Encode], language: str) -> None:
+    global _encoder
+    _encoder = make(language)
+
+
+def _encode_all(lines: list[str]) -> list[str]:
+    return [_encoder(line) for line in lines]
+
+
+def chunks(lines: Iterable[str]) -> Iterator[list[str]]:
+    lines = iter(lines)
+    while chunk := list(islice(lines, CHUNK)):
+        yield chunk
+
+
+def encoded(make: Callable[[str], Encode], language: str, path: Path, workers: int) -> Iterator[str]:
+    """The lines of a file in subwords, in their order."""
+    if workers == 1:
+        yield from map(make(language), read(path))
+        return
+    with ProcessPoolExecutor(workers, get_context("fork"), _start, (make, language)) as pool:
+        yield from chain.from_iterable(pool.map(_encode_all, chunks(read(path))))
+
+
+def too_long(pair: tuple[str, str], longest: int) -> int | None:
+    """Which side is over-long (0 or 1)."""
+    return next((side for side, line in enumerate(pair) if len(line.split()) > longest), None)
+
+
+def encode_split(make: Callable[[str], Encode], split: str, asked: argparse.Namespace, output: Path) -> None:
+    """Both sides of a split; a pair with an over-long sentence is refused, or left out of the training set."""
+    names = [f"{split}.{language}" for language in asked.languages]
+    sides = [
+        encoded(make, language, asked.raw / name, asked.workers)
+        for language, name in zip(asked.languages, names, strict=True)
+    ]
+    drop = split == "train" and asked.bad_lines == "drop"
+    dropped = 0
+
+    def kept() -> Iterator[tuple[str, str]]:
+        nonlocal dropped
+        for number, pair in enumerate(zip(*sides, strict=True), start=1):
+            side = too_long(pair, asked.longest)
+            if side is None:
+                yield pair
+            elif drop:
+                dropped += 1
+            else:
+                raise SystemExit(
+                    refusal(asked.raw / names[side], number, len(pair[side].split()), asked.longest, split)
+                )
+
+    with (
+        (output / names[0]).open("w", encoding="utf-8") as first,
+        (output / names[1]).open("w", encoding="utf-8") as second,
+    ):
+        for source, target in tqdm(kept(), desc=split, unit=" pairs", mininterval=5):
+            first.write(source + "\n")
+            second.write(target + "\n")
+    if dropped:
+        print(f"{split}: left out {dropped} pairs with more than {asked.longest} pieces", file=sys.stderr)
+
+
+def refusal(path: Path, number: int, length: int, longest: int, split: str) -> str:
+    drop = ", --bad-lines drop" if split == "train" else ""
+    return (
+        f"error: {path}: line {number}: over-long: {length} pieces, {longest} are allowed: shorten it, or --longest "
+        f"{length} with --train.max-source-positions and --train.max-target-positions above it{drop}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--raw", type=Path, required=True, help="folder with train.LANGUAGE, valid.*, test.*")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--languages", nargs=2, required=True, metavar=("SOURCE", "TARGET"))
+    parser.add_argument("--kind", choices=KINDS, default="sentencepiece")
+    parser.add_argument("--model-type", choices=("unigram", "bpe"), default="unigram", help="of SentencePiece")
+    parser.add_argument("--vocabulary", type=int, required=True, help="subword types of both languages together")
+    parser.add_argument("--longest", type=int, default=1023, help="pieces of a sentence")
+    parser.add_argument("--bad-lines", choices=("refuse", "drop"), default="refuse", help="over-long ones, in training")
+    parser.add_argument("--workers", type=int, default=1)
+    asked = parser.parse_args()
+    with whole(asked.output) as partial:
+        kind = KINDS[asked.kind](partial, asked.model_type)
+        try:
+            kind.learn({language: asked.raw / f"train.{language}" for language in asked.languages}, asked.vocabulary)
+        except RuntimeError as error:  # SentencePiece's, when the corpus is too small for the vocabulary
+            raise SystemExit(f"error: {asked.raw}/train.*: --vocabulary {asked.vocabulary}: {error}") from None
+        for split in SPLITS:
+            encode_split(kind.encoder, split, asked, partial)
+
+
+if __name__ == "__main__":
+    main()

@@ -41,7 +41,7 @@ class SentencePiece:
             model_type=self.kind,
             vocab_size=vocabulary,
             character_coverage=1.0,
-            num_threads=1,  # the same pieces on every machine
+            num_threads=16,  # its default, written out: unigram's sums, and with them its pieces, depend on it
             max_sentence_length=1 << 20,  # bytes; longer lines would be left out without a word
             minloglevel=2,
         )

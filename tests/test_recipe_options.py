@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize("option", ["--help", "--list", "--dry-run"])
-@pytest.mark.parametrize("script", ["-m recipes.demo", "tests/toy_recipe.py"])
+@pytest.mark.parametrize("script", ["-m recipes.demo", "-m recipes.translation_wmt18", "tests/toy_recipe.py"])
 def test_looking_needs_neither_torch_nor_fairseq_nor_data(script, option, tmp_path):
     for name in ("torch", "fairseq", "numpy", "sacrebleu"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name}')")
@@ -35,7 +35,8 @@ def test_looking_needs_neither_torch_nor_fairseq_nor_data(script, option, tmp_pa
 def test_looking_through_run_sh_needs_no_environment(tmp_path):
     """A Python without fairseq, in a checkout without .venv."""
     checkout = tmp_path / "a checkout"
-    shutil.copytree(ROOT / "recipes", checkout / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("recipes", "fairseq_posenc"):
+        shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys._base_executable)  # type: ignore[attr-defined]
     environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}

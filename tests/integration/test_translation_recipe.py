@@ -1,0 +1,115 @@
+"""recipes/translation_wmt18/run.sh at preset smoke on a folder of text, with Moses and fastBPE."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipes.demo import corpus
+from recipes.lib.report import RESULT
+from recipes.lib.translation.lines import read
+
+from .support import ROOT
+
+RUN = ROOT / "recipes" / "translation_wmt18" / "run.sh"
+ENCODINGS = ["none", "shaw[clip=4]"]
+
+
+def recipe(*words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"}
+    return subprocess.run([str(RUN), *words], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """English to the invented language, one side gzipped."""
+    found = tmp_path_factory.mktemp("text") / "my corpus"
+    corpus.write(corpus.generate({"train": 300, "val": 11, "test": 13}, seed=1), found, ("en", "xx"))
+    for path in list(found.glob("*.xx")):
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    return found
+
+
+@pytest.fixture(scope="module")
+def finished(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The recipe's folder, and what it printed."""
+    output = tmp_path_factory.mktemp("run") / "an output"
+    words = ["--preset", "smoke", "--corpus", str(folder), "--target-lang", "xx", "--subwords", "fastbpe"]
+    done = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return output, done.stdout
+
+
+def test_the_encodings_are_compared_on_the_raw_references(finished: tuple[Path, str], folder: Path) -> None:
+    output, _ = finished
+    rows = json.loads((output / RESULT).read_text(encoding="utf-8"))["results"]
+    assert [row["encoding"] for row in rows] == ENCODINGS
+    for row in rows:
+        assert "tok:13a" in row["signature of BLEU"]
+        assert row["words/s, training"] > 0
+        assert row["words/s, translation"] > 0
+        assert "fairseq-train" in row["command"]
+    assert rows[0]["p"] == "–"
+    assert 0 <= rows[1]["p"] <= 1
+    assert rows[1]["parameters"] - rows[0]["parameters"] == 2 * 9 * 16  # two layers, 2 * 4 + 1 distances, 16 a head
+    references = gzip.decompress((folder / "test.xx.gz").read_bytes())
+    assert (output / "raw" / "test.xx").read_bytes() == references
+    assert (output / "bleu.png").read_bytes().startswith(b"\x89PNG")
+    report = (output / "report.md").read_text(encoding="utf-8")
+    assert "| shaw[clip=4] |" in report
+    assert "(bleu.png)" in report
+    assert "tokens at most" in report
+
+
+def test_every_test_sentence_is_translated(finished: tuple[Path, str]) -> None:
+    output, _ = finished
+    for slug in ("none", "shaw.clip=4"):
+        assert len(list(read(output / "translations" / f"{slug}.xx"))) == 13
+
+
+def test_the_printed_command_translates_raw_text_as_the_recipe_did(finished: tuple[Path, str]) -> None:
+    output, told = finished
+    command = next(line.strip() for line in told.splitlines() if "fairseq-interactive" in line)
+    source = output / "raw" / "test.en"
+    environment = {**os.environ, "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", command.replace("FILE", f"'{source}'")],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    best = "none" if "/none.pt" in command else "shaw.clip=4"
+    assert done.stdout.split("\n")[:-1] == list(read(output / "translations" / f"{best}.xx"))
+
+
+def test_a_finished_run_does_nothing_and_a_bad_corpus_fails(
+    finished: tuple[Path, str], folder: Path, tmp_path: Path
+) -> None:
+    output, _ = finished
+    words = ["--preset", "smoke", "--corpus", str(folder), "--target-lang", "xx", "--subwords", "fastbpe"]
+    again = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
+    assert "Everything is done" in again.stdout
+    bad = recipe(
+        "--preset", "smoke", "--corpus", str(folder), "--stop-stage", "corpus", "--output", str(tmp_path / "new")
+    )
+    assert bad.returncode == 1
+    assert "train.de: no such file, nor train.de.gz; the languages of train there: en, xx" in bad.stdout
+    assert not list((tmp_path / "new").glob("raw*"))
+
+
+def test_a_wrong_option_is_refused_before_the_text_is_read(tmp_path: Path) -> None:
+    words = ["--preset", "smoke", "--pos-enc", "none,shaw[clp=4]", "--output", str(tmp_path / "new")]
+    done = recipe(*words)
+    assert done.returncode == 1
+    assert "shaw[clp=4]" in done.stdout
+    assert "did you mean clip" in done.stdout
+    assert "] 1/" not in done.stdout

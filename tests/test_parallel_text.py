@@ -1,0 +1,162 @@
+"""Parallel text: what a later program would drop, shift or misread is refused with its file and line."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipes.lib.translation import parallel
+
+ROOT = Path(__file__).resolve().parents[1]
+LINES = {"en": [f"A dog runs {n}." for n in range(20)], "de": [f"Ein Hund läuft {n}." for n in range(20)]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "my corpus"
+    found.mkdir()
+    for name in ("train", "val", "test"):
+        for language, lines in LINES.items():
+            (found / f"{name}.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return found
+
+
+def check(folder: Path, *options: str, target: str = "de") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "recipes.lib.translation.parallel", "--folder", str(folder)]
+    command += ["--output", str(folder.parent / "raw"), "--source-lang", "en", "--target-lang", target]
+    command += ["--train-set", "train", "--valid-set", "val", "--test-set", "test", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def edit(path: Path, number: int, line: bytes) -> None:
+    lines = path.read_bytes().split(b"\n")
+    lines[number - 1] = line
+    path.write_bytes(b"\n".join(lines))
+
+
+def refused(folder: Path, *options: str, **kwargs: str) -> str:
+    """The message; nothing that looks finished is left."""
+    found = check(folder, *options, **kwargs)
+    assert found.returncode == 1, found.stderr
+    assert "Traceback" not in found.stderr
+    assert not list(folder.parent.glob("raw*"))
+    return found.stderr
+
+
+def test_sound_text_is_copied_byte_for_byte_plain_or_gzipped(folder: Path) -> None:
+    with gzip.open(folder / "train.en.gz", "wb") as file:
+        file.write((folder / "train.en").read_bytes())
+    (folder / "train.en").unlink()
+    assert check(folder).returncode == 0
+    for split, name in (("train", "train"), ("valid", "val"), ("test", "test")):
+        assert (folder.parent / "raw" / f"{split}.de").read_bytes() == (folder / f"{name}.de").read_bytes()
+    assert (folder.parent / "raw" / "train.en").read_text(encoding="utf-8").splitlines() == LINES["en"]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c"])
+def test_only_lf_ends_a_line(separator: str, folder: Path) -> None:
+    """str.splitlines splits at these, and every pair after the line would be shifted."""
+    edit(folder / "train.en", 3, f"A dog{separator}runs.".encode())
+    assert check(folder).returncode == 0
+    assert len((folder.parent / "raw" / "train.en").read_bytes().split(b"\n")) == 21
+
+
+def test_a_last_line_without_lf_counts(folder: Path) -> None:
+    path = folder / "test.de"
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert check(folder).returncode == 0
+    assert (folder.parent / "raw" / "test.de").read_bytes().endswith(b"19.\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"", "empty: remove the line from both files"),
+        (b" \t ", "empty: remove the line from both files"),
+        (b"Ein Hund.\r", r"ends in CR LF: convert the file, sed -i 's/\r$//' train.de"),
+        (b"Ein\rHund.", "holds a CR or NUL"),
+        (b"Ein\0Hund.", "holds a CR or NUL"),
+        ("Ein Hund läuft.".encode("latin-1"), "not UTF-8 (byte 0xe4 at 11): iconv -f ENCODING -t UTF-8 train.de"),
+    ],
+)
+def test_a_bad_line_is_refused_with_file_line_and_cure(line: bytes, message: str, folder: Path) -> None:
+    edit(folder / "train.de", 7, line)
+    told = refused(folder)
+    assert f"error: {folder / 'train.de'}: line 7: {message}" in told
+    assert "--bad-lines drop" in told
+
+
+def test_a_byte_order_mark_is_refused(folder: Path) -> None:
+    edit(folder / "val.en", 1, b"\xef\xbb\xbfA dog.")
+    assert "val.en: line 1: begins with a byte order mark" in refused(folder)
+
+
+def test_many_bad_lines_are_counted_and_a_few_told(folder: Path) -> None:
+    for number in range(3, 15):
+        edit(folder / "train.en", number, b"")
+    told = refused(folder)
+    assert told.count("empty: remove") == parallel.SHOWN
+    assert "train: 12 bad pairs (12 empty): mend them" in told
+
+
+def test_bad_pairs_of_training_are_dropped_if_asked_with_their_count(folder: Path) -> None:
+    edit(folder / "train.en", 2, b"")
+    edit(folder / "train.de", 4, b"\xff")
+    found = check(folder, "--bad-lines", "drop")
+    assert "train: left out 2 pairs (1 empty, 1 UTF-8)" in found.stdout
+    for language, lines in LINES.items():
+        kept = (folder.parent / "raw" / f"train.{language}").read_text(encoding="utf-8").splitlines()
+        assert kept == [line for number, line in enumerate(lines, start=1) if number not in (2, 4)]
+
+
+def test_a_test_set_is_never_shortened(folder: Path) -> None:
+    edit(folder / "test.en", 2, b"")
+    told = refused(folder, "--bad-lines", "drop")
+    assert "test.en: line 2: empty" in told
+    assert "mend them" in told
+
+
+def test_files_of_unequal_length_are_refused_with_the_line(folder: Path) -> None:
+    with (folder / "train.de").open("a", encoding="utf-8") as file:
+        file.write("Noch einer.\n")
+    told = refused(folder)
+    assert f"{folder / 'train.en'} ends after line 20, {folder / 'train.de'} goes on at line 21" in told
+
+
+def test_an_empty_file_is_refused(folder: Path) -> None:
+    (folder / "val.de").write_bytes(b"")
+    assert f"{folder / 'val.de'}: empty, and {folder / 'val.en'} is not" in refused(folder)
+    (folder / "val.en").write_bytes(b"")
+    assert f"{folder / 'val.en'}: empty, as is" in refused(folder)
+
+
+def test_a_missing_side_is_told_with_what_is_there(folder: Path) -> None:
+    told = refused(folder, target="cs")
+    assert f"{folder / 'train.cs'}: no such file, nor train.cs.gz; the languages of train there: de, en" in told
+    for language in ("en", "de"):
+        (folder / f"test.{language}").rename(folder / f"test_2016.{language}")
+    assert "the sets of en there: test_2016, train, val (--train-set, --valid-set, --test-set)" in refused(folder)
+    assert "no folder: name one with --corpus" in refused(folder / "nowhere")
+
+
+def test_a_file_plain_and_gzipped_is_refused(folder: Path) -> None:
+    (folder / "train.en.gz").write_bytes(gzip.compress(b"other\n"))
+    assert "is there plain and as .gz: remove one of the two" in refused(folder)
+
+
+def test_a_cut_gzip_file_is_refused(folder: Path) -> None:
+    (folder / "train.en.gz").write_bytes(gzip.compress((folder / "train.en").read_bytes())[:-6])
+    (folder / "train.en").unlink()
+    assert "not a whole gzip file" in refused(folder)
+
+
+def test_the_limit_is_of_training_pairs_only(folder: Path) -> None:
+    assert check(folder, "--limit", "5").returncode == 0
+    sizes = {path.name: len(path.read_bytes().split(b"\n")) - 1 for path in (folder.parent / "raw").iterdir()}
+    assert sizes == {
+        f"{split}.{language}": 5 if split == "train" else 20 for split in parallel.SPLITS for language in LINES
+    }

@@ -1,0 +1,75 @@
+"""Every recipe at preset smoke, killed in every stage: it ends in what an unbroken run ends in."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recipes.lib.recipe import shown
+from recipes.lib.settings import load
+
+ROOT = Path(__file__).resolve().parents[1]
+RECIPES = sorted(path.parent.name for path in (ROOT / "recipes").glob("*/run.sh"))
+# Times, speeds, and what names the folder.
+MEASURED = (
+    "speed_ratio",
+    "command",
+    "words/s, training",
+    "time of a step",
+    "words/s, translation",
+    "time of translation",
+)
+QUICK = 0.1  # seconds into a stage of our own; the others import torch first
+
+
+def kinds(name: str, output: Path) -> list[str]:
+    recipe = importlib.import_module(f"recipes.{name}.__main__")
+    found = next(one for one in vars(recipe).values() if type(one).__name__ == "Recipe")
+    plan = found.plan(load(found, "smoke"), output, shown(output))
+    return list(dict.fromkeys(stage.kind for stage in plan.stages()))
+
+
+def start(name: str, output: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", f"recipes.{name}", "--preset", "smoke", "--jobs", "1", "--output", str(output)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+
+
+def kill_in(name: str, kind: str, output: Path) -> None:
+    """The run and its commands at once, as when the machine goes down, as soon as such a stage has begun."""
+    with start(name, output) as process:
+        while not list((output / ".stages").glob(f"{kind}*.begun")):
+            assert process.poll() is None, f"no {kind} began"
+            time.sleep(0.02)
+        time.sleep(1.5 if kind in ("binarise", "train", "generate", "measure", "subwords") else QUICK)  # into its work
+        os.killpg(process.pid, signal.SIGKILL)
+    assert not (output / "result.json").exists()
+
+
+def outcome(output: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    rows = json.loads((output / "result.json").read_text())["results"]
+    texts = {path.parent.name: path.read_text() for path in output.glob("generated/*/generate-test.txt")}
+    return [{key: row[key] for key in row if key not in MEASURED} for row in rows], texts
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_killed_in_every_stage_ends_in_the_same_result(name: str, tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken in pieces"
+    for kind in kinds(name, broken):
+        kill_in(name, kind, broken)
+    for output in (broken, whole):
+        with start(name, output) as process:
+            assert process.wait() == 0
+    assert outcome(broken) == outcome(whole)
+    assert outcome(whole)[1]

@@ -1,0 +1,133 @@
+"""Subwords: what is written for training is what fairseq's own tokenizers make of the text, and undo."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipes.demo import corpus
+from recipes.lib.translation import subwords
+from recipes.lib.translation.lines import read
+
+pytest.importorskip("fairseq")
+ROOT = Path(__file__).resolve().parents[1]
+KINDS = tuple(subwords.KINDS)
+SENTENCES = [
+    "The dog's owner didn't see 3.5 cats & \"two\" birds.",
+    "Die Katze (schwarz-weiß) läuft über die Straße, z.B. heute!",
+    "A <s> tag and &amp; an entity | a pipe @@ signs.",
+]
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text") / "raw"
+    folder.mkdir()
+    for split, pairs in corpus.generate({"train": 300, "valid": 10, "test": 10}, seed=1).items():
+        for side, language in enumerate(("en", "de")):
+            lines = [*SENTENCES, *(pair[side] for pair in pairs)]
+            (folder / f"{split}.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def run(raw: Path, output: Path, kind: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "recipes.lib.translation.subwords", "--raw", str(raw), "--output", str(output)]
+    command += ["--languages", "en", "de", "--kind", kind, "--vocabulary", "120", *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def learned(request: pytest.FixtureRequest, raw: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    output = tmp_path_factory.mktemp(request.param) / "sub words"
+    found = run(raw, output, request.param)
+    assert found.returncode == 0, found.stderr
+    return request.param, output
+
+
+def decode(kind: str, folder: Path, language: str, line: str) -> str:
+    """As fairseq-generate makes its D- lines."""
+    from fairseq.data.encoders import build_bpe, build_tokenizer
+
+    if kind == "sentencepiece":
+        model = str(folder / "model.model")
+        return build_bpe(argparse.Namespace(bpe="sentencepiece", sentencepiece_model=model)).decode(line)
+    words = build_bpe(argparse.Namespace(bpe="fastbpe", bpe_codes=str(folder / "codes"))).decode(line)
+    return build_tokenizer(argparse.Namespace(tokenizer="moses", source_lang=language, target_lang=language)).decode(
+        words
+    )
+
+
+def test_text_comes_back(learned: tuple[str, Path]) -> None:
+    kind, folder = learned
+    for language, number in (("en", 0), ("de", 1)):
+        line = list(read(folder / f"test.{language}"))[number]
+        assert len(line.split()) > len(SENTENCES[number].split())
+        assert decode(kind, folder, language, line) == SENTENCES[number]
+
+
+def test_no_piece_is_a_symbol_of_the_dictionary(learned: tuple[str, Path]) -> None:
+    _, folder = learned
+    for split in ("train", "test"):
+        assert not {"<s>", "</s>", "<pad>", "<unk>"} & {
+            word for line in read(folder / f"{split}.en") for word in line.split()
+        }
+
+
+def test_the_vocabulary_is_as_large_as_asked(learned: tuple[str, Path]) -> None:
+    _, folder = learned
+    types = {word for language in ("en", "de") for line in read(folder / f"train.{language}") for word in line.split()}
+    assert 40 < len(types) <= 2 * 120  # fastBPE's pieces stand with and without @@
+
+
+def test_several_processes_write_what_one_writes(
+    learned: tuple[str, Path], raw: Path, tmp_path: Path, monkeypatch
+) -> None:
+    kind, folder = learned
+    monkeypatch.setattr(subwords, "CHUNK", 7)
+    encoder = subwords.KINDS[kind](folder, "unigram").encoder
+    assert list(subwords.encoded(encoder, "de", raw / "train.de", workers=2)) == list(read(folder / "train.de"))
+
+
+def test_learning_again_gives_the_same(learned: tuple[str, Path], raw: Path, tmp_path: Path) -> None:
+    kind, folder = learned
+    assert run(raw, tmp_path / "again", kind, "--workers", "2").returncode == 0
+    for path in folder.iterdir():
+        if path.suffix != ".model":  # it holds its own path
+            assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_an_over_long_sentence_is_refused_or_left_out(raw: Path, tmp_path: Path) -> None:
+    found = run(raw, tmp_path / "out", "sentencepiece", "--longest", "40")
+    assert found.returncode == 1
+    message = found.stderr.splitlines()[-1]
+    assert f"error: {raw}/train." in message
+    assert "line 1: over-long: " in message or "line 2: over-long: " in message
+    assert "--bad-lines drop" in message
+    assert not list(tmp_path.iterdir())
+    dropped = run(raw, tmp_path / "out", "sentencepiece", "--longest", "40", "--bad-lines", "drop")
+    assert dropped.returncode == 1  # the validation set is never shortened
+    assert "valid." in dropped.stderr.splitlines()[-1]
+
+
+def test_over_long_pairs_are_left_out_of_both_sides(raw: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short"
+    short.mkdir()
+    for path in raw.iterdir():
+        lines = list(read(path))[3:]
+        if path.name == "train.en":
+            lines[4] = "dog " * 100
+        (short / path.name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    found = run(short, tmp_path / "out", "sentencepiece", "--longest", "90", "--bad-lines", "drop")
+    assert found.returncode == 0, found.stderr
+    assert "train: left out 1 pairs with more than 90 pieces" in found.stderr
+    assert {len(list(read(tmp_path / "out" / f"train.{language}"))) for language in ("en", "de")} == {299}
+
+
+def test_a_vocabulary_that_the_text_cannot_fill_is_refused(raw: Path, tmp_path: Path) -> None:
+    found = run(raw, tmp_path / "out", "sentencepiece", "--vocabulary", "100000")
+    assert found.returncode == 1
+    assert "--vocabulary 100000" in found.stderr.splitlines()[-1]

@@ -1,0 +1,157 @@
+"""The translation recipe: its settings, its plan, what a changed setting redoes, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recipes.lib.command import main
+from recipes.lib.encodings import known, parse, parse_all
+from recipes.lib.recipe import shown
+from recipes.lib.settings import load
+from recipes.lib.stages import Stage
+from recipes.lib.values import Refused
+from recipes.translation_wmt18.__main__ import TRANSLATION
+
+OUTPUT = Path("/tmp/an output")
+
+
+def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
+    settings = load(TRANSLATION, preset, given={name.replace("__", "."): value for name, value in given.items()})
+    return {stage.name: stage for stage in TRANSLATION.plan(settings, OUTPUT, shown(OUTPUT)).stages()}
+
+
+def changed(**given: str) -> set[str]:
+    old, new = stages(pos_enc="none,rope"), stages(pos_enc="none,rope", **given)
+    return {name.partition(":")[0] for name in new if old[name].key() != new[name].key()}
+
+
+# --- encodings
+
+
+def test_the_known_encodings_are_those_of_the_registry() -> None:
+    pytest.importorskip("torch")
+    from fairseq_posenc.encodings import names
+
+    assert list(known()) == list(names())
+
+
+def test_an_encoding_may_have_options_and_members() -> None:
+    one = parse("learned+t5[t5.buckets=16, share=none]")
+    assert one.flags() == ["--pos-enc", "learned+t5", "--pos-enc-args", "t5.buckets=16,share=none"]
+    assert one.slug == "learned+t5.t5.buckets=16.share=none"
+    assert parse("rope").flags() == ["--pos-enc", "rope"]
+
+
+def test_a_list_keeps_the_commas_in_brackets() -> None:
+    settings = load(TRANSLATION, "small", given={"pos_enc": "none,shaw[clip=8,share=none],rope,none"})
+    assert [one.label for one in settings.encodings] == ["none", "shaw[clip=8,share=none]", "rope"]
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("rop", "no position encoding 'rop'; did you mean rope"),
+        ("shaw[clip=8", "write NAME or NAME"),
+        ("[x=1]", "write NAME"),
+    ],
+)
+def test_a_wrong_encoding_is_refused(label: str, message: str) -> None:
+    with pytest.raises(Refused, match=message.replace("[", r"\[")):
+        parse_all([label])
+
+
+# --- the plan
+
+
+@pytest.mark.parametrize("preset", TRANSLATION.presets())
+def test_every_preset_plans_every_stage(preset: str) -> None:
+    found = stages(preset, pos_enc="none,shaw[clip=8]")
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    assert kinds[-8:] == ["subwords", "binarise", "train", "average", "generate", "score", "measure", "compare"]
+    assert kinds[0] == "check"
+    assert {"train:none", "train:shaw.clip=8", "generate:shaw.clip=8"} <= set(found)
+
+
+def test_no_sentence_is_lost_to_the_batch_size() -> None:
+    for stage in stages().values():
+        if stage.command[0] in ("fairseq-train", "fairseq-generate"):
+            assert stage.command[stage.command.index("--required-batch-size-multiple") + 1] == "1"
+
+
+def test_the_default_is_wmt18_and_dry_runs_without_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(TRANSLATION, ["--dry-run", "--output", str(tmp_path / "new"), "--pos-enc", "none,rope"]) == 0
+    told = capsys.readouterr().out
+    for part in ("fetch.py wmt18", "prepare_wmt18.sh --pair en-de", "--pos-enc rope", "# score:none"):
+        assert part in told
+    assert "= 32,768 tokens at most" in told
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    monkeypatch.setattr("recipes.translation_wmt18.plan.PREPARE_WMT18", "no/such.sh")
+    assert main(TRANSLATION, ["--output", str(tmp_path), "--stage", "fetch", "--stop-stage", "fetch"]) == 1
+    told = capsys.readouterr().out
+    assert "--corpus wmt18 can be looked at only: no/such.sh is not there yet; give a FOLDER" in told
+    assert "fetch cannot start: no" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds"),
+    [
+        ({"generate__beam": "4"}, {"generate", "score", "measure", "compare"}),
+        ({"average": "3"}, {"train", "average", "generate", "score", "measure", "compare"}),  # as many are kept
+        (
+            {"vocabulary": "5000"},
+            {"subwords", "binarise", "train", "average", "generate", "score", "measure", "compare"},
+        ),
+        ({"launch": "torchrun", "device": "gpu", "processes": "2", "batches": "1"}, None),
+        ({"processes": "1", "threads": "2", "workers": "4", "jobs": "1"}, set()),
+        ({"precision": "bf16"}, {"train", "average", "generate", "score", "measure", "compare"}),
+    ],
+)
+def test_a_changed_setting_redoes_what_depends_on_it(given: dict[str, str], kinds: set[str] | None) -> None:
+    if kinds is None:
+        with pytest.raises(Refused, match="cannot be shared"):
+            changed(**given)
+    else:
+        assert changed(**given) == kinds
+
+
+def test_more_processes_go_on_with_the_same_training() -> None:
+    one = stages("base", device="gpu")["train:sinusoidal"]
+    many = stages("base", device="gpu", launch="torchrun", processes="4", nodes="2", rendezvous="first:29400")
+    assert many["train:sinusoidal"].command[0] == "torchrun"
+    assert many["train:sinusoidal"].key() == one.key()
+
+
+def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
+    words = stages(subwords="fastbpe")["generate:sinusoidal"].command
+    assert "--tokenizer moses --bpe fastbpe --bpe-codes" in " ".join(words)
+    assert "--model-type" not in stages(subwords="fastbpe")["subwords"].command
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--source-lang", "de"], "--source-lang and --target-lang are both de"),
+        (["--target-lang", "../x"], "'../x' is no language code"),
+        (["--preset", "base", "--target-lang", "fr"], "wmt18 is de-en and cs-en, both ways, not en-fr: give a FOLDER"),
+        (["--pos-enc", "shwa"], "did you mean shaw?"),
+        (["--pos-enc", ""], "--pos-enc is empty"),
+        (["--train.fp16", "true"], "--train.fp16 is decided by --precision"),
+        (["--train.save-dir", "x"], "--train.save-dir is decided by --output"),
+        (["--longest", "1024"], "do not fit into 1024 positions"),
+        (["--train.max-source-positions", "100"], "do not fit into 100 positions: --train.max-source-positions 257"),
+        (["--average", "0"], "--average is 0: 1 or more is wanted"),
+        (["--subwords", "bpe"], "one of sentencepiece, fastbpe is wanted"),
+        (["--output", "/tmp/a:b"], "takes ':' for the end of a path"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(TRANSLATION, ["--preset", "small", "--output", str(tmp_path / "new"), *words]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

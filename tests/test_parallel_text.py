@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -143,9 +144,13 @@ def test_a_missing_side_is_told_with_what_is_there(folder: Path) -> None:
     assert "no folder: name one with --corpus" in refused(folder / "nowhere")
 
 
-def test_a_file_plain_and_gzipped_is_refused(folder: Path) -> None:
+def test_a_file_plain_and_gzipped_must_be_the_same(folder: Path) -> None:
+    """The downloader leaves both."""
+    (folder / "train.en.gz").write_bytes(gzip.compress((folder / "train.en").read_bytes()))
+    assert check(folder).returncode == 0
+    shutil.rmtree(folder.parent / "raw")
     (folder / "train.en.gz").write_bytes(gzip.compress(b"other\n"))
-    assert "is there plain and as .gz: remove one of the two" in refused(folder)
+    assert "train.en and train.en.gz are not the same text: remove one of the two" in refused(folder)
 
 
 def test_a_cut_gzip_file_is_refused(folder: Path) -> None:

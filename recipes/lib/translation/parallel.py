@@ -46,15 +46,15 @@ class Problems:
 
 
 def side(folder: Path, name: str, language: str) -> Path:
-    """The file of one language, plain or gzipped.
+    """The file of one language, plain or gzipped; the downloader leaves both.
 
     Raises:
-        SystemExit: none or both are there.
+        SystemExit: none is there, or both with different text.
     """
     plain = folder / f"{name}.{language}"
     there = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.exists()]
-    if len(there) == 2:
-        raise SystemExit(f"error: {plain} is there plain and as .gz: remove one of the two")
+    if len(there) == 2 and any(one != other for one, other in zip_longest(*map(raw_lines, there))):
+        raise SystemExit(f"error: {plain} and {plain.name}.gz are not the same text: remove one of the two")
     if not there:
         raise SystemExit(f"error: {plain}: no such file, nor {plain.name}.gz; {advice(folder, name, language)}")
     return there[0]

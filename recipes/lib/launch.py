@@ -20,7 +20,7 @@ class Training(Settings):
     launch: Literal["local", "torchrun", "slurm"] = "local"
     device: Literal["auto", "cpu", "gpu"] = field(default="auto", metadata=about("auto: a GPU where there is one"))
     processes: int = field(default=1, metadata=about("a node; on GPUs one each"))
-    nodes: int = field(default=1, metadata=about("machines; with torchrun, start the command on each"))
+    nodes: int = field(default=1, metadata=about("machines; with torchrun, start the training's command on the others"))
     rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node, for torchrun on several"))
     precision: Literal["fp32", "fp16", "bf16", "amp"] = "fp32"
     batches: int = field(default=1, metadata=about("batches an update; all processes together, whatever their number"))
@@ -64,6 +64,16 @@ def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
     flags = [*flags, "--update-freq", str(update_freq(how)), *device_flags(how), *precision_flags(how)]
     launchers = {"local": local, "torchrun": torchrun, "slurm": slurm}
     return tuple(launchers[how.launch](flags, how))
+
+
+def notes(how: Training, max_tokens: int) -> list[str]:
+    """What a user should know of the training before it runs."""
+    told = [effective_batch(how, max_tokens)] if max_tokens else []
+    if how.launch == "torchrun" and how.nodes > 1:
+        told.append(
+            "Start the torchrun command of each training on the other nodes too: --dry-run --stage train prints it."
+        )
+    return told
 
 
 def update_freq(how: Training) -> int:

@@ -52,9 +52,7 @@ class Planner:
 
     def notes(self) -> list[str]:
         settings = self.settings
-        told = [
-            launch.effective_batch(settings, int(tokens)) for tokens in [settings.train.get("max-tokens")] if tokens
-        ]
+        told = launch.notes(settings, int(settings.train.get("max-tokens", 0)))
         if settings.corpus == WMT18 and not (ROOT / PREPARE_WMT18).exists():
             told.append(f"--corpus {WMT18} can be looked at only: {PREPARE_WMT18} is not there yet; give a FOLDER")
         if settings.corpus == BUILTIN:

@@ -22,7 +22,8 @@ def command(**settings) -> str:
         ({}, "fairseq-train data-bin --max-tokens 4000 --update-freq 1 --distributed-world-size 1"),
         (
             {"processes": 8, "batches": 16, "precision": "fp16"},
-            "fairseq-train data-bin --max-tokens 4000 --update-freq 2 --fp16 --distributed-world-size 8",
+            "torchrun --nnodes 1 --nproc-per-node 8 --standalone -m recipes.lib.worker data-bin --max-tokens 4000 "
+            "--update-freq 2 --fp16",
         ),
         (
             {"device": "cpu", "precision": "bf16"},
@@ -41,8 +42,8 @@ def command(**settings) -> str:
         ),
         (
             {"launch": "slurm", "nodes": 2, "processes": 4, "batches": 16, "precision": "amp"},
-            "srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 fairseq-train data-bin --max-tokens 4000 "
-            "--update-freq 2 --amp --distributed-world-size 8 --distributed-port 29500",
+            "srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 python -m recipes.lib.worker data-bin "
+            "--max-tokens 4000 --update-freq 2 --amp",
         ),
     ],
 )
@@ -54,12 +55,12 @@ def test_the_command(settings, wanted):
     ("settings", "message"),
     [
         ({"nodes": 2, "batches": 2}, "local is one machine"),
-        ({"device": "cpu", "processes": 2, "batches": 2}, "on a CPU take --launch torchrun"),
         ({"launch": "torchrun", "nodes": 2, "batches": 2}, "needs --rendezvous HOST:PORT"),
         ({"launch": "slurm", "device": "cpu"}, "slurm trains on GPUs"),
         ({"device": "cpu", "precision": "amp"}, "amp needs a GPU"),
         ({"processes": 6, "batches": 16}, "cannot be shared by 1 x 6 processes: take 1, 2, 4, 8, 16"),
-        ({"processes": 0}, "cannot be shared"),
+        ({"processes": 0}, "--processes is 0: 1 or more is wanted"),
+        ({"batches": 0}, "--batches is 0: 1 or more is wanted"),
     ],
 )
 def test_what_cannot_work_is_refused(settings, message):
@@ -76,7 +77,7 @@ def test_the_effective_batch_does_not_depend_on_the_processes():
 def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
     """A Slurm job is submitted from machines that have none."""
     for gpus in ("", "NVIDIA H100"):
-        monkeypatch.setattr(launch, "answer", lambda command, gpus=gpus: gpus)
+        monkeypatch.setattr(launch, "gpus", lambda gpus=gpus: tuple(gpus.splitlines()))
         assert Training().on_gpu == bool(gpus)
         assert Training(launch="slurm").on_gpu
         assert not Training(device="cpu").on_gpu
@@ -98,11 +99,53 @@ def test_a_flag_that_a_setting_decides_is_refused(flag, instead):
         refuse_decided(["lr", flag])
 
 
+def test_jobs_side_by_side_share_out_the_gpus(monkeypatch):
+    monkeypatch.setattr(launch, "gpus", lambda: ("NVIDIA H100",) * 4)
+    assert Training(jobs=2, processes=2, batches=2).slots() == [
+        {"CUDA_VISIBLE_DEVICES": "0,1"},
+        {"CUDA_VISIBLE_DEVICES": "2,3"},
+    ]
+    assert Training(jobs=1, processes=4, batches=4).slots() == [{}]
+    assert "1 of the 4 GPUs here are used" in " ".join(launch.notes(Training(), 100))
+    with pytest.raises(Refused, match="need as many GPUs, 4 are here"):
+        Training(jobs=3, processes=2, batches=2).slots()
+
+
+def test_translation_runs_on_one_device_in_a_slurm_job_too():
+    command = ["fairseq-generate", "data-bin"]
+    slurm = launch.on_one_device(command, Training(launch="slurm"))
+    assert slurm[:7] == ("srun", "--nodes", "1", "--ntasks", "1", "--gpus", "1")
+    assert launch.on_one_device(command, Training(device="cpu")) == (*command, "--cpu")
+
+
+def never(nodes: str) -> str:
+    raise AssertionError(f"Slurm was asked for {nodes}")
+
+
 def test_a_worker_is_told_which_of_torchruns_processes_it_is():
-    words = place({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"})
+    """Also in a Slurm allocation, whose variables are there too."""
+    words = place({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, never)
     options = dict(zip(words[:-1:2], words[1::2], strict=True))
     assert options["--distributed-rank"] == "5"
     assert options["--distributed-world-size"] == "8"
     assert options["--device-id"] == "1"
+    assert options["--distributed-init-method"] == "env://"
     assert words[-1] == "--distributed-no-spawn"
-    assert place({}) == []
+    assert place({}, never) == []
+
+
+@pytest.mark.parametrize(
+    ("visible", "device"), [({}, "3"), ({"CUDA_VISIBLE_DEVICES": "0,1,2,3"}, "3"), ({"CUDA_VISIBLE_DEVICES": "2"}, "0")]
+)
+def test_a_worker_is_told_which_of_slurms_tasks_it_is(visible, device):
+    task = {"SLURM_PROCID": "7", "SLURM_NTASKS": "8", "SLURM_LOCALID": "3", "SLURM_JOB_ID": "41", "SLURM_STEP_ID": "2"}
+    nodes = {"SLURM_JOB_NODELIST": "gpu[1-4]", "SLURM_STEP_NODELIST": "gpu[1-2]"}
+    asked = []
+    words = place({**task, **nodes, **visible}, lambda nodes: asked.append(nodes) or "gpu1")
+    options = dict(zip(words[:-1:2], words[1::2], strict=True))
+    assert (options["--distributed-rank"], options["--distributed-world-size"]) == ("7", "8")
+    assert options["--device-id"] == device
+    assert asked == ["gpu[1-2]"]
+    other = dict(zip(*[iter(place({**task, **nodes, "SLURM_STEP_ID": "3"}, lambda _: "gpu1")[:-1])] * 2, strict=True))
+    assert options["--distributed-init-method"].startswith("tcp://gpu1:2")
+    assert other["--distributed-init-method"] != options["--distributed-init-method"]

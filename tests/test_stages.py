@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -28,7 +29,7 @@ def a_stage(folder: Path, text: str = "one", code: str | None = None, **options:
 
 def run(folder: Path, *stages: Stage) -> None:
     with (folder / "lock").open("w") as lock:
-        Runner(folder, Ledger(folder / ".stages"), Screen(), 2, lock.fileno()).run([[list(stages)]])
+        Runner(folder, Ledger(folder / ".stages"), Screen(), lock.fileno(), ({}, {})).run([[list(stages)]])
 
 
 def test_a_done_stage_is_not_run_again_and_a_changed_one_is(tmp_path):
@@ -180,3 +181,53 @@ def test_what_was_there_survives_a_write_that_fails(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="full"):
         write_atomically(tmp_path / "file", "new")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"file": "old"}
+
+
+# --- what must not be lost
+
+
+def test_what_no_run_made_is_not_removed(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(Failed, match="out is in the way: no run in this folder made it"):
+        run(tmp_path, a_stage(tmp_path))
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_an_earlier_training_is_put_aside_not_deleted(tmp_path, capsys):
+    run(tmp_path, a_stage(tmp_path, "one", resumes=True))
+    run(tmp_path, a_stage(tmp_path, "two", resumes=True))
+    (aside,) = tmp_path.glob("out.old-*")
+    assert (aside.read_text(), (tmp_path / "out").read_text()) == ("one", "two")
+    assert f"one begins anew: its settings changed; the earlier one is in {aside}" in capsys.readouterr().out
+
+
+def test_the_time_of_all_attempts_counts_and_no_pause(tmp_path):
+    stage, ledger = a_stage(tmp_path, resumes=True), Ledger(tmp_path / ".stages")
+    ledger.start(stage, "abc")
+    begun = tmp_path / ".stages" / "one.begun"
+    facts = json.loads(begun.read_text())
+    facts["attempts"][0]["started"] -= 1000
+    begun.write_text(json.dumps(facts))
+    ledger.start(stage, "def", seen=facts["attempts"][0]["started"] + 60)  # it was killed after a minute
+    ledger.finish(stage)
+    marker = ledger.read(stage)
+    assert marker["seconds"] == pytest.approx(60, abs=5)
+    assert (marker["commit"], marker["attempts"]) == ("abc then def", 2)
+
+
+def test_a_chain_that_fails_leaves_the_others_to_their_end(tmp_path):
+    bad = Stage("bad", ("python", "-c", "raise SystemExit('no')"), ())
+    slow = a_stage(tmp_path, code=f"import time; time.sleep(1); open({str(tmp_path / 'out')!r}, 'w').write('done')")
+    later = Stage("later", ("true",), (), after=(slow,))
+    with (tmp_path / "lock").open("w") as lock:
+        runner = Runner(tmp_path, Ledger(tmp_path / ".stages"), Screen(), lock.fileno(), ({}, {}))
+        with pytest.raises(Failed, match="bad failed with exit status 1"):
+            runner.run([[[bad], [slow]], [[later]]])
+    assert (tmp_path / "out").read_text() == "done"
+    assert not Ledger(tmp_path / ".stages").is_done(later)
+
+
+def test_two_processes_that_write_one_line_end_no_training(tmp_path):
+    log = tmp_path / "log"
+    log.write_text('$ x\n2026 | train_inner | {"epoch": 1, "loss": WARNING x}\n')
+    assert progress(Stage("train:shaw", ("fairseq-train",), ()), log) == "train:shaw"

@@ -76,8 +76,22 @@ def test_every_preset_plans_every_stage(preset: str) -> None:
 
 def test_no_sentence_is_lost_to_the_batch_size() -> None:
     for stage in stages().values():
-        if stage.command[0] in ("fairseq-train", "fairseq-generate"):
+        if stage.kind in ("train", "generate"):
             assert stage.command[stage.command.index("--required-batch-size-multiple") + 1] == "1"
+
+
+def test_the_users_flags_come_last_and_win() -> None:
+    words = stages(train__num_workers="4", **{"train__log-interval": "100"})["train:sinusoidal"].command
+    assert [words[n + 1] for n, word in enumerate(words) if word == "--log-interval"] == ["20", "100"]
+
+
+def test_a_run_that_is_moved_is_the_same_run() -> None:
+    settings = load(TRANSLATION, "small", given={"corpus": "builtin"})
+    keys = [
+        [stage.key(shown(folder)) for stage in TRANSLATION.plan(settings, folder, shown(folder)).stages()]
+        for folder in (Path("/tmp/one"), Path("/tmp/another place"))
+    ]
+    assert keys[0] == keys[1]
 
 
 def test_the_default_is_wmt18_and_dry_runs_without_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,8 +114,8 @@ def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("given", "kinds"),
     [
-        ({"generate__beam": "4"}, {"generate", "score", "measure", "compare"}),
-        ({"average": "3"}, {"train", "average", "generate", "score", "measure", "compare"}),  # as many are kept
+        ({"generate__beam": "4"}, {"check", "generate", "score", "measure", "compare"}),
+        ({"average": "3"}, {"average", "generate", "score", "measure", "compare"}),
         (
             {"vocabulary": "5000"},
             {"subwords", "binarise", "train", "average", "generate", "score", "measure", "compare"},
@@ -145,6 +159,13 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
         (["--longest", "1024"], "do not fit into 1024 positions"),
         (["--train.max-source-positions", "100"], "do not fit into 100 positions: --train.max-source-positions 257"),
         (["--average", "0"], "--average is 0: 1 or more is wanted"),
+        (["--average", "12"], "--average 12: the training makes 11 checkpoints"),
+        (["--limit", "-1"], "--limit is -1: 0 or more is wanted"),
+        (["--train.max-tokens", "4k"], "--train.max-tokens is '4k': a whole number is wanted"),
+        (["--train.pos-enc-encoder", "rope"], "--train.pos-enc-encoder is decided by --pos-enc"),
+        (["--generate.path", "other.pt"], "--generate.path is decided by --average"),
+        (["--generate.gen-subset", "valid"], "--generate.gen-subset is decided by --output"),
+        (["--output", "/tmp/a,b"], "takes ',' for the end of a path"),
         (["--subwords", "bpe"], "one of sentencepiece, fastbpe is wanted"),
         (["--output", "/tmp/a:b"], "takes ':' for the end of a path"),
     ],

@@ -17,6 +17,7 @@ def apply() -> None:
     from .broadcast import broadcast_plain_objects
     from .checkpoints import load_safely
     from .command_line import let_bf16_be_bf16, refuse_second_copy
+    from .copies import copy_whole
     from .ngram import block_ngrams
     from .numpy2 import restore_numpy_names
     from .shutdown import stop_buffer_threads
@@ -27,6 +28,7 @@ def apply() -> None:
     restore_numpy_names()
     stop_buffer_threads()
     load_safely()
+    copy_whole()
     broadcast_plain_objects()
     let_bf16_be_bf16()
     refuse_second_copy()

@@ -9,18 +9,14 @@ from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.recipe import Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
+from recipes.lib.translation.flags import ALONE, PLUGIN, QUIET, WHOLE
 
 from .settings import Settings
 
 HERE = Path(__file__).parent
 SHARED = HERE.parent / "lib" / "translation"
 SOURCE, TARGET = "en", "inv"  # English, and the invented language
-PLUGIN = ("--user-dir", "fairseq_posenc")
 LANGUAGES = ("--source-lang", SOURCE, "--target-lang", TARGET)
-# fairseq drops a last batch whose size is no multiple of 8, in training, validation and generation; and
-# with a buffer of loaded batches it can die at the very end of a training.
-WHOLE = ("--required-batch-size-multiple", "1", "--num-workers", "0", "--data-buffer-size", "0")
-QUIET = ("--no-progress-bar", "--log-format", "json")
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -85,7 +81,7 @@ class Planner:
         command = ["fairseq-generate", f"{self.shown}/data-bin", *PLUGIN, *LANGUAGES]
         command += ["--path", f"{self.shown}/checkpoints/{name}/checkpoint_last.pt", "--gen-subset", "test"]
         command += ["--bpe", "sentencepiece", "--sentencepiece-model", f"{self.shown}/subwords/model.model"]
-        command += [*as_arguments(self.settings.generate), "--cpu", *WHOLE, *QUIET]
+        command += [*as_arguments(self.settings.generate), "--cpu", *ALONE, *WHOLE, *QUIET]
         command += ["--results-path", f"{self.shown}/generated/{name}"]
         return Stage(f"generate:{name}", tuple(command), (self.output / "generated" / name,), (train,))
 
@@ -97,7 +93,7 @@ class Planner:
         return Stage(f"score:{name}", tuple(command), outputs, (generate,), inputs=(SHARED / "score.py",))
 
     def measure(self, trained: tuple[Stage, ...]) -> Stage:
-        command = [*_shared("measure"), "--output", f"{self.shown}/measured.json"]
+        command = [*_shared("measure"), "--cpu", "--output", f"{self.shown}/measured.json"]
         for one in self.encodings:
             command += ["--checkpoint", f"{one.label}:{self.shown}/checkpoints/{one.slug}/checkpoint_last.pt"]
         outputs = (self.output / "measured.json",)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.stages import write_atomically
+from recipes.lib.translation.flags import PLUGIN
+from recipes.lib.translation.score import tokenizer
 
 
 @contextmanager
@@ -39,13 +42,23 @@ def parameters(encoding: Encoding, flags: list[str]) -> int:
     return sum(weight.numel() for weight in model.parameters())
 
 
+def check_decoding(flags: list[str]) -> None:
+    """fairseq-generate's own parser ends the program at a flag that it does not know."""
+    options.parse_args_and_arch(options.get_generation_parser(), ["data-bin", "--path", "x.pt", *PLUGIN, *flags])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--pos-enc", action="append", required=True)
+    parser.add_argument("--generate", default="", metavar="FLAGS", help="of fairseq-generate, as one word")
+    parser.add_argument("--target-lang", help="whose BLEU has to be computed")
     parser.add_argument("flags", nargs="*", help="after --, of fairseq-train; without data")
     asked = parser.parse_args()
-    found = {}
+    check_decoding(shlex.split(asked.generate))
+    found: dict[str, int | str] = {}
+    if asked.target_lang:
+        found["BLEU"] = tokenizer(asked.target_lang)
     for encoding in parse_all(asked.pos_enc):
         try:
             found[encoding.label] = parameters(encoding, asked.flags)

@@ -19,12 +19,15 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
     try:
         options = parse(recipe, arguments)
         settings = load(recipe, options.preset, options.config, options.given)
-        output = (options.output or ROOT / "results" / recipe.name).resolve()
-        if ":" in str(output):
-            raise Refused(f"--output {output}: fairseq takes ':' for the end of a path; choose a folder without")
+        output = (options.output or ROOT / "results" / recipe.folder(settings)).resolve()
+        for sign in ":,":
+            if sign in str(output):
+                raise Refused(
+                    f"--output {output}: fairseq takes '{sign}' for the end of a path; choose a folder without"
+                )
         plan = recipe.plan(settings, output, shown(output))
         chosen = choose(plan.stages(), options.stage, options.stop_stage)
-        ledger = Ledger(output / ".stages")
+        ledger = Ledger(output / ".stages", shown(output))
         if options.dry_run:
             return dry_run(recipe.environment(settings), plan.notes, chosen)
         if options.list:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 from .machine import ASK_GPUS, answer
 from .recipe import Settings, about
 from .values import Refused
-
-PORT = "29500"  # fairseq has every process of a Slurm job meet at the first node's
 
 
 @dataclass(kw_only=True)
@@ -18,7 +17,9 @@ class Training(Settings):
     """The settings of a recipe that may train on more than one process."""
 
     launch: Literal["local", "torchrun", "slurm"] = "local"
-    device: Literal["auto", "cpu", "gpu"] = field(default="auto", metadata=about("auto: a GPU where there is one"))
+    device: Literal["auto", "cpu", "gpu"] = field(
+        default="auto", metadata=about("auto: GPUs where nvidia-smi sees any")
+    )
     processes: int = field(default=1, metadata=about("a node; on GPUs one each"))
     nodes: int = field(default=1, metadata=about("machines; with torchrun, start the training's command on the others"))
     rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node, for torchrun on several"))
@@ -26,16 +27,36 @@ class Training(Settings):
     batches: int = field(default=1, metadata=about("batches an update; all processes together, whatever their number"))
     threads: int = field(default=0, metadata=about("of every command (0: all cores)"))
 
+    def __post_init__(self) -> None:
+        for name in ("processes", "nodes", "batches"):
+            if getattr(self, name) < 1:
+                raise Refused(f"--{name} is {getattr(self, name)}: 1 or more is wanted")
+
     @property
     def on_gpu(self) -> bool:
         """`auto` looks for a GPU, but for a Slurm job: that one is submitted where there is none."""
         if self.device == "auto":
-            return self.launch == "slurm" or bool(answer(ASK_GPUS))
+            return self.launch == "slurm" or bool(gpus())
         return self.device == "gpu"
 
     def variables(self) -> dict[str, str]:
         """For the environment of every command."""
         return {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} if self.threads else {}
+
+    def slots(self) -> list[Mapping[str, str]]:
+        """The environment of each of the commands that run side by side: on this machine they share out its GPUs."""
+        here = gpus() if self.on_gpu and self.launch != "slurm" and self.jobs > 1 else ()
+        if not here:
+            return [{} for _ in range(self.jobs)]
+        if self.jobs * self.processes > len(here):
+            raise Refused(f"--jobs {self.jobs} x --processes {self.processes} need as many GPUs, {len(here)} are here")
+        groups = [range(job * self.processes, (job + 1) * self.processes) for job in range(self.jobs)]
+        return [{"CUDA_VISIBLE_DEVICES": ",".join(map(str, group))} for group in groups]
+
+
+@cache
+def gpus() -> tuple[str, ...]:
+    return tuple(answer(ASK_GPUS).splitlines())
 
 
 # What train_command writes; the setting that decides it.
@@ -47,11 +68,11 @@ DECIDED = {
 }
 
 
-def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED) -> None:
+def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED, table: str = "train") -> None:
     """Flags that a recipe writes itself: given twice, the last one would win, and nobody would see which."""
     for flag in flags:
         if flag in decided:
-            raise Refused(f"--train.{flag} is decided by {decided[flag]}: use that")
+            raise Refused(f"--{table}.{flag} is decided by {decided[flag]}: use that")
 
 
 def identity(flags: list[str], how: Training) -> tuple[str, ...]:
@@ -70,19 +91,21 @@ def notes(how: Training, max_tokens: int) -> list[str]:
     """What a user should know of the training before it runs."""
     told = [effective_batch(how, max_tokens)] if max_tokens else []
     if how.launch == "torchrun" and how.nodes > 1:
-        told.append(
-            "Start the torchrun command of each training on the other nodes too: --dry-run --stage train prints it."
-        )
+        told.append("Start each training's torchrun command on the other nodes too: --dry-run --stage train prints it.")
+    used = how.jobs * how.processes
+    if how.on_gpu and how.launch != "slurm" and used < len(gpus()):
+        told.append(f"{used} of the {len(gpus())} GPUs here are used: --processes, --jobs.")
     return told
 
 
 def update_freq(how: Training) -> int:
     together = how.nodes * how.processes
-    if together < 1 or how.batches % together:
+    if how.batches % together:
         good = [number for number in range(1, how.batches + 1) if how.batches % number == 0]
         raise Refused(
-            f"--batches {how.batches} cannot be shared by {how.nodes} x {how.processes} processes: "
-            f"take {', '.join(map(str, good))} of them, or change --batches"
+            f"--batches {how.batches} cannot be shared by {how.nodes} x {how.processes} processes: take "
+            f"{', '.join(map(str, good))} of them, or --batches {together} and --train.max-tokens times "
+            f"{how.batches}/{together}, which keeps the tokens of an update"
         )
     return how.batches // together
 
@@ -114,12 +137,13 @@ def precision_flags(how: Training) -> list[str]:
 
 
 def local(flags: list[str], how: Training) -> list[str]:
+    """One process is plain fairseq. Several are torchrun's: fairseq would look for Slurm's variables."""
     if how.nodes > 1:
         raise Refused("--launch local is one machine: for --nodes take --launch torchrun or slurm")
-    if not how.on_gpu and how.processes > 1:
-        raise Refused("--launch local starts one process a GPU: on a CPU take --launch torchrun")
+    if how.processes > 1:
+        return torchrun(flags, how)
     # Said also where it is 1: fairseq would take every GPU that it sees.
-    return ["fairseq-train", *flags, "--distributed-world-size", str(how.processes)]
+    return ["fairseq-train", *flags, "--distributed-world-size", "1"]
 
 
 def torchrun(flags: list[str], how: Training) -> list[str]:
@@ -134,10 +158,15 @@ def torchrun(flags: list[str], how: Training) -> list[str]:
 
 
 def slurm(flags: list[str], how: Training) -> list[str]:
-    """fairseq reads the rest from Slurm's variables."""
+    """Through the worker: where a node has one task, fairseq would count its GPUs instead of the processes."""
     if not how.on_gpu:
         raise Refused("--launch slurm trains on GPUs: on CPUs take --launch torchrun")
     each = str(how.processes)
     srun = ["srun", "--nodes", str(how.nodes), "--ntasks-per-node", each, "--gpus-per-node", each]
-    world = ["--distributed-world-size", str(how.nodes * how.processes), "--distributed-port", PORT]
-    return [*srun, "fairseq-train", *flags, *world]
+    return [*srun, "python", "-m", "recipes.lib.worker", *flags]
+
+
+def on_one_device(command: list[str], how: Training) -> tuple[str, ...]:
+    """Translation and measurements: on one GPU, in a Slurm job too."""
+    srun = ["srun", "--nodes", "1", "--ntasks", "1", "--gpus", "1"] if how.launch == "slurm" else []
+    return (*srun, *command, *([] if how.on_gpu else ["--cpu"]))

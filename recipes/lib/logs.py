@@ -32,8 +32,12 @@ def progress(stage: Stage, log: Path) -> str:
     lines = [line for line in this_attempt.splitlines() if "| train_inner | {" in line and line.endswith("}")]
     if not lines:
         return f"{stage.name} starting"
-    facts = json.loads(lines[-1].split("| train_inner | ")[1])
+    try:
+        facts = json.loads(lines[-1].split("| train_inner | ")[1])
+        loss, updates = facts["loss"], facts["num_updates"]
+    except (ValueError, KeyError):  # two processes wrote at once
+        return stage.name
     flags = dict(zip(stage.command, stage.command[1:], strict=False))
     goal = f"/{flags['--max-update']}" if "--max-update" in flags else " updates"
-    epochs = f" epoch {facts['epoch']}/{flags['--max-epoch']}," if "--max-epoch" in flags else ""
-    return f"{stage.name}{epochs} {facts['num_updates']}{goal} loss {facts['loss']}"
+    epochs = f" epoch {facts.get('epoch', '?')}/{flags['--max-epoch']}," if "--max-epoch" in flags else ""
+    return f"{stage.name}{epochs} {updates}{goal} loss {loss}"

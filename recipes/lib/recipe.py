@@ -65,6 +65,14 @@ def no_hints(settings: Settings, output: Path, shown: str) -> Hints:
     return {}
 
 
+def no_remarks(settings: Settings, output: Path) -> list[str]:
+    return []
+
+
+def one_a_job(settings: Settings) -> list[Mapping[str, str]]:
+    return [{} for _ in range(settings.jobs)]
+
+
 def no_variables(settings: Settings) -> dict[str, str]:
     return {}
 
@@ -88,9 +96,15 @@ class Recipe(Generic[S]):
     hints: Callable[[S, Path, str], Hints] = no_hints  # what to do with the outputs: a title and a command each
     files: tuple[str, ...] = ()  # what else of the output is worth naming at the end
     anew: str = "--force"  # what does everything anew
+    default_output: Callable[[S], str] | None = None  # its folder in results/, where the recipe's name is too little
+    slots: Callable[[S], list[Mapping[str, str]]] = one_a_job  # for the environment of commands side by side
+    remarks: Callable[[S, Path], list[str]] = no_remarks  # what a reader of the report must know
 
     def presets(self) -> list[str]:
         return sorted(path.stem for path in self.conf.glob("*.toml"))
+
+    def folder(self, settings: S) -> str:
+        return self.default_output(settings) if self.default_output else self.name
 
     @property
     def program(self) -> str:

@@ -31,7 +31,8 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
     }
     if recipe.own_report is None:
         hints = recipe.hints(settings, output, shown(output))
-        write_atomically(output / recipe.report, markdown(recipe, plan.notes, hints, facts))
+        notes = (*recipe.remarks(settings, output), *plan.notes)
+        write_atomically(output / recipe.report, markdown(recipe, notes, hints, facts))
     write_atomically(output / RESULT, json.dumps(facts, indent=1) + "\n")
 
 
@@ -43,7 +44,7 @@ def commits(stages: Iterable[Stage], ledger: Ledger) -> list[str]:
 
 def minutes(stage: Stage, ledger: Ledger) -> float:
     marker = ledger.read(stage)
-    return round((marker["ended"] - marker["started"]) / 60, 2)
+    return round(marker["seconds"] / 60, 2)
 
 
 def table(rows: list[Row]) -> str:
@@ -57,6 +58,8 @@ def table(rows: list[Row]) -> str:
 
 
 def _cell(value: object) -> str:
+    if value is None:
+        return "–"
     text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
     return text.replace("|", r"\|").replace("\n", " ")
 

@@ -53,7 +53,8 @@ class Run(Generic[S]):
         started = time.monotonic()
         idle = self._are_done(chosen)
         if not idle:
-            (self.output / report.RESULT).unlink(missing_ok=True)  # it would tell of another run
+            for name in (report.RESULT, self.recipe.report):  # they would tell of another run
+                (self.output / name).unlink(missing_ok=True)
             self._run(chosen, lock)
         if not self._are_done(self.plan.stages()):
             self.screen.line(f"{'Nothing to do here. ' if idle else ''}Stages are left to do; --list shows them.")
@@ -79,11 +80,12 @@ class Run(Generic[S]):
         phases: list[Phase] = [
             [[stage for stage in chain if stage.name in names] for chain in phase] for phase in self.plan.phases
         ]
-        recipe, jobs = self.recipe, self.settings.jobs
+        recipe = self.recipe
         for note in self.plan.notes:
             self.screen.line(note)
         variables = recipe.environment(self.settings)
-        Runner(self.output, self.ledger, self.screen, jobs, lock, recipe.tell, variables).run(phases)
+        slots = [{**variables, **slot} for slot in recipe.slots(self.settings)]
+        Runner(self.output, self.ledger, self.screen, lock, slots, recipe.tell).run(phases)
 
     def _tell_if_changed(self) -> None:
         """The code is no input of a training: an edited comment need not train everything anew. But say so."""

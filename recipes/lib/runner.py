@@ -8,18 +8,18 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import BinaryIO
 
 from .logs import log_of, progress, tail
 from .machine import executable, version_of
 from .recipe import ROOT, Phase, nothing_to_tell
 from .screen import Screen
-from .stages import Ledger, Stage
+from .stages import InTheWay, Ledger, Stage
 
 
 class Failed(Exception):
@@ -31,12 +31,14 @@ class Runner:
     output: Path
     ledger: Ledger
     screen: Screen
-    jobs: int
     lock: int  # the descriptor of the lock, which the commands inherit
+    slots: Sequence[Mapping[str, str]] = ({},)  # a job each: what its commands have in their environment
     tell: Callable[[Stage], str] = nothing_to_tell
-    environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.free: SimpleQueue[Mapping[str, str]] = SimpleQueue()
+        for slot in self.slots:
+            self.free.put(slot)
         self.commit = version_of(ROOT)
         self.processes: dict[Stage, subprocess.Popen[bytes]] = {}  # those that run
         self.stopping = threading.Event()
@@ -49,7 +51,7 @@ class Runner:
         if self.done:
             self.screen.line(f"going on: {self.done} of {self.total} stages are done")
         for phase in phases:
-            with ThreadPoolExecutor(self.jobs) as pool:
+            with ThreadPoolExecutor(len(self.slots)) as pool:
                 futures = [pool.submit(self._run_chain, chain) for chain in phase]
                 try:
                     self._watch(futures)
@@ -57,15 +59,23 @@ class Runner:
                     self._stop(futures)
 
     def _watch(self, futures: list[Future[None]]) -> None:
-        """Show the progress until all are through; raise what the first failure raised."""
+        """Show the progress until all are through; a chain that fails leaves the others to their end."""
         waiting = set(futures)
+        failures: list[Failed] = []
         while waiting:
             done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
             for future in done:
-                future.result()
+                try:
+                    future.result()
+                except Failed as failure:
+                    failures.append(failure)
+                    if waiting:
+                        self.screen.line(f"{str(failure).splitlines()[0]}; the others go on")
             running = [progress(stage, log_of(stage, self.output)) for stage in list(self.processes)]
             if running:
                 self.screen.status(" | ".join(running))
+        if failures:
+            raise Failed("\n\n".join(map(str, failures)))
 
     def _stop(self, futures: list[Future[None]]) -> None:
         if all(future.done() for future in futures):
@@ -84,10 +94,11 @@ class Runner:
                 self._run_stage(stage)
 
     def _run_stage(self, stage: Stage) -> None:
-        started, log = time.time(), log_of(stage, self.output)
+        log = log_of(stage, self.output)
         try:
             self._refuse_missing(stage.inputs, f"{stage.name} cannot start: no")
-            self.ledger.start(stage)
+            for kept in self.ledger.start(stage, self.commit, log.stat().st_mtime if log.exists() else None):
+                self.screen.line(f"{stage.name} begins anew: its settings changed; the earlier one is in {kept}")
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab" if stage.resumes else "wb") as file:
                 status = self._run_command(stage, file)
@@ -95,7 +106,9 @@ class Runner:
                 raise Failed(explain(stage, f"failed with exit status {status}", log))
             if status == 0:
                 self._refuse_missing(stage.outputs, f"{stage.name} ended as if all were well, but left no")
-                self._finish(stage, started)
+                self._finish(stage)
+        except InTheWay as error:
+            raise Failed(f"{stage.name} cannot start: {error}") from None
         except OSError as error:  # of this process: a marker or a log that cannot be written
             raise Failed(explain(stage, f"failed: {error}", log)) from error
 
@@ -104,21 +117,27 @@ class Runner:
             if not path.exists():
                 raise Failed(f"{what} {path}")
 
-    def _finish(self, stage: Stage, started: float) -> None:
-        facts = {"command": shlex.join(stage.command), "commit": self.commit}
-        self.ledger.finish(stage, **facts, started=started, ended=time.time())
+    def _finish(self, stage: Stage) -> None:
+        self.ledger.finish(stage, command=shlex.join(stage.command))
         self.done += 1
-        seconds = time.time() - started
+        seconds = self.ledger.read(stage)["seconds"]
         self.screen.line(f"{self.done}/{self.total} {stage.name} ({seconds:.0f}s){self.tell(stage)}")
 
     def _run_command(self, stage: Stage, log: BinaryIO) -> int:
         log.write(f"$ {shlex.join(stage.command)}\n".encode())
         log.flush()
         command = [executable(stage.command[0]), *stage.command[1:]]
+        slot = self.free.get()
+        try:
+            return self._wait_for(stage, command, slot, log)
+        finally:
+            self.free.put(slot)
+
+    def _wait_for(self, stage: Stage, command: list[str], slot: Mapping[str, str], log: BinaryIO) -> int:
         with subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, **self.environment},
+            env={**os.environ, **slot},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

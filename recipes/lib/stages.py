@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -38,10 +39,12 @@ class Stage:
     def variant(self) -> str:
         return self.name.partition(":")[2]
 
-    def key(self) -> str:
-        parts = [json.dumps(self.identity or self.command)]
+    def key(self, folder: str = "") -> str:
+        """`folder` is what the commands call the run's folder: moved or copied, a run is the same run."""
+        words = json.dumps(self.identity or self.command)
+        parts = [words.replace(json.dumps(folder)[1:-1], "OUTPUT") if folder else words]
         parts += [content(path) for path in self.inputs]
-        parts += [stage.key() for stage in self.after]
+        parts += [stage.key(folder) for stage in self.after]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -61,35 +64,77 @@ def _content(path: Path, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-class Ledger:
-    """The markers of one run's folder."""
+class InTheWay(Exception):
+    """Something that no run of this recipe made stands where a stage wants to write."""
 
-    def __init__(self, folder: Path) -> None:
+
+class Ledger:
+    """The markers of one run's folder: NAME.done of a finished stage, NAME.begun of one at work or killed."""
+
+    def __init__(self, folder: Path, shown: str = "") -> None:
         self.folder = folder
+        self.shown = shown  # what commands call the run's folder
+
+    def key(self, stage: Stage) -> str:
+        return stage.key(self.shown)
 
     def is_done(self, stage: Stage) -> bool:
-        marker = self.read(stage)
-        return marker.get("key") == stage.key() and all(path.exists() for path in stage.outputs)
+        return self.read(stage).get("key") == self.key(stage) and all(path.exists() for path in stage.outputs)
 
-    def read(self, stage: Stage) -> dict[str, Any]:
-        path = self._path(stage, "done")
+    def read(self, stage: Stage, state: str = "done") -> dict[str, Any]:
         try:
-            facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            facts: dict[str, Any] = json.loads(self._path(stage, state).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):  # none, or emptied by a machine that went down: not done
             return {}
         return facts
 
-    def start(self, stage: Stage) -> None:
-        """Clear what is in the way, unless the stage can go on from it."""
+    def start(self, stage: Stage, commit: str = "", seen: float | None = None) -> list[Path]:
+        """Make room for the stage, unless it can go on from what is there.
+
+        Args:
+            seen: when an earlier attempt last gave a sign of life.
+
+        Returns:
+            where an earlier training went: days of work are put aside, not deleted.
+
+        Raises:
+            InTheWay: an output is there that no run made.
+        """
+        begun, key = self.read(stage, "begun"), self.key(stage)
+        attempts: list[dict[str, Any]] = []
+        kept: list[Path] = []
+        if stage.resumes and begun.get("key") == key:
+            attempts = begun["attempts"]
+            attempts[-1].setdefault("ended", max(seen or 0.0, attempts[-1]["started"]))
+        else:
+            kept = self._make_room(stage)
+        attempts.append({"started": time.time(), "commit": commit})
+        write_atomically(self._path(stage, "begun"), json.dumps({"key": key, "attempts": attempts}))
         self._path(stage, "done").unlink(missing_ok=True)
-        begun = self._path(stage, "begun")
-        if not (stage.resumes and begun.exists() and begun.read_text(encoding="utf-8") == stage.key()):
-            for path in stage.outputs:
-                _remove(path)
-        write_atomically(begun, stage.key())
+        return kept
+
+    def _make_room(self, stage: Stage) -> list[Path]:
+        there = [path for path in stage.outputs if path.exists()]
+        if there and not any(self._path(stage, state).exists() for state in ("done", "begun")):
+            raise InTheWay(
+                f"{there[0]} is in the way: no run in this folder made it; move it, or choose another --output"
+            )
+        old = (self.read(stage) or self.read(stage, "begun")).get("key", "")
+        if stage.resumes and old not in ("", self.key(stage)):
+            return [_put_aside(path, f"old-{old[:8]}") for path in there]
+        for path in there:
+            _remove(path)
+        return []
 
     def finish(self, stage: Stage, **facts: object) -> None:
-        write_atomically(self._path(stage, "done"), json.dumps({"key": stage.key(), **facts}, indent=1))
+        """Mark it done, with how long all attempts took and the commits that they used."""
+        attempts = self.read(stage, "begun").get("attempts", [])
+        ended = time.time()
+        spent = sum(one.get("ended", ended) - one["started"] for one in attempts)
+        commits = " then ".join(dict.fromkeys(one["commit"] for one in attempts))
+        times = {"started": attempts[0]["started"] if attempts else ended, "ended": ended, "seconds": spent}
+        known = {"key": self.key(stage), **facts, "commit": commits, **times, "attempts": len(attempts)}
+        write_atomically(self._path(stage, "done"), json.dumps(known, indent=1))
         self._path(stage, "begun").unlink(missing_ok=True)
 
     def forget(self, chosen: Iterable[Stage], stages: Iterable[Stage]) -> None:
@@ -98,8 +143,9 @@ class Ledger:
         for stage in stages:
             if stage in open_again or open_again.intersection(stage.after):
                 open_again.add(stage)
-                for state in ("done", "begun"):
-                    self._path(stage, state).unlink(missing_ok=True)
+                if any(self._path(stage, state).exists() for state in ("done", "begun")):
+                    write_atomically(self._path(stage, "begun"), "{}")  # ours, and of no key: it may be cleared
+                self._path(stage, "done").unlink(missing_ok=True)
 
     def _path(self, stage: Stage, state: str) -> Path:
         return self.folder / f"{stage.name.replace(':', '.')}.{state}"
@@ -121,3 +167,10 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def _put_aside(path: Path, mark: str) -> Path:
+    aside = path.with_name(f"{path.name}.{mark}")
+    _remove(aside)
+    path.rename(aside)
+    return aside

@@ -11,12 +11,17 @@ from recipes.lib.recipe import Hints, Recipe, Row
 from recipes.lib.stages import Stage
 
 from .plan import Planner, make_plan
-from .settings import CONF, Settings
+from .settings import CONF, SPLITS, Settings
 
 DESCRIPTION = """\
 Translation, from raw parallel text to sacreBLEU: subwords, fairseq-train, averaged checkpoints, beam search, scores on
 the raw references. With several encodings they share the prepared text and are compared: BLEU with its signature, chrF,
 parameters, words per second, and sacrebleu's paired bootstrap against the first."""
+
+LEGEND = """\
+±: half of BLEU's 95 % bootstrap interval. p: paired bootstrap of BLEU against the first row. Parameters: of the whole
+model. Words/s: source words of one validation batch, all models in turns in one process on one device in float32; time:
+against the first row, the median of the turns."""
 
 COLUMNS = (
     *("encoding", "BLEU", "±", "p", "chrF", "parameters", "words/s, training", "time of a step"),
@@ -30,10 +35,30 @@ def results(settings: Settings, output: Path) -> list[Row]:
 
 
 def tell(stage: Stage) -> str:
-    if stage.kind != "score":
-        return ""
-    found = json.loads(stage.outputs[1].read_text(encoding="utf-8"))
-    return f" BLEU {found['bleu']:.1f} {found['signature']}, chrF {found['chrf']:.1f}"
+    """What a finished stage found."""
+    if stage.kind in ("corpus", "subwords"):
+        return f" {counted(stage.outputs[0])}"
+    if stage.kind == "score":
+        found = json.loads(stage.outputs[1].read_text(encoding="utf-8"))
+        return f" BLEU {found['bleu']:.1f} {found['signature']}, chrF {found['chrf']:.1f}"
+    return ""
+
+
+def counted(folder: Path) -> str:
+    counts = json.loads((folder / "counts.json").read_text(encoding="utf-8"))
+    sizes = ", ".join(f"{split} {counts[split]['pairs']:,}" for split in SPLITS)
+    left, why = counts["train"]["left out"], counts["train"].get("because", "over-long or without a piece")
+    return f"pairs: {sizes}" + (f"; {left:,} left out of training ({why})" if left else "")
+
+
+def remarks(settings: Settings, output: Path) -> list[str]:
+    return [LEGEND, f"Text: {counted(output / 'raw')}. In subwords: {counted(output / 'subwords')}."]
+
+
+def default_output(settings: Settings) -> str:
+    """Another corpus, direction or size is another experiment."""
+    corpus = Path(settings.corpus).resolve().name
+    return f"translation_wmt18/{corpus}.{settings.source_lang}-{settings.target_lang}.{settings.arch}.{settings.seed}"
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
@@ -55,6 +80,9 @@ TRANSLATION = Recipe(
     tell=tell,
     hints=hints,
     environment=Settings.variables,
+    slots=Settings.slots,
+    remarks=remarks,
+    default_output=default_output,
     examples=(
         "--preset smoke --pos-enc none,shaw --output /tmp/smoke",
         "--preset small --corpus FOLDER --source-lang de --target-lang en --pos-enc 'sinusoidal,rope,shaw[clip=16]'",

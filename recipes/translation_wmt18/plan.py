@@ -12,18 +12,15 @@ from recipes.lib.encodings import Encoding
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
+from recipes.lib.translation.flags import ALONE, PLUGIN, QUIET, WHOLE
 
-from .settings import BUILTIN, WMT18, Settings
+from .settings import BUILTIN, SPLITS, WMT18, Settings
 
 SHARED = ROOT / "recipes" / "lib" / "translation"
-PLUGIN = ("--user-dir", "fairseq_posenc")
-SPLITS = ("train", "valid", "test")
+TEXT = (SHARED / "lines.py", SHARED / "folders.py", SHARED / "parallel.py")
 BUILTIN_SIZES = {"train": 1000, "valid": 50, "test": 50}
-# fairseq drops a last batch whose size is no multiple of 8, in training, validation and generation; and
-# with a buffer of loaded batches it can die at the very end of a training.
-WHOLE = ("--required-batch-size-multiple", "1", "--num-workers", "0", "--data-buffer-size", "0")
+LEAST_KEPT = 10  # checkpoints
 PREPARE_WMT18 = "data-bin-scripts/prepare_wmt18.sh"
-QUIET = ("--no-progress-bar", "--log-format", "json")
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -65,17 +62,21 @@ class Planner:
     # --- the text
 
     def check(self) -> Stage:
+        """Models, the options of decoding and the tokenizer of BLEU: what would fail hours later."""
         command = [*module("lib.check_models"), "--output", f"{self.shown}/checked.json"]
+        command += ["--target-lang", self.settings.target_lang]
         for encoding in self.settings.encodings:
             command += ["--pos-enc", encoding.label]
-        return Stage("check", (*command, "--", *self.model_flags()), (self.output / "checked.json",))
+        command += ["--generate", shlex.join(as_arguments(self.settings.generate)), "--", *self.model_flags()]
+        inputs = (ROOT / "recipes" / "lib" / "check_models.py",)
+        return Stage("check", tuple(command), (self.output / "checked.json",), inputs=inputs)
 
     @cached_property
     def corpus(self) -> list[Stage]:
         """The stages that lead to raw/{train,valid,test}.{source,target}."""
         settings = self.settings
         before: tuple[Stage, ...] = ()
-        inputs: tuple[Path, ...] = (SHARED / "parallel.py",)
+        inputs: tuple[Path, ...] = TEXT
         names = {"train": settings.train_set, "valid": settings.valid_set, "test": settings.test_set}
         folder = settings.corpus
         if settings.corpus == BUILTIN:
@@ -90,7 +91,10 @@ class Planner:
         for split, name in names.items():
             command += [f"--{split}-set", name]
         command += ["--bad-lines", settings.bad_lines, "--limit", str(settings.limit)]
-        return [*before, Stage("corpus", tuple(command), (self.output / "raw",), before[-1:], inputs)]
+        # The text counts, not where it lies.
+        identity = tuple(word for word in command if word != folder)
+        corpus = Stage("corpus", tuple(command), (self.output / "raw",), before[-1:], inputs, identity=identity)
+        return [*before, corpus]
 
     def files(self, folder: Path, names: dict[str, str]) -> list[Path]:
         """Those of the user's folder that are there; what is missing is told by the stage."""
@@ -106,14 +110,16 @@ class Planner:
     def builtin(self) -> Stage:
         command = [*module("demo.corpus"), "--output", f"{self.shown}/builtin", "--seed", str(self.settings.seed)]
         command += ["--names", self.settings.source_lang, self.settings.target_lang, *as_arguments({**BUILTIN_SIZES})]
-        return Stage("builtin", tuple(command), (self.output / "builtin",))
+        inputs = (ROOT / "recipes" / "demo" / "corpus.py",)
+        return Stage("builtin", tuple(command), (self.output / "builtin",), inputs=inputs)
 
     def wmt18(self) -> tuple[Stage, ...]:
         other = next(name for name in (self.settings.source_lang, self.settings.target_lang) if name != "en")
         fetch = ("python", "data-bin-scripts/fetch.py", WMT18)
         prepare = ("bash", PREPARE_WMT18, "--pair", f"en-{other}", "--output", f"{self.shown}/wmt18")
-        fetched = Stage("fetch", fetch, (ROOT / "data" / "raw" / WMT18,), inputs=(ROOT / PREPARE_WMT18,))
-        return fetched, Stage("prepare", prepare, (self.output / "wmt18",), (fetched,))
+        # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
+        fetched = Stage("fetch", fetch, (), inputs=(ROOT / PREPARE_WMT18,))
+        return fetched, Stage("prepare", prepare, (self.output / "wmt18",), (fetched,), (ROOT / PREPARE_WMT18,))
 
     def subwords(self, corpus: Stage) -> Stage:
         settings = self.settings
@@ -131,7 +137,8 @@ class Planner:
         identity = tuple(command)  # the number of processes changes nothing
         command += ["--workers", str(settings.workers)]
         outputs = (self.output / "subwords",)
-        return Stage("subwords", tuple(command), outputs, (corpus,), (SHARED / "subwords.py",), identity=identity)
+        inputs = (*TEXT, SHARED / "subwords.py")
+        return Stage("subwords", tuple(command), outputs, (corpus,), inputs, identity=identity)
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -159,16 +166,16 @@ class Planner:
 
     def train(self, encoding: Encoding, binary: Stage) -> Stage:
         settings = self.settings
-        command = [f"{self.shown}/data-bin", *self.model_flags(), *encoding.flags(), "--seed", str(settings.seed)]
-        command += [*WHOLE, *QUIET, "--log-interval", "20", *self.kept()]
+        command = [f"{self.shown}/data-bin", *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
+        command += [*self.model_flags(), *encoding.flags(), "--seed", str(settings.seed)]
         command += ["--save-dir", f"{self.shown}/checkpoints/{encoding.slug}"]
         return Stage(
             f"train:{encoding.slug}",
-            launch.train_command(command, settings),
+            launch.train_command([*command, *self.kept()], settings),
             (self.output / "checkpoints" / encoding.slug,),
             (binary,),
             resumes=True,
-            identity=launch.identity(command, settings),
+            identity=launch.identity(command, settings),  # how many checkpoints are kept is none of it
         )
 
     @property
@@ -176,10 +183,11 @@ class Planner:
         return "save-interval-updates" in self.settings.train
 
     def kept(self) -> list[str]:
-        """As many checkpoints as are averaged."""
+        """As many checkpoints as are averaged, and a few more: who wants another mean need not train again."""
+        number = max(self.settings.average, LEAST_KEPT)
         if self.by_update:
-            return ["--no-epoch-checkpoints", "--keep-interval-updates", str(self.settings.average)]
-        return ["--keep-last-epochs", str(self.settings.average)]
+            return ["--no-epoch-checkpoints", "--keep-interval-updates", str(number)]
+        return ["--keep-last-epochs", str(number)]
 
     def average(self, encoding: Encoding, train: Stage) -> Stage:
         command = ["python", "-m", "fairseq_posenc", "average", "--inputs", f"{self.shown}/checkpoints/{encoding.slug}"]
@@ -202,16 +210,19 @@ class Planner:
         return [*command, *as_arguments(self.settings.generate)]
 
     def generate(self, encoding: Encoding, average: Stage) -> Stage:
-        command = ["fairseq-generate", *self.decoding(encoding), "--gen-subset", "test", *WHOLE, *QUIET]
+        command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, *self.decoding(encoding), "--gen-subset", "test"]
         command += ["--results-path", f"{self.shown}/generated/{encoding.slug}"]
         outputs = (self.output / "generated" / encoding.slug,)
-        return Stage(f"generate:{encoding.slug}", tuple(command), outputs, (average,))
+        on_device = launch.on_one_device(command, self.settings)
+        return Stage(f"generate:{encoding.slug}", on_device, outputs, (average,), identity=tuple(command))
 
     def interactive(self, encoding: Encoding) -> str:
         """The command that translates raw text, one sentence a line."""
-        words = ["fairseq-interactive", *self.decoding(encoding), "--buffer-size", "64", "--max-tokens", "4000"]
-        kept = list(words)
-        return f"{shlex.join(kept)} < FILE | grep ^D- | cut -f 3"
+        command = ["fairseq-interactive", *ALONE, *self.decoding(encoding), "--buffer-size", "64"]
+        if "max-tokens" not in self.settings.generate:
+            command += ["--max-tokens", "4000"]
+        cpu = ["--cpu"] if self.settings.device == "cpu" else []
+        return f"{shlex.join([*command, *cpu])} < FILE | grep ^D- | cut -f 3"
 
     def score(self, encoding: Encoding, generate: Stage) -> Stage:
         target = self.settings.target_lang
@@ -230,7 +241,9 @@ class Planner:
             f"{self.shown}/scores/{encoding.slug}.json",
         ]
         outputs = (self.output / "translations" / name, self.output / "scores" / f"{encoding.slug}.json")
-        return Stage(f"score:{encoding.slug}", tuple(command), outputs, (generate,), (SHARED / "score.py",))
+        return Stage(
+            f"score:{encoding.slug}", tuple(command), outputs, (generate,), (SHARED / "score.py", SHARED / "lines.py")
+        )
 
     # --- all of them
 
@@ -239,7 +252,15 @@ class Planner:
         command += ["--beam", str(self.settings.generate.get("beam", 5))]
         for encoding in self.settings.encodings:
             command += ["--checkpoint", f"{encoding.label}:{self.averaged(encoding)}"]
-        return Stage("measure", tuple(command), (self.output / "measured.json",), averaged, (SHARED / "measure.py",))
+        identity = (*command, "--precision", self.settings.precision)
+        return Stage(
+            "measure",
+            launch.on_one_device(command, self.settings),
+            (self.output / "measured.json",),
+            averaged,
+            (SHARED / "measure.py",),
+            identity=identity,
+        )
 
     def compare(self, measure: Stage, scored: tuple[Stage, ...]) -> Stage:
         target = self.settings.target_lang
@@ -247,5 +268,5 @@ class Planner:
         for encoding in self.settings.encodings:
             command += ["--pos-enc", encoding.label]
         outputs = (self.output / "comparison.json", self.output / "bleu.png")
-        inputs = (SHARED / "compare.py", SHARED / "figure.py")
+        inputs = (SHARED / "compare.py", SHARED / "figure.py", SHARED / "lines.py")
         return Stage("compare", tuple(command), outputs, (measure, *scored), inputs)

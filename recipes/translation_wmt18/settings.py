@@ -14,15 +14,27 @@ from recipes.lib.values import Flags, Refused
 
 CONF = Path(__file__).parent / "conf"
 BUILTIN, WMT18 = "builtin", "wmt18"
+SPLITS = ("train", "valid", "test")
 MAX_POSITIONS = 1024  # fairseq's default, with the end of the sentence
 
-# What the plan writes into fairseq-train's command itself.
+# What the plan writes into the commands itself.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "arch", "source-lang", "target-lang")},
     **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
+    **{f"pos-enc-{side}{end}": "--pos-enc" for side in ("encoder", "decoder") for end in ("", "-args")},
     **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
     **dict.fromkeys(("keep-last-epochs", "keep-interval-updates", "no-epoch-checkpoints"), "--average"),
+}
+DECIDED_GENERATE = {
+    "cpu": "--device",
+    "path": "--average",
+    "nbest": "the score of one translation a sentence",
+    **dict.fromkeys(("gen-subset", "results-path", "user-dir"), "--output"),
+    **{name: f"--{name}" for name in ("source-lang", "target-lang")},
+    **dict.fromkeys(
+        ("bpe", "bpe-codes", "sentencepiece-model", "tokenizer", "remove-bpe", "post-process"), "--subwords"
+    ),
 }
 
 
@@ -54,19 +66,49 @@ class Settings(launch.Training):
     generate: Flags = field(metadata=about("a flag of fairseq-generate"))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.encodings = parse_all(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
+        launch.refuse_decided(self.generate, DECIDED_GENERATE, "generate")
         self._refuse_languages()
-        for name in ("vocabulary", "longest", "workers", "average"):
-            if getattr(self, name) < 1:
-                raise Refused(f"--{name} is {getattr(self, name)}: 1 or more is wanted")
+        for name, least in {
+            "vocabulary": 1,
+            "longest": 1,
+            "workers": 1,
+            "average": 1,
+            "limit": 0,
+            "threads": 0,
+        }.items():
+            if getattr(self, name) < least:
+                raise Refused(f"--{name} is {getattr(self, name)}: {least} or more is wanted")
+        self._refuse_lengths()
+        self._refuse_average()
+
+    def number(self, flag: str, unless: int) -> int:
+        """A whole number among the flags of fairseq-train."""
+        value = self.train.get(flag, unless)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
+        return value
+
+    def _refuse_lengths(self) -> None:
+        self.number("max-tokens", 0)
         for side in ("source", "target"):
-            room = int(self.train.get(f"max-{side}-positions", MAX_POSITIONS))
+            room = self.number(f"max-{side}-positions", MAX_POSITIONS)
             if self.longest >= room:
                 raise Refused(
                     f"--longest {self.longest} and the end of the sentence do not fit into {room} positions: "
                     f"--train.max-{side}-positions {self.longest + 1}, or a smaller --longest"
                 )
+
+    def _refuse_average(self) -> None:
+        """More checkpoints than a training leaves would be missed after it."""
+        if "save-interval-updates" in self.train:
+            made = self.number("max-update", 0) // self.number("save-interval-updates", 1)
+        else:
+            made = self.number("max-epoch", 0)
+        if 0 < made < self.average:
+            raise Refused(f"--average {self.average}: the training makes {made} checkpoints")
 
     def _refuse_languages(self) -> None:
         for language in (self.source_lang, self.target_lang):

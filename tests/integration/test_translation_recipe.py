@@ -56,7 +56,7 @@ def test_the_encodings_are_compared_on_the_raw_references(finished: tuple[Path, 
         assert row["words/s, training"] > 0
         assert row["words/s, translation"] > 0
         assert "fairseq-train" in row["command"]
-    assert rows[0]["p"] == "–"
+    assert rows[0]["p"] is None
     assert 0 <= rows[1]["p"] <= 1
     assert rows[1]["parameters"] - rows[0]["parameters"] == 2 * 9 * 16  # two layers, 2 * 4 + 1 distances, 16 a head
     references = gzip.decompress((folder / "test.xx.gz").read_bytes())
@@ -66,6 +66,8 @@ def test_the_encodings_are_compared_on_the_raw_references(finished: tuple[Path, 
     assert "| shaw[clip=4] |" in report
     assert "(bleu.png)" in report
     assert "tokens at most" in report
+    assert "paired bootstrap of BLEU against the first row" in report
+    assert "pairs: train 300, valid 11, test 13" in report
 
 
 def test_every_test_sentence_is_translated(finished: tuple[Path, str]) -> None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import CHRF
 from sacrebleu.significance import PairedTest
 
 from recipes.lib.encodings import Encoding, parse_all
@@ -15,11 +15,12 @@ from recipes.lib.recipe import Row
 from recipes.lib.stages import write_atomically
 from recipes.lib.translation.figure import draw
 from recipes.lib.translation.lines import read
+from recipes.lib.translation.score import bleu_of
 
 
 def bootstrap(translations: dict[str, list[str]], references: list[str], language: str) -> dict[str, dict[str, Any]]:
     """sacrebleu's paired bootstrap of every system against the first: score, interval, p, signature of each metric."""
-    metrics = {"BLEU": BLEU(trg_lang=language), "chrF2": CHRF()}
+    metrics = {"BLEU": bleu_of(language), "chrF2": CHRF()}
     signatures, scores = PairedTest(list(translations.items()), metrics, [references], "bs")()
     return {
         name: {metric: {**vars(scores[metric][number]), "signature": str(signatures[metric])} for metric in metrics}
@@ -34,22 +35,22 @@ def row(encoding: Encoding, found: dict[str, Any], output: Path) -> Row:
         "encoding": encoding.label,
         "BLEU": round(float(bleu["score"]), 2),
         "±": round(float(bleu["ci"]), 2),
-        "p": _p(bleu["p_value"]),
+        "p": _rounded(bleu["p_value"], 4),
         "chrF": round(float(chrf["score"]), 2),
-        "p (chrF)": _p(chrf["p_value"]),
+        "p (chrF)": _rounded(chrf["p_value"], 4),
         "parameters": measured["parameters"],
-        "words/s, training": round(measured["training_words_per_second"]),
-        "time of a step": round(measured["training_time_ratio"], 2),
-        "words/s, translation": round(measured["translation_words_per_second"]),
-        "time of translation": round(measured["translation_time_ratio"], 2),
+        "words/s, training": _rounded(measured["training_words_per_second"]),
+        "time of a step": _rounded(measured["training_time_ratio"], 2),
+        "words/s, translation": _rounded(measured["translation_words_per_second"]),
+        "time of translation": _rounded(measured["translation_time_ratio"], 2),
         "signature of BLEU": bleu["signature"],
         "signature of chrF": chrf["signature"],
         **marker(encoding, output),
     }
 
 
-def _p(value: float | None) -> float | str:
-    return "–" if value is None else round(float(value), 4)
+def _rounded(value: float | None, digits: int | None = None) -> float | None:
+    return None if value is None else round(float(value), digits)
 
 
 def marker(encoding: Encoding, output: Path) -> Row:

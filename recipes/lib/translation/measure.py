@@ -33,30 +33,24 @@ class Loaded:
     model: torch.nn.Module
     config: Any
     task: Any
-    batch: dict[str, Any]
-
-    @property
-    def words(self) -> int:
-        """Of the batch's sources, as people count them."""
-        dictionary = self.task.source_dictionary
-        pieces = dictionary.string(self.batch["net_input"]["src_tokens"], extra_symbols_to_ignore={dictionary.pad()})
-        joined = pieces.replace("@@ ", "")
-        return joined.count("\u2581") or len(joined.split())
 
 
 def load(checkpoint: Path, beam: int) -> Loaded:
     models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
     config.generation.beam = beam
-    model, batch = models[0], a_batch(config, task)
-    if torch.cuda.is_available():
-        model, batch = model.cuda(), utils.move_to_cuda(batch)
-    return Loaded(model, config, task, batch)
+    return Loaded(models[0], config, task)
+
+
+def words(batch: dict[str, Any], dictionary: Any) -> int:
+    """Of the batch's sources, as people count them."""
+    pieces = dictionary.string(batch["net_input"]["src_tokens"], extra_symbols_to_ignore={dictionary.pad()})
+    joined = pieces.replace("@@ ", "")
+    return joined.count("\u2581") or len(joined.split())
 
 
 def a_batch(config: Any, task: Any) -> dict[str, Any]:
     """The middle batch of the validation set, with the size limit that training had."""
-    if "valid" not in task.datasets:
-        task.load_dataset("valid")
+    task.load_dataset("valid")
     dataset = task.dataset("valid")
     batches = data_utils.batch_by_size(
         dataset.ordered_indices(), dataset.num_tokens, max_tokens=config.dataset.max_tokens
@@ -65,13 +59,13 @@ def a_batch(config: Any, task: Any) -> dict[str, Any]:
     return dict(dataset.collater([dataset[index] for index in middle[:LONGEST_BATCH]]))
 
 
-def training_step(loaded: Loaded) -> Step:
+def training_step(loaded: Loaded, batch: dict[str, Any]) -> Step:
     criterion = loaded.task.build_criterion(loaded.config.criterion)
     optimizer = torch.optim.Adam(loaded.model.parameters(), lr=1e-6)
 
     def step() -> None:
         loaded.model.train()
-        loss, size, _ = criterion(loaded.model, loaded.batch)
+        loss, size, _ = criterion(loaded.model, batch)
         optimizer.zero_grad()
         (loss / size).backward()
         optimizer.step()
@@ -79,13 +73,13 @@ def training_step(loaded: Loaded) -> Step:
     return step
 
 
-def translation_step(loaded: Loaded) -> Step:
+def translation_step(loaded: Loaded, batch: dict[str, Any]) -> Step:
     generator = loaded.task.build_generator([loaded.model], loaded.config.generation)
 
     def step() -> None:
         loaded.model.eval()
         with torch.no_grad():
-            loaded.task.inference_step(generator, [loaded.model], loaded.batch)
+            loaded.task.inference_step(generator, [loaded.model], batch)
 
     return step
 
@@ -117,7 +111,7 @@ def turns(steps: Mapping[str, Step], seconds: float = SECONDS) -> list[dict[str,
     return found
 
 
-def compared(found: list[dict[str, float]], words: int) -> dict[str, tuple[float, float]]:
+def compared(found: list[dict[str, float]], words: int) -> dict[str, tuple[float | None, float | None]]:
     """Words a second, and the time against the first, each the median over the turns."""
     names = list(found[0])
     first = names[0]
@@ -127,12 +121,24 @@ def compared(found: list[dict[str, float]], words: int) -> dict[str, tuple[float
     }
 
 
-def measure(checkpoints: Mapping[str, Path], beam: int) -> dict[str, dict[str, float]]:
+def measure(checkpoints: Mapping[str, Path], beam: int, gpu: bool) -> dict[str, dict[str, float | None]]:
+    """Of every checkpoint; the times are None where all of them together do not fit into memory."""
     models = {name: load(path, beam) for name, path in checkpoints.items()}
-    words = next(iter(models.values())).words
-    translation = compared(turns({name: translation_step(one) for name, one in models.items()}), words)
-    training = compared(turns({name: training_step(one) for name, one in models.items()}), words)
     sizes = {name: sum(weight.numel() for weight in one.model.parameters()) for name, one in models.items()}
+    first = next(iter(models.values()))
+    batch = a_batch(first.config, first.task)
+    number = words(batch, first.task.source_dictionary)
+    none: dict[str, tuple[float | None, float | None]] = dict.fromkeys(models, (None, None))
+    translation = training = none
+    try:
+        if gpu:
+            batch = utils.move_to_cuda(batch)
+            for one in models.values():
+                one.model.cuda()
+        translation = compared(turns({name: translation_step(one, batch) for name, one in models.items()}), number)
+        training = compared(turns({name: training_step(one, batch) for name, one in models.items()}), number)
+    except torch.OutOfMemoryError as error:
+        print(f"not measured: {len(models)} models do not fit into the memory of the GPU: {error}")
     return {
         name: {
             "parameters": sizes[name],
@@ -153,9 +159,12 @@ def main() -> None:
     )
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
     asked = parser.parse_args()
     named = {name: Path(path) for name, _, path in (word.partition(":") for word in asked.checkpoint)}
-    write_atomically(asked.output, json.dumps(measure(named, asked.beam), indent=1))
+    write_atomically(
+        asked.output, json.dumps(measure(named, asked.beam, torch.cuda.is_available() and not asked.cpu), indent=1)
+    )
 
 
 if __name__ == "__main__":

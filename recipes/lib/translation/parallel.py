@@ -7,7 +7,7 @@ What would be dropped, shifted or read wrongly by a later program is refused her
 from __future__ import annotations
 
 import argparse
-import sys
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,11 +16,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from recipes.lib.stages import write_atomically
 from recipes.lib.translation.folders import whole
 from recipes.lib.translation.lines import raw_lines
 
 SHOWN = 5  # problems that are told one by one
 SPLITS = ("train", "valid", "test")
+COUNTS = "counts.json"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Problems:
     count: Counter[str] = field(default_factory=Counter)
     pairs: int = 0
 
+    @property
+    def kinds(self) -> str:
+        return ", ".join(f"{number} {kind}" for kind, number in self.count.items())
+
     def add(self, problems: list[Problem]) -> None:
         self.found += problems[: SHOWN - len(self.found)]
         self.count.update(problem.kind for problem in problems)
@@ -52,7 +58,7 @@ def side(folder: Path, name: str, language: str) -> Path:
         SystemExit: none is there, or both with different text.
     """
     plain = folder / f"{name}.{language}"
-    there = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.exists()]
+    there = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.is_file()]
     if len(there) == 2 and any(one != other for one, other in zip_longest(*map(raw_lines, there))):
         raise SystemExit(f"error: {plain} and {plain.name}.gz are not the same text: remove one of the two")
     if not there:
@@ -135,22 +141,22 @@ def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int)
 
 
 def tell(problems: Problems, name: str) -> None:
-    """Refuse, or say what was left out."""
-    if not problems.found:
+    """Refuse, unless such pairs are left out."""
+    if not problems.found or problems.drop:
         return
-    kinds = ", ".join(f"{number} {kind}" for kind, number in problems.count.items())
     lines = [f"error: {one.where}: {one.what}" for one in problems.found]
-    if problems.drop:
-        print(f"{name}: left out {problems.pairs} pairs ({kinds})")
-        return
     cure = " (or --bad-lines drop, which leaves such pairs out of the training set)" if name == "train" else ""
-    raise SystemExit("\n".join([*lines, f"error: {name}: {problems.pairs} bad pairs ({kinds}): mend them{cure}"]))
+    raise SystemExit(
+        "\n".join([*lines, f"error: {name}: {problems.pairs} bad pairs ({problems.kinds}): mend them{cure}"])
+    )
 
 
-def lay_out(asked: argparse.Namespace, output: Path) -> None:
+def lay_out(asked: argparse.Namespace, output: Path) -> dict[str, dict[str, object]]:
+    """How many pairs each split has, and how many were left out of it."""
     languages = (asked.source_lang, asked.target_lang)
     names = {split: getattr(asked, f"{split}_set") for split in SPLITS}
     sides = {split: [side(asked.folder, name, language) for language in languages] for split, name in names.items()}
+    counts: dict[str, dict[str, object]] = {}
     for split in SPLITS:
         problems = Problems(drop=split == "train" and asked.bad_lines == "drop")
         targets = [output / f"{split}.{language}" for language in languages]
@@ -158,7 +164,8 @@ def lay_out(asked: argparse.Namespace, output: Path) -> None:
         tell(problems, split)
         if not written:
             raise SystemExit(f"error: {sides[split][0]}: no pair is left")
-        print(f"{split}: {written:,} pairs", file=sys.stderr)
+        counts[split] = {"pairs": written, "left out": problems.pairs, "because": problems.kinds}
+    return counts
 
 
 def main() -> None:
@@ -173,7 +180,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="pairs of training (0: all)")
     asked = parser.parse_args()
     with whole(asked.output) as partial:
-        lay_out(asked, partial)
+        write_atomically(partial / COUNTS, json.dumps(lay_out(asked, partial), indent=1))
 
 
 if __name__ == "__main__":

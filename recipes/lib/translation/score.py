@@ -11,6 +11,8 @@ from sacrebleu.metrics import BLEU, CHRF
 from recipes.lib.stages import write_atomically
 from recipes.lib.translation.lines import read
 
+THREE_LETTERS = {"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko"}
+
 
 def hypotheses(generated: Path) -> list[str]:
     """The detokenised lines (`D-7<tab>score<tab>text`) in the order of the test set."""
@@ -18,11 +20,29 @@ def hypotheses(generated: Path) -> list[str]:
     return [text for _, _, text in sorted(rows, key=lambda row: int(row[0][2:]))]
 
 
+def bleu_of(language: str) -> BLEU:
+    """sacrebleu has tokenisers of their own for Chinese, Japanese and Korean.
+
+    Raises:
+        SystemExit: one that is not installed.
+    """
+    main = language.replace("-", "_").split("_")[0].lower()
+    try:
+        return BLEU(trg_lang=THREE_LETTERS.get(main, main))
+    except RuntimeError as error:
+        raise SystemExit(f"error: BLEU of {language}: {' '.join(str(error).split())}") from None
+
+
+def tokenizer(language: str) -> str:
+    """The one that BLEU uses, as its signature names it."""
+    return str(bleu_of(language).tokenizer.signature())
+
+
 def score(found: list[str], references: list[str], language: str = "") -> dict[str, object]:
-    """`language` is the target's: sacrebleu has tokenisers of their own for zh, ja and ko."""
+    """`language` is the target's."""
     if len(found) != len(references):
         raise SystemExit(f"error: {len(found)} sentences were decoded, the test set has {len(references)}")
-    bleu, chrf = BLEU(trg_lang=language), CHRF()
+    bleu, chrf = bleu_of(language), CHRF()
     # Not rounded: the report does that.
     return {
         "bleu": bleu.corpus_score(found, [references]).score,

@@ -7,10 +7,11 @@ apply: what is trained on is what is decoded.
 from __future__ import annotations
 
 import argparse
-import sys
+import json
 from argparse import Namespace
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,9 +19,10 @@ from typing import Any
 
 from tqdm import tqdm
 
+from recipes.lib.stages import write_atomically
 from recipes.lib.translation.folders import whole
 from recipes.lib.translation.lines import read, write
-from recipes.lib.translation.parallel import SPLITS
+from recipes.lib.translation.parallel import COUNTS, SHOWN, SPLITS
 
 Encode = Callable[[str], str]
 CHUNK = 2000  # lines that a process encodes at a time
@@ -36,7 +38,7 @@ class SentencePiece:
         import sentencepiece
 
         sentencepiece.SentencePieceTrainer.train(
-            input=",".join(map(str, files.values())),
+            input=[str(path) for path in files.values()],
             model_prefix=str(self.model.with_suffix("")),
             model_type=self.kind,
             vocab_size=vocabulary,
@@ -92,8 +94,6 @@ def _encode(tokenizer: Any) -> Encode:
 
 def merges(tokenizer: str) -> Iterator[str]:
     """The codes that fastBPE reads: `left right count`, best first; it uses their order, not the counts."""
-    import json
-
     found = json.loads(tokenizer)["model"]["merges"]
     for number, merge in enumerate(found):
         left, right = merge.split(" ") if isinstance(merge, str) else merge
@@ -125,53 +125,59 @@ def encoded(make: Callable[[str], Encode], language: str, path: Path, workers: i
         yield from map(make(language), read(path))
         return
     with ProcessPoolExecutor(workers, get_context("fork"), _start, (make, language)) as pool:
-        yield from chain.from_iterable(pool.map(_encode_all, chunks(read(path))))
+        waiting: deque[Future[list[str]]] = deque()
+        for chunk in chunks(read(path)):
+            waiting.append(pool.submit(_encode_all, chunk))
+            if len(waiting) > 4 * workers:  # a large corpus does not lie in memory
+                yield from waiting.popleft().result()
+        for future in waiting:
+            yield from future.result()
 
 
-def too_long(pair: tuple[str, str], longest: int) -> int | None:
-    """Which side is over-long (0 or 1)."""
-    return next((side for side, line in enumerate(pair) if len(line.split()) > longest), None)
+def fault(pair: tuple[str, str], longest: int) -> tuple[int, int] | None:
+    """Which side (0 or 1) is over-long or has no piece at all, and its number of pieces."""
+    lengths = [len(line.split()) for line in pair]
+    return next(((side, length) for side, length in enumerate(lengths) if not 0 < length <= longest), None)
 
 
-def encode_split(make: Callable[[str], Encode], split: str, asked: argparse.Namespace, output: Path) -> None:
-    """Both sides of a split; a pair with an over-long sentence is refused, or left out of the training set."""
+def encode_split(make: Callable[[str], Encode], split: str, asked: argparse.Namespace, output: Path) -> dict[str, int]:
+    """Both sides of a split; a pair with a fault is refused, or left out of the training set."""
     names = [f"{split}.{language}" for language in asked.languages]
     sides = [
         encoded(make, language, asked.raw / name, asked.workers)
         for language, name in zip(asked.languages, names, strict=True)
     ]
     drop = split == "train" and asked.bad_lines == "drop"
-    dropped = 0
-
-    def kept() -> Iterator[tuple[str, str]]:
-        nonlocal dropped
-        for number, pair in enumerate(zip(*sides, strict=True), start=1):
-            side = too_long(pair, asked.longest)
-            if side is None:
-                yield pair
-            elif drop:
-                dropped += 1
-            else:
-                raise SystemExit(
-                    refusal(asked.raw / names[side], number, len(pair[side].split()), asked.longest, split)
-                )
-
+    told: list[str] = []
+    counts = {"pairs": 0, "left out": 0}
     with (
         (output / names[0]).open("w", encoding="utf-8") as first,
-        (output / names[1]).open("w", encoding="utf-8") as second,
+        (output / names[1]).open("w", encoding="utf-8") as other,
     ):
-        for source, target in tqdm(kept(), desc=split, unit=" pairs", mininterval=5):
-            first.write(source + "\n")
-            second.write(target + "\n")
-    if dropped:
-        print(f"{split}: left out {dropped} pairs with more than {asked.longest} pieces", file=sys.stderr)
+        for number, pair in enumerate(
+            tqdm(zip(*sides, strict=True), desc=split, unit=" pairs", mininterval=5), start=1
+        ):
+            found = fault(pair, asked.longest)
+            if found is None:
+                first.write(pair[0] + "\n")
+                other.write(pair[1] + "\n")
+                counts["pairs"] += 1
+                continue
+            counts["left out"] += 1
+            if not drop and len(told) < SHOWN:
+                told.append(refusal(asked.raw / names[found[0]], number, found[1], asked.longest))
+    if told:
+        cure = ", or --bad-lines drop" if split == "train" else ""
+        raise SystemExit("\n".join([*told, f"error: {split}: {counts['left out']} bad pairs: mend them{cure}"]))
+    return counts
 
 
-def refusal(path: Path, number: int, length: int, longest: int, split: str) -> str:
-    drop = ", --bad-lines drop" if split == "train" else ""
+def refusal(path: Path, number: int, length: int, longest: int) -> str:
+    if not length:
+        return f"error: {path}: line {number}: nothing that can be seen: remove the line from both files"
     return (
-        f"error: {path}: line {number}: over-long: {length} pieces, {longest} are allowed: shorten it, or --longest "
-        f"{length} with --train.max-source-positions and --train.max-target-positions above it{drop}"
+        f"error: {path}: line {number}: over-long: {length} pieces, {longest} are allowed: shorten it, or raise "
+        f"--longest (from 1,024 on with --train.max-source-positions and --train.max-target-positions)"
     )
 
 
@@ -193,8 +199,9 @@ def main() -> None:
             kind.learn({language: asked.raw / f"train.{language}" for language in asked.languages}, asked.vocabulary)
         except RuntimeError as error:  # SentencePiece's, when the corpus is too small for the vocabulary
             raise SystemExit(f"error: {asked.raw}/train.*: --vocabulary {asked.vocabulary}: {error}") from None
-        for split in SPLITS:
-            encode_split(kind.encoder, split, asked, partial)
+        # The training set last: a bad line of the others is told before the long work.
+        counts = {split: encode_split(kind.encoder, split, asked, partial) for split in reversed(SPLITS)}
+        write_atomically(partial / COUNTS, json.dumps(counts, indent=1))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ _ENCODINGS = {
     "raffel": "raffel:Raffel",
     "t5": "t5:T5",
     "m2": "huang:M2",
+    "diet-rel": "diet:DietRel",
+    "diet-abs": "diet:DietAbs",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }

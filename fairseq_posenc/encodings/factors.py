@@ -12,7 +12,7 @@ from . import tables
 from .base import Layer, PositionEncoding, StackShape, hand_out
 from .caches import EvaluationCache
 from .options import option
-from .precision import promoted
+from .precision import exact_product
 
 FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through their product, ones stay of rank 1
 
@@ -113,7 +113,7 @@ class FactoredBias(PositionEncoding):
     def _product(self, query: Tensor, key: Tensor, length: int) -> Tensor:
         """[..., length, C]."""
         rows, columns = self.query_rows(query, length), self.key_rows(key, length)
-        return promoted(rows) @ promoted(columns).transpose(-1, -2)
+        return exact_product(rows, columns.transpose(-1, -2))
 
 
 def rows_by_id(product: Tensor, ids: Tensor) -> Tensor:

@@ -203,6 +203,15 @@ def test_half_precision_biases_are_added_in_float32(spec: str) -> None:
     )
 
 
+def test_what_is_kept_under_autocast_is_not_rounded() -> None:
+    pos, where = made("diet-abs", dim=8).float(), Positions(5, 5, CPU)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        under = pos.per_layer(where)[0]["diet-abs.bias"]
+    torch.testing.assert_close(
+        under, pos.members["diet-abs"].query[:, :, :5] @ pos.members["diet-abs"].key[:, :, :5].mT
+    )
+
+
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,8 @@ _ENCODINGS = {
     "m2": "huang:M2",
     "diet-rel": "diet:DietRel",
     "diet-abs": "diet:DietAbs",
+    "segments-input": "segments:SegmentsInput",
+    "segments": "segments:Segments",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }

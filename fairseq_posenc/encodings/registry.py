@@ -23,6 +23,8 @@ _ENCODINGS = {
     "diet-abs": "diet:DietAbs",
     "segments-input": "segments:SegmentsInput",
     "segments": "segments:Segments",
+    "linformer": "linformer:Linformer",
+    "diet-abs-lin": "linformer:DietAbsLin",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }

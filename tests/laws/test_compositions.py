@@ -37,6 +37,8 @@ ALLOWED = [
     ("diet-rel+segments", {}),
     ("diet-abs+segments", {"diet-abs.share": "none", "segments.share": "layer-wise"}),
     ("diet-abs+diet-rel+segments-input+segments", {}),
+    ("segments-input+linformer", {}),
+    ("learned+segments-input+diet-abs-lin", {"share": "none"}),
 ]
 CASES = [Case(spec, args, causal) for spec, args in ALLOWED for causal in (False, True) if works(spec, args, causal)]
 CAUSAL = [case for case in CASES if case.causal]

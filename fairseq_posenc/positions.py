@@ -133,9 +133,13 @@ class Positions:
     @cached_property
     def empty_rows(self) -> Tensor | None:
         """[B, 1, Q, 1] bool, true where a query has no allowed key; None where every row has one."""
-        if self.padding is None or self.allowed is None:
+        if self.padding is None:
             return None
-        empty = ~self.allowed.any(-1)
+        if self.causal:
+            assert self.allowed is not None
+            empty = ~self.allowed.any(-1)
+        else:  # a sample of pads only; not from [B, Q, K], which nothing else asks for where keys are compressed
+            empty = self.padding.all(-1, keepdim=True).expand(-1, self.query_length)
         return empty[:, None, :, None] if bool(empty.any()) else None
 
     @classmethod

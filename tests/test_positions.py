@@ -197,6 +197,15 @@ def test_nobody_sees_a_pad() -> None:
     assert where.empty_rows is None
 
 
+def test_samples_of_pads_are_found_without_a_mask_of_queries_and_keys() -> None:
+    """Attention over compressed keys asks for nothing else, and is linear in the length."""
+    where = of([[5, 6, PAD], [PAD, PAD, PAD]])
+    assert where.empty_rows is not None
+    assert where.empty_rows[:, 0, :, 0].tolist() == [[False] * 3, [True] * 3]
+    assert "allowed" not in vars(where)
+    assert of([[5, 6, PAD], [5, PAD, PAD]]).empty_rows is None
+
+
 def test_causal_and_padding_together() -> None:
     where = of([[5, 6, PAD], [PAD, 5, 6]], causal=True)
     assert allowed(where) == [[[1, 0, 0], [1, 1, 0], [1, 1, 0]], [[0, 0, 0], [0, 1, 0], [0, 1, 1]]]

@@ -104,6 +104,8 @@ class SelfAttention(nn.Module):
         k_in = v_in = x if memory is None else torch.cat([memory, x], 1 if self.batch_first else 0)
         compressed = self.view.has("compress")
         if compressed:
+            if cache is not None:
+                raise ValueError("compressed keys cannot be cached: they stand for all columns of one forward")
             k_in, v_in = self._compressed(k_in, call)
         raw_q, raw_k = self.project_query(x), self.project_key(k_in)
         q, k, v = call.project_q(raw_q), call.project_k(raw_k), self._split(self.v_proj(v_in))

@@ -119,6 +119,8 @@ class PositionEncoding(nn.Module):
     facts: ClassVar[Facts]
     #: reads `positions.restart_ids`, which cost the model a look at its symbols
     needs_boundaries: ClassVar[bool] = False
+    #: reads `positions.segments`, which only models of sentence pairs give
+    needs_segments: ClassVar[bool] = False
     #: `content_bias` reads k; if not, decoding need not keep raw keys beside projected ones
     reads_keys: ClassVar[bool] = True
 

@@ -25,6 +25,12 @@ class EvaluationCache:
         """Forget."""
         self._value = None
 
+    @staticmethod
+    def keeps(parameters: Sequence[Tensor], *, training: bool) -> bool:
+        """Whether `get` would keep a value made from these parameters now."""
+        wanted = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
+        return not (training or wanted or any(p.is_inference() for p in parameters))
+
     def get(
         self,
         length: int,
@@ -43,8 +49,7 @@ class EvaluationCache:
             training: whether the encoding is.
             limit: N is never beyond it.
         """
-        wanted = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
-        if training or wanted or any(p.is_inference() for p in parameters):
+        if not self.keeps(parameters, training=training):
             self.clear()
             return compute(length), length
         current = self._value is not None and self._is_made_from(parameters)

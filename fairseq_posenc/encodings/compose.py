@@ -77,6 +77,11 @@ class Composition(nn.Module):
         """Some member reads where sentences start."""
         return any(member.needs_boundaries for member in self.members.values())
 
+    @property
+    def needs_segments(self) -> bool:
+        """Some member reads which segment a token belongs to."""
+        return any(member.needs_segments for member in self.members.values())
+
     def extra_repr(self) -> str:
         return str(self)
 

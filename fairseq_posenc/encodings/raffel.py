@@ -10,9 +10,9 @@ from torch import Tensor
 
 from ..positions import Positions
 from . import tables
-from .base import Facts, Layer, StackShape
+from .base import Facts, Layer
 from .options import Options
-from .relative_bias import RelativeBias
+from .relative_bias import DistanceScalars
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class RaffelOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class Raffel(RelativeBias):
+class Raffel(DistanceScalars):
     """e_ij = (q_i . k_j + a_ij) / sqrt(D), a_ij = w[j - i] (METHODS.md 2.6). No buckets, no clip.
 
-    Beyond n the distances saturate at n - 1.
+    Starts at zeros: the model without positions. Beyond n the distances saturate at n - 1.
     """
 
     Options = RaffelOptions
@@ -40,25 +40,13 @@ class Raffel(RelativeBias):
     )
     options: RaffelOptions
 
-    def __init__(self, options: RaffelOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.clip = tables.clip_of(None, stack)
-        self.weight = tables.make(options.share, stack, 2 * self.clip + 1)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Zeros: the model starts as one without positions."""
-        tables.draw(self.weight, self.options.init, self.options.init_std)
-
     @classmethod
-    def count(cls, options: RaffelOptions, stack: StackShape) -> int:
-        return tables.size(options.share, stack, 2 * tables.clip_of(None, stack) + 1)
+    def clip_option(cls, options: RaffelOptions) -> int | None:
+        return None
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        rows = distances.clamp(-self.clip, self.clip) + self.clip
-        return tensors["weight"].index_select(-1, rows) * self.stack.head_dim**-0.5
+        return super().by_distance(tensors, distances) * self.stack.head_dim**-0.5
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
-        a = table[:, positions.delta.clamp(-self.clip, self.clip) + self.clip]  # [h, Q, K]
+        a = self.literal_bias(positions, layer)
         return (torch.einsum("bhid,bhjd->bhij", q, k) + a) / self.stack.head_dim**0.5

@@ -19,6 +19,12 @@ _ENCODINGS = {
     "raffel": "raffel:Raffel",
     "t5": "t5:T5",
     "m2": "huang:M2",
+    "diet-rel": "diet:DietRel",
+    "diet-abs": "diet:DietAbs",
+    "segments-input": "segments:SegmentsInput",
+    "segments": "segments:Segments",
+    "linformer": "linformer:Linformer",
+    "diet-abs-lin": "linformer:DietAbsLin",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }

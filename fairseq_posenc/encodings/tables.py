@@ -20,9 +20,9 @@ def share_option(default: str) -> Any:
     return option(default, text, choices=SHARING)
 
 
-def init_option(default: str) -> Any:
-    """`init`, METHODS.md 3.4."""
-    return option(default, "how the table starts", choices=INITS)
+def init_option(default: str, choices: tuple[str, ...] = INITS) -> Any:
+    """`init`, METHODS.md 3.4. Not all `choices` suit all methods."""
+    return option(default, "how the table starts", choices=choices)
 
 
 def init_std_option(example: float = 0.1) -> Any:
@@ -75,8 +75,8 @@ def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:
     return part.expand(heads, *part.shape[1:])
 
 
-def draw(weight: Tensor, init: str, std: float | None) -> None:
-    """Fill a table in place.
+def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0) -> None:
+    """Fill a table [L or 1, h or 1, ...] in place; `gain` is xavier's.
 
     Raises:
         ValueError: a negative standard deviation, or one for an init that has none.
@@ -89,6 +89,6 @@ def draw(weight: Tensor, init: str, std: float | None) -> None:
         nn.init.normal_(weight, std=0.02 if std is None else std)
     elif init == "xavier-uniform":
         for table in weight.detach().flatten(0, 1):  # the fans of one table [R, D], not of the stack of tables
-            nn.init.xavier_uniform_(table if table.dim() > 1 else table[None])
+            nn.init.xavier_uniform_(table if table.dim() > 1 else table[None], gain=gain)
     else:
         nn.init.constant_(weight, 1.0 if init == "ones" else 0.0)

@@ -24,7 +24,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.trainer import Trainer
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings import StackShape, build, names
+from fairseq_posenc.encodings import StackShape, build, get, names
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "fairseq_posenc"
@@ -169,7 +169,8 @@ EXTRA = {
     "shaw": "clip=3,values=false",
     "sinusoidal": "freq=t2t,offset=2",
 }
-CASES = [(name, None) for name in names()] + list(EXTRA.items())
+#: translation knows no segments
+CASES = [(name, None) for name in names() if not get(name).needs_segments] + list(EXTRA.items())
 IDS = [f"{name}({args})" if args else name for name, args in CASES]
 
 

@@ -15,7 +15,7 @@ from fairseq_posenc.stack import Stack
 
 from .cases import Case
 from .compare import assert_close, assert_refused
-from .scene import Scene, attend_all, embedded, padded, positions_of
+from .scene import Scene, attend_all, embedded, new_caches, padded, positions_of
 from .test_gradients import check_gradients
 from .test_half import check_half
 from .test_padding import check_batch, check_empty_rows, check_padding
@@ -96,6 +96,13 @@ def test_time_first_inputs_give_the_same() -> None:
         for block, tensors in zip(stack.layers, stack.pos.per_layer(positions), strict=True)
     ]
     assert_close(torch.stack(turned), expected, 1e-12, "time first")
+
+
+def test_a_cache_is_refused() -> None:
+    stack = Scene().stack(CASE)
+    tokens = padded([6], 6)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
+    assert_refused(lambda: attend_all(stack, x, positions, caches=new_caches(stack)), "compressed", "cached")
 
 
 def composed(*names: str) -> Composition:

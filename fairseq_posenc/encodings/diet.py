@@ -1,0 +1,114 @@
+"""DIET's position biases per head, decoupled from the content: relative scalars, absolute factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..positions import Positions
+from . import extension, factors, tables
+from .base import Facts, Layer, StackShape
+from .extension import Extended
+from .factors import FACTOR_INITS, FactoredBias
+from .options import Options
+from .relative_bias import DistanceScalars
+
+PAPER = "Chen et al. 2021 (DIET)"
+
+
+@dataclass(frozen=True)
+class DietRelOptions(Options):
+    """Options of DIET-REL."""
+
+    clip: int | None = tables.clip_option()
+    share: str = tables.share_option("none")
+    init: str = tables.init_option("zeros")
+    init_std: float | None = tables.init_std_option()
+
+
+class DietRel(DistanceScalars):
+    """e_ij = q_i . k_j / sqrt(D) + R[j - i], one scalar a distance, head and layer, undivided (METHODS.md 2.21).
+
+    The paper prints R_{i-j}: the same table in reverse. Its segment term E_S is `diet-rel+segments`. Not
+    shared unless asked, as the paper recommends. Starts at zeros: the model without positions.
+    With `clip` it is what the LFHC paper calls T5.
+    """
+
+    Options = DietRelOptions
+    facts = Facts(
+        title="DIET-REL: relative scalars per head",
+        paper=PAPER,
+        equation="(3)",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + R^{(h)}_{i-j}",
+        count="m h (2k+1); k = n-1 if unset",
+    )
+    options: DietRelOptions
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        r = self.literal_bias(positions, layer)
+        return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 + r
+
+
+@dataclass(frozen=True)
+class DietAbsOptions(Options):
+    """Options of DIET-ABS."""
+
+    rank: int | None = factors.rank_option()
+    share: str = tables.share_option("layer-wise")
+    extend: str = extension.extend_option()
+    extend_to: int | None = extension.extend_to_option()
+    init: str = tables.init_option("normal", FACTOR_INITS)
+    init_std: float | None = tables.init_std_option()
+
+
+class DietAbs(Extended, FactoredBias):
+    """e_ij = q_i . k_j / sqrt(D) + P_Q[i] . P_K[j], the second product undivided (METHODS.md 2.22).
+
+    P_Q, P_K: [n, rank] a head, by default the same in all layers, which the paper found best. Its segment
+    term E_S is `diet-abs+segments`.
+    """
+
+    Options = DietAbsOptions
+    facts = Facts(
+        title="DIET-ABS: products of absolute factors",
+        paper=PAPER,
+        equation="(1)",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
+        count="2 h n rank, times m with share=none; rank = D if unset",
+    )
+    options: DietAbsOptions
+
+    def __init__(self, options: DietAbsOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        self.make_factors(keys=stack.max_length)
+        self.reset_parameters()
+
+    @classmethod
+    def count(cls, options: DietAbsOptions, stack: StackShape) -> int:
+        return cls.count_factors(options, stack, stack.max_length)
+
+    def query_rows(self, table: Tensor, length: int) -> Tensor:
+        if self.options.extend != "interpolate" and length <= self.stack.max_length:
+            return super().query_rows(table, length)
+        return self.rows(table, torch.arange(length, device=table.device))
+
+    key_rows = query_rows
+
+    def read(self, product: Tensor, positions: Positions) -> Tensor:
+        offset, length = positions.offset, positions.key_length
+        if not positions.left_padded:
+            return product[None, :, offset:length, :length]
+        rows = factors.rows_by_id(product[..., :length], positions.query_ids)
+        return factors.columns_by_id(rows, positions.key_ids)
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        ids = positions.key_ids.expand(len(q), -1)
+        p_q, p_k = (self._literal_rows(table, ids, layer) for table in (self.query, self.key))  # [B, h, K, rank]
+        absolute = torch.einsum("bhir,bhjr->bhij", p_q[:, :, positions.offset :], p_k)
+        return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 + absolute
+
+    def _literal_rows(self, table: Tensor, ids: Tensor, layer: Layer) -> Tensor:
+        mine = tables.of_layer(table, layer.index, self.stack.heads)
+        return torch.stack([torch.stack([self.literal_row(mine, int(p)) for p in sample], 1) for sample in ids])

@@ -1,0 +1,204 @@
+"""Linformer: keys and values compressed to a few slots; alone, and with DIET's factors of positions and slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..positions import Positions
+from . import factors, tables
+from .base import ABSOLUTE, Capabilities, Facts, Layer, PositionEncoding, StackShape
+from .diet import PAPER
+from .factors import FACTOR_INITS, FactoredBias
+from .options import Options, option
+
+
+def slots_option() -> Any:
+    """`slots`, Linformer's k."""
+    text = "k: how many slots the n columns are compressed to; unset: n / 4, as in fairseq's example"
+    return option(None, text, example=2)
+
+
+def share_kv_option() -> Any:
+    """`share_kv`."""
+    return option(False, "F = E: values are compressed as keys are", example=True)
+
+
+def share_layers_option() -> Any:
+    """`share_layers`."""
+    return option(False, "all layers compress alike", example=True)
+
+
+def slots_of(slots: int | None, stack: StackShape) -> int:
+    """k: the option, or n / 4.
+
+    Raises:
+        ValueError: no slot, or more slots than columns.
+    """
+    if slots is None:
+        return max(1, stack.max_length // 4)
+    if not 1 <= slots <= stack.max_length:
+        raise ValueError(f"slots={slots}: from 1 to n, which is {stack.max_length} ({stack.length_flag})")
+    return slots
+
+
+class Compressing(PositionEncoding):
+    """Keys of E X, values of F X: `weight` [L or 1, 1 or 2, slots, n], E and F (METHODS.md 2.24).
+
+    E acts before the heads are split, so they share it. Column p is that of the token with p tokens before
+    it: pads are zeros, and where they stand on the left the columns move with the tokens. Encoders only, as
+    a slot mixes all columns.
+    """
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(ABSOLUTE, causal=False, extrapolates=False)
+
+    def make_slots(self) -> None:
+        """E and F."""
+        options = self.options
+        self.slots = slots_of(options.slots, self.stack)
+        copies = 1 if options.share_layers else self.stack.layers, 1 if options.share_kv else 2
+        self.weight = nn.Parameter(torch.empty(*copies, self.slots, self.stack.max_length))
+
+    def draw_slots(self) -> None:
+        """Xavier with gain 1/sqrt(2), as fairseq's Linformer."""
+        tables.draw(self.weight, "xavier-uniform", None, gain=2**-0.5)
+
+    @classmethod
+    def count_slots(cls, options: Any, stack: StackShape) -> int:
+        """How many numbers `make_slots` makes."""
+        copies = (1 if options.share_layers else stack.layers) * (1 if options.share_kv else 2)
+        return copies * slots_of(options.slots, stack) * stack.max_length
+
+    def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
+        mixes = _of_columns(layer.tensors["weight"], positions)
+        keys = torch.matmul(mixes[0], k_in)
+        if len(mixes) == 1 and k_in is v_in:
+            return keys, keys
+        return keys, torch.matmul(mixes[-1], v_in)
+
+    def reference_compress(
+        self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer
+    ) -> tuple[Tensor, Tensor]:
+        mixes = self.weight[(layer.index - 1) % len(self.weight)]
+        pads = torch.zeros(k_in.shape[:2], dtype=torch.bool) if positions.padding is None else positions.padding
+        return _literal_slots(mixes[0], k_in, pads), _literal_slots(mixes[-1], v_in, pads)
+
+
+def _of_columns(weight: Tensor, positions: Positions) -> Tensor:
+    """[1 or 2, slots, n] -> [1 or 2, slots, K], or [1 or 2, B, slots, K] where the columns move with the tokens."""
+    if not positions.left_padded:
+        return weight[..., : positions.key_length]
+    columns = nn.functional.embedding(positions.key_ids, weight.flatten(0, 1).t())  # [B, K, (1 or 2) slots]
+    return columns.unflatten(-1, weight.shape[:2]).permute(2, 0, 3, 1)
+
+
+def _literal_slots(mix: Tensor, x: Tensor, pads: Tensor) -> Tensor:
+    """E X of each sample's tokens alone."""
+    tokens = [sample[~of_sample] for sample, of_sample in zip(x, pads, strict=True)]
+    return torch.stack([mix[:, : len(sample)] @ sample for sample in tokens])
+
+
+@dataclass(frozen=True)
+class LinformerOptions(Options):
+    """Options of Linformer."""
+
+    slots: int | None = slots_option()
+    share_kv: bool = share_kv_option()
+    share_layers: bool = share_layers_option()
+
+
+class Linformer(Compressing):
+    """e_ij = q_i . (E X W_K)_j / sqrt(D), z_i = sum_j alpha_ij (F X W_V)_j, j over slots (METHODS.md 2.24).
+
+    It knows positions only by the columns of E: `learned+linformer` is the DIET paper's Linformer.
+    """
+
+    Options = LinformerOptions
+    facts = Facts(
+        title="Linformer: compressed keys and values",
+        paper="Wang et al. 2020; Chen et al. 2021 (DIET)",
+        equation="(7)",
+        formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}},\quad z_i = \sum_j \alpha_{ij} (F X W_V)_j",
+        count="2 m slots n, half of it with share_kv, 1/m with share_layers; slots = n/4 if unset",
+    )
+    options: LinformerOptions
+
+    def __init__(self, options: LinformerOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        self.make_slots()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """As fairseq's."""
+        self.draw_slots()
+
+    @classmethod
+    def count(cls, options: LinformerOptions, stack: StackShape) -> int:
+        return cls.count_slots(options, stack)
+
+
+@dataclass(frozen=True)
+class DietAbsLinOptions(Options):
+    """Options of DIET-ABS-LIN: those of Linformer, and of DIET-ABS."""
+
+    slots: int | None = slots_option()
+    share_kv: bool = share_kv_option()
+    share_layers: bool = share_layers_option()
+    rank: int | None = factors.rank_option()
+    share: str = tables.share_option("layer-wise")
+    init: str = tables.init_option("normal", FACTOR_INITS)
+    init_std: float | None = tables.init_std_option()
+
+
+class DietAbsLin(Compressing, FactoredBias):
+    """e_ij = q_i . (E X W_K)_j / sqrt(D) + P_Q[i] . P_K[j], j over slots (METHODS.md 2.24).
+
+    P_Q: [n, rank], P_K: [slots, rank] a head; the paper prints the width d for both, and calls the slots d_p
+    in its tables. `share`, `init` and `init_std` are of P_Q and P_K, as in DIET-ABS; `share_kv` and
+    `share_layers` of E and F, as in Linformer.
+    """
+
+    Options = DietAbsLinOptions
+    facts = Facts(
+        title="DIET-ABS-LIN: Linformer with absolute factors",
+        paper=PAPER,
+        equation="(4)",
+        formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
+        count="2 m slots n + h rank (n + slots), the latter times m with share=none; slots = n/4, rank = D if unset",
+    )
+    options: DietAbsLinOptions
+
+    def __init__(self, options: DietAbsLinOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        self.make_slots()
+        self.make_factors(keys=self.slots)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """E and F as Linformer's, P_Q and P_K as DIET-ABS's."""
+        self.draw_slots()
+        super().reset_parameters()
+
+    @classmethod
+    def count(cls, options: DietAbsLinOptions, stack: StackShape) -> int:
+        slots = slots_of(options.slots, stack)
+        return cls.count_slots(options, stack) + cls.count_factors(options, stack, slots)
+
+    def key_rows(self, table: Tensor, length: int) -> Tensor:
+        return table  # all slots, however many columns they stand for
+
+    def read(self, product: Tensor, positions: Positions) -> Tensor:
+        if positions.left_padded:
+            return factors.rows_by_id(product, positions.query_ids)
+        return product[None, :, positions.offset : positions.key_length]
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        p_q, p_k = (tables.of_layer(table, layer.index, self.stack.heads) for table in (self.query, self.key))
+        of_queries = torch.stack([p_q[:, ids] for ids in positions.query_ids.expand(len(q), -1)])  # [B, h, Q, rank]
+        content = torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5
+        return content + torch.einsum("bhir,hjr->bhij", of_queries, p_k)

@@ -1,0 +1,179 @@
+"""Which sentence of a pair a token belongs to: as vectors at the input, or as biases of each head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..positions import Positions
+from . import tables
+from .base import RELATIVE, Capabilities, Facts, Layer, PositionEncoding, StackShape
+from .options import Options, option
+from .precision import exact_product
+
+
+def segments_option() -> Any:
+    """`segments`."""
+    return option(2, "how many segments there are; they count from 0", example=3)
+
+
+class Segmented(PositionEncoding):
+    """Base of what reads `positions.segments`, which models of pair tasks give.
+
+    Encoders only: METHODS.md 2.23 applies segments neither in decoding nor in cross-attention. Segments move
+    with their tokens, so logits depend neither on where a pair stands nor on left and right.
+    """
+
+    needs_segments = True
+    name: ClassVar[str]
+
+    def __init__(self, options: Any, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        if options.segments < 2:
+            raise ValueError(f"segments={options.segments}: at least 2, or there is nothing to tell apart")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(RELATIVE, causal=False, memory=False, directional=False)
+
+    def check(self, positions: Positions) -> None:
+        given, flag = positions.segments, self.stack.name_flag
+        if given is None:
+            raise ValueError(
+                f"{self.name} needs the segments of sentence pairs, which this model does not give: "
+                f"take {self.name} out of {flag}"
+            )
+        lowest, highest = (int(bound) for bound in given.aminmax())
+        if lowest < 0 or highest >= self.options.segments:
+            raise ValueError(
+                f"{self.name} knows segments 0 to {self.options.segments - 1}, got {lowest} to {highest}: "
+                f"set {self.stack.args_flag} segments={highest + 1}"
+            )
+
+
+@dataclass(frozen=True)
+class SegmentsInputOptions(Options):
+    """Options of segment vectors."""
+
+    segments: int = segments_option()
+    init: str = tables.init_option("normal")
+    init_std: float | None = tables.init_std_option()
+
+
+class SegmentsInput(Segmented):
+    """x_i = t_i + s_seg(i), one vector [d] a segment (BERT; METHODS.md 2.23).
+
+    One table at the input: there is nothing to share.
+    """
+
+    Options = SegmentsInputOptions
+    facts = Facts(
+        title="Segments at the input",
+        paper="Devlin et al. 2019",
+        equation="section 3",
+        formula=r"x_i = t_i + s_{S(i)}",
+        count="segments d",
+    )
+    options: SegmentsInputOptions
+    name = "segments-input"
+
+    def __init__(self, options: SegmentsInputOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        self.weight = nn.Parameter(torch.empty(options.segments, stack.dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """N(0, 0.02) unless told otherwise."""
+        tables.draw(self.weight[None, None], self.options.init, self.options.init_std)
+
+    @property
+    def layer_tables(self) -> tuple[str, ...]:
+        return ()  # read at the input only
+
+    @classmethod
+    def count(cls, options: SegmentsInputOptions, stack: StackShape) -> int:
+        return options.segments * stack.dim
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        assert positions.segments is not None
+        return x + F.embedding(positions.segments[:, positions.offset :], self.weight).to(x.dtype)
+
+    def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
+        assert positions.segments is not None
+        segments = positions.segments[:, positions.offset :].tolist()
+        return x + torch.stack([torch.stack([self.weight[s] for s in sample]) for sample in segments])
+
+
+@dataclass(frozen=True)
+class SegmentsOptions(Options):
+    """Options of segment biases."""
+
+    segments: int = segments_option()
+    share: str = tables.share_option("none")
+    init: str = tables.init_option("zeros")
+    init_std: float | None = tables.init_std_option()
+
+
+class Segments(Segmented):
+    """e_ij = q_i . k_j / sqrt(D) + E_S[S(i), S(j)], a table [segments, segments] a head, undivided (METHODS.md 2.23).
+
+    DIET's E_S, meant beside `diet-rel` or `diet-abs`; created where pairs are fine-tuned. The paper is silent
+    on sharing; METHODS.md lets E_S follow the position table: here as `segments.share`. Starts at zeros.
+    """
+
+    Options = SegmentsOptions
+    facts = Facts(
+        title="Segments as biases per head",
+        paper="Chen et al. 2021 (DIET)",
+        equation="(2)",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + E^{(h)}_{S(i),S(j)}",
+        count="m h segments^2",
+    )
+    options: SegmentsOptions
+    name = "segments"
+
+    def __init__(self, options: SegmentsOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        self.weight = tables.make(options.share, stack, options.segments, options.segments)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Zeros: a pre-trained model starts as it was."""
+        tables.draw(self.weight, self.options.init, self.options.init_std)
+
+    @classmethod
+    def count(cls, options: SegmentsOptions, stack: StackShape) -> int:
+        return tables.size(options.share, stack, options.segments, options.segments)
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """One bias for all layers, made here, or each layer's own table."""
+        if len(self.weight) > 1:
+            return super().per_layer(positions)
+        bias = self._spread(self.weight[0], positions)
+        return [{"bias": bias} for _ in range(self.stack.layers)]
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        given = layer.tensors
+        return given["bias"] if "bias" in given else self._spread(given["weight"], positions)
+
+    def _spread(self, table: Tensor, positions: Positions) -> Tensor:
+        """[h or 1, s, s] -> [B, h or 1, Q, K].
+
+        By products with rows of 0 and 1, as the gradient of an index into [B, Q, K] is slow; each product
+        has one term that is not zero, so nothing is rounded.
+        """
+        assert positions.segments is not None
+        which = F.one_hot(positions.segments, self.options.segments).to(table.dtype)[:, None]  # [B, 1, K, s]
+        of_query = exact_product(which[:, :, positions.offset :], table)  # [B, h or 1, Q, s]
+        return exact_product(of_query, which.to(of_query.dtype).transpose(-1, -2))
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        assert positions.segments is not None
+        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
+        pairs = [(sample[positions.offset :], sample) for sample in positions.segments]
+        e_s = torch.stack([table[:, of_query[:, None], of_key] for of_query, of_key in pairs])
+        return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 + e_s

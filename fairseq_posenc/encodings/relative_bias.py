@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from torch import Tensor
 
 from ..positions import Positions
 from . import toeplitz
-from .base import Layer, PositionEncoding, StackShape
-from .caches import EvaluationCache
+from .base import Layer
+from .caches import CachingEncoding
 
 
-class RelativeBias(PositionEncoding):
+class RelativeBias(CachingEncoding):
     """bias[i, j] = f(j - i). Subclasses give `by_distance`; their tables, if any, are `layer_tables`."""
-
-    def __init__(self, options: Any, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self._cache = EvaluationCache()
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         """[1 or h, len(distances)], the bias at each j - i, from a layer's tables."""
@@ -40,10 +35,6 @@ class RelativeBias(PositionEncoding):
         if "bias" in layer.tensors:
             return layer.tensors["bias"]
         return toeplitz.spread(self.by_distance(layer.tensors, positions.distances), positions)[None]
-
-    def train(self, mode: bool = True) -> RelativeBias:
-        self._cache.clear()
-        return super().train(mode)
 
     def _shared(self, positions: Positions) -> Tensor:
         """[1 or h, L]: kept for distances of N columns, -(N-1) .. N-1, of which L = Q+K-1 are wanted."""

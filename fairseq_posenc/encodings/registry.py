@@ -19,6 +19,7 @@ _ENCODINGS = {
     "raffel": "raffel:Raffel",
     "t5": "t5:T5",
     "m2": "huang:M2",
+    "xl": "xl:XL",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }

@@ -20,6 +20,8 @@ _ENCODINGS = {
     "t5": "t5:T5",
     "m2": "huang:M2",
     "xl": "xl:XL",
+    "gcdf": "gcdf:GCDF",
+    "lfhc": "lfhc:LFHC",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }

@@ -1,0 +1,93 @@
+"""Tables of n absolute positions, and what serves the positions beyond n."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .base import ABSOLUTE, Capabilities, PositionEncoding, StackShape
+from .options import option
+
+
+def extend_option() -> Any:
+    """`extend`."""
+    return option(
+        "error",
+        "beyond n: refuse, start again from the first row, or stretch the table to `extend_to` positions",
+        choices=("error", "repeat", "interpolate"),
+        example="repeat",
+    )
+
+
+def extend_to_option() -> Any:
+    """`extend_to`."""
+    return option(None, "with extend=interpolate: the length that the table is stretched to", example=32)
+
+
+class Extended(PositionEncoding):
+    """Base of the encodings with options `extend` and `extend_to`, and tables [..., n, width].
+
+    `extend=interpolate` reads position p of N = `extend_to` at p (n-1)/(N-1), whatever the length of the
+    batch, so that a token's vector does not depend on its neighbours.
+    """
+
+    def __init__(self, options: Any, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        if (options.extend == "interpolate") != (options.extend_to is not None):
+            raise ValueError("extend=interpolate and extend_to=N belong together: give both or neither")
+        if options.extend_to is not None and options.extend_to < max(stack.max_length, 2):
+            raise ValueError(f"extend_to={options.extend_to} is less than the table's {stack.max_length} positions")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(ABSOLUTE, extrapolates=self.options.extend != "error")
+
+    @property
+    def limit(self) -> int | None:
+        limits = {"error": self.stack.max_length, "repeat": None, "interpolate": self.options.extend_to}
+        return limits[self.options.extend]
+
+    @property
+    def cure_for_length(self) -> str:
+        if self.options.extend == "interpolate":
+            return f"raise extend_to in {self.stack.args_flag}"
+        return f"{super().cure_for_length} or set {self.stack.args_flag} extend=repeat (or interpolate)"
+
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """What serves these positions.
+
+        Args:
+            table: [n, width] for ids of any shape, [..., n, width] for one axis of them.
+        Returns:
+            [*ids, width], or [..., ids, width].
+        """
+        if self.options.extend == "interpolate":
+            return self._stretched(table, ids)
+        return _taken(table, ids % self.stack.max_length if self.options.extend == "repeat" else ids)
+
+    def _stretched(self, table: Tensor, ids: Tensor) -> Tensor:
+        last = self.stack.max_length - 1
+        # float64 on the host, so that the two weights are the same in every dtype of the model
+        place = ids.to("cpu", torch.float64) * (last / (self.options.extend_to - 1))
+        left = place.floor().long().clamp(max=last)
+        right = (left + 1).clamp(max=last)
+        share = (place - left)[..., None].to(table.device, table.dtype)
+        before, after = (_taken(table, side.to(ids.device)) for side in (left, right))
+        return torch.lerp(before, after, share)
+
+    def literal_row(self, table: Tensor, p: int) -> Tensor:
+        """[..., width], the vector of position p by the definition."""
+        n = self.stack.max_length
+        if self.options.extend != "interpolate":
+            return table[..., p % n, :]
+        place = p * (n - 1) / (self.options.extend_to - 1)
+        left = min(int(place), n - 1)
+        right = min(left + 1, n - 1)
+        return table[..., left, :] * (1 - place + left) + table[..., right, :] * (place - left)
+
+
+def _taken(table: Tensor, ids: Tensor) -> Tensor:
+    return nn.functional.embedding(ids, table) if table.dim() == 2 else table.index_select(-2, ids)

@@ -11,3 +11,9 @@ HALF = (torch.float16, torch.bfloat16)
 def promoted(x: Tensor) -> Tensor:
     """Half precision to float32; float64 stays."""
     return x.float() if x.dtype in HALF else x
+
+
+def exact_product(x: Tensor, y: Tensor) -> Tensor:
+    """x @ y in at least float32, also under autocast, for what is kept beyond one forward or added to others."""
+    with torch.autocast(x.device.type, enabled=False):
+        return promoted(x) @ promoted(y)

@@ -22,6 +22,7 @@ _ENCODINGS = {
     "xl": "xl:XL",
     "gcdf": "gcdf:GCDF",
     "lfhc": "lfhc:LFHC",
+    "deberta": "deberta:Deberta",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }
@@ -83,7 +84,8 @@ def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str
 
 def _build_one(name: str, cls: type[PositionEncoding], given: Mapping[str, Any], stack: StackShape) -> PositionEncoding:
     try:
-        return cls(opts.fill(cls.Options, given), stack)
+        options = opts.fill(cls.Options, given)
+        return cls.form_of(options)(options, stack)
     except ValueError as error:
         raise ValueError(f"{stack.args_flag}: {name}: {error}") from None
 

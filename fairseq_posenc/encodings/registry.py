@@ -23,6 +23,7 @@ _ENCODINGS = {
     "gcdf": "gcdf:GCDF",
     "lfhc": "lfhc:LFHC",
     "deberta": "deberta:Deberta",
+    "tupe": "tupe:Tupe",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }

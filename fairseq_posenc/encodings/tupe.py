@@ -160,11 +160,9 @@ class Tupe(Extended, CachingEncoding):
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         absolute, relative, thetas = self.reference_parts(positions, layer)
-        heads, batch = self.stack.heads, len(q)
-        ids = positions.key_ids.expand(batch, -1)
-        rows = []
-        for sample in range(batch):
-            i, j = ids[sample, positions.offset :], ids[sample]
+        parts = []
+        for sample, j in enumerate(positions.key_ids.expand(len(q), -1)):
+            i = j[positions.offset :]
             v = (absolute[:, i[:, None], j[None, :]] + relative).clone()  # [h, Q, K]
             if self.resets:
                 assert positions.cls_column is not None
@@ -172,9 +170,8 @@ class Tupe(Extended, CachingEncoding):
                 v[:, :, cls] = thetas[:, 1, None]
                 if cls >= positions.offset:
                     v[:, cls - positions.offset] = thetas[:, 0, None]
-            rows.append(v)
-        assert rows[0].shape[0] == heads
-        return torch.einsum("bhid,bhjd->bhij", q, k) / (2 * self.stack.head_dim) ** 0.5 + torch.stack(rows)
+            parts.append(v)
+        return torch.einsum("bhid,bhjd->bhij", q, k) / (2 * self.stack.head_dim) ** 0.5 + torch.stack(parts)
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
         """The product of all positions [h, K, K], the scalars of all pairs [h, Q, K], and theta [h, 2]."""

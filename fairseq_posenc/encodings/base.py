@@ -169,6 +169,11 @@ class PositionEncoding(nn.Module):
         return f"raise {self.stack.length_flag}"
 
     @classmethod
+    def form_of(cls, options: Any) -> type[PositionEncoding]:
+        """The class that serves these options, where a method has forms that share little but their name."""
+        return cls
+
+    @classmethod
     def count(cls, options: Any, stack: StackShape) -> int:
         """The number of parameters by the paper's formula."""
         return 0

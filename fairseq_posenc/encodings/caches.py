@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor
+
+from .base import PositionEncoding, StackShape
 
 
 class EvaluationCache:
@@ -70,6 +73,18 @@ class EvaluationCache:
             (p.data_ptr(), p.dtype, p.device, p._version) == (old.data_ptr(), old.dtype, old.device, version)
             for p, (old, version) in zip(parameters, self._made_from, strict=True)
         )
+
+
+class CachingEncoding(PositionEncoding):
+    """An encoding that keeps what it makes of its parameters while it is evaluated."""
+
+    def __init__(self, options: Any, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        self._cache = EvaluationCache()
+
+    def train(self, mode: bool = True) -> Self:
+        self._cache.clear()
+        return super().train(mode)
 
 
 class GrownTables:

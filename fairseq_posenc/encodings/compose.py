@@ -250,6 +250,12 @@ def _refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
     if scores and projecting:
         text = f"{scores[0]} replaces the product of query and key, which {projecting[0]} needs"
         raise ValueError(f"--pos-enc: {text}")
+    if len(projecting) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(projecting)} each change the queries that are multiplied with keys")
+    for scale in scaling:
+        others = [name for name in projecting if name != scale]
+        if others:
+            raise ValueError(f"--pos-enc: {scale} sets the scale of a product whose queries {others[0]} changes")
     if len(scaling) > 1:
         raise ValueError(f"--pos-enc: {' and '.join(scaling)} each set the scale of the content product")
     if scaling and scores and scaling != scores:

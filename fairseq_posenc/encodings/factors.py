@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ..positions import Positions
 from . import tables
-from .base import Layer, PositionEncoding, StackShape, hand_out
-from .caches import EvaluationCache
+from .base import Layer, StackShape, hand_out
+from .caches import CachingEncoding
 from .options import option
 from .precision import exact_product
 
@@ -33,16 +33,12 @@ def rank_of(rank: int | None, stack: StackShape) -> int:
     return stack.head_dim if rank is None else rank
 
 
-class FactoredBias(PositionEncoding):
+class FactoredBias(CachingEncoding):
     """bias[i, c] = query[i] . key[c], tables [L or 1, h or 1, rows, rank]; rows are positions, or slots of keys.
 
     The product of all positions is made once a forward and read by ids: it costs the same for any batch.
     In evaluation it is kept.
     """
-
-    def __init__(self, options: Any, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self._cache = EvaluationCache()
 
     def make_factors(self, keys: int) -> None:
         """The two tables, of n positions and of `keys` rows."""

@@ -31,13 +31,18 @@ class Options:
     """Base of every encoding's options."""
 
     def __str__(self) -> str:
-        values = (f"{f.name}={_show(getattr(self, f.name))}" for f in dataclasses.fields(self))
+        values = (f"{written(f)}={_show(getattr(self, f.name))}" for f in dataclasses.fields(self))
         return ",".join(values)
+
+
+def written(field: dataclasses.Field[Any]) -> str:
+    """The name of an option as the user writes it: `lambda_` is a field because `lambda` cannot be one."""
+    return field.name.removesuffix("_")
 
 
 def names(cls: type[Options]) -> list[str]:
     """The option names of an encoding."""
-    return [field.name for field in dataclasses.fields(cls)]
+    return [written(field) for field in dataclasses.fields(cls)]
 
 
 def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -74,8 +79,9 @@ def fill(cls: type[Options], given: Mapping[str, Any]) -> Options:
         known = ", ".join(names(cls)) or "none"
         raise ValueError(f"no option {', '.join(unknown)}{nearest(unknown[0], names(cls))}; its options: {known}")
     hints = typing.get_type_hints(cls)
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    return cls(**{name: _convert(value, hints[name], fields[name]) for name, value in given.items()})
+    fields = {written(field): field for field in dataclasses.fields(cls)}
+    chosen = ((fields[name], value) for name, value in given.items())
+    return cls(**{field.name: _convert(value, hints[field.name], field) for field, value in chosen})
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -88,7 +94,7 @@ def describe(cls: type[Options]) -> list[dict[str, Any]]:
     """One flat row an option: name, default, choices, meaning."""
     return [
         {
-            "name": field.name,
+            "name": written(field),
             "default": field.default,
             "choices": list(field.metadata["choices"] or []),
             "help": field.metadata["help"],
@@ -98,7 +104,7 @@ def describe(cls: type[Options]) -> list[dict[str, Any]]:
 
 
 def _name(text: str) -> str:
-    return text.strip().replace("-", "_")
+    return text.strip().replace("-", "_").removesuffix("_")
 
 
 def _show(value: Any) -> str:
@@ -114,14 +120,14 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
         converted = {bool: _bool, int: _whole, float: _finite}.get(kind, kind)(value)
     except (ValueError, TypeError):
         kind_name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
-        raise ValueError(f"{field.name} takes {kind_name}, got {value!r}") from None
+        raise ValueError(f"{written(field)} takes {kind_name}, got {value!r}") from None
     choices = field.metadata["choices"]
     if not choices:
         return converted
     for choice in choices:
         if _name(choice) == _name(str(converted)):
             return choice
-    raise ValueError(f"{field.name} is one of {', '.join(choices)}; got {value!r}")
+    raise ValueError(f"{written(field)} is one of {', '.join(choices)}; got {value!r}")
 
 
 def _bool(value: Any) -> bool:

@@ -19,6 +19,11 @@ _ENCODINGS = {
     "raffel": "raffel:Raffel",
     "t5": "t5:T5",
     "m2": "huang:M2",
+    "xl": "xl:XL",
+    "gcdf": "gcdf:GCDF",
+    "lfhc": "lfhc:LFHC",
+    "deberta": "deberta:Deberta",
+    "tupe": "tupe:Tupe",
     "diet-rel": "diet:DietRel",
     "diet-abs": "diet:DietAbs",
     "segments-input": "segments:SegmentsInput",
@@ -86,7 +91,8 @@ def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str
 
 def _build_one(name: str, cls: type[PositionEncoding], given: Mapping[str, Any], stack: StackShape) -> PositionEncoding:
     try:
-        return cls(opts.fill(cls.Options, given), stack)
+        options = opts.fill(cls.Options, given)
+        return cls.form_of(options)(options, stack)
     except ValueError as error:
         raise ValueError(f"{stack.args_flag}: {name}: {error}") from None
 

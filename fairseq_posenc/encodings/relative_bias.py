@@ -9,17 +9,13 @@ from torch import Tensor
 
 from ..positions import Positions
 from . import tables, toeplitz
-from .base import Layer, PositionEncoding, StackShape
-from .caches import EvaluationCache
+from .base import Layer, StackShape
+from .caches import CachingEncoding
 from .precision import promoted
 
 
-class RelativeBias(PositionEncoding):
+class RelativeBias(CachingEncoding):
     """bias[i, j] = f(j - i). Subclasses give `by_distance`; their tables, if any, are `layer_tables`."""
-
-    def __init__(self, options: Any, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self._cache = EvaluationCache()
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         """[1 or h, len(distances)], the bias at each j - i, from a layer's tables."""
@@ -42,18 +38,14 @@ class RelativeBias(PositionEncoding):
             return layer.tensors["bias"]
         return toeplitz.spread(self.by_distance(layer.tensors, positions.distances), positions)[None]
 
-    def train(self, mode: bool = True) -> RelativeBias:
-        self._cache.clear()
-        return super().train(mode)
-
     def _shared(self, positions: Positions) -> Tensor:
         """[1 or h, L]: kept for distances of N columns, -(N-1) .. N-1, of which L = Q+K-1 are wanted."""
-        tables = {name: getattr(self, name)[0] for name in self.layer_tables}
+        shared = {name: getattr(self, name)[0] for name in self.layer_tables}
         depends_on = [*self.parameters(), *self.buffers()]
         vector, longest = self._cache.get(
             positions.key_length,
             depends_on,
-            lambda n: self.by_distance(tables, Positions(n, n, positions.device).distances),
+            lambda n: self.by_distance(shared, Positions(n, n, positions.device).distances),
             training=self.training,
         )
         return vector[:, longest - positions.key_length : longest - 1 + positions.query_length]

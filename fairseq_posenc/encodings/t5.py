@@ -77,7 +77,7 @@ class T5(RelativeBias):
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         table = tables.of_layer(self.weight, layer.index, self.stack.heads)
         given = self.options.buckets, self.options.max_distance, not self.stack.causal
-        rows = [[_literal_bucket(int(delta), *given) for delta in row] for row in positions.delta]
+        rows = [[literal_bucket(int(delta), *given) for delta in row] for row in positions.delta]
         content = torch.einsum("bhid,bhjd->bhij", q, k)
         scale = 1.0 if self.options.content_scale == "one" else self.stack.head_dim**-0.5
         return content * scale + table[:, torch.tensor(rows)]
@@ -98,7 +98,7 @@ def bucket(distances: Tensor, buckets: int, max_distance: int, both_directions: 
     return first + torch.where(distance < exact, distance, far)
 
 
-def _literal_bucket(delta: int, buckets: int, max_distance: int, both_directions: bool) -> int:
+def literal_bucket(delta: int, buckets: int, max_distance: int, both_directions: bool) -> int:
     """The same for one number."""
     first = 0
     if both_directions:

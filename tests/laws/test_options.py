@@ -126,7 +126,7 @@ def test_an_unknown_encoding_is_refused_and_the_known_are_named() -> None:
 @pytest.mark.parametrize(("name", "field"), fields(), ids=shown)
 def test_a_value_of_the_wrong_kind_is_refused(name: str, field: dataclasses.Field[Any]) -> None:
     message = try_to_build(name, {field.name: "gibberish"})
-    for word in (name, field.name, "gibberish", *(field.metadata["choices"] or ())):
+    for word in (name, opts.written(field), "gibberish", *(field.metadata["choices"] or ())):
         assert word in message
 
 
@@ -154,6 +154,19 @@ def test_every_encoding_states_its_facts(name: str) -> None:
     facts = get(name).facts
     assert all((facts.title, facts.paper, facts.equation, facts.formula, facts.count))
     assert get(name).__doc__
+
+
+def test_an_option_may_be_called_as_a_word_of_python() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Keyword(Options):
+        lambda_: float = option(4.0, "a height", example=2.0)
+
+    assert opts.names(Keyword) == ["lambda"]
+    assert [row["name"] for row in opts.describe(Keyword)] == ["lambda"]
+    for text in ("lambda=2", "lambda_=2"):
+        assert str(opts.fill(Keyword, opts.parse(text))) == "lambda=2.0"
+    assert_refused(lambda: opts.fill(Keyword, {"lambda": "wide"}), "lambda takes", "wide")
+    assert_refused(lambda: opts.parse("lambda=2,lambda_=2"), "twice")
 
 
 def test_dashes_and_underscores_are_the_same() -> None:

@@ -1,0 +1,55 @@
+"""GCDF: Transformer-XL with Gaussian distribution functions of the distance instead of sinusoids."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .base import Facts, StackShape
+from .options import option
+from .xl import XL, XLOptions
+
+
+@dataclass(frozen=True)
+class GCDFOptions(XLOptions):
+    """Options of GCDF."""
+
+    lambda_: float = option(4.0, "R_p goes from 0, far to the right, to lambda, far to the left", example=2.0)
+
+
+class GCDF(XL):
+    """XL with R_p[k] = lambda Phi(p / sigma_k), p = i - j, sigma_k = d^(k/d), k = 1..d (METHODS.md 2.20).
+
+    p keeps its sign, and i - j holds at any distance (the author's code reads the other sign beyond its
+    table). What is projected is R - lambda/2, which takes the same number from all logits of a query, so
+    that the softmax stays, and halves what half precision has to round.
+    """
+
+    Options = GCDFOptions
+    facts = Facts(
+        title="GCDF: projected Gaussian distribution functions of the distance",
+        paper="Qu et al. 2021 (LFHC, GCDF)",
+        equation="(8), (14), (15)",
+        formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}},\quad"
+        r" R_{p,k} = \lambda\,\Phi(p / d^{k/d})",
+        count="m (d^2 + 2 d); m d^2 + 2 d with biases=tied, m d^2 with biases=none",
+    )
+    options: GCDFOptions
+
+    def __init__(self, options: GCDFOptions, stack: StackShape) -> None:
+        if options.lambda_ <= 0:
+            raise ValueError(f"lambda={options.lambda_} must be positive: it is the height of R")
+        super().__init__(options, stack)
+
+    def encode(self, p: Tensor) -> Tensor:
+        dim = self.stack.dim
+        widths = torch.exp(torch.arange(1, dim + 1, dtype=torch.float64) * (math.log(dim) / dim))
+        return self.options.lambda_ / 2 * torch.erf(p[:, None] / (widths * 2**0.5))
+
+    def reference_encode(self, p: Tensor) -> Tensor:
+        dim = self.stack.dim
+        rows = [torch.special.ndtr(p.double() / dim ** (k / dim)) for k in range(1, dim + 1)]
+        return self.options.lambda_ * torch.stack(rows, -1)

@@ -1,0 +1,108 @@
+"""LFHC: Shaw's vectors on keys, each for a range of distances that is wider the higher the layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..positions import Positions
+from . import tables, toeplitz
+from .base import Facts, Layer, PositionEncoding, StackShape
+from .options import Options, option
+
+#: k where the user gives none (METHODS.md 2.19: the best of WikiText-103, the longest context)
+DEFAULT_CLIP = 16
+
+
+@dataclass(frozen=True)
+class LFHCOptions(Options):
+    """Options of LFHC."""
+
+    clip: int | None = option(
+        None,
+        "k: in layer l, distances beyond k l share the row of k; unset: 16, or n - 1 where that is less",
+        example=2,
+    )
+    rounding: str = option(
+        "ceil",
+        "|distance| / l rounded up as in the author's code (ceil), or floors as equation 9 prints (floor_eq9)",
+        choices=("ceil", "floor_eq9"),
+    )
+    share: str = tables.share_option("none")
+    init: str = tables.init_option("normal")
+    init_std: float | None = tables.init_std_option()
+
+
+class LFHC(PositionEncoding):
+    """e_ij = q_i . (k_j + w[g_l(j - i)]) / sqrt(D), g_l(x) = sign(x) min(k, ceil(|x| / l)) (METHODS.md 2.19).
+
+    Layers count from 1 in every stack, so that the first is Shaw. The printed (9) rounds both signs of
+    i - j down, which leaves l distances in row 0; that reading is `rounding=floor_eq9`.
+    """
+
+    Options = LFHCOptions
+    facts = Facts(
+        title="LFHC: relative vectors on keys, coarser from layer to layer",
+        paper="Qu et al. 2021 (LFHC, GCDF)",
+        equation="(5), (9)",
+        formula=r"e_{ij} = \frac{q_i \cdot (k_j + w^l_{g_l(j-i)})}{\sqrt{D}},\quad"
+        r" g_l(x) = \mathrm{sign}(x)\,\min(k, \lceil |x| / l \rceil)",
+        count="m (2k+1) d",
+    )
+    options: LFHCOptions
+    reads_keys = False
+
+    def __init__(self, options: LFHCOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        self.clip = _clip_of(options, stack)
+        self.weight = tables.make(options.share, stack, 2 * self.clip + 1, stack.head_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """N(0, 0.02) unless told otherwise."""
+        tables.draw(self.weight, self.options.init, self.options.init_std)
+
+    @classmethod
+    def count(cls, options: LFHCOptions, stack: StackShape) -> int:
+        return tables.size(options.share, stack, 2 * _clip_of(options, stack) + 1, stack.head_dim)
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        scaled = q * self.stack.head_dim**-0.5
+        return toeplitz.query_product(scaled, layer.tensors["weight"], positions, self._rows(positions, layer.index))
+
+    def _rows(self, positions: Positions, index: int) -> Tensor | slice:
+        """The table row of each distance in layer `index`."""
+        if index == 1:
+            return toeplitz.rows_of(positions, self.clip)
+        return coarse(positions.distances, index, self.options.rounding).clamp(-self.clip, self.clip) + self.clip
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
+        given = layer.index, self.clip, self.options.rounding
+        rows = [[self.clip - _literal_row(-int(delta), *given) for delta in row] for row in positions.delta]
+        keys = k[:, :, None] + table[:, torch.tensor(rows)]  # [B, h, Q, K, D]
+        return torch.einsum("bhid,bhijd->bhij", q, keys) / self.stack.head_dim**0.5
+
+
+def coarse(distances: Tensor, index: int, rounding: str) -> Tensor:
+    """j - i divided by the layer's index: away from zero, or where i - j is rounded down."""
+    if rounding == "floor_eq9":
+        return -torch.div(-distances, index, rounding_mode="floor")
+    return distances.sign() * torch.div(distances.abs() + index - 1, index, rounding_mode="floor")
+
+
+def _literal_row(x: int, index: int, clip: int, rounding: str) -> int:
+    """clip^l(x, k) of one x = i - j, case by case as (9)."""
+    if x > clip * index:
+        return clip
+    if x < -clip * index:
+        return -clip
+    up = rounding == "ceil" and x > 0
+    return -(-x // index) if up else x // index
+
+
+def _clip_of(options: LFHCOptions, stack: StackShape) -> int:
+    clip = min(DEFAULT_CLIP, stack.max_length - 1) if options.clip is None else options.clip
+    return tables.clip_of(clip, stack)

@@ -1,0 +1,354 @@
+"""TUPE: positions multiplied with positions, apart from the content, and [CLS] untied from both (Ke et al. 2021).
+
+Two forms: that of the M4M papers, small tables in each layer, and the original, one table for all layers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..positions import Positions
+from . import extension, tables, toeplitz
+from .base import Capabilities, Facts, Layer, PositionEncoding, StackShape
+from .caches import CachingEncoding
+from .extension import Extended
+from .options import Options, option
+from .precision import exact_product, promoted
+from .t5 import bucket, literal_bucket
+
+logger = logging.getLogger(__name__)
+
+#: the original's relative part
+BUCKETS, MAX_DISTANCE = 32, 128
+EPSILON = 1e-5
+
+
+@dataclass(frozen=True)
+class TupeOptions(Options):
+    """Options of TUPE."""
+
+    form: str = option(
+        "paper",
+        "positions of width D, their matrices and relative scalars in each layer, shared by its heads (paper: M4M), "
+        "or positions of width d, projected for each head, and T5's buckets, all shared by the layers (original)",
+        choices=("paper", "original"),
+    )
+    relative: bool = option(True, "add relative scalars (TUPE-R), or not (TUPE-A)", example=False)
+    reset: str = option(
+        "auto",
+        "numbers of their own from and to [CLS], where the architecture puts one first (auto), or never (none)",
+        choices=("auto", "none"),
+    )
+    extend: str = extension.extend_option()
+    extend_to: int | None = extension.extend_to_option()
+    share: str = tables.share_option("head-wise")
+    init: str = tables.init_option("normal")
+    init_std: float | None = tables.init_std_option()
+
+
+class Tupe(Extended, CachingEncoding):
+    """e_ij = q_i . k_j / sqrt(2D) + reset(v_ij), v_ij = (p_i U^Q) . (p_j U^K) / sqrt(2D) + a_ij (METHODS.md 2.18).
+
+    The relative a_ij are not divided. reset(v_ij) is theta_1 where i is [CLS], theta_2 where only j is, else
+    v_ij. theta_1 moves all logits of [CLS] alike, so that it does nothing; it is kept as the papers count it.
+    `init` is that of the positions p; matrices are drawn from N(0, 0.02), scalars start at zero.
+    """
+
+    Options = TupeOptions
+    facts = Facts(
+        title="TUPE: untied positions",
+        paper="Ke et al. 2021; form=paper: as in Huang et al., M4M (arXiv)",
+        equation="(10); form=paper: (14), (15), (19)",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
+        r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
+        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), of which the papers count one (d/h)^2 and no theta; "
+        "form=original: (n+1) d + 2 (d^2 + d) + 2 d + 33 h; less without reset or relative scalars",
+    )
+    options: TupeOptions
+    weight: Tensor
+    u_q: Tensor
+    u_k: Tensor
+    scalars: Tensor
+
+    def __init__(self, options: TupeOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        if options.reset == "none" and not stack.has_cls:
+            raise ValueError("reset=none has no effect: this stack has no [CLS] to reset; leave it out")
+        self.resets = resets(options, stack)
+        if not self.resets and options.reset == "auto":
+            logger.info("tupe: reset=auto is off, as this stack declares no [CLS]")
+
+    @classmethod
+    def form_of(cls, options: TupeOptions) -> type[PositionEncoding]:
+        return PaperTupe if options.form == "paper" else OriginalTupe
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(super().capabilities, causal=not self.resets)
+
+    @property
+    def scale(self) -> float | None:
+        return float((2 * self.stack.head_dim) ** -0.5)
+
+    def check(self, positions: Positions) -> None:
+        if self.resets and positions.cls_column is None:
+            text = f"whose column this model does not give: set {self.stack.args_flag} reset=none"
+            raise ValueError(f"tupe resets [CLS], {text}")
+
+    # -- what a form says ------------------------------------------------------------------------------
+
+    def project(self, length: int) -> Tensor:
+        """[2, L or 1, h or 1, length, D]: p U^Q / sqrt(2D) and p U^K of positions 0 .. length - 1."""
+        raise TypeError(f"{type(self).__name__} does not project its positions")
+
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        """[h or 1, len(distances)], the relative scalars."""
+        raise TypeError(f"{type(self).__name__} has no relative scalars")
+
+    def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        """[h or 1, 2], theta_1 and theta_2."""
+        raise TypeError(f"{type(self).__name__} does not reset")
+
+    # -- hooks -----------------------------------------------------------------------------------------
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Each layer's projected positions and scalars, or one bias, made here, where layers share all."""
+        handed = super().per_layer(positions)
+        projected, _ = self._cache.get(
+            positions.key_length,
+            list(self.parameters()),
+            self.project,
+            training=self.training,
+            limit=self.limit,
+        )
+        if projected.shape[1] == 1:
+            bias = self._bias({**handed[0], "projected": projected[:, 0]}, positions)
+            return [{"bias": bias} for _ in handed]
+        for mine, part in zip(handed, projected.unbind(1), strict=True):
+            mine["projected"] = part
+        return handed
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        given = layer.tensors
+        return given["bias"] if "bias" in given else self._bias(given, positions)
+
+    def _bias(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        """[1 or B, h or 1, Q, K]."""
+        queries, keys = tensors["projected"]
+        bias = _products(queries, keys, positions)
+        if self.options.relative:
+            scalars = promoted(self.by_distance(tensors, positions.distances))
+            bias = bias + toeplitz.spread(scalars, positions)
+        return self._reset(bias, self.thetas(tensors), positions) if self.resets else bias
+
+    def _reset(self, bias: Tensor, thetas: Tensor, positions: Positions) -> Tensor:
+        """The row of [CLS], then the rest of its column; one sample stands for all that have it in the same."""
+        assert positions.cls_column is not None
+        first = positions.cls_column[:, None] if positions.common_cls_column is None else positions.cls_column[:1, None]
+        is_query = (positions.query_columns == first)[:, None, :, None]
+        is_key = (torch.arange(positions.key_length, device=first.device) == first)[:, None, None, :]
+        from_cls, to_cls = promoted(thetas)[..., None, None].unbind(1)  # [h or 1, 1, 1] each
+        return torch.where(is_query, from_cls, torch.where(is_key, to_cls, bias))
+
+    # -- literally -------------------------------------------------------------------------------------
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        absolute, relative, thetas = self.reference_parts(positions, layer)
+        parts = []
+        for sample, j in enumerate(positions.key_ids.expand(len(q), -1)):
+            i = j[positions.offset :]
+            v = (absolute[:, i[:, None], j[None, :]] + relative).clone()  # [h, Q, K]
+            if self.resets:
+                assert positions.cls_column is not None
+                cls = int(positions.cls_column[sample])
+                v[:, :, cls] = thetas[:, 1, None]
+                if cls >= positions.offset:
+                    v[:, cls - positions.offset] = thetas[:, 0, None]
+            parts.append(v)
+        return torch.einsum("bhid,bhjd->bhij", q, k) / (2 * self.stack.head_dim) ** 0.5 + torch.stack(parts)
+
+    def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
+        """The product of all positions [h, K, K], the scalars of all pairs [h, Q, K], and theta [h, 2]."""
+        raise TypeError(f"{type(self).__name__} has no reference")
+
+
+class PaperTupe(Tupe):
+    """p [n, D], U^Q, U^K [D, D], a [2n-1] and theta [2] in each layer: (14), (15), (19) of M4M (arXiv).
+
+    `share` holds for all of them. The papers count one of the two matrices.
+    """
+
+    def __init__(self, options: TupeOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        for name, shape in self._shapes(options, stack).items():
+            self.register_parameter(name, tables.make(options.share, stack, *shape))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """p as told, matrices N(0, 0.02), scalars zero."""
+        tables.draw(self.weight, self.options.init, self.options.init_std)
+        for name, parameter in self.named_parameters():
+            if name in ("u_q", "u_k"):
+                nn.init.normal_(parameter, std=0.02)
+            elif name != "weight":
+                nn.init.zeros_(parameter)
+
+    @staticmethod
+    def _shapes(options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        """The tables of one layer and head."""
+        dim, longest = stack.head_dim, stack.max_length
+        found: dict[str, tuple[int, ...]] = {"weight": (longest, dim), "u_q": (dim, dim), "u_k": (dim, dim)}
+        if options.relative:
+            found["scalars"] = (2 * longest - 1,)
+        if resets(options, stack):
+            found["theta"] = (2,)
+        return found
+
+    @classmethod
+    def count(cls, options: TupeOptions, stack: StackShape) -> int:
+        return sum(tables.size(options.share, stack, *shape) for shape in cls._shapes(options, stack).values())
+
+    @property
+    def layer_tables(self) -> tuple[str, ...]:
+        return tuple(name for name in ("scalars", "theta") if hasattr(self, name))  # the others go projected
+
+    def project(self, length: int) -> Tensor:
+        p = self.rows(self.weight, torch.arange(length, device=self.weight.device))
+        queries = exact_product(p, self.u_q) * (2 * self.stack.head_dim) ** -0.5
+        return torch.stack([queries, exact_product(p, self.u_k)])
+
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        last = self.stack.max_length - 1
+        return tensors["scalars"].index_select(-1, distances.clamp(-last, last) + last)
+
+    def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        return tensors["theta"]
+
+    def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
+        mine = {name: tables.of_layer(p, layer.index, self.stack.heads) for name, p in self.named_parameters()}
+        p = torch.stack([self.literal_row(mine["weight"], i) for i in range(positions.key_length)], 1)
+        factors = [torch.einsum("hic,hcd->hid", p, mine[name]) for name in ("u_q", "u_k")]
+        absolute = torch.einsum("hid,hjd->hij", *factors) / (2 * self.stack.head_dim) ** 0.5
+        last = self.stack.max_length - 1
+        relative = p.new_zeros(())
+        if self.options.relative:
+            relative = mine["scalars"][:, positions.delta.clamp(-last, last) + last]
+        return absolute, relative, mine.get("theta", relative)
+
+
+class OriginalTupe(Tupe):
+    """The authors' code: p [n, d], normalised, U^Q and U^K d x d with biases, T5's 32 buckets a head.
+
+    All layers share all of it: sharing is fixed. With reset there is a row of p more, first, for theta_1
+    alone: theta_1 = p_0 U^Q . p_0 U^K / sqrt(2D) + b_16, theta_2 the same of the first position, with b_32:
+    absolute and relative parts are reset apart. Buckets 16, which no distance has, and 32 serve that only.
+    """
+
+    norm_weight: Tensor
+    norm_bias: Tensor
+    u_q_bias: Tensor
+    u_k_bias: Tensor
+
+    def __init__(self, options: TupeOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        if options.share != "head-wise":
+            raise ValueError(f"share={options.share} belongs to form=paper; the original's sharing is fixed")
+        for name, shape in self._shapes(options, stack).items():
+            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """p as told, matrices N(0, 0.02), the norm that of a fresh LayerNorm, biases and scalars zero."""
+        tables.draw(self.weight[None, None], self.options.init, self.options.init_std)
+        for name, parameter in self.named_parameters():
+            if name in ("u_q", "u_k"):
+                nn.init.normal_(parameter, std=0.02)
+            elif name != "weight":
+                nn.init.constant_(parameter, float(name == "norm_weight"))
+
+    @staticmethod
+    def _shapes(options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        more, dim = int(resets(options, stack)), stack.dim
+        found: dict[str, tuple[int, ...]] = {"weight": (stack.max_length + more, dim)}
+        found |= {"norm_weight": (dim,), "norm_bias": (dim,)}
+        found |= {"u_q": (dim, dim), "u_q_bias": (dim,), "u_k": (dim, dim), "u_k_bias": (dim,)}
+        if options.relative:
+            found["scalars"] = (stack.heads, BUCKETS + more)
+        return found
+
+    @classmethod
+    def count(cls, options: TupeOptions, stack: StackShape) -> int:
+        return sum(torch.Size(shape).numel() for shape in cls._shapes(options, stack).values())
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """T5's buckets are made for one direction."""
+        one_way = self.options.relative and self.stack.causal
+        return replace(super().capabilities, bidirectional=not one_way)
+
+    @property
+    def layer_tables(self) -> tuple[str, ...]:
+        return ()  # the layers get one bias
+
+    def project(self, length: int) -> Tensor:
+        """With reset the row of theta_1 comes first."""
+        more = int(self.resets)
+        p = self.rows(self.weight[more:], torch.arange(length, device=self.weight.device))
+        p = F.layer_norm(torch.cat([self.weight[:more], p]), p.shape[-1:], self.norm_weight, self.norm_bias, EPSILON)
+        made = []
+        for weight, bias in ((self.u_q, self.u_q_bias), (self.u_k, self.u_k_bias)):
+            product = exact_product(p, weight.t()) + promoted(bias)
+            made.append(product.unflatten(-1, (self.stack.heads, -1)).transpose(0, 1))  # [h, rows, D]
+        return torch.stack([made[0] * (2 * self.stack.head_dim) ** -0.5, made[1]])[:, None]
+
+    def _bias(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        if not self.resets:
+            return super()._bias(tensors, positions)
+        projected = tensors["projected"]
+        own = (projected[0, :, :2] * projected[1, :, :2]).sum(-1)  # [h, 2], of the extra row and position 0
+        return super()._bias({"projected": projected[:, :, 1:], "theta": own}, positions)
+
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        return self.scalars.index_select(-1, bucket(distances, BUCKETS, MAX_DISTANCE, not self.stack.causal))
+
+    def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:
+        own = tensors["theta"]
+        return own + promoted(self.scalars[:, [BUCKETS // 2, BUCKETS]]) if self.options.relative else own
+
+    def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
+        heads, more = self.stack.heads, int(self.resets)
+        rows = [self.literal_row(self.weight[more:], i) for i in range(positions.key_length)]
+        p = torch.stack([*self.weight[:more], *rows])
+        centred = p - p.mean(-1, keepdim=True)
+        p = centred / (centred.square().mean(-1, keepdim=True) + EPSILON).sqrt() * self.norm_weight + self.norm_bias
+        pairs = ((self.u_q, self.u_q_bias), (self.u_k, self.u_k_bias))
+        factors = [torch.stack((p @ w.t() + b).split(self.stack.head_dim, -1)) for w, b in pairs]
+        absolute = torch.einsum("hid,hjd->hij", *factors) / (2 * self.stack.head_dim) ** 0.5
+        thetas = absolute[:, [0, 1], [0, 1]] if self.resets and len(p) > 1 else absolute.new_zeros(heads, 2)
+        relative = absolute.new_zeros(())
+        if self.options.relative:
+            given = BUCKETS, MAX_DISTANCE, not self.stack.causal
+            buckets = [[literal_bucket(int(delta), *given) for delta in row] for row in positions.delta]
+            relative = self.scalars[:, torch.tensor(buckets)]
+            thetas = thetas + self.scalars[:, [BUCKETS // 2, BUCKETS]] if self.resets else thetas
+        return absolute[:, more:, more:], relative, thetas
+
+
+def resets(options: TupeOptions, stack: StackShape) -> bool:
+    """Whether [CLS] gets its own numbers."""
+    return options.reset == "auto" and stack.has_cls
+
+
+def _products(queries: Tensor, keys: Tensor, positions: Positions) -> Tensor:
+    """[h or 1, N, D] of positions -> [1 or B, h or 1, Q, K] of columns; per sample where pads stand on the left."""
+    offset, length = positions.offset, positions.key_length
+    if not positions.left_padded:
+        return exact_product(queries[:, offset:length], keys[:, :length].transpose(-1, -2))[None]
+    queries, keys = queries[:, positions.query_ids], keys[:, positions.key_ids]  # [h or 1, B, T, D]
+    return exact_product(queries, keys.transpose(-1, -2)).transpose(0, 1)

@@ -1,0 +1,171 @@
+"""Transformer-XL: keys of distances, projected from fixed sinusoids (Dai et al. 2019)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..positions import Positions
+from . import tables, toeplitz
+from .base import Facts, Layer, StackShape, hand_out
+from .caches import CachingEncoding, GrownTables
+from .options import Options, option
+from .precision import promoted
+
+
+@dataclass(frozen=True)
+class XLOptions(Options):
+    """Options of the methods that project a fixed encoding of the distance."""
+
+    clamp: int | None = option(None, "distances beyond it count as it (clamp_len); unset: none do", example=2)
+    biases: str = option(
+        "untied",
+        "u and v: a pair a layer (untied: XLNet), one pair for all layers (tied: Transformer-XL), or none",
+        choices=("untied", "tied", "none"),
+    )
+    init: str = tables.init_option("normal")
+    init_std: float | None = tables.init_std_option()
+
+
+class XL(CachingEncoding):
+    """e_ij = [(q_i + u) . k_j + (q_i + v) . W_r R_{i-j}] / sqrt(D) (METHODS.md 2.15, 2.16).
+
+    R_p is the sinusoid of p [d], sines first; W_r [d, d] is the layer's own, row h D + c for feature c of
+    head h; u and v are [h, D]. Sharing is fixed: `biases` says what there is to choose. `init` is that of
+    W_r; u and v start at zero, not as Transformer-XL's N(0, 0.02), so that an encoding starts without
+    preferring keys. Transformer-XL also drops out entries of R at the rate of its states; encodings are not
+    told that rate, so R is never dropped here.
+
+    u goes to the query itself (`project_q`), which costs nothing of the size [Q, K].
+    """
+
+    Options = XLOptions
+    facts = Facts(
+        title="Transformer-XL: projected sinusoids of the distance",
+        paper="Dai et al. 2019; without u and v: Huang et al. 2020 (M1-M4)",
+        equation="section 3.3; without u and v: section 3.4",
+        formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}}",
+        count="m (d^2 + 2 d); m d^2 + 2 d with biases=tied, m d^2 with biases=none",
+    )
+    options: XLOptions
+    reads_keys = False
+
+    def __init__(self, options: XLOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        if options.clamp is not None and options.clamp < 1:
+            raise ValueError(f"clamp={options.clamp}: the longest distance is at least 1; leave it out for none")
+        self.weight = nn.Parameter(torch.empty(stack.layers, stack.dim, stack.dim))
+        for name in self._biases:
+            shape = (stack.layers if options.biases == "untied" else 1, stack.heads, stack.head_dim)
+            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+        self._fixed = GrownTables()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """W_r N(0, 0.02) unless told otherwise; u and v zeros."""
+        tables.draw(self.weight[:, None], self.options.init, self.options.init_std)
+        for name in self._biases:
+            nn.init.zeros_(getattr(self, name))
+
+    @property
+    def _biases(self) -> tuple[str, ...]:
+        return () if self.options.biases == "none" else ("u", "v")
+
+    @property
+    def unused_hooks(self) -> frozenset[str]:
+        return frozenset() if self._biases else frozenset({"project_q"})
+
+    @classmethod
+    def count(cls, options: XLOptions, stack: StackShape) -> int:
+        pairs = {"untied": stack.layers, "tied": 1, "none": 0}[options.biases]
+        return stack.layers * stack.dim**2 + pairs * 2 * stack.dim
+
+    # -- the keys of distances -------------------------------------------------------------------------
+
+    def encode(self, p: Tensor) -> Tensor:
+        """R, float64: p = i - j [N] -> [N, d], whatever the sign of p."""
+        half = (self.stack.dim + 1) // 2
+        speeds = torch.exp(torch.arange(half, dtype=torch.float64) * (-2 * math.log(10000.0) / self.stack.dim))
+        angles = p[:, None] * speeds
+        return torch.cat([angles.sin(), angles.cos()], -1)[:, : self.stack.dim]
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """r = W_r R of the distances that occur, and the biases."""
+        handed = [{"r": r} for r in self._keys(positions).unbind(0)]
+        for name in self._biases:
+            for mine, part in zip(handed, hand_out(getattr(self, name), self.stack.layers), strict=True):
+                mine[name] = part
+        return handed
+
+    def _keys(self, positions: Positions) -> Tensor:
+        """[L, h, Q+K-1, D]: once a forward, and in evaluation once, as a step of decoding costs less than they do."""
+        keys, n = self._cache.get(positions.key_length, [self.weight], self._projected, training=self.training)
+        first = n - positions.key_length
+        return keys[:, :, first : first + positions.key_length + positions.query_length - 1]
+
+    def _projected(self, n: int) -> Tensor:
+        """[L, h, 2n-1, D], j - i from -(n-1) to n-1.
+
+        R stays in float32 until it is projected: in bfloat16 far distances have the same row.
+        """
+        weight = promoted(self.weight)
+        fixed = self._fixed_rows(n, weight)
+        with torch.autocast(weight.device.type, enabled=False):
+            keys = F.linear(fixed, weight.flatten(0, 1))
+        keys = keys.unflatten(-1, (self.stack.layers, self.stack.heads, self.stack.head_dim))
+        return keys.permute(1, 2, 0, 3).to(self.weight.dtype, memory_format=torch.contiguous_format)
+
+    def _fixed_rows(self, n: int, like: Tensor) -> Tensor:
+        """R [2n-1, d], j - i from -(n-1) to n-1, in the dtype and on the device of `like`."""
+        (table,) = self._fixed.get(2 * n - 1, 2 * self.stack.max_length - 1, like.device, like.dtype, self._encoded)
+        middle = len(table) // 2
+        return table[middle - n + 1 : middle + n]
+
+    def _encoded(self, rows: int) -> tuple[Tensor]:
+        """At least so many rows, an odd number, j - i = 0 in the middle."""
+        p = torch.arange(rows // 2, -(rows // 2) - 1, -1, dtype=torch.float64)
+        return (self.encode(self._clamped(p)),)
+
+    def _clamped(self, p: Tensor) -> Tensor:
+        longest = self.options.clamp
+        return p if longest is None else p.clamp(-longest, longest)
+
+    # -- hooks -----------------------------------------------------------------------------------------
+
+    def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return q + layer.tensors["u"][:, None].to(q.dtype)
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        if "v" in layer.tensors:
+            q = q + layer.tensors["v"][:, None].to(q.dtype)
+        r = layer.tensors["r"]
+        scaled = q * self.stack.head_dim**-0.5
+        return toeplitz.query_product(scaled, r, positions, slice(0, r.shape[-2]))
+
+    # -- literally -------------------------------------------------------------------------------------
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        heads, dim = self.stack.heads, self.stack.head_dim
+        fixed = self.reference_encode(self._clamped(-positions.delta)).to(q.dtype)  # [Q, K, d]
+        weight = self.weight[layer.index - 1].reshape(heads, dim, -1)
+        r = torch.einsum("hcd,ijd->hijc", weight, fixed)
+        u, v = (self._reference_bias(name, layer, q) for name in ("u", "v"))
+        content = torch.einsum("bhic,bhjc->bhij", q + u, k)
+        return (content + torch.einsum("bhic,hijc->bhij", q + v, r)) / dim**0.5
+
+    def reference_encode(self, p: Tensor) -> Tensor:
+        """`encode`, literally: p [Q, K] -> R_p [Q, K, d]."""
+        half = (self.stack.dim + 1) // 2
+        angles = [p.double() / 10000 ** (2 * c / self.stack.dim) for c in range(half)]
+        rows = [angle.sin() for angle in angles] + [angle.cos() for angle in angles]
+        return torch.stack(rows[: self.stack.dim], -1)
+
+    def _reference_bias(self, name: str, layer: Layer, q: Tensor) -> Tensor:
+        """[h, 1, D] of a layer; zeros where there is none."""
+        if not self._biases:
+            return q.new_zeros(())
+        return tables.of_layer(getattr(self, name), layer.index, self.stack.heads)[:, None]

@@ -1,0 +1,238 @@
+"""XL against XLNet, Transformer-XL and fairseq's espnet layer; GCDF against SciPy (METHODS.md 10: 6, 7, 8, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from oracle_ways import (
+    HEAD_DIM,
+    HEADS,
+    KEYS,
+    LAYER,
+    QUERIES,
+    Mine,
+    Peer,
+    Problem,
+    Way,
+    both_dtypes,
+    difference,
+    differs,
+    oracle,
+    tolerance,
+    ways,
+)
+from torch import Tensor, nn
+
+MODELS = "transformers.models."
+DIM = HEADS * HEAD_DIM
+
+
+def linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
+    """A projection of given numbers."""
+    made = nn.Linear(*reversed(weight.shape), bias=bias is not None, dtype=weight.dtype)
+    made.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
+    return made
+
+
+def give(mine: Mine, weight: Tensor, u: Tensor, v: Tensor) -> None:
+    """Our W_r, u and v of the layer."""
+    xl = mine.encoding
+    for ours, theirs in ((xl.weight, weight), (xl.u, u), (xl.v, v)):
+        ours[LAYER - 1] = theirs
+
+
+# -- XLNet: both directions ------------------------------------------------------------------------------------------
+
+
+def xlnet(dtype: torch.dtype, clamp: int = -1) -> nn.Module:
+    module = oracle(MODELS + "xlnet.modeling_xlnet")
+    config = module.XLNetConfig(
+        vocab_size=8, d_model=DIM, n_head=HEADS, n_layer=1, d_inner=8, clamp_len=clamp, dropout=0.0
+    )
+    torch.manual_seed(0)
+    model = module.XLNetModel(config)
+    peer = model.layer[0].rel_attn.eval().requires_grad_(False)
+    assert {"r", "r_w_bias", "r_r_bias"} <= set(dict(peer.named_parameters()))
+    for parameter in peer.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    peer.distances = model.relative_positional_encoding(KEYS, KEYS).to(dtype)  # float32 sinusoids
+    return peer.to(dtype)
+
+
+def as_xlnet(peer: nn.Module, dtype: torch.dtype, args: str = "") -> Mine:
+    mine = Mine("xl", args, dtype=dtype, bias=False)
+    mine.copy(*(linear(getattr(peer, name).flatten(1).t()) for name in "qkv"), linear(peer.o.flatten(1)))
+    give(mine, peer.r.flatten(1).t(), peer.r_w_bias, peer.r_r_bias)
+    return mine
+
+
+def of_xlnet(peer: nn.Module) -> Peer:
+    """The output before the residual; [T, B, d] there, and a mask of ones where nothing is seen."""
+
+    def run(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        h, r = x.transpose(0, 1), peer.distances
+        q, k, v = (torch.einsum("ibh,hnd->ibnd", h, getattr(peer, name)) for name in "qkv")
+        forbidden = mask.isinf().to(x.dtype).expand(len(x), -1, -1, -1).permute(2, 3, 0, 1)
+        positions = torch.einsum("ibh,hnd->ibnd", r, peer.r).expand(-1, len(x), -1, -1)
+        out, weights = peer.rel_attn_core(q, k, v, positions, attn_mask=forbidden, output_attentions=True)
+        return torch.einsum("ibnd,hnd->bih", out, peer.o), weights.permute(2, 3, 0, 1)
+
+    return run
+
+
+@both_dtypes
+@ways()
+def test_xlnet_is_xl_in_both_directions(way: Way, dtype: torch.dtype) -> None:
+    peer = xlnet(dtype)
+    found = difference(as_xlnet(peer, dtype), of_xlnet(peer), Problem.of(way, dtype))
+    assert found <= tolerance(dtype, keeps_double=False)
+
+
+def test_xlnet_with_a_clamped_distance() -> None:
+    peer = xlnet(torch.float64, clamp=3)
+    problem = Problem.of(Way("whole"), torch.float64)
+    assert difference(as_xlnet(peer, torch.float64, "clamp=3"), of_xlnet(peer), problem) <= 1e-6
+    assert differs(as_xlnet(peer, torch.float64, "clamp=2"), of_xlnet(peer))
+
+
+@pytest.mark.parametrize("mistake", ["mirrored", "u and v exchanged", "cosines first", "another layer"])
+def test_xlnet_tells_a_mistake(mistake: str) -> None:
+    peer = xlnet(torch.float64)
+    mine = as_xlnet(peer, torch.float64)
+    xl = mine.encoding
+    weight, half = xl.weight[LAYER - 1].clone(), DIM // 2
+    if mistake == "mirrored":
+        xl.weight[LAYER - 1, :, :half] *= -1  # sin(-p) = -sin(p)
+    elif mistake == "u and v exchanged":
+        give(mine, weight, xl.v[LAYER - 1].clone(), xl.u[LAYER - 1].clone())
+    elif mistake == "cosines first":
+        xl.weight[LAYER - 1] = weight.roll(half, 1)
+    else:
+        for parameter in xl.parameters():
+            parameter.copy_(parameter.flip(0))
+    assert differs(mine, of_xlnet(peer))
+
+
+# -- Transformer-XL: a decoder with memory ---------------------------------------------------------------------------
+
+
+def transfo_xl(dtype: torch.dtype) -> nn.Module:
+    module = oracle(MODELS + "deprecated.transfo_xl.modeling_transfo_xl")
+    torch.manual_seed(0)
+    peer = module.RelPartialLearnableMultiHeadAttn(HEADS, DIM, HEAD_DIM, dropout=0.0, pre_lnorm=True)
+    peer.layer_norm = nn.Identity()
+    for parameter in peer.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    assert peer.r_net.weight.shape == (DIM, DIM)
+    peer.sinusoids = module.PositionalEmbedding(DIM)
+    return peer.to(dtype).eval().requires_grad_(False)
+
+
+def as_transfo_xl(peer: nn.Module, dtype: torch.dtype) -> Mine:
+    mine = Mine("xl", dtype=dtype, bias=False, causal=True)
+    mine.copy(*(linear(w) for w in peer.qkv_net.weight.chunk(3)), peer.o_net)
+    give(mine, peer.r_net.weight, peer.r_w_bias, peer.r_r_bias)
+    return mine
+
+
+def of_transfo_xl(peer: nn.Module, memory: int) -> Peer:
+    """The last columns, the first `memory` given as such; its distances are K-1 .. 0."""
+
+    def run(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        columns, keys = x.transpose(0, 1), x.shape[1]
+        r = peer.sinusoids(torch.arange(keys - 1, -1, -1.0).to(x.dtype))
+        forbidden = mask[0, 0, memory:].isinf()[:, :, None]
+        mems = columns[:memory] if memory else None
+        out, weights = peer(columns[memory:], r, forbidden, mems, output_attentions=True)
+        return (out - columns[memory:]).transpose(0, 1), weights.permute(2, 3, 0, 1)
+
+    return run
+
+
+@pytest.mark.parametrize("memory", [0, KEYS - QUERIES])
+@pytest.mark.parametrize("path", ["explicit", "fused"])
+@pytest.mark.parametrize("how", ["whole", "memory", "chunk", "steps"])
+def test_transformer_xl_is_xl_in_a_decoder(how: str, path: str, memory: int) -> None:
+    """In float32, as its mask overflows in float64; without pads, as its mask is that of all samples."""
+    peer = transfo_xl(torch.float32)
+    theirs = of_transfo_xl(peer, 0 if how == "whole" else memory)
+    problem = Problem.of(Way(how, path, causal=True), torch.float32)
+    assert difference(as_transfo_xl(peer, torch.float32), theirs, problem) <= tolerance(torch.float32)
+
+
+def test_transformer_xl_tells_a_mirrored_distance() -> None:
+    peer = transfo_xl(torch.float32)
+    mine = as_transfo_xl(peer, torch.float32)
+    mine.encoding.weight[LAYER - 1, :, : DIM // 2] *= -1
+    assert differs(mine, of_transfo_xl(peer, 0), causal=True)
+
+
+# -- fairseq's espnet layer: sine and cosine alternate ---------------------------------------------------------------
+
+
+def espnet(dtype: torch.dtype) -> nn.Module:
+    module = oracle("fairseq.modules.espnet_multihead_attention")
+    torch.manual_seed(0)
+    peer = module.RelPositionMultiHeadedAttention(DIM, HEADS, 0.0)
+    assert peer.linear_pos.weight.shape == (DIM, DIM)
+    peer.sinusoids = oracle("fairseq.modules.positional_encoding").RelPositionalEncoding(KEYS, DIM)
+    return peer.to(dtype).eval().requires_grad_(False)
+
+
+def as_espnet(peer: nn.Module, dtype: torch.dtype) -> Mine:
+    """Ours has the sines first: columns of W_r move."""
+    mine = Mine("xl", dtype=dtype)
+    mine.copy(peer.linear_q, peer.linear_k, peer.linear_v, peer.linear_out)
+    weight = peer.linear_pos.weight
+    give(mine, torch.cat([weight[:, 0::2], weight[:, 1::2]], 1), peer.pos_bias_u, peer.pos_bias_v)
+    return mine
+
+
+def of_espnet(peer: nn.Module) -> Peer:
+    """It masks pads only."""
+
+    def run(x: Tensor, mask: Tensor) -> tuple[Tensor, None]:
+        columns = x.transpose(0, 1)
+        padding = mask[:, 0].isinf().all(1)
+        out, _ = peer(columns, columns, columns, peer.sinusoids(columns), padding)
+        return out.transpose(0, 1), None
+
+    return run
+
+
+@both_dtypes
+@ways(causal=(False,))
+def test_espnet_is_xl_with_moved_columns(way: Way, dtype: torch.dtype) -> None:
+    peer = espnet(dtype)
+    found = difference(as_espnet(peer, dtype), of_espnet(peer), Problem.of(way, dtype))
+    assert found <= tolerance(dtype, keeps_double=False)
+
+
+def test_espnet_tells_unmoved_columns() -> None:
+    peer = espnet(torch.float64)
+    mine = as_espnet(peer, torch.float64)
+    mine.encoding.weight[LAYER - 1] = peer.linear_pos.weight
+    assert differs(mine, of_espnet(peer))
+
+
+# -- GCDF ------------------------------------------------------------------------------------------------------------
+
+
+def scaled_cdf(lambda_: float) -> Callable[[Tensor, float], Any]:
+    """lambda Phi(p / sigma) by SciPy."""
+    norm = oracle("scipy.stats").norm
+    return lambda p, sigma: torch.from_numpy(lambda_ * norm.cdf(p.numpy(), scale=sigma))
+
+
+@pytest.mark.parametrize("lambda_", [4.0, 2.5])
+def test_gcdf_rows_are_scipys(lambda_: float) -> None:
+    """From -600 to 600; ours lack lambda / 2."""
+    gcdf, cdf = Mine("gcdf", f"lambda={lambda_}").encoding, scaled_cdf(lambda_)
+    p = torch.arange(-600.0, 601.0).double()
+    theirs = torch.stack([cdf(p, DIM ** (k / DIM)) for k in range(1, DIM + 1)], -1)
+    assert (gcdf.encode(p) + lambda_ / 2 - theirs).abs().max() <= 5e-15
+    assert (gcdf.reference_encode(p[:, None])[:, 0] - theirs).abs().max() <= 5e-15
+    assert (gcdf.encode(-p) + lambda_ / 2 - theirs).abs().max() > 1

@@ -18,6 +18,7 @@ _ENCODINGS = {
     "shaw": "shaw:Shaw",
     "raffel": "raffel:Raffel",
     "t5": "t5:T5",
+    "m1": "huang:M1",
     "m2": "huang:M2",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",

@@ -99,6 +99,12 @@ class Positions:
         assert self.padding is not None
         return (~self.padding).cumsum(-1).sub(1).clamp(min=0)
 
+    @cached_property
+    def common_cls_column(self) -> int | None:
+        """The column of [CLS] where all samples have it in the same (no Tensor: it selects code paths)."""
+        columns = set() if self.cls_column is None else set(self.cls_column.tolist())
+        return columns.pop() if len(columns) == 1 else None
+
     @property
     def query_ids(self) -> Tensor:
         """`key_ids` of the queries: [Q] or [B, Q]."""

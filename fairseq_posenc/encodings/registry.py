@@ -20,6 +20,7 @@ _ENCODINGS = {
     "t5": "t5:T5",
     "m1": "huang:M1",
     "m2": "huang:M2",
+    "m4": "m4:M4",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }

@@ -66,10 +66,28 @@ def query_product(q: Tensor, table: Tensor, positions: Positions, rows: Tensor |
     Returns:
         [B, h, Q, K].
     """
-    length = positions.query_length + positions.key_length - 1
-    if table.shape[-2] < length:  # a clipped table: fewer products, then copies of the columns
-        return shift(take(_product(q, table), rows, -1), positions.key_length)
-    return shift(_product(q, take(table, rows, -2)), positions.key_length)
+    return shift(_by_distance(q, table, rows, positions), positions.key_length)
+
+
+def key_product(k: Tensor, table: Tensor, positions: Positions, rows: Tensor | slice) -> Tensor:
+    """k_j . a[j - i] for all pairs.
+
+    Seen from a key the distances to the queries run backwards, and queries and keys change places.
+
+    Args:
+        k: [B, h, K, D]. table: [1 or h, R, D], one for all heads or one a head.
+        rows: the row of each of the L distances.
+    Returns:
+        [B, h, Q, K].
+    """
+    if positions.query_length == 1:  # a key needs one row of the table only
+        return (k * take(table, rows, -2)).sum(-1)[:, :, None]
+    if isinstance(rows, slice):
+        table = take(table, rows, -2).flip(-2)
+        rows = slice(0, table.shape[-2])
+    else:
+        rows = rows.flip(0)
+    return shift(_by_distance(k, table, rows, positions), positions.query_length).transpose(-1, -2)
 
 
 def value_product(weights: Tensor, table: Tensor, rows: Tensor | slice) -> Tensor:
@@ -81,6 +99,13 @@ def value_product(weights: Tensor, table: Tensor, rows: Tensor | slice) -> Tenso
         shape = (*by_distance.shape[:-1], table.shape[-2])
         by_row = by_distance.new_zeros(shape).index_add(-1, rows, by_distance)
     return _product(by_row, table.transpose(-1, -2))
+
+
+def _by_distance(x: Tensor, table: Tensor, rows: Tensor | slice, positions: Positions) -> Tensor:
+    """[B, h, T, D] times the row of each distance -> [B, h, T, L]."""
+    if table.shape[-2] < positions.query_length + positions.key_length - 1:
+        return take(_product(x, table), rows, -1)  # a clipped table: fewer products, then copies of the columns
+    return _product(x, take(table, rows, -2))
 
 
 def _product(x: Tensor, table: Tensor) -> Tensor:

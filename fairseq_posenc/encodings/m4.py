@@ -1,4 +1,4 @@
-"""Huang et al.: query, key and relative vector in all pairs (M4)."""
+"""Huang et al.: query, key and relative vector in all pairs (M4), and the product of these pairs (M4M)."""
 
 from __future__ import annotations
 
@@ -128,6 +128,65 @@ class M4(RelativeTable):
         return v
 
 
+@dataclass(frozen=True)
+class M4MOptions(Options):
+    """Options of M4M."""
+
+    clip: int | None = tables.clip_option()
+    share: str = tables.share_option("head-wise")
+    gate_offset: float = option(
+        0.0, "o in (q.k) (o + q.a) (o + k.a), which the paper has not: 1 keeps what was learned without", example=1.0
+    )
+    init: str = tables.init_option("normal")
+    init_std: float | None = tables.init_std_option(unset="D^-0.5")
+
+
+class M4M(RelativeTable):
+    """e_ij = (q_i . k_j) (q_i . a_ij) (k_j . a_ij) / sqrt(D), a_ij as in M4 (METHODS.md 2.13).
+
+    Even in a, and dead at a = 0, where every gradient through the logits vanishes: such a start is refused. It starts
+    at N(0, D^-0.5); the usual 0.02 makes the first logits a hundred times smaller than those without positions, and
+    slow to grow (METHODS.md 3).
+
+    `gate_offset` is a deviation from the paper: (q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D). With o = 1 and
+    a small a, a network trained without this encoding goes on where it was.
+    """
+
+    Options = M4MOptions
+    facts = Facts(
+        title="M4M: the product of all pairs",
+        paper="Huang et al., M4M (arXiv)",
+        equation="(20)",
+        formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, (q_i \cdot a_{ij})\, (k_j \cdot a_{ij})}{\sqrt{D}},"
+        r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
+        count="m (2k+1) d/h; k = n-1 if unset",
+        notes="gate_offset is not of the paper",
+    )
+    options: M4MOptions
+
+    def __init__(self, options: M4MOptions, stack: StackShape) -> None:
+        _check_gates(options)
+        super().__init__(options, stack)
+
+    @property
+    def default_std(self) -> float:
+        return float(self.stack.head_dim**-0.5)
+
+    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        given = layer.tensors["weight"], positions, self.rows(positions)
+        content = promoted(torch.matmul(q * self.stack.head_dim**-0.5, k.transpose(-1, -2)))
+        gates = promoted(toeplitz.query_product(q, *given)), promoted(toeplitz.key_product(k, *given))
+        if self.options.gate_offset:
+            gates = gates[0] + self.options.gate_offset, gates[1] + self.options.gate_offset
+        return content * gates[0] * gates[1]
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        a, o = self.literal(positions, layer), self.options.gate_offset
+        of_query = o + torch.einsum("bhid,hijd->bhij", q, a)
+        of_key = o + torch.einsum("bhjd,hijd->bhij", k, a)
+        return torch.einsum("bhid,bhjd->bhij", q, k) * of_query * of_key / q.shape[-1] ** 0.5
+
+
 def overwritten(bias: Tensor, from_cls: Tensor, to_cls: Tensor, positions: Positions) -> Tensor:
     """`bias` [B, h, Q, K], in place, with other numbers in the row and the column of [CLS]; the row wins.
 
@@ -169,3 +228,11 @@ def _check_reset(options: M4Options, stack: StackShape) -> None:
         raise ValueError(f"reset={options.reset} is for encoders: a decoder has no [CLS]; set reset=none")
     if options.reset != "none" and not stack.has_cls:
         raise ValueError(f"reset={options.reset} needs a [CLS], which this architecture does not have: set reset=none")
+
+
+def _check_gates(options: M4MOptions) -> None:
+    o = options.gate_offset
+    if o < 0:
+        raise ValueError(f"gate_offset={o}: take {-o}, which gives the same with the other sign of the table")
+    if not o and (options.init == "zeros" or options.init_std == 0):
+        raise ValueError("a table of zeros never learns, all its gradients are zero: choose another init or init_std")

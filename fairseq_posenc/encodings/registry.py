@@ -21,6 +21,7 @@ _ENCODINGS = {
     "m1": "huang:M1",
     "m2": "huang:M2",
     "m4": "m4:M4",
+    "m4m": "m4:M4M",
     "rope": "rope:Rope",
     "alibi": "alibi:Alibi",
 }

@@ -33,6 +33,8 @@ ALLOWED = [
     ("shaw+alibi", {}),
     ("shaw+raffel", {"clip": 3}),
     ("m2+alibi", {}),
+    ("rope+m4", {"clip": 3}),
+    ("learned+m4m", {}),
     ("learned+sinusoidal+shaw+t5+alibi", {}),
 ]
 CASES = [Case(spec, args, causal) for spec, args in ALLOWED for causal in (False, True)]

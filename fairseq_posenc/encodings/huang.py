@@ -1,4 +1,4 @@
-"""Huang et al. 2020: the product of query and key, multiplied by relative scalars (M1, M2)."""
+"""Huang et al. 2020: the product of query and key, multiplied by relative scalars (M1, M2) or vectors (M3)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from ..positions import Positions
 from . import tables, toeplitz
@@ -34,6 +36,11 @@ class M2Options(Options):
     share: str = tables.share_option("head-wise")
     init: str = tables.init_option("ones")
     init_std: float | None = tables.init_std_option()
+
+
+@dataclass(frozen=True)
+class M3Options(M2Options):
+    """Options of M3."""
 
 
 class _Scalars(RelativeTable):
@@ -109,3 +116,90 @@ class M2(_Scalars):
 
     def factors(self, weight: Tensor, positions: Positions) -> Tensor:
         return toeplitz.take(weight, self.rows(positions), -1)
+
+
+#: numbers in the largest temporary of M3
+CHUNK = 1 << 20
+
+
+class M3(RelativeTable):
+    """e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D), one vector a signed distance (METHODS.md 2.10).
+
+    Starts at ones: exactly the model without positions. No matrix product gives it: some queries at a time,
+    and again in the backward. Where a clip leaves distances that share a vector, those are two products.
+    """
+
+    Options = M3Options
+    facts = Facts(
+        title="M3: multiplied by signed relative vectors",
+        paper=PAPER,
+        equation="(14), (15)",
+        formula=r"e_{ij} = \frac{\sum_d q_{id}\, k_{jd}\, a_{ijd}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",
+        count="m (2k+1) d/h; k = n-1 if unset",
+    )
+
+    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        q, table = q * self.stack.head_dim**-0.5, layer.tensors["weight"]
+        if 2 * self.clip < positions.key_length:
+            return self._clipped(q, k, table, positions)
+        return self._by_key(q, k, toeplitz.take(table, self.rows(positions), -2), positions)
+
+    def _by_key(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
+        """All pairs, with the vectors [1 or h, L, D] of the distances."""
+        parts, stop, last = [], 0, positions.query_length
+        for some in _chunks(q, positions.key_length):
+            start, stop = stop, stop + some.shape[2]
+            seen = positions.offset + stop if positions.causal else positions.key_length
+            # a later query reads an earlier window; cut before, as the gradient of a cut has the size of the whole
+            windows = vectors[:, last - stop : last - start + seen - 1].unfold(-2, seen, 1).transpose(-1, -2)
+            part = _products(some, k[:, :, None, :seen], windows, flipped=True)
+            parts.append(F.pad(part, (0, positions.key_length - seen)))
+        return torch.cat(parts, -2)
+
+    def _clipped(self, q: Tensor, k: Tensor, table: Tensor, positions: Positions) -> Tensor:
+        """The vectors of -k and k by a product each, those between by distance."""
+        distances, clip = positions.distances, self.clip
+        far = torch.matmul(q * table[:, :1], k.transpose(-1, -2))
+        if not positions.causal:
+            right = torch.matmul(q * table[:, -1:], k.transpose(-1, -2))
+            far = torch.where(toeplitz.spread(distances < 0, positions), far, right)
+        near = self._near(q, k, table[:, None, 1:-1], positions)
+        by_distance = F.pad(near, (positions.key_length - clip, positions.query_length - clip))
+        here = toeplitz.shift(by_distance, positions.key_length)
+        return torch.where(toeplitz.spread(distances.abs() < clip, positions), here, far)
+
+    def _near(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
+        """[B, h, Q, 2k-1], the distances from 1-k to k-1, with their vectors [1 or h, 1, 2k-1, D]."""
+        around, width = self.clip - 1, 2 * self.clip - 1
+        padded = F.pad(k[:, :, max(positions.offset - around, 0) :], (0, 0, max(around - positions.offset, 0), around))
+        parts, stop = [], 0
+        for some in _chunks(q, width):
+            start, stop = stop, stop + some.shape[2]
+            windows = padded[:, :, start : stop + width - 1].unfold(-2, width, 1).transpose(-1, -2)
+            parts.append(_products(some, windows, vectors))
+        return torch.cat(parts, -2)
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        a = self.literal(positions, layer)
+        return torch.einsum("bhid,bhjd,hijd->bhij", q, k, a) / self.stack.head_dim**0.5
+
+
+def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
+    """Some queries at a time, each of which meets so many vectors."""
+    batch, heads, _, dim = q.shape
+    return q.split(max(1, CHUNK // max(1, batch * heads * vectors * dim)), 2)
+
+
+def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -> Tensor:
+    """sum_d q_id keys_ird vectors_ird, [B, h, c, R]; in the backward the large factor is made again."""
+    if not torch.is_grad_enabled():
+        return _contract(q, keys, vectors, flipped)
+    given = (q, keys, vectors, flipped)
+    part: Tensor = checkpoint(_contract, *given, use_reentrant=False, preserve_rng_state=False)
+    return part
+
+
+def _contract(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool) -> Tensor:
+    """q [B, h, c, D], keys [B, h, 1 or c, R, D], vectors [1 or h, 1 or c, R, D], whose rows may be in reverse."""
+    factor = keys * (vectors.flip(-3) if flipped else vectors)
+    return torch.matmul(factor, q[..., None])[..., 0]

@@ -20,6 +20,7 @@ _ENCODINGS = {
     "t5": "t5:T5",
     "m1": "huang:M1",
     "m2": "huang:M2",
+    "m3": "huang:M3",
     "m4": "m4:M4",
     "m4m": "m4:M4M",
     "rope": "rope:Rope",

@@ -118,8 +118,9 @@ class M2(_Scalars):
         return toeplitz.take(weight, self.rows(positions), -1)
 
 
-#: numbers in the largest temporary of M3
-CHUNK = 1 << 20
+#: numbers in the largest temporary of M3: the cache of a CPU holds them; a GPU has memory, and pays for each launch
+CHUNK = 1 << 18
+CHUNK_ON_GPU = 1 << 24
 
 
 class M3(RelativeTable):
@@ -187,7 +188,8 @@ class M3(RelativeTable):
 def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
     """Some queries at a time, each of which meets so many vectors."""
     batch, heads, _, dim = q.shape
-    return q.split(max(1, CHUNK // max(1, batch * heads * vectors * dim)), 2)
+    numbers = CHUNK if q.device.type == "cpu" else CHUNK_ON_GPU
+    return q.split(max(1, numbers // max(1, batch * heads * vectors * dim)), 2)
 
 
 def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -> Tensor:

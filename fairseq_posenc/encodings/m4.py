@@ -95,15 +95,15 @@ class M4(RelativeTable):
             raise ValueError(f"reset={self.options.reset} needs the column of [CLS], which these positions do not give")
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        given = layer.tensors["weight"], positions, self.rows(positions)
-        q, k = q * self._factor, k * self._factor
+        # the tables are divided, not q and k: decoding has few rows to divide, and every key
+        given = layer.tensors["weight"] * self._factor, positions, self.rows(positions)
         bias = promoted(toeplitz.query_product(q, *given)) + promoted(toeplitz.key_product(k, *given))
         if self.options.reset == "none":
             return bias
-        theta = layer.tensors["theta"]
+        theta = layer.tensors["theta"] * self._factor
         if self.options.reset == "vector":
             return overwritten(bias, *_of_vectors(q, k, theta, positions), positions)
-        from_cls, to_cls = (promoted(theta) * self._factor)[None, ..., None, None].unbind(2)
+        from_cls, to_cls = promoted(theta)[None, ..., None, None].unbind(2)
         return overwritten(bias, from_cls, to_cls, positions)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:

@@ -197,8 +197,8 @@ def position_term(args: str, positions: Positions) -> tuple[Tensor, Tensor, Comp
 @pytest.mark.parametrize("columns", [[0, 0], [3, 3], [0, 2]], ids=str)
 def test_reset_replaces_the_row_and_the_column_of_cls(columns: list[int]) -> None:
     """theta_1 in the row of [CLS], also at (CLS, CLS); theta_2 in its column; w[j - i] elsewhere."""
-    for terms in position_term("reset=vector", at(columns))[:2]:
-        pos = one_layer("m4", "reset=vector")
+    *both, pos = position_term("reset=vector", at(columns))
+    for terms in both:
         weight, (first, second) = pos.members["m4"].weight[0, 0].sum(-1), pos.members["m4"].theta[0, 0].sum(-1)
         for found, cls in zip(terms[:, 0], columns, strict=True):
             for i, j in torch.cartesian_prod(torch.arange(6), torch.arange(6)).tolist():

@@ -102,10 +102,6 @@ class FactoredBias(CachingEncoding):
             return self.read(given["product"], positions)
         return self.read(self._product(given["query"], given["key"], positions.key_length), positions)
 
-    def train(self, mode: bool = True) -> FactoredBias:
-        self._cache.clear()
-        return super().train(mode)
-
     def _product(self, query: Tensor, key: Tensor, length: int) -> Tensor:
         """[..., length, C]."""
         rows, columns = self.query_rows(query, length), self.key_rows(key, length)

@@ -1,17 +1,31 @@
-"""Huang et al. 2020, multiplicative: M2 (M1, M3 and M4 belong here too)."""
+"""Huang et al. 2020: the product of query and key, multiplied by relative scalars (M1, M2) or vectors (M3)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from ..positions import Positions
 from . import tables, toeplitz
-from .base import Facts, Layer, PositionEncoding, StackShape
+from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
 from .options import Options
 from .precision import promoted
+from .relative_table import RelativeTable
+
+PAPER = "Huang et al. 2020 (M1-M4)"
+
+
+@dataclass(frozen=True)
+class M1Options(Options):
+    """Options of M1."""
+
+    share: str = tables.share_option("head-wise")
+    init: str = tables.init_option("ones")
+    init_std: float | None = tables.init_std_option()
 
 
 @dataclass(frozen=True)
@@ -24,7 +38,64 @@ class M2Options(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class M2(PositionEncoding):
+@dataclass(frozen=True)
+class M3Options(M2Options):
+    """Options of M3."""
+
+
+class _Scalars(RelativeTable):
+    """e_ij = (q_i . k_j) a_ij / sqrt(D), a_ij one number a distance."""
+
+    def factors(self, weight: Tensor, positions: Positions) -> Tensor:
+        """[1 or h, L], the number at each distance."""
+        raise TypeError(f"{type(self).__name__} does not say its factor at a distance")
+
+    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        factors = promoted(self.factors(layer.tensors["weight"], positions))
+        content = torch.matmul(q * self.stack.head_dim**-0.5, k.transpose(-1, -2))
+        return promoted(content) * toeplitz.spread(factors, positions)
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        w = self.literal(positions, layer)
+        return torch.einsum("bhid,bhjd->bhij", q, k) * w / self.stack.head_dim**0.5
+
+
+class M1(_Scalars):
+    """e_ij = (q_i . k_j) w[|j - i|] / sqrt(D), one scalar an unsigned distance (METHODS.md 2.8).
+
+    Not clipped; beyond n it saturates at n - 1, as everywhere. Starts at ones: exactly the model without
+    positions. In an encoder left and right cannot be told apart.
+    """
+
+    Options = M1Options
+    facts = Facts(
+        title="M1: multiplied by unsigned relative scalars",
+        paper=PAPER,
+        equation="(11), (12)",
+        formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{|j-i|}}{\sqrt{D}}",
+        count="m n (the paper: m h n, without sharing)",
+    )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(RELATIVE, directional=False)
+
+    @classmethod
+    def clip_of(cls, options: M1Options, stack: StackShape) -> int:
+        return tables.clip_of(None, stack)
+
+    @classmethod
+    def shapes(cls, options: M1Options, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return {"weight": (stack.max_length,)}
+
+    def factors(self, weight: Tensor, positions: Positions) -> Tensor:
+        return weight.index_select(-1, self.row_of(positions.distances))
+
+    def row_of(self, delta: Tensor) -> Tensor:
+        return delta.abs().clamp(max=self.clip)
+
+
+class M2(_Scalars):
     """e_ij = (q_i . k_j) w[j - i] / sqrt(D), one scalar a signed distance (METHODS.md 2.9).
 
     Starts at ones: exactly the model without positions.
@@ -33,34 +104,104 @@ class M2(PositionEncoding):
     Options = M2Options
     facts = Facts(
         title="M2: multiplied by signed relative scalars",
-        paper="Huang et al. 2020 (M1-M4)",
-        equation="(8)",
+        paper=PAPER,
+        equation="(12), (13)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{j-i}}{\sqrt{D}}",
         count="m (2k+1); k = n-1 if unset",
     )
-    options: M2Options
-
-    def __init__(self, options: M2Options, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.clip = tables.clip_of(options.clip, stack)
-        self.weight = tables.make(options.share, stack, 2 * self.clip + 1)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Ones unless told otherwise."""
-        tables.draw(self.weight, self.options.init, self.options.init_std)
 
     @classmethod
-    def count(cls, options: M2Options, stack: StackShape) -> int:
-        return tables.size(options.share, stack, 2 * tables.clip_of(options.clip, stack) + 1)
+    def shapes(cls, options: M2Options, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return {"weight": (2 * cls.clip_of(options, stack) + 1,)}
+
+    def factors(self, weight: Tensor, positions: Positions) -> Tensor:
+        return toeplitz.take(weight, self.rows(positions), -1)
+
+
+#: numbers in the largest temporary of M3: the cache of a CPU holds them; a GPU has memory, and pays for each launch
+CHUNK = 1 << 18
+CHUNK_ON_GPU = 1 << 24
+
+
+class M3(RelativeTable):
+    """e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D), one vector a signed distance (METHODS.md 2.10).
+
+    Starts at ones: exactly the model without positions. No matrix product gives it: some queries at a time,
+    and again in the backward. Where a clip leaves distances that share a vector, those are two products.
+    """
+
+    Options = M3Options
+    facts = Facts(
+        title="M3: multiplied by signed relative vectors",
+        paper=PAPER,
+        equation="(14), (15)",
+        formula=r"e_{ij} = \frac{\sum_d q_{id}\, k_{jd}\, a_{ijd}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",
+        count="m (2k+1) d/h; k = n-1 if unset",
+    )
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        rows = toeplitz.rows_of(positions, self.clip)
-        factor = toeplitz.take(layer.tensors["weight"], rows, -1)
-        content = torch.matmul(q * self.stack.head_dim**-0.5, k.transpose(-1, -2))
-        return promoted(content) * toeplitz.spread(promoted(factor), positions)
+        q, table = q * self.stack.head_dim**-0.5, layer.tensors["weight"]
+        if 2 * self.clip < positions.key_length:
+            return self._clipped(q, k, table, positions)
+        return self._by_key(q, k, toeplitz.take(table, self.rows(positions), -2), positions)
+
+    def _by_key(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
+        """All pairs, with the vectors [1 or h, L, D] of the distances."""
+        parts, stop, last = [], 0, positions.query_length
+        for some in _chunks(q, positions.key_length):
+            start, stop = stop, stop + some.shape[2]
+            seen = positions.offset + stop if positions.causal else positions.key_length
+            # a later query reads an earlier window; cut before, as the gradient of a cut has the size of the whole
+            windows = vectors[:, last - stop : last - start + seen - 1].unfold(-2, seen, 1).transpose(-1, -2)
+            part = _products(some, k[:, :, None, :seen], windows, flipped=True)
+            parts.append(F.pad(part, (0, positions.key_length - seen)))
+        return torch.cat(parts, -2)
+
+    def _clipped(self, q: Tensor, k: Tensor, table: Tensor, positions: Positions) -> Tensor:
+        """The vectors of -k and k by a product each, those between by distance."""
+        distances, clip = positions.distances, self.clip
+        far = torch.matmul(q * table[:, :1], k.transpose(-1, -2))
+        if not positions.causal:
+            right = torch.matmul(q * table[:, -1:], k.transpose(-1, -2))
+            far = torch.where(toeplitz.spread(distances < 0, positions), far, right)
+        near = self._near(q, k, table[:, None, 1:-1], positions)
+        by_distance = F.pad(near, (positions.key_length - clip, positions.query_length - clip))
+        here = toeplitz.shift(by_distance, positions.key_length)
+        return torch.where(toeplitz.spread(distances.abs() < clip, positions), here, far)
+
+    def _near(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
+        """[B, h, Q, 2k-1], the distances from 1-k to k-1, with their vectors [1 or h, 1, 2k-1, D]."""
+        around, width = self.clip - 1, 2 * self.clip - 1
+        padded = F.pad(k[:, :, max(positions.offset - around, 0) :], (0, 0, max(around - positions.offset, 0), around))
+        parts, stop = [], 0
+        for some in _chunks(q, width):
+            start, stop = stop, stop + some.shape[2]
+            windows = padded[:, :, start : stop + width - 1].unfold(-2, width, 1).transpose(-1, -2)
+            parts.append(_products(some, windows, vectors))
+        return torch.cat(parts, -2)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
-        w = table[:, positions.delta.clamp(-self.clip, self.clip) + self.clip]  # [h, Q, K]
-        return torch.einsum("bhid,bhjd->bhij", q, k) * w / self.stack.head_dim**0.5
+        a = self.literal(positions, layer)
+        return torch.einsum("bhid,bhjd,hijd->bhij", q, k, a) / self.stack.head_dim**0.5
+
+
+def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
+    """Some queries at a time, each of which meets so many vectors."""
+    batch, heads, _, dim = q.shape
+    numbers = CHUNK if q.device.type == "cpu" else CHUNK_ON_GPU
+    return q.split(max(1, numbers // max(1, batch * heads * vectors * dim)), 2)
+
+
+def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -> Tensor:
+    """sum_d q_id keys_ird vectors_ird, [B, h, c, R]; in the backward the large factor is made again."""
+    if not torch.is_grad_enabled():
+        return _contract(q, keys, vectors, flipped)
+    given = (q, keys, vectors, flipped)
+    part: Tensor = checkpoint(_contract, *given, use_reentrant=False, preserve_rng_state=False)
+    return part
+
+
+def _contract(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool) -> Tensor:
+    """q [B, h, c, D], keys [B, h, 1 or c, R, D], vectors [1 or h, 1 or c, R, D], whose rows may be in reverse."""
+    factor = keys * (vectors.flip(-3) if flipped else vectors)
+    return torch.matmul(factor, q[..., None])[..., 0]

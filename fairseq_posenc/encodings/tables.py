@@ -25,9 +25,9 @@ def init_option(default: str, choices: tuple[str, ...] = INITS) -> Any:
     return option(default, "how the table starts", choices=choices)
 
 
-def init_std_option(example: float = 0.1) -> Any:
+def init_std_option(example: float = 0.1, unset: str = "0.02") -> Any:
     """`init_std`."""
-    return option(None, "standard deviation of init=normal; unset: 0.02", example=example)
+    return option(None, f"standard deviation of init=normal; unset: {unset}", example=example)
 
 
 def clip_option() -> Any:
@@ -75,8 +75,8 @@ def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:
     return part.expand(heads, *part.shape[1:])
 
 
-def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0) -> None:
-    """Fill a table [L or 1, h or 1, ...] in place; `gain` is xavier's.
+def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset: float = 0.02) -> None:
+    """Fill a table [L or 1, h or 1, ...] in place; `gain` is xavier's, `unset` the deviation where none is given.
 
     Raises:
         ValueError: a negative standard deviation, or one for an init that has none.
@@ -86,7 +86,7 @@ def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0) -> Non
     if std is not None and std < 0:
         raise ValueError(f"init_std={std} is negative")
     if init == "normal":
-        nn.init.normal_(weight, std=0.02 if std is None else std)
+        nn.init.normal_(weight, std=unset if std is None else std)
     elif init == "xavier-uniform":
         for table in weight.detach().flatten(0, 1):  # the fans of one table [R, D], not of the stack of tables
             nn.init.xavier_uniform_(table if table.dim() > 1 else table[None], gain=gain)

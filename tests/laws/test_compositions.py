@@ -33,6 +33,8 @@ ALLOWED = [
     ("shaw+alibi", {}),
     ("shaw+raffel", {"clip": 3}),
     ("m2+alibi", {}),
+    ("rope+m4", {"clip": 3}),
+    ("learned+m4m", {}),
     ("learned+sinusoidal+shaw+t5+alibi", {}),
     ("diet-rel+segments", {}),
     ("diet-abs+segments", {"diet-abs.share": "none", "segments.share": "layer-wise"}),

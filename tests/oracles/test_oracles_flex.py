@@ -1,4 +1,4 @@
-"""Content-free methods as score_mod of torch's FlexAttention (METHODS.md section 10, oracle 14).
+"""Methods as score_mod of torch's FlexAttention (METHODS.md section 10, oracle 14).
 
 Its forward runs uncompiled on a CPU; it has no backward there (torch 2.13).
 """
@@ -30,36 +30,92 @@ CLIP = 11  # n - 1
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
-def raffel(mine: Mine, sign: int = 1, late: int = 0) -> ScoreMod:
+Row = Callable[[Tensor, Tensor], Tensor]  # query and key column -> row of the table
+Made = Callable[[Tensor, Tensor], ScoreMod]  # q and k [B, h, K, D] -> what changes a score
+
+
+def rows(clip: int = CLIP, sign: int = 1, late: int = 0) -> Row:
+    """The row of j - i; or by mistake that of i - j, or of a later key."""
+    return lambda i, j: (sign * (j - i) + late).clamp(-clip, clip) + clip
+
+
+def raffel(mine: Mine, row: Row) -> Made:
     table = mine.table[0]
-    return lambda score, b, h, i, j: score + table[sign * (j - i) + late + CLIP] * HEAD_DIM**-0.5
+    return lambda q, k: lambda score, b, h, i, j: score + table[row(i, j)] * HEAD_DIM**-0.5
 
 
-def m2(mine: Mine, sign: int = 1, late: int = 0) -> ScoreMod:
+def m2(mine: Mine, row: Row) -> Made:
     table = mine.table[0]
-    return lambda score, b, h, i, j: score * table[sign * (j - i) + late + CLIP]
+    return lambda q, k: lambda score, b, h, i, j: score * table[row(i, j)]
 
 
-def m2_per_head(mine: Mine, sign: int = 1, late: int = 0) -> ScoreMod:
+def m2_per_head(mine: Mine, row: Row) -> Made:
     table = mine.table
-    return lambda score, b, h, i, j: score * table[h, sign * (j - i) + late + CLIP]
+    return lambda q, k: lambda score, b, h, i, j: score * table[h, row(i, j)]
+
+
+def m1(mine: Mine, row: Row) -> Made:
+    table = mine.table[0]
+    return lambda q, k: lambda score, b, h, i, j: score * table[(row(i, j) - CLIP).abs()]
+
+
+def m4(mine: Mine, row: Row, s: float = 1.0) -> Made:
+    def made(q: Tensor, k: Tensor) -> ScoreMod:
+        of_q, of_k = q @ mine.table.mT, k @ mine.table.mT  # (B, h, K, R): all rows, of which each pair reads one
+        factor = (s * HEAD_DIM) ** -0.5
+
+        def score_mod(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return score * s**-0.5 + (of_q[b, h, i, row(i, j)] + of_k[b, h, j, row(i, j)]) * factor
+
+        return score_mod
+
+    return made
+
+
+def m4_scaled(mine: Mine, row: Row) -> Made:
+    return m4(mine, row, 3.0)
+
+
+def m4m(mine: Mine, row: Row) -> Made:
+    def made(q: Tensor, k: Tensor) -> ScoreMod:
+        of_q, of_k = q @ mine.table.mT, k @ mine.table.mT
+        return lambda score, b, h, i, j: score * of_q[b, h, i, row(i, j)] * of_k[b, h, j, row(i, j)]
+
+    return made
 
 
 METHODS = {
-    "raffel": ("raffel", "", raffel),
-    "m2": ("m2", "", m2),
-    "m2 per head": ("m2", "share=none", m2_per_head),
+    "raffel": ("raffel", "", raffel, CLIP),
+    "m1": ("m1", "", m1, CLIP),
+    "m2": ("m2", "", m2, CLIP),
+    "m2 per head": ("m2", "share=none", m2_per_head, CLIP),
+    "m4": ("m4", "", m4, CLIP),
+    "m4 clipped, per head": ("m4", "clip=3,share=none", m4, 3),
+    "m4 scaled": ("m4", "scale=3", m4_scaled, CLIP),
+    "m4m": ("m4m", "", m4m, CLIP),
+    "m4m clipped, per head": ("m4m", "clip=3,share=none", m4m, 3),
 }
 
 
-def of_flex(mine: Mine, score_mod: ScoreMod) -> Peer:
+def layer_of(method: str, dtype: torch.dtype = torch.float64) -> Mine:
+    """Ours, with the table that `Mine` draws; M4M's as wide as it starts, or its logits exceed float32's digits."""
+    spec, args, _, _ = METHODS[method]
+    mine = Mine(spec, args, dtype=dtype)
+    if spec == "m4m":
+        mine.table.mul_(HEAD_DIM**-0.5)
+    return mine
+
+
+def of_flex(mine: Mine, made: Made) -> Peer:
     """The peer: masked within score_mod."""
 
     def run(x: Tensor, mask: Tensor) -> tuple[Tensor, None]:
+        q, k, v = Literal(mine, torch.matmul).heads(x)
+        score_mod = made(q, k)
+
         def masked(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
             return score_mod(score, b, h, i, j) + mask[b, 0, i, j]
 
-        q, k, v = Literal(mine, torch.matmul).heads(x)
         attended = flex_attention(q, k, v, score_mod=masked)
         return mine.attention.out_proj(attended.transpose(1, 2).flatten(2)), None
 
@@ -74,20 +130,20 @@ pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without to
 @all_methods
 @ways(paths=("explicit", "auto"))
 def test_score_mod(way: Way, method: str, dtype: torch.dtype) -> None:
-    spec, args, score_mod = METHODS[method]
-    mine = Mine(spec, args, dtype=dtype)
-    assert difference(mine, of_flex(mine, score_mod(mine)), Problem.of(way, dtype)) <= tolerance(dtype)
+    _, _, made, clip = METHODS[method]
+    mine = layer_of(method, dtype)
+    assert difference(mine, of_flex(mine, made(mine, rows(clip))), Problem.of(way, dtype)) <= tolerance(dtype)
 
 
 @all_methods
 def test_mistakes_show(method: str) -> None:
-    spec, args, score_mod = METHODS[method]
-    mine = Mine(spec, args)
+    _, _, made, clip = METHODS[method]
+    mine = layer_of(method)
     for projection in (mine.attention.q_proj, mine.attention.k_proj):
         projection.weight *= 2  # a factor shows only on logits that differ
-    assert not differs(mine, of_flex(mine, score_mod(mine)))
-    assert differs(mine, of_flex(mine, score_mod(mine, sign=-1)))
-    assert differs(mine, of_flex(mine, score_mod(mine, late=1)))
+    assert not differs(mine, of_flex(mine, made(mine, rows(clip))))
+    assert differs(mine, of_flex(mine, made(mine, rows(clip, sign=-1)))) != (method == "m1")  # which is symmetric
+    assert differs(mine, of_flex(mine, made(mine, rows(clip, late=1))))
 
 
 def test_auto_is_fused_where_it_can_be() -> None:

@@ -26,10 +26,10 @@ DIM = HEADS * HEAD_DIM
 CLIP = 3
 
 
-def bert(dtype: torch.dtype, **more: object) -> nn.Module:
+def bert(dtype: torch.dtype, kind: str = "relative_key", **more: object) -> nn.Module:
     module = oracle(MODELS + "bert.modeling_bert")
     sizes = {"hidden_size": DIM, "num_attention_heads": HEADS, "max_position_embeddings": 12}
-    config = module.BertConfig(**sizes, position_embedding_type="relative_key", **more)
+    config = module.BertConfig(**sizes, position_embedding_type=kind, **more)
     torch.manual_seed(0)
     peer = module.BertSelfAttention(config).to(dtype).eval().requires_grad_(False)
     # transformers 5 accepts the same option and silently returns the absolute model
@@ -37,9 +37,9 @@ def bert(dtype: torch.dtype, **more: object) -> nn.Module:
     return peer
 
 
-def as_bert(peer: nn.Module, dtype: torch.dtype) -> Mine:
+def as_bert(peer: nn.Module, dtype: torch.dtype, spec: str = "shaw") -> Mine:
     """BERT's table runs over i - j: ours is its mirror image."""
-    mine = Mine("shaw", dtype=dtype)
+    mine = Mine(spec, dtype=dtype)
     mine.copy(peer.query, peer.key, peer.value)
     mine.table[0] = peer.distance_embedding.weight.flip(0)
     return mine

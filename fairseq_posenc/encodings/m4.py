@@ -1,0 +1,238 @@
+"""Huang et al.: query, key and relative vector in all pairs (M4), and the product of these pairs (M4M)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from ..positions import Positions
+from . import tables, toeplitz
+from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from .options import Options, option
+from .precision import promoted
+from .relative_table import RelativeTable
+
+
+@dataclass(frozen=True)
+class M4Options(Options):
+    """Options of M4."""
+
+    clip: int | None = tables.clip_option()
+    share: str = tables.share_option("head-wise")
+    scale: float = option(1.0, "s: all three terms are divided by sqrt(s D)", example=3.0)
+    scale_mode: str = option(
+        "sqrt", "what s divides by: sqrt(s D), as the papers, or s sqrt(D)", choices=("sqrt", "linear")
+    )
+    reset: str = option(
+        "none",
+        "[CLS] has vectors of its own, or scalars in place of both position terms; needs a [CLS]",
+        choices=("none", "vector", "scalar"),
+    )
+    init: str = tables.init_option("normal")
+    init_std: float | None = tables.init_std_option()
+
+
+class M4(RelativeTable):
+    """e_ij = (q_i . k_j + q_i . a_ij + k_j . a_ij) / sqrt(s D), a_ij = w[clip(j - i, -k, k)] (METHODS.md 2.11-2.14).
+
+    The same vector for query and key. `scale` is the s of the M4M papers' ablation, 1 elsewhere.
+
+    M4+Reset (`reset`; M4M arXiv (19)): i = [CLS] has a_ij = theta_1, whatever j is; otherwise j = [CLS] has theta_2.
+    With `scalar`, (19) literally, the scalars replace q_i . a_ij + k_j . a_ij and are divided with it, unlike
+    TUPE's; theta_1 is then the same in a whole row, which the softmax does not see. theta is shared as w is; vectors
+    start as w does, scalars at zero.
+    """
+
+    Options = M4Options
+    facts = Facts(
+        title="M4: all pairs of query, key and relative vector",
+        paper="Huang et al. 2020 (M1-M4); Huang et al., M4M (arXiv)",
+        equation="(14), (16); M4M: (12), reset (19)",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot a_{ij} + k_j \cdot a_{ij}}{\sqrt{s D}},"
+        r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
+        count="m (2k+1) d/h; k = n-1 if unset; + 2 m d/h with reset=vector, + 2 m with scalar",
+    )
+    options: M4Options
+    theta: Tensor
+
+    def __init__(self, options: M4Options, stack: StackShape) -> None:
+        _check_scale(options)
+        _check_reset(options, stack)
+        super().__init__(options, stack)
+
+    @classmethod
+    def shapes(cls, options: M4Options, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        shapes = super().shapes(options, stack)
+        if options.reset != "none":
+            shapes["theta"] = (2, stack.head_dim) if options.reset == "vector" else (2,)
+        return shapes
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if self.options.reset == "scalar":
+            nn.init.zeros_(self.theta)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        if self.options.reset == "none":
+            return RELATIVE
+        return replace(RELATIVE, causal=False, memory=False, shift_invariant=False)
+
+    @property
+    def scale(self) -> float | None:
+        return None if self.options.scale == 1 else self._factor
+
+    @property
+    def _factor(self) -> float:
+        """Of all three terms."""
+        s, dim = self.options.scale, self.stack.head_dim
+        return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
+
+    def check(self, positions: Positions) -> None:
+        if self.options.reset != "none" and positions.cls_column is None:
+            raise ValueError(f"reset={self.options.reset} needs the column of [CLS], which these positions do not give")
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        # the tables are divided, not q and k: decoding has few rows to divide, and every key
+        given = layer.tensors["weight"] * self._factor, positions, self.rows(positions)
+        bias = promoted(toeplitz.query_product(q, *given)) + promoted(toeplitz.key_product(k, *given))
+        if self.options.reset == "none":
+            return bias
+        theta = layer.tensors["theta"] * self._factor
+        if self.options.reset == "vector":
+            return overwritten(bias, *_of_vectors(q, k, theta, positions), positions)
+        from_cls, to_cls = promoted(theta)[None, ..., None, None].unbind(2)
+        return overwritten(bias, from_cls, to_cls, positions)
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        a = self.literal(positions, layer).expand(len(q), -1, -1, -1, -1)
+        content = torch.einsum("bhid,bhjd->bhij", q, k)
+        if self.options.reset == "vector":
+            a = self._literal_reset(a, positions, layer)
+        terms = torch.einsum("bhid,bhijd->bhij", q, a) + torch.einsum("bhjd,bhijd->bhij", k, a)
+        if self.options.reset == "scalar":
+            terms = self._literal_reset(terms, positions, layer)
+        s, dim = self.options.scale, q.shape[-1]
+        return (content + terms) / ((s * dim) ** 0.5 if self.options.scale_mode == "sqrt" else s * dim**0.5)
+
+    def _literal_reset(self, v: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """(19): what [B, h, Q, K] or [B, h, Q, K, D] becomes."""
+        assert positions.cls_column is not None
+        theta = tables.of_layer(self.theta, layer.index, self.stack.heads)
+        v = v.clone()
+        for b, cls in enumerate(positions.cls_column.tolist()):
+            v[b, :, :, cls] = theta[:, 1, None]
+            v[b, :, cls - positions.offset] = theta[:, 0, None]
+        return v
+
+
+@dataclass(frozen=True)
+class M4MOptions(Options):
+    """Options of M4M."""
+
+    clip: int | None = tables.clip_option()
+    share: str = tables.share_option("head-wise")
+    gate_offset: float = option(
+        0.0, "o in (q.k) (o + q.a) (o + k.a), which the paper has not: 1 keeps what was learned without", example=1.0
+    )
+    init: str = tables.init_option("normal")
+    init_std: float | None = tables.init_std_option(unset="D^-0.5")
+
+
+class M4M(RelativeTable):
+    """e_ij = (q_i . k_j) (q_i . a_ij) (k_j . a_ij) / sqrt(D), a_ij as in M4 (METHODS.md 2.13).
+
+    Even in a, and dead at a = 0, where every gradient through the logits vanishes: such a start is refused. It starts
+    at N(0, D^-0.5); the usual 0.02 makes the first logits a hundred times smaller than those without positions, and
+    slow to grow (METHODS.md 3).
+
+    `gate_offset` is a deviation from the paper: (q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D). With o = 1 and
+    a small a, a network trained without this encoding goes on where it was.
+    """
+
+    Options = M4MOptions
+    facts = Facts(
+        title="M4M: the product of all pairs",
+        paper="Huang et al., M4M (arXiv)",
+        equation="(20)",
+        formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, (q_i \cdot a_{ij})\, (k_j \cdot a_{ij})}{\sqrt{D}},"
+        r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
+        count="m (2k+1) d/h; k = n-1 if unset",
+        notes="gate_offset is not of the paper",
+    )
+    options: M4MOptions
+
+    def __init__(self, options: M4MOptions, stack: StackShape) -> None:
+        _check_gates(options)
+        super().__init__(options, stack)
+
+    @property
+    def default_std(self) -> float:
+        return float(self.stack.head_dim**-0.5)
+
+    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        given = layer.tensors["weight"], positions, self.rows(positions)
+        content = promoted(torch.matmul(q * self.stack.head_dim**-0.5, k.transpose(-1, -2)))
+        gates = promoted(toeplitz.query_product(q, *given)), promoted(toeplitz.key_product(k, *given))
+        if self.options.gate_offset:
+            gates = gates[0] + self.options.gate_offset, gates[1] + self.options.gate_offset
+        return content * gates[0] * gates[1]
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        a, o = self.literal(positions, layer), self.options.gate_offset
+        of_query = o + torch.einsum("bhid,hijd->bhij", q, a)
+        of_key = o + torch.einsum("bhjd,hijd->bhij", k, a)
+        return torch.einsum("bhid,bhjd->bhij", q, k) * of_query * of_key / q.shape[-1] ** 0.5
+
+
+def overwritten(bias: Tensor, from_cls: Tensor, to_cls: Tensor, positions: Positions) -> Tensor:
+    """`bias` [B, h, Q, K], in place, with other numbers in the row and the column of [CLS]; the row wins.
+
+    Args:
+        from_cls: [1 or B, h, 1, 1 or K], the row. to_cls: [1 or B, h, 1 or Q, 1], the column.
+    """
+    assert positions.cls_column is not None
+    common = positions.common_cls_column
+    if common is None:
+        columns = torch.arange(positions.key_length, device=bias.device) == positions.cls_column[:, None]
+        bias = torch.where(columns[:, None, None, :], to_cls, bias)
+        return torch.where(columns[:, None, positions.offset :, None], from_cls, bias)
+    bias[..., common : common + 1] = to_cls
+    if common >= positions.offset:
+        bias[:, :, common - positions.offset, None] = from_cls
+    return bias
+
+
+def _of_vectors(q: Tensor, k: Tensor, theta: Tensor, positions: Positions) -> tuple[Tensor, Tensor]:
+    """(q_cls + k_j) . theta_1, [B, h, 1, K], and (q_i + k_cls) . theta_2, [B, h, Q, 1]; theta [1 or h, 2, D]."""
+    assert positions.cls_column is not None
+    of_queries = promoted(torch.matmul(q, theta.transpose(-1, -2)))  # (B, h, Q, 2)
+    of_keys = promoted(torch.matmul(k, theta.transpose(-1, -2)))
+    column = positions.cls_column[:, None, None, None].expand(-1, q.shape[1], -1, -1)
+    at_query = of_queries[..., :1].gather(2, (column - positions.offset).clamp(min=0))
+    at_key = of_keys[..., 1:].gather(2, column)
+    return (at_query + of_keys[..., :1]).transpose(-1, -2), of_queries[..., 1:] + at_key
+
+
+def _check_scale(options: M4Options) -> None:
+    if options.scale <= 0:
+        raise ValueError(f"scale={options.scale} must be positive")
+    if options.scale == 1 and options.scale_mode != "sqrt":
+        raise ValueError(f"scale_mode={options.scale_mode} has no effect with scale=1: set scale too")
+
+
+def _check_reset(options: M4Options, stack: StackShape) -> None:
+    if options.reset != "none" and stack.causal:
+        raise ValueError(f"reset={options.reset} is for encoders: a decoder has no [CLS]; set reset=none")
+    if options.reset != "none" and not stack.has_cls:
+        raise ValueError(f"reset={options.reset} needs a [CLS], which this architecture does not have: set reset=none")
+
+
+def _check_gates(options: M4MOptions) -> None:
+    o = options.gate_offset
+    if o < 0:
+        raise ValueError(f"gate_offset={o}: take {-o}, which gives the same with the other sign of the table")
+    if not o and (options.init == "zeros" or options.init_std == 0):
+        raise ValueError("a table of zeros never learns, all its gradients are zero: choose another init or init_std")

@@ -20,6 +20,7 @@ _ENCODINGS = {
     "t5": "t5:T5",
     "m2": "huang:M2",
     "rope": "rope:Rope",
+    "xpos": "xpos:XPos",
     "alibi": "alibi:Alibi",
 }
 

@@ -22,6 +22,7 @@ _ENCODINGS = {
     "rope": "rope:Rope",
     "xpos": "xpos:XPos",
     "alibi": "alibi:Alibi",
+    "kerple": "kerple:Kerple",
 }
 
 

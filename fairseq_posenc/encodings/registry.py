@@ -23,6 +23,7 @@ _ENCODINGS = {
     "xpos": "xpos:XPos",
     "alibi": "alibi:Alibi",
     "kerple": "kerple:Kerple",
+    "cope": "cope:Cope",
 }
 
 

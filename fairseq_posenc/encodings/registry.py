@@ -23,6 +23,7 @@ _ENCODINGS = {
     "xpos": "xpos:XPos",
     "alibi": "alibi:Alibi",
     "kerple": "kerple:Kerple",
+    "fire": "fire:Fire",
     "cope": "cope:Cope",
 }
 

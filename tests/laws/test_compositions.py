@@ -84,6 +84,7 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
         ("m2+m2", "", ["m2 twice"]),
         ("learned+learned", "", ["learned twice"]),
         ("rope+m2", "", ["m2", "replaces the product", "rope"]),
+        ("rope+xpos", "", ["rope", "xpos", "both turn the keys"]),
         ("m2+t5", "content_scale=one", ["t5", "scale", "m2", "replaces"]),
     ],
 )

@@ -243,13 +243,15 @@ def _refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
     def having(*hooks: str) -> list[str]:
         return [name for name, member in members.items() if set(hooks) & set(member.hooks)]
 
-    scores, projecting = having("scores"), having("project_q", "project_k")
+    scores, projecting, turning = having("scores"), having("project_q", "project_k"), having("project_k")
     scaling = [name for name, member in members.items() if member.scale is not None]
     if len(scores) > 1:
         raise ValueError(f"--pos-enc: {' and '.join(scores)} both replace the product of query and key")
     if scores and projecting:
         text = f"{scores[0]} replaces the product of query and key, which {projecting[0]} needs"
         raise ValueError(f"--pos-enc: {text}")
+    if len(turning) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(turning)} both turn the keys, one by what the other made of them")
     if len(projecting) > 1:
         raise ValueError(f"--pos-enc: {' and '.join(projecting)} each change the queries that are multiplied with keys")
     for scale in scaling:

@@ -35,7 +35,11 @@ _ENCODINGS = {
     "linformer": "linformer:Linformer",
     "diet-abs-lin": "linformer:DietAbsLin",
     "rope": "rope:Rope",
+    "xpos": "xpos:XPos",
     "alibi": "alibi:Alibi",
+    "kerple": "kerple:Kerple",
+    "fire": "fire:Fire",
+    "cope": "cope:Cope",
 }
 
 

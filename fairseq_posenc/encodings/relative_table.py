@@ -48,7 +48,7 @@ class RelativeTable(PositionEncoding):
     def reset_parameters(self) -> None:
         """As `init` and `init_std` say."""
         for weight in self.parameters():
-            tables.draw(weight, self.options.init, self.options.init_std, self.default_std)
+            tables.draw(weight, self.options.init, self.options.init_std, unset=self.default_std)
 
     def rows(self, positions: Positions) -> Tensor | slice:
         """The row of each of the L distances."""

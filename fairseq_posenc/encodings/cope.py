@@ -1,0 +1,114 @@
+"""CoPE: positions counted by what the tokens are (Golovneva et al. 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..positions import Positions
+from . import tables
+from .base import RELATIVE, Capabilities, Facts, Layer, PositionEncoding, StackShape
+from .options import Options, option
+from .precision import promoted
+
+
+@dataclass(frozen=True)
+class CopeOptions(Options):
+    """Options of CoPE."""
+
+    n_max: int | None = option(
+        None, "how many positions have a vector; counts beyond share the last; unset: n", example=3
+    )
+    share: str = tables.share_option("head-wise")
+    init: str = tables.init_option("zeros")
+    init_std: float | None = tables.init_std_option()
+
+
+class Cope(PositionEncoding):
+    """e_ij = q_i . k_j / sqrt(D) + q_i . e[p_ij], p_ij = sum over t from j to i of sigmoid(q_i . k_t / sqrt(D)).
+
+    METHODS.md 9. p_ij is no whole number: q_i . e is interpolated between the two rows around it, and p_ij is
+    clamped to n_max - 1. The gates of keys that a query may not see (later ones, pads, beyond a span) are zero, so
+    counts are those of the tokens alone. The position term is not divided. For decoders: to the right of i there
+    is nothing to count. `shift_invariant` holds for equal contents, as for every method that reads contents.
+    """
+
+    Options = CopeOptions
+    facts = Facts(
+        title="CoPE: contextual positions",
+        paper="Golovneva et al. 2024 (Contextual position encoding)",
+        equation="(4)-(8)",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + q_i \cdot e[p_{ij}],\quad "
+        r"p_{ij} = \sum_{t=j}^{i} \sigma\left(\frac{q_i \cdot k_t}{\sqrt{D}}\right)",
+        count="m n_max d/h; n_max = n if unset",
+    )
+    options: CopeOptions
+
+    def __init__(self, options: CopeOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        if options.n_max is not None and options.n_max < 2:
+            raise ValueError(f"n_max={options.n_max}: interpolates between two positions or more")
+        self.weight = tables.make(options.share, stack, _rows(options, stack), stack.head_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Zeros, as the released code: the model starts as one without positions."""
+        tables.draw(self.weight, self.options.init, self.options.init_std)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(RELATIVE, bidirectional=False)
+
+    @classmethod
+    def count(cls, options: CopeOptions, stack: StackShape) -> int:
+        return tables.size(options.share, stack, _rows(options, stack), stack.head_dim)
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        content = torch.matmul(q * self.stack.head_dim**-0.5, k.transpose(-1, -2))
+        counts = _counts(promoted(content), positions.allowed)
+        table = layer.tensors["weight"][:, : positions.key_length + 1]  # K gates count to K at most
+        by_row = promoted(torch.matmul(q, table.transpose(-1, -2)))  # [B, h, Q, rows]
+        return _interpolated(by_row, counts)
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
+        content = torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5
+        keys = torch.arange(positions.key_length)
+        from_j_on = (keys[None, :] >= keys[:, None]).to(q.dtype)  # [j, t]
+        gates = torch.sigmoid(content) * self._literally_seen(positions)
+        p = torch.einsum("bhit,jt->bhij", gates, from_j_on).clamp(max=len(table[0]) - 1)
+        rows = torch.arange(len(table[0]), dtype=q.dtype)
+        near = (1 - (p[..., None] - rows).abs()).clamp(min=0)  # [B, h, Q, K, n_max], the weights of the rows
+        return content + torch.einsum("bhijr,hrd,bhid->bhij", near, table, q)
+
+    @staticmethod
+    def _literally_seen(positions: Positions) -> Tensor:
+        """[1 or B, 1, Q, K] bool: t <= i, within the span, no pad."""
+        seen = (positions.delta <= 0)[None, None]
+        if positions.span is not None:
+            seen = seen & (positions.delta > -positions.span)
+        return seen if positions.padding is None else seen & ~positions.padding[:, None, None, :]
+
+
+def _rows(options: CopeOptions, stack: StackShape) -> int:
+    return stack.max_length if options.n_max is None else options.n_max
+
+
+def _counts(content: Tensor, allowed: Tensor | None) -> Tensor:
+    """[B, h, Q, K], for each key the sum of the gates from it to the last one."""
+    gates = torch.sigmoid(content)
+    if allowed is not None:
+        gates = gates * allowed[:, None]
+    return gates.flip(-1).cumsum(-1).flip(-1)
+
+
+def _interpolated(by_row: Tensor, counts: Tensor) -> Tensor:
+    """by_row [B, h, Q, rows] read at counts [B, h, Q, K], which need not be whole."""
+    last = by_row.shape[-1] - 1
+    counts = counts.clamp(max=last)
+    below = counts.detach().long()
+    above = (below + 1).clamp(max=last)
+    low, high = by_row.gather(-1, below), by_row.gather(-1, above)
+    return low + (counts - below) * (high - low)

@@ -1,0 +1,161 @@
+"""FIRE: a small network of the distance, relative to how much there is to see (Li et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from ..positions import Positions
+from . import tables, toeplitz
+from .base import ABSOLUTE, Capabilities, Facts, Layer, PositionEncoding, StackShape
+from .options import Options, option
+from .precision import promoted
+
+#: how many numbers the hidden layer holds at a time where every row has a bias of its own
+CHUNK = 2**22
+
+
+@dataclass(frozen=True)
+class FireOptions(Options):
+    """Options of FIRE."""
+
+    threshold: float = option(512.0, "T at the start: up to position T distances are relative to T", example=3.0)
+    width: int = option(32, "of the hidden layer", example=5)
+    share: str = tables.share_option("none")
+
+    def __post_init__(self) -> None:
+        if self.threshold <= 0:
+            raise ValueError(f"threshold={self.threshold} must be positive")
+        if self.width < 1:
+            raise ValueError(f"width={self.width}: at least 1")
+
+
+class Fire(PositionEncoding):
+    """e_ij = q_i . k_j / sqrt(D) + f_h(log(|c (i-j)| + 1) / (log(|c max(i, T)| + 1) + 1e-6)), T = |l threshold|.
+
+    METHODS.md 9. f: 32 ReLUs and one output a head; f, c and l are learned, each layer its own (share=layer-wise
+    is the paper's FIRE-S; heads that share have one output). i is the position in its sample from 0, pads not
+    counted. Up to T the bias depends on the distance alone, and an encoder cannot tell left from right. Beyond T
+    it depends on i too: FIRE is not shift invariant, and memory, which would move the positions, is refused. The
+    outputs' own biases add the same to a whole row, which the softmax does not see; the paper's code has them.
+    """
+
+    Options = FireOptions
+    facts = Facts(
+        title="FIRE: functional interpolation",
+        paper="Li et al. 2024 (FIRE)",
+        equation="section 3 and the code in the appendix",
+        formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + "
+        r"f_h\left(\frac{\log(|c(i-j)|+1)}{\log(|c\max(i,T)|+1)+\epsilon}\right)",
+        count="m (66 + 33 h)",
+    )
+    options: FireOptions
+
+    def __init__(self, options: FireOptions, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        layers, heads = tables.copies(options.share, stack)
+        self.c = nn.Parameter(torch.empty(layers))
+        self.multiplier = nn.Parameter(torch.empty(layers))  # l
+        self.hidden_weight = nn.Parameter(torch.empty(layers, options.width))
+        self.hidden_bias = nn.Parameter(torch.empty(layers, options.width))
+        self.output_weight = nn.Parameter(torch.empty(layers, heads, options.width))
+        self.output_bias = nn.Parameter(torch.empty(layers, heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """As the paper's code: c = 0.1, l = 1, and torch's nn.Linear, uniform up to 1 / sqrt(inputs)."""
+        nn.init.constant_(self.c, 0.1)
+        nn.init.ones_(self.multiplier)
+        for weight in (self.hidden_weight, self.hidden_bias):
+            nn.init.uniform_(weight, -1.0, 1.0)
+        for weight in (self.output_weight, self.output_bias):
+            nn.init.uniform_(weight, -(self.options.width**-0.5), self.options.width**-0.5)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(ABSOLUTE, directional=self.stack.max_length - 1 > self.options.threshold)
+
+    @classmethod
+    def count(cls, options: FireOptions, stack: StackShape) -> int:
+        layers, heads = tables.copies(options.share, stack)
+        return layers * (2 + 2 * options.width + heads * (options.width + 1))
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Up to T what each layer adds at a distance; beyond it the parameters, as every row has its own bias."""
+        own = super().per_layer(positions)
+        shared = len(self.c) == 1
+        if self._within_threshold(positions):
+            made = [{"by_distance": self._by_distance(tensors, positions)} for tensors in own[: len(self.c)]]
+        else:
+            made = [{"bias": self._by_row(own[0], positions)}] if shared else own
+        return made * self.stack.layers if shared else made
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        given = layer.tensors
+        if "by_distance" in given:
+            return toeplitz.spread(given["by_distance"], positions)[None]
+        return given["bias"] if "bias" in given else self._by_row(given, positions)
+
+    def _within_threshold(self, positions: Positions) -> bool:
+        """Whether no position is beyond T in any layer: one look at the parameters a forward."""
+        smallest = float(promoted(self.multiplier.detach()).abs().min()) * self.options.threshold
+        return positions.key_length - 1 <= smallest
+
+    def _by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        """[h or 1, L], for rows up to T."""
+        x = self._numerator(tensors, positions) / self._denominator(tensors, positions.distances.new_zeros(()))
+        return self._network(x[None, None], tensors)[0, :, 0]
+
+    def _by_row(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        """[1 or B, h or 1, Q, K], a few rows at a time: the hidden layer is 32 times as large as a head's bias."""
+        numerator = toeplitz.spread(self._numerator(tensors, positions), positions)
+        x = numerator / self._denominator(tensors, positions.query_ids)[..., None]
+        x = x if x.dim() == 3 else x[None]  # [1 or B, Q, K]
+        rows = max(1, CHUNK // (x.shape[0] * x.shape[2] * self.options.width))
+        if rows >= x.shape[1]:
+            return self._network(x, tensors)
+        parts = [
+            checkpoint(self._network, part, tensors, use_reentrant=False, preserve_rng_state=False)
+            for part in x.split(rows, 1)
+        ]
+        return torch.cat(parts, 2)
+
+    @staticmethod
+    def _numerator(tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        """[L]."""
+        c = promoted(tensors["c"]).abs()
+        return torch.log1p(c * positions.distances.abs())
+
+    def _denominator(self, tensors: Mapping[str, Tensor], ids: Tensor) -> Tensor:
+        """Of queries at these positions: the shape of `ids`."""
+        c, threshold = promoted(tensors["c"]).abs(), promoted(tensors["multiplier"]).abs() * self.options.threshold
+        return torch.log1p(c * torch.maximum(ids.to(c.dtype), threshold)) + 1e-6
+
+    @staticmethod
+    def _network(x: Tensor, tensors: Mapping[str, Tensor]) -> Tensor:
+        """[B, Q, K] -> [B, h or 1, Q, K]."""
+        named = ("hidden_weight", "hidden_bias", "output_weight", "output_bias")
+        weight, bias, output_weight, output_bias = (promoted(tensors[name]) for name in named)
+        with torch.autocast(x.device.type, enabled=False):  # which would round distances to half precision
+            hidden = torch.relu(x[..., None] * weight + bias)
+            return (torch.matmul(hidden, output_weight.t()) + output_bias).movedim(-1, 1)
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        mine, heads = (layer.index - 1) % len(self.c), self.stack.heads
+        c, threshold = self.c[mine], (self.multiplier[mine] * self.options.threshold).abs()
+        i = positions.query_ids[..., None].to(q.dtype)  # [Q, 1] or [B, Q, 1]
+        relative = torch.log((c * positions.delta).abs() + 1) / (torch.log((c * i.maximum(threshold)).abs() + 1) + 1e-6)
+        relative = relative.reshape(-1, 1, *positions.delta.shape)  # [1 or B, 1, Q, K]
+        f = tables.of_layer(self.output_bias, layer.index, heads)[:, None, None]
+        for weight, bias, out in zip(
+            self.hidden_weight[mine],
+            self.hidden_bias[mine],
+            tables.of_layer(self.output_weight, layer.index, heads).unbind(-1),
+            strict=True,
+        ):
+            f = f + out[:, None, None] * (weight * relative + bias).clamp(min=0)
+        return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 + f

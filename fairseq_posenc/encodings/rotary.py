@@ -1,0 +1,92 @@
+"""Base of the encodings that turn pairs of features of queries and keys by their positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..positions import Positions
+from .base import Layer, PositionEncoding, StackShape
+from .caches import GrownTables
+from .options import option
+
+
+def layout_option() -> Any:
+    """`layout`."""
+    return option(
+        "interleaved",
+        "which features make a pair: 2m and 2m+1 (interleaved: RoFormer), or m and m + D/2 (half: GPT-NeoX, HF)",
+        choices=("interleaved", "half"),
+    )
+
+
+def base_option() -> Any:
+    """`base`."""
+    return option(10000.0, "pair m turns by position * base^(-2m/D)", example=100.0)
+
+
+class Rotary(PositionEncoding):
+    """Pair m of a vector at position p is multiplied, as a complex number, by `turns`.
+
+    Legend: R the features that are turned, the first R <= D of a head; R/2 pairs.
+    """
+
+    def __init__(self, options: Any, stack: StackShape, features: int) -> None:
+        super().__init__(options, stack)
+        if features % 2 or not features:
+            raise ValueError(f"rotates pairs: the head width must be even, got {stack.head_dim}")
+        if options.base <= 1:
+            raise ValueError(f"base={options.base} must be greater than 1")
+        self.features = features
+        self._tables = GrownTables()
+
+    def speeds(self) -> Tensor:
+        """[R/2] float64, how far each pair turns from one position to the next."""
+        exponents = torch.arange(0, self.features, 2, dtype=torch.float64) / self.features
+        return self.options.base**-exponents
+
+    def turns(self, length: int) -> tuple[Tensor, ...]:
+        """Real and imaginary factors of queries, and of keys where they have others: each [length, R/2] float64."""
+        angles = torch.arange(length, dtype=torch.float64)[:, None] * self.speeds()
+        return angles.cos(), angles.sin()
+
+    def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return self._turned(q, *self._turns_at(q, positions)[:2])
+
+    def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        return self._turned(k, *self._turns_at(k, positions)[-2:])
+
+    def _turns_at(self, x: Tensor, positions: Positions) -> list[Tensor]:
+        """`turns` of the last T columns, where x [B, h, T, D] stands: each [T, R/2]."""
+        exact, end = torch.promote_types(x.dtype, torch.float32), positions.key_length
+        every = self._tables.get(end, self.stack.max_length, x.device, exact, self.turns)
+        return [turn[end - x.shape[2] : end] for turn in every]
+
+    def _turned(self, x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
+        """[B, h, T, D] -> the same; the features after the first R are left as they are."""
+        pairs = x[..., : self.features].to(real.dtype).unflatten(-1, (-1, 2) if self._interleaved else (2, -1))
+        first, second = pairs.unbind(-1 if self._interleaved else -2)
+        turned = (first * real - second * imaginary, first * imaginary + second * real)
+        rotated = torch.stack(turned, -1 if self._interleaved else -2).flatten(-2).to(x.dtype)
+        return rotated if self.features == x.shape[-1] else torch.cat([rotated, x[..., self.features :]], -1)
+
+    @property
+    def _interleaved(self) -> bool:
+        return bool(self.options.layout == "interleaved")
+
+    def literal_product(self, q: Tensor, k: Tensor, turns: Tensor) -> Tensor:
+        """Re sum_m q_m conj(k_m) turns_m with pairs as complex numbers, and the dot product of the rest.
+
+        RoFormer (12). turns: [Q, K, R/2] complex, of i - j. For references.
+        """
+        q_pairs, k_pairs = self._complex(q[..., : self.features]), self._complex(k[..., : self.features])
+        turned = torch.einsum("bhim,bhjm,ijm->bhij", q_pairs, k_pairs.conj(), turns).real
+        return turned + torch.einsum("bhid,bhjd->bhij", q[..., self.features :], k[..., self.features :])
+
+    def _complex(self, x: Tensor) -> Tensor:
+        half = x.shape[-1] // 2
+        if self._interleaved:
+            return torch.complex(x[..., 0::2], x[..., 1::2])
+        return torch.complex(x[..., :half], x[..., half:])

@@ -1,0 +1,85 @@
+"""xPos: RoPE whose pairs also decay with the distance (Sun et al. 2023)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..positions import Positions
+from . import rotary
+from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from .options import Options, option
+
+#: gamma, which keeps the fastest decay at 0.4 / 1.4 a scale_base (the paper's and the released code's)
+GAMMA = 0.4
+
+
+@dataclass(frozen=True)
+class XPosOptions(Options):
+    """Options of xPos."""
+
+    layout: str = rotary.layout_option()
+    base: float = rotary.base_option()
+    scale_base: float = option(512.0, "the distance at which pair m has decayed to (2m/D + 0.4) / 1.4", example=64.0)
+
+    def __post_init__(self) -> None:
+        if self.scale_base <= 0:
+            raise ValueError(f"scale_base={self.scale_base} must be positive")
+
+
+class XPos(rotary.Rotary):
+    """e_ij = sum over pairs m of zeta_m^((i-j)/512) (R_i q_i)_m . (R_j k_j)_m / sqrt(D), zeta_m = (2m/D + 0.4) / 1.4.
+
+    METHODS.md 9. For decoders: to the right the factors would grow. q is multiplied by zeta^(p/512) and k by its
+    inverse, p counted from a column in the middle, which cancels, so that half precision holds both. It is the
+    same column whatever the length (the released code takes half of the current one), as a cache needs.
+    """
+
+    Options = XPosOptions
+    facts = Facts(
+        title="xPos: rotary with decay",
+        paper="Sun et al. 2023 (A length-extrapolatable Transformer)",
+        equation="Algorithm 1",
+        formula=r"e_{ij} = \frac{1}{\sqrt{D}} \sum_m \zeta_m^{(i-j)/512} (R_i q_i)_m \cdot (R_j k_j)_m",
+    )
+    options: XPosOptions
+
+    def __init__(self, options: XPosOptions, stack: StackShape) -> None:
+        super().__init__(options, stack, stack.head_dim)
+        # not farther: in float16 the first column must fit too, however large n is
+        self.middle = min(stack.max_length // 2, int(4 * options.scale_base))
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return replace(RELATIVE, bidirectional=False)
+
+    def turns(self, length: int) -> tuple[Tensor, ...]:
+        real, imaginary = super().turns(length)
+        zeta = (torch.arange(0, self.features, 2, dtype=torch.float64) / self.features + GAMMA) / (1 + GAMMA)
+        power = (torch.arange(length, dtype=torch.float64) - self.middle) / self.options.scale_base
+        decay = zeta ** power[:, None]  # [length, D/2]
+        return real * decay, imaginary * decay, real / decay, imaginary / decay
+
+    def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        self._refuse_overflow(q.dtype, positions.key_length)
+        return super().project_q(q, positions, layer)
+
+    def _refuse_overflow(self, dtype: torch.dtype, length: int) -> None:
+        """Leave the queries and keys themselves the root of what their dtype holds."""
+        most = math.log(torch.finfo(dtype).max) / 2 / math.log((1 + GAMMA) / GAMMA)
+        if max(length - self.middle, self.middle) > most * self.options.scale_base:
+            raise ValueError(
+                f"xpos: at {length} positions its factors leave the range of {dtype}: "
+                f"use --bf16 or float32, or raise scale_base={self.options.scale_base}"
+            )
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        pairs = torch.arange(q.shape[-1] // 2, dtype=torch.float64)
+        distance = -positions.delta[..., None].double()  # i - j
+        theta = self.options.base ** (-2 * pairs / q.shape[-1])
+        zeta = (2 * pairs / q.shape[-1] + 0.4) / 1.4
+        turns = torch.exp(1j * distance * theta) * zeta ** (distance / self.options.scale_base)
+        return self.literal_product(q, k, turns) / self.stack.head_dim**0.5

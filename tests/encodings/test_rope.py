@@ -1,0 +1,123 @@
+"""RoPE's context extensions and partial rotation (Chen et al. 2023, Peng et al. 2023, GPT-NeoX)."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from modern import CPU, count_at_base, logits_of, made, refused
+
+from fairseq_posenc.encodings.rope import Rope
+from fairseq_posenc.positions import Positions
+
+D = 64
+
+
+def rope(args: str, *, head_dim: int = D, n: int = 2048) -> Rope:
+    found = made("rope", args, head_dim=head_dim, n=n).members["rope"]
+    assert isinstance(found, Rope)
+    return found
+
+
+def rotated(args: str, x: torch.Tensor) -> torch.Tensor:
+    """[T, D] at columns 0 to T-1, as keys."""
+    where = Positions(len(x), len(x), CPU, causal=True)
+    return made("rope", args, head_dim=x.shape[1]).layer(1).at(where, {}).project_k(x[None, None])[0, 0]
+
+
+def test_linear_reads_position_p_where_plain_rope_reads_p_over_s() -> None:
+    x = torch.randn(1, 8, dtype=torch.float64).expand(13, -1)
+    torch.testing.assert_close(rotated("scaling=linear,factor=4", x)[::4], rotated("", x)[:4], rtol=0, atol=1e-12)
+
+
+def test_ntk_keeps_the_fastest_pair_and_interpolates_the_slowest() -> None:
+    """What its base is chosen for: b' = b s^(D/(D-2)) (Peng et al. 2023, section 3.1)."""
+    plain, scaled = rope("").speeds(), rope("scaling=ntk,factor=4").speeds()
+    assert scaled[0] == plain[0] == 1
+    torch.testing.assert_close(scaled[-1], plain[-1] / 4, rtol=1e-12, atol=0)
+    larger = rope(f"base={10000 * 4 ** (D / (D - 2))}").speeds()
+    torch.testing.assert_close(scaled, larger, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("form", ["paper", "original"])
+def test_yarn_keeps_what_turns_often_and_interpolates_what_never_turns(form: str) -> None:
+    plain, scaled = rope("").speeds(), rope(f"scaling=yarn,factor=4,form={form}").speeds()
+    turns = 2048 * plain / (2 * math.pi)
+    between = 0 if form == "paper" else 2  # the released code widens the ramp to whole pairs
+    often, never = int((turns > 32).sum()) - between, int((turns < 1).sum()) - between
+    assert 0 < often < D // 2 - never < D // 2
+    torch.testing.assert_close(scaled[:often], plain[:often], rtol=1e-12, atol=0)
+    torch.testing.assert_close(scaled[-never:], plain[-never:] / 4, rtol=1e-12, atol=0)
+    assert bool((scaled.diff() < 0).all())
+
+
+def test_yarn_by_hand() -> None:
+    """L = 64, base 100, D = 4: pair 0 turns 10.19 times within L, pair 1 once and 0.0186 more."""
+    speeds = rope("base=100,scaling=yarn,factor=2", head_dim=4, n=64).speeds()
+    gamma = torch.tensor([(64 / (2 * math.pi) - 1) / 31, (6.4 / (2 * math.pi) - 1) / 31], dtype=torch.float64)
+    torch.testing.assert_close(gamma, torch.tensor([0.296320, 0.000600], dtype=torch.float64), rtol=0, atol=1e-6)
+    expected = torch.tensor([1.0, 0.1], dtype=torch.float64) * (1 + gamma) / 2
+    torch.testing.assert_close(speeds, expected, rtol=1e-12, atol=0)
+
+
+def test_yarn_sharpens_all_logits() -> None:
+    """1/t = (0.1 ln s + 1)^2 also where nothing turns: at distance 0, and the rest of a partly rotated head."""
+    where, x = Positions(1, 1, CPU, causal=True), torch.randn(1, 1, 1, 8, dtype=torch.float64)
+    for args in ("", ",fraction=0.5"):
+        plain = logits_of(made("rope", f"base=100{args}", head_dim=8), x, x, where)
+        sharp = logits_of(made("rope", f"base=100,scaling=yarn,factor=16{args}", head_dim=8), x, x, where)
+        torch.testing.assert_close(sharp, plain * 1.277259**2, rtol=1e-6, atol=0)
+
+
+def test_yarn_starts_from_the_original_length() -> None:
+    given = rope("scaling=yarn,factor=4,original_length=512", n=2048).speeds()
+    assert torch.equal(given, rope("scaling=yarn,factor=4", n=512).speeds())
+    assert not torch.equal(given, rope("scaling=yarn,factor=4", n=2048).speeds())
+
+
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_a_fraction_is_a_narrower_rope_beside_features_that_stay(layout: str) -> None:
+    x = torch.randn(5, 8, dtype=torch.float64)
+    partly = rotated(f"layout={layout},fraction=0.5", x)
+    assert torch.equal(partly[:, 4:], x[:, 4:])
+    torch.testing.assert_close(partly[:, :4], rotated(f"layout={layout}", x[:, :4]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("fraction", "features"), [(1, 64), (0.5, 32), (0.25, 16), (0.3, 18), (0.032, 2)])
+def test_a_fraction_is_whole_pairs(fraction: float, features: int) -> None:
+    assert rope(f"fraction={fraction}").features == features
+
+
+def test_no_parameters_whatever_the_scaling() -> None:
+    for args in ("", "fraction=0.5", "scaling=linear,factor=2", "scaling=ntk,factor=2", "scaling=yarn,factor=2"):
+        assert count_at_base("rope", args) == 0
+
+
+REFUSED = [
+    ("scaling=linear", ["scaling=linear", "factor"]),
+    ("factor=4", ["scaling=none", "factor=4.0", "scaling=linear,factor=2"]),
+    ("scaling=linear,factor=1", ["factor=1.0", "exceed 1"]),
+    ("scaling=linear,factor=4,original_length=8", ["original_length", "scaling=yarn", "scaling=linear"]),
+    ("form=original", ["form", "scaling=yarn", "scaling=none"]),
+    ("scaling=yarn,factor=2,original_length=0", ["original_length=0", "at least 1"]),
+    ("fraction=0", ["fraction=0.0", "above 0"]),
+    ("fraction=1.5", ["fraction=1.5", "up to 1"]),
+    ("fraction=0.25", ["fraction=0.25", "4", "less than one pair"]),
+    ("fraction=0.5,scaling=ntk,factor=2", ["scaling=ntk", "two or more", "linear"]),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), REFUSED)
+def test_what_would_have_no_effect_or_no_meaning_is_refused(args: str, words: list[str]) -> None:
+    refused("rope", args, *words)
+
+
+def test_an_odd_head_is_refused() -> None:
+    refused("rope", "", "even", "5", head_dim=5)
+
+
+def test_the_temperature_is_a_scale_which_only_one_member_may_set() -> None:
+    with pytest.raises(ValueError, match="rope and t5 each set the scale"):
+        made("rope+t5", "scaling=yarn,factor=2,content_scale=one")
+    assert made("rope+t5", "scaling=yarn,factor=2").scale > made("rope+t5").scale

@@ -1,0 +1,210 @@
+"""RoPE's context extensions, partial rotation and xPos against Hugging Face and x-transformers (section 10, 12 and 13).
+
+The peers make their angles in float32, so agreement is to 1e-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from oracle_ways import HEADS, KEYS, Literal, Mine, Peer, Problem, Way, both_dtypes, difference, differs, oracle, ways
+from torch import Tensor, nn
+
+MODELS = "transformers.models."
+HEAD_DIM = 32  # wide enough that YaRN has pairs of all three kinds
+DIM = HEADS * HEAD_DIM
+FACTOR, LENGTH = 4.0, 2048
+Rotate = Callable[[Tensor], Tensor]
+
+
+def llama(kind: str, factor: float = FACTOR, length: int = LENGTH, seen: int | None = None) -> Rotate:
+    """HF's rotation of [B, h, T, D] from column 0; `dynamic` is made for a length that was `seen`."""
+    module = oracle(MODELS + "llama.modeling_llama")
+    config = module.LlamaConfig(
+        hidden_size=DIM,
+        num_attention_heads=HEADS,
+        max_position_embeddings=length,
+        rope_scaling={"rope_type": kind, "factor": factor},
+    )
+    table = module.LlamaRotaryEmbedding(config=config)
+    assert table.rope_type == kind
+    plain = 10000.0 ** (-torch.arange(0, HEAD_DIM, 2) / HEAD_DIM)
+
+    def rotate(x: Tensor) -> Tensor:
+        columns = torch.arange(x.shape[2] if seen is None else seen)[None]
+        cos, sin = (part[:, : x.shape[2]] for part in table(x, columns))
+        assert not torch.allclose(table.inv_freq, plain)
+        return module.apply_rotary_pos_emb(x, x, cos, sin)[0]
+
+    return rotate
+
+
+def x_transformers(part: int = HEAD_DIM, **options: Any) -> Rotate:
+    module = oracle("x_transformers.x_transformers")
+    table = module.RotaryEmbedding(part, **options)
+    assert table.inv_freq.shape == (part // 2,)
+    return lambda x: module.apply_rotary_pos_emb(x, table(torch.arange(x.shape[2]))[0])
+
+
+def attention_of(mine: Mine, rotate: Rotate) -> Literal:
+    return Literal(mine, lambda q, k: rotate(q) @ rotate(k).mT * HEAD_DIM**-0.5)
+
+
+def mine_with(args: str, dtype: torch.dtype = torch.float64, spec: str = "rope") -> Mine:
+    """With projections so wide that the weights are far from uniform."""
+    torch.manual_seed(0)
+    mine = Mine(spec, args, dtype=dtype, head_dim=HEAD_DIM, causal=spec == "xpos")
+    for projection in (mine.attention.q_proj, mine.attention.k_proj):
+        projection.weight *= 2
+    return mine
+
+
+YARN = f"layout=half,scaling=yarn,form=original,factor=4,original_length={LENGTH}"
+PEERS: list[tuple[str, str, Callable[[], Rotate]]] = [
+    ("HF linear", "layout=half,scaling=linear,factor=4", lambda: llama("linear")),
+    ("HF yarn", YARN, lambda: llama("yarn")),
+    # its factor 1 makes the base of a sequence 4 times longer than the model's: the fixed ntk of factor 4
+    ("HF dynamic", "layout=half,scaling=ntk,factor=4", lambda: llama("dynamic", 1.0, KEYS, 4 * KEYS)),
+    ("x-transformers linear", "scaling=linear,factor=4", lambda: x_transformers(interpolation_factor=4.0)),
+    ("x-transformers ntk", "scaling=ntk,factor=4", lambda: x_transformers(base_rescale_factor=4.0)),
+    ("x-transformers half a head", "fraction=0.5", lambda: x_transformers(HEAD_DIM // 2)),
+    (
+        "x-transformers half a head, ntk",
+        "fraction=0.5,scaling=ntk,factor=2",
+        lambda: x_transformers(HEAD_DIM // 2, base_rescale_factor=2.0),
+    ),
+]
+all_peers = pytest.mark.parametrize(("args", "peer"), [peer[1:] for peer in PEERS], ids=[peer[0] for peer in PEERS])
+
+
+@ways(paths=("explicit",))
+@all_peers
+def test_rotation_in_attention(args: str, peer: Callable[[], Rotate], way: Way) -> None:
+    mine = mine_with(args)
+    assert difference(mine, attention_of(mine, peer()), Problem.of(way, torch.float64, dim=DIM)) <= 1e-6
+
+
+@all_peers
+def test_rotation_in_attention_in_float32(args: str, peer: Callable[[], Rotate]) -> None:
+    mine, way = mine_with(args, torch.float32), Way("whole", "fused", causal=True)
+    assert difference(mine, attention_of(mine, peer()), Problem.of(way, torch.float32, dim=DIM)) <= 2e-6
+
+
+@all_peers
+def test_mistakes_show(args: str, peer: Callable[[], Rotate]) -> None:
+    """Other than plain RoPE, and than itself to the left as to the right."""
+    mine, rotate = mine_with(args), peer()
+    assert not differs(mine, attention_of(mine, rotate))
+    assert differs(mine, attention_of(mine, lambda x: rotate(x.flip(2)).flip(2)))
+    plain = mine_with(",".join(word for word in args.split(",") if word.startswith("layout")))
+    assert differs(plain, attention_of(plain, rotate))
+
+
+def test_the_peer_of_yarn_has_its_temperature_and_its_ramp() -> None:
+    """Without either, or with the paper's ramp, the speeds or the scale differ."""
+    module = oracle("transformers.modeling_rope_utils")
+    config = oracle(MODELS + "llama.modeling_llama").LlamaConfig(
+        hidden_size=DIM,
+        num_attention_heads=HEADS,
+        max_position_embeddings=LENGTH,
+        rope_scaling={"rope_type": "yarn", "factor": FACTOR},
+    )
+    speeds, root = module.ROPE_INIT_FUNCTIONS["yarn"](config, torch.device("cpu"))
+    mine = mine_with(YARN)
+    torch.testing.assert_close(mine.encoding.speeds().float(), speeds, rtol=1e-6, atol=0)
+    assert mine.encoding.scale == pytest.approx(root**2 * HEAD_DIM**-0.5, rel=1e-12)
+    plain = 10000.0 ** (-torch.arange(0, HEAD_DIM, 2) / HEAD_DIM)
+    ratio = speeds / plain
+    kept, slowed = ratio > 0.999, ratio < 0.2501
+    assert kept.any()
+    assert slowed.any()
+    assert (~kept & ~slowed).any()
+    by_turns = mine_with(YARN.replace("form=original", "form=paper")).encoding.speeds()
+    assert (by_turns / speeds - 1).abs().max() > 0.1
+
+
+def neox(fraction: float, dtype: torch.dtype) -> nn.Module:
+    """The whole attention of GPT-NeoX, whose projections are one matrix."""
+    module = oracle(MODELS + "gpt_neox.modeling_gpt_neox")
+    torch.manual_seed(0)
+    config = module.GPTNeoXConfig(
+        hidden_size=DIM, num_attention_heads=HEADS, rotary_pct=fraction, rotary_emb_base=10000
+    )
+    peer = module.GPTNeoXAttention(config, layer_idx=0).to(dtype).eval().requires_grad_(False)
+    assert peer.rotary_ndims == fraction * HEAD_DIM
+    nn.init.normal_(peer.query_key_value.weight, std=0.1)
+    return peer
+
+
+def copy_neox(mine: Mine, peer: nn.Module) -> None:
+    weights = peer.query_key_value.weight.view(HEADS, 3, HEAD_DIM, DIM)
+    biases = peer.query_key_value.bias.view(HEADS, 3, HEAD_DIM)
+    linears = [nn.Linear(DIM, DIM).to(weights.dtype).requires_grad_(False) for _ in range(3)]
+    for i, linear in enumerate(linears):
+        linear.weight.copy_(weights[:, i].flatten(0, 1))
+        linear.bias.copy_(biases[:, i].flatten())
+    mine.copy(*linears, peer.dense)
+
+
+def of_neox(peer: nn.Module) -> Peer:
+    def run(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        columns = torch.arange(x.shape[1])[None]
+        turns = peer.rotary_emb(x, columns)
+        out, _, weights = peer(x, mask, columns, output_attentions=True, position_embeddings=turns)
+        return out, weights
+
+    return run
+
+
+@pytest.mark.parametrize("fraction", [0.25, 0.5])
+@ways(causal=(True,))
+def test_partial_rotation_of_gpt_neox(way: Way, fraction: float) -> None:
+    peer = neox(fraction, torch.float64)
+    mine = Mine("rope", f"layout=half,fraction={fraction}", head_dim=HEAD_DIM, causal=True)
+    copy_neox(mine, peer)
+    assert difference(mine, of_neox(peer), Problem.of(way, torch.float64, dim=DIM)) <= 1e-6
+
+
+def test_gpt_neox_tells_mistakes() -> None:
+    peer = neox(0.5, torch.float64)
+    for args in ("layout=half", "layout=half,fraction=0.25", "fraction=0.5"):
+        mine = Mine("rope", args, head_dim=HEAD_DIM, causal=True)
+        copy_neox(mine, peer)
+        assert differs(mine, of_neox(peer), causal=True)
+
+
+# -- xPos -----------------------------------------------------------------------------------------------------------
+
+
+def xpos_attention(mine: Mine, scale_base: float, *, grows: bool = False) -> Literal:
+    """x-transformers' xPos; `grows` exchanges the factors of queries and keys."""
+    module = oracle("x_transformers.x_transformers")
+    table = module.RotaryEmbedding(HEAD_DIM, use_xpos=True, scale_base=scale_base)
+    assert table.scale.shape == (HEAD_DIM // 2,)
+
+    def logits(q: Tensor, k: Tensor) -> Tensor:
+        angles, decay = table(torch.arange(q.shape[2]))
+        of_q, of_k = (decay**-1, decay) if grows else (decay, decay**-1)
+        turned_q = module.apply_rotary_pos_emb(q, angles, of_q)
+        turned_k = module.apply_rotary_pos_emb(k, angles, of_k)
+        return turned_q @ turned_k.mT * HEAD_DIM**-0.5
+
+    return Literal(mine, logits)
+
+
+@both_dtypes
+@pytest.mark.parametrize("scale_base", [512, 8])
+@ways(causal=(True,), paths=("explicit",))
+def test_xpos(way: Way, scale_base: int, dtype: torch.dtype) -> None:
+    mine = mine_with(f"scale_base={scale_base}", dtype, "xpos")
+    assert difference(mine, xpos_attention(mine, scale_base), Problem.of(way, dtype, dim=DIM)) <= 2e-6
+
+
+def test_xpos_tells_mistakes() -> None:
+    mine = mine_with("scale_base=8", spec="xpos")
+    assert not differs(mine, xpos_attention(mine, 8), causal=True)
+    assert differs(mine, xpos_attention(mine, 8, grows=True), causal=True)
+    assert differs(mine, xpos_attention(mine, 32), causal=True)

@@ -39,7 +39,8 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
 def commits(stages: Iterable[Stage], ledger: Ledger) -> list[str]:
     """In the order in which they were used: several where the code changed between two runs."""
     markers = sorted((ledger.read(stage) for stage in stages), key=lambda marker: float(marker.get("started", 0)))
-    return list(dict.fromkeys(str(marker.get("commit", "unknown")) for marker in markers))
+    named = " then ".join(str(marker.get("commit", "unknown")) for marker in markers)  # a stage may have several
+    return list(dict.fromkeys(named.split(" then ")))
 
 
 def minutes(stage: Stage, ledger: Ledger) -> float:

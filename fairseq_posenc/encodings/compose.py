@@ -254,12 +254,12 @@ def _refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
         raise ValueError(f"--pos-enc: {' and '.join(turning)} both turn the keys, one by what the other made of them")
     if len(projecting) > 1:
         raise ValueError(f"--pos-enc: {' and '.join(projecting)} each change the queries that are multiplied with keys")
+    if len(scaling) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(scaling)} each set the scale of the content product")
     for scale in scaling:
         others = [name for name in projecting if name != scale]
         if others:
             raise ValueError(f"--pos-enc: {scale} sets the scale of a product whose queries {others[0]} changes")
-    if len(scaling) > 1:
-        raise ValueError(f"--pos-enc: {' and '.join(scaling)} each set the scale of the content product")
     if scaling and scores and scaling != scores:
         raise ValueError(f"--pos-enc: {scaling[0]} sets the scale of a product that {scores[0]} replaces")
     for name in having("compress"):

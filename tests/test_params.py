@@ -1,0 +1,83 @@
+"""`params`: the counts of METHODS.md 4, as integers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fairseq_posenc import params
+from fairseq_posenc.encodings import names
+
+COUNTS = {
+    ("learned", ""): 393_216,
+    ("shaw", ""): 785_664,
+    ("shaw", "share=none"): 9_427_968,
+    ("raffel", ""): 12_276,
+    ("t5", ""): 384,
+    ("m1", "share=none"): 73_728,
+    ("m2", ""): 12_276,
+    ("m2", "share=none"): 147_312,
+    ("m3", ""): 785_664,
+    ("m3", "share=none"): 9_427_968,
+    ("m4", ""): 785_664,
+    ("m4", "share=none"): 9_427_968,
+    ("m4", "reset=vector"): 787_200,
+    ("m4m", ""): 785_664,
+    ("learned+m4m", ""): 1_178_880,
+    ("xl", ""): 7_096_320,
+    ("xl", "biases=none"): 7_077_888,
+    ("gcdf", ""): 7_096_320,
+    ("deberta", ""): 883_968,
+    ("deberta", "tie_wr_wt=true"): 834_816,
+    ("tupe", "reset=none"): 503_796,
+    ("tupe", ""): 503_820,
+    ("diet-rel", ""): 147_312,
+    ("diet-rel", "share=head-wise"): 12_276,
+    ("diet-abs", "rank=128,share=none"): 18_874_368,
+    ("diet-abs", "rank=128,share=layer-wise"): 1_572_864,
+}
+
+
+def test_every_row_of_the_papers_has_its_exact_count() -> None:
+    found = {(row["encoding"], row["options"]): row["count"] for row in params.rows()}
+    assert {key: found[key] for key in COUNTS} == COUNTS
+    assert {(row.encoding, row.options) for row in params.PUBLISHED} == set(COUNTS)
+
+
+def test_every_encoding_has_a_row() -> None:
+    assert {name for row in params.rows() for name in row["encoding"].split("+")} == set(names())
+
+
+def test_what_the_papers_print_is_the_count_or_a_note_says_why() -> None:
+    for row in params.rows():
+        if row["printed"].endswith("K") and not row["note"]:
+            assert int(row["printed"][:-1]) == row["count"] // 1000, row
+
+
+def test_the_totals_of_the_diet_paper() -> None:
+    assert params.total(393_216) == 110_104_890
+    for row in params.rows():
+        if row["printed"].endswith("M"):
+            assert f"{row['total'] / 1e6:.1f}M" == row["printed"], row
+
+
+def test_json_is_one_list_of_flat_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    assert params.main(["--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {type(value) for row in rows for value in row.values()} <= {str, int, type(None)}
+    assert params.main([]) == 0
+    assert "112.9M, unexplained" in capsys.readouterr().out
+
+
+def test_any_architecture_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("fairseq")
+    arch = "posenc_transformer_small"
+    none, shaw = (params.of_architecture(arch, name, None) for name in ("none", "shaw"))
+    assert none["positions"] == 0
+    assert shaw["model_without_words"] - none["model_without_words"] == shaw["positions"]
+    assert shaw["positions"] == 2 * 3 * (2 * 1024 - 1) * 32  # two stacks of three layers, n = 1024, 32 a head
+    assert params.main(["--arch", "posenc_transformer_tny", "--pos-enc", "shaw"]) == 1
+    assert "there are posenc_transformer, " in capsys.readouterr().err
+    assert params.main(["--arch", arch, "--pos-enc", "shwa"]) == 1
+    assert "did you mean" in capsys.readouterr().err

@@ -49,17 +49,21 @@ def _row(name: str) -> dict[str, Any]:
     }
 
 
-def _capabilities(name: str) -> list[str]:
-    """What the encoding declares with its default options, in an encoder or, if it cannot, a decoder."""
+def declared(name: str) -> dict[str, bool]:
+    """What the encoding declares with its default options, in an encoder or a decoder."""
     can: dict[str, bool] = {}
     for causal in (True, False):
         try:
             built = build(name, None, StackShape(layers=1, heads=2, dim=8, max_length=8, causal=causal))
         except ValueError:
             continue
-        declared = dataclasses.asdict(built.capabilities)
-        can = {key: value or can.get(key, False) for key, value in declared.items()}
-    return [key for key, value in can.items() if value]
+        for key, value in dataclasses.asdict(built.capabilities).items():
+            can[key] = value or can.get(key, False)
+    return can
+
+
+def _capabilities(name: str) -> list[str]:
+    return [key for key, value in declared(name).items() if value]
 
 
 def _text(row: dict[str, Any]) -> str:

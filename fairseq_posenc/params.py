@@ -110,7 +110,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the table as text or, with --json, as one list of flat objects."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc params",
-        description="Parameters of each encoding at base size (12 layers, 12 heads, width 768, n = 512), and in the papers.",
+        description="Parameters of each encoding, and in the papers: 12 layers, 12 heads, width 768, n = 512.",
         epilog="examples: params --json    params --arch posenc_transformer_small --pos-enc shaw",
     )
     parser.add_argument("--json", action="store_true", help="one list of objects and nothing else")

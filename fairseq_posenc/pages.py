@@ -1,0 +1,112 @@
+"""`python -m fairseq_posenc docs`: a page for every encoding and an index, from the registry's facts and docstrings."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .encodings import get, names
+from .encodings.options import describe
+from .listing import declared
+from .params import rows
+
+CAPABILITIES = {
+    "causal": "decoders",
+    "bidirectional": "encoders",
+    "memory": "segment memory",
+    "extrapolates": "beyond the length of training",
+    "shift_invariant": "depends on distances only",
+    "directional": "tells left from right",
+}
+
+
+def pages() -> dict[str, str]:
+    """File name -> Markdown."""
+    counted = rows()
+    found = {f"{name}.md": page(name, [row for row in counted if row["encoding"] == name]) for name in names()}
+    return {"index.md": index(), **found}
+
+
+def page(name: str, counted: list[dict[str, Any]]) -> str:
+    cls = get(name)
+    facts = cls.facts
+    parts = [
+        f"# `{name}`: {facts.title}",
+        f"$${facts.formula}$$",
+        f"{facts.paper}, {facts.equation}",
+        inspect.cleandoc(cls.__doc__ or ""),
+        *([facts.notes] if facts.notes else []),
+        "## What it can do",
+        "\n".join(f"- {text}: {_answer(name, key)}" for key, text in CAPABILITIES.items()),
+        "## Options",
+        _options(describe(cls.Options)),
+        "## Parameters",
+        f"{_sentence(facts.count)} (m layers, h heads, width d, length n.) At base size:",
+        _counts(counted),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def index() -> str:
+    """A row an encoding."""
+    head = ["encoding", "what", "paper", *CAPABILITIES.values()]
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    for name in names():
+        facts = get(name).facts
+        can = declared(name)
+        marks = ["yes" if can.get(key) else "" for key in CAPABILITIES]
+        lines.append(" | ".join([f"[`{name}`]({name}.md)", facts.title, facts.paper, *marks]))
+    table = "\n".join(f"| {line} |" for line in lines)
+    note = "With the default options. Written by `python -m fairseq_posenc docs`, from the registry; do not edit."
+    return f"# The encodings\n\n{note}\n\n{table}\n"
+
+
+def _answer(name: str, key: str) -> str:
+    return "yes" if declared(name).get(key) else "no"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _options(options: list[dict[str, Any]]) -> str:
+    if not options:
+        return "None."
+    lines = ["option | default | choices | what", "---|---|---|---"]
+    for one in options:
+        default = "unset" if one["default"] is None else str(one["default"])
+        help = one["help"].replace("|", r"\|")
+        lines.append(f"`{one['name']}` | {default} | {', '.join(one['choices'])} | {help}")
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _counts(counted: list[dict[str, Any]]) -> str:
+    lines = ["options | parameters | printed in the papers | time | memory | note", "---|---:|---|---|---|---"]
+    for row in counted:
+        options = f"`{row['options']}`" if row["options"] else "defaults"
+        told = [options, f"{row['count']:,}", row["printed"], row["time"], row["memory"], row["note"]]
+        lines.append(" | ".join(told))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the pages; those of encodings that are gone are removed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc docs",
+        description="Write a page for every encoding, and an index.",
+        epilog="example: python -m fairseq_posenc docs --output docs/encodings",
+    )
+    parser.add_argument("--output", type=Path, default=Path("docs/encodings"), metavar="DIR")
+    folder = parser.parse_args(argv).output
+    folder.mkdir(parents=True, exist_ok=True)
+    written = pages()
+    for path in folder.glob("*.md"):
+        if path.name not in written:
+            path.unlink()
+    for name, text in written.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    print(f"{folder}: {len(written)} pages")
+    return 0

@@ -42,11 +42,12 @@ class Scene:
     room: int = 4
     span: int | None = None
     seed: int = 0
+    layers: int = 2
 
     def stack(self, case: Case) -> Stack:
         """With parameters of its seed."""
         length = max(2, self.queries + self.before + self.room)
-        shape = case.shape(heads=self.heads, head_dim=self.head_dim, max_length=length)
+        shape = case.shape(layers=self.layers, heads=self.heads, head_dim=self.head_dim, max_length=length)
         return drawn(case.stack(shape), self.seed)
 
     def tokens(self, width: int) -> Tensor:

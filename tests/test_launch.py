@@ -56,6 +56,7 @@ def test_the_command(settings, wanted):
     [
         ({"nodes": 2, "batches": 2}, "local is one machine"),
         ({"launch": "torchrun", "nodes": 2, "batches": 2}, "needs --rendezvous HOST:PORT"),
+        ({"rendezvous": "first:29400"}, "--rendezvous is for --launch torchrun on several --nodes"),
         ({"launch": "slurm", "device": "cpu"}, "slurm trains on GPUs"),
         ({"device": "cpu", "precision": "amp"}, "amp needs a GPU"),
         ({"processes": 6, "batches": 16}, "cannot be shared by 1 x 6 processes: take 1, 2, 4, 8, 16"),

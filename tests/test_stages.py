@@ -201,6 +201,18 @@ def test_an_earlier_training_is_put_aside_not_deleted(tmp_path, capsys):
     assert f"one begins anew: its settings changed; the earlier one is in {aside}" in capsys.readouterr().out
 
 
+def test_a_training_whose_marker_a_crash_emptied_is_put_aside_and_a_forgotten_one_is_not(tmp_path):
+    stage, ledger = a_stage(tmp_path, resumes=True), Ledger(tmp_path / ".stages")
+    ledger.start(stage)
+    (tmp_path / "out").write_text("days of work")
+    (tmp_path / ".stages" / "one.begun").write_text("")
+    run(tmp_path, stage)
+    assert (tmp_path / "out.old-unknown").read_text() == "days of work"
+    ledger.forget([stage], [stage])  # --force
+    run(tmp_path, stage)
+    assert sorted(path.name for path in tmp_path.glob("out*")) == ["out", "out.old-unknown"]
+
+
 def test_the_time_of_all_attempts_counts_and_no_pause(tmp_path):
     stage, ledger = a_stage(tmp_path, resumes=True), Ledger(tmp_path / ".stages")
     ledger.start(stage, "abc")

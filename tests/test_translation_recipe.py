@@ -161,6 +161,7 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
         (["--average", "0"], "--average is 0: 1 or more is wanted"),
         (["--average", "12"], "--average 12: the training makes 11 checkpoints"),
         (["--limit", "-1"], "--limit is -1: 0 or more is wanted"),
+        (["--corpus", "builtin", "--test-set", "x"], "--test-set is for a FOLDER: builtin has its own sets"),
         (["--train.max-tokens", "4k"], "--train.max-tokens is '4k': a whole number is wanted"),
         (["--train.pos-enc-encoder", "rope"], "--train.pos-enc-encoder is decided by --pos-enc"),
         (["--generate.path", "other.pt"], "--generate.path is decided by --average"),

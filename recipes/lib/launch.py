@@ -31,6 +31,8 @@ class Training(Settings):
         for name in ("processes", "nodes", "batches"):
             if getattr(self, name) < 1:
                 raise Refused(f"--{name} is {getattr(self, name)}: 1 or more is wanted")
+        if self.rendezvous and (self.launch != "torchrun" or self.nodes == 1):
+            raise Refused("--rendezvous is for --launch torchrun on several --nodes: leave it out")
 
     @property
     def on_gpu(self) -> bool:

@@ -64,6 +64,9 @@ def _content(path: Path, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+FORGOTTEN = "forgotten"  # in the marker of what --force does anew
+
+
 class InTheWay(Exception):
     """Something that no run of this recipe made stands where a stage wants to write."""
 
@@ -119,8 +122,9 @@ class Ledger:
             raise InTheWay(
                 f"{there[0]} is in the way: no run in this folder made it; move it, or choose another --output"
             )
-        old = (self.read(stage) or self.read(stage, "begun")).get("key", "")
-        if stage.resumes and old not in ("", self.key(stage)):
+        known = self.read(stage) or self.read(stage, "begun")
+        old = known.get("key", "unknown")  # of a marker that a crash emptied
+        if stage.resumes and FORGOTTEN not in known and old != self.key(stage):
             return [_put_aside(path, f"old-{old[:8]}") for path in there]
         for path in there:
             _remove(path)
@@ -144,7 +148,7 @@ class Ledger:
             if stage in open_again or open_again.intersection(stage.after):
                 open_again.add(stage)
                 if any(self._path(stage, state).exists() for state in ("done", "begun")):
-                    write_atomically(self._path(stage, "begun"), "{}")  # ours, and of no key: it may be cleared
+                    write_atomically(self._path(stage, "begun"), json.dumps({FORGOTTEN: True}))  # it may be cleared
                 self._path(stage, "done").unlink(missing_ok=True)
 
     def _path(self, stage: Stage, state: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -81,8 +81,15 @@ class Settings(launch.Training):
         }.items():
             if getattr(self, name) < least:
                 raise Refused(f"--{name} is {getattr(self, name)}: {least} or more is wanted")
+        self._refuse_sets()
         self._refuse_lengths()
         self._refuse_average()
+
+    def _refuse_sets(self) -> None:
+        if self.corpus in (BUILTIN, WMT18):
+            for one in fields(Settings):
+                if one.name.endswith("_set") and getattr(self, one.name) != one.default:
+                    raise Refused(f"--{one.name.replace('_', '-')} is for a FOLDER: {self.corpus} has its own sets")
 
     def number(self, flag: str, unless: int) -> int:
         """A whole number among the flags of fairseq-train."""

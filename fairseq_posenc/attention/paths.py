@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..encodings.compose import LayerCall
+from ..encodings.content import Content
 from ..encodings.precision import HALF, promoted
 
 logger = logging.getLogger(__name__)
@@ -81,11 +82,18 @@ def attend(
 
 def logits(x: Projected, call: LayerCall) -> Tensor:
     """[B, h, Q, K] before the mask, in at least float32."""
-    content = call.scores(x.raw_q, x.raw_k)
-    if content is None:
-        content = torch.matmul(x.q * call.view.scale, x.k.transpose(-1, -2))
-    content = promoted(content)
-    extra = call.additive(x.raw_q, x.raw_k)
+    scores = call.scores(x.raw_q, x.raw_k)
+    if scores is not None:
+        return _added(promoted(scores), call.additive(x.raw_q, x.raw_k))
+    content = Content(x.q, x.k, call.view.scale)
+    extra = call.additive(x.raw_q, x.raw_k, content)
+    if content.taken:
+        assert extra is not None
+        return extra
+    return _added(content.product(), extra)
+
+
+def _added(content: Tensor, extra: Tensor | None) -> Tensor:
     return content if extra is None else content + extra.to(content.dtype)
 
 

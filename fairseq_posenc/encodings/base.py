@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from torch import Tensor, nn
 
 from ..positions import Positions
+from .content import Content
 from .options import Options
 
 HOOKS = ("embed", "compress", "project_q", "project_k", "bias", "content_bias", "scores", "values")
@@ -110,12 +111,14 @@ class Layer:
         index: from 1.
         tensors: what `per_layer` handed out for this layer.
         project_q, project_k: the layer's content projections, [B, T, d] -> [B, h, T, D] in every model.
+        content: the product of the content, for a `content_bias` that makes both at once (see `Content`).
     """
 
     index: int
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     project_q: Callable[[Tensor], Tensor] | None = None
     project_k: Callable[[Tensor], Tensor] | None = None
+    content: Content | None = None
 
 
 class PositionEncoding(nn.Module):
@@ -244,7 +247,7 @@ class PositionEncoding(nn.Module):
         raise TypeError(f"{type(self).__name__} has no hook bias")
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """[B, h, Q, K], added to the logits."""
+        """[B, h, Q, K], added to the logits; with `layer.content` in it where that was taken."""
         raise TypeError(f"{type(self).__name__} has no hook content_bias")
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..positions import Positions
 from .base import Capabilities, Layer, PositionEncoding, StackShape
+from .content import Content
 
 logger = logging.getLogger(__name__)
 
@@ -188,14 +189,14 @@ class LayerCall:
         self.positions = positions
         self.tensors = tensors
 
-    def _members(self, hook: str) -> list[tuple[PositionEncoding, Layer]]:
+    def _members(self, hook: str, content: Content | None = None) -> list[tuple[PositionEncoding, Layer]]:
         members = self.view.encoding.members
-        return [(members[name], self._layer(name)) for name in self.view.by_hook.get(hook, [])]
+        return [(members[name], self._layer(name, content)) for name in self.view.by_hook.get(hook, [])]
 
-    def _layer(self, name: str) -> Layer:
+    def _layer(self, name: str, content: Content | None) -> Layer:
         prefix = f"{name}."
         mine = {key[len(prefix) :]: value for key, value in self.tensors.items() if key.startswith(prefix)}
-        return Layer(self.view.index, mine, self.view.project_q, self.view.project_k)
+        return Layer(self.view.index, mine, self.view.project_q, self.view.project_k, content)
 
     def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
         """[B, K, d] -> [B, K', d] each."""
@@ -215,10 +216,10 @@ class LayerCall:
             k = member.project_k(k, self.positions, layer)
         return k
 
-    def additive(self, q: Tensor, k: Tensor) -> Tensor | None:
-        """The sum of all biases, [1 or B, 1 or h, Q, K]; None where there is none."""
+    def additive(self, q: Tensor, k: Tensor, content: Content | None = None) -> Tensor | None:
+        """The sum of all biases, [1 or B, 1 or h, Q, K], and of the content if some member took it; None if empty."""
         terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
-        for member, layer in self._members("content_bias"):
+        for member, layer in self._members("content_bias", content):
             terms.append(member.content_bias(q, k, self.positions, layer))
         return reduce(Tensor.add, terms) if terms else None
 

@@ -104,7 +104,7 @@ class Deberta(CachingEncoding):
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         projected = self.projected(positions, layer)
         scale = (3 * self.stack.head_dim) ** -0.5
-        given = projected[0], projected[-1], positions, self._rows(positions), self.flat_from
+        given = projected[0], projected[-1], positions, self._rows(positions), self.flat_from, layer.content
         return promoted(toeplitz.both_products(q * scale, k * scale, *given))
 
     def projected(self, positions: Positions, layer: Layer) -> Tensor:

@@ -71,7 +71,7 @@ class LFHC(PositionEncoding):
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         scaled = q * self.stack.head_dim**-0.5
         rows, clip = self._rows(positions, layer.index), self.clip * layer.index
-        return toeplitz.query_product(scaled, layer.tensors["weight"], positions, rows, clip)
+        return toeplitz.query_product(scaled, layer.tensors["weight"], positions, rows, clip, layer.content)
 
     def _rows(self, positions: Positions, index: int) -> Tensor | slice:
         """The table row of each distance in layer `index`."""

@@ -68,7 +68,7 @@ class Shaw(PositionEncoding):
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         rows = toeplitz.rows_of(positions, self.clip)
         scaled = q * self.stack.head_dim**-0.5  # before the product, where there are fewer numbers
-        return toeplitz.query_product(scaled, layer.tensors["weight"], positions, rows, self.clip)
+        return toeplitz.query_product(scaled, layer.tensors["weight"], positions, rows, self.clip, layer.content)
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
         rows = toeplitz.rows_of(positions, self.clip)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..positions import Positions
+from .content import Content
 from .gated import GatedProduct
 from .precision import HALF, promoted
 from .windows import Products
@@ -65,7 +66,12 @@ def take(table: Tensor, rows: Tensor | slice, dim: int) -> Tensor:
 
 
 def query_product(
-    q: Tensor, table: Tensor, positions: Positions, rows: Tensor | slice, clip: int | None = None
+    q: Tensor,
+    table: Tensor,
+    positions: Positions,
+    rows: Tensor | slice,
+    clip: int | None = None,
+    content: Content | None = None,
 ) -> Tensor:
     """q_i . a[j - i] for all pairs.
 
@@ -73,12 +79,13 @@ def query_product(
         q: [B, h, Q, D]. table: [1 or h, R, D], one for all heads or one a head.
         rows: the row of each of the L distances.
         clip: distances beyond it share a row on either side; fewer products then.
+        content: taken, and added, where that saves a pass over the pairs.
     Returns:
         [B, h, Q, K].
     """
     if positions.query_length == 1 or torch.compiler.is_compiling():
         return shift(_product(q, take(table, rows, -2)), positions.key_length)
-    return _windowed(q, None, table, None, positions, rows, clip)
+    return _windowed(q, None, table, None, positions, rows, clip, content)
 
 
 def key_product(
@@ -109,12 +116,13 @@ def both_products(
     positions: Positions,
     rows: Tensor | slice,
     clip: int | None = None,
+    content: Content | None = None,
 ) -> Tensor:
     """q_i . a[j - i] + k_j . b[j - i] for all pairs, in one pass: see `query_product` and `key_product`."""
     if positions.query_length == 1 or torch.compiler.is_compiling():
         of_queries = query_product(q, for_queries, positions, rows, clip)
         return promoted(of_queries) + promoted(key_product(k, for_keys, positions, rows, clip))
-    return _windowed(q, k, for_queries, for_keys, positions, rows, clip)
+    return _windowed(q, k, for_queries, for_keys, positions, rows, clip, content)
 
 
 def gated_product(
@@ -123,7 +131,7 @@ def gated_product(
     """(q_i . k_j) (o + q_i . a[j - i]) (o + k_j . a[j - i]) / sqrt(D) for all pairs, in at least float32."""
     if positions.query_length > 1 and q.dtype not in HALF and not torch.compiler.is_compiling():
         given = q.contiguous(), k.contiguous(), take(table, rows, -2).to(q.dtype)
-        made: Tensor = GatedProduct.apply(*given, offset, _flat(positions, clip))
+        made: Tensor = GatedProduct.apply(*given, offset, _flat(positions, clip), torch.is_grad_enabled())
         return made
     content = promoted(torch.matmul(q * q.shape[-1] ** -0.5, k.transpose(-1, -2)))
     of_query = promoted(query_product(q, table, positions, rows, clip))
@@ -132,9 +140,14 @@ def gated_product(
 
 
 def _flat(positions: Positions, clip: int | None) -> tuple[int, int]:
-    """See `windows.Vectors`: the last entry from the left, and the first to the right, of distances beyond `clip`."""
+    """See `windows.Vectors`: the last entry from the left, and the first to the right, of distances beyond `clip`.
+
+    Where most pairs are nearer than that, the few others are not worth telling apart.
+    """
     keys = positions.key_length
-    return (-1, positions.query_length + keys) if clip is None else (keys - 1 - clip, keys - 1 + clip)
+    if clip is None or 2 * clip >= keys:
+        return -1, positions.query_length + keys
+    return keys - 1 - clip, keys - 1 + clip
 
 
 def _windowed(
@@ -145,8 +158,12 @@ def _windowed(
     positions: Positions,
     rows: Tensor | slice,
     clip: int | None,
+    content: Content | None = None,
 ) -> Tensor:
-    """`windows.Products` with the table's row of every distance."""
+    """`windows.Products` with the table's row of every distance.
+
+    In half precision the content is not taken: the sum is in float32.
+    """
     x = q if q is not None else k
     assert x is not None
     queries, keys = positions.query_length, positions.key_length
@@ -154,7 +171,10 @@ def _windowed(
     # promoted first: distances that share a row add to its gradient in float32
     first = None if for_queries is None else take(promoted(for_queries), rows, -2).to(x.dtype)
     second = first if same else None if for_keys is None else take(promoted(for_keys), rows, -2).to(x.dtype)
-    found: Tensor = Products.apply(q, k, first, second, (*x.shape[:2], queries, keys), _flat(positions, clip))
+    shape = (*x.shape[:2], queries, keys)
+    taken = content.take() if content is not None and content.q.dtype == x.dtype not in HALF else None
+    given = (None, None, 1.0) if taken is None else (taken.q, taken.k, taken.scale)
+    found: Tensor = Products.apply(q, k, first, second, *given, shape, _flat(positions, clip))
     return found
 
 

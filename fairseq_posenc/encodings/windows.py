@@ -8,7 +8,7 @@ what was given. Legend: G = B h matrices, R rows, C columns, D head width, L = R
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from .precision import promoted
 #: rows of a block by the number of rows: small windows cost fewer products, and more calls
 SMALL_BLOCK, LARGE_BLOCK, FEW_ROWS = 32, 64, 256
 #: numbers in one temporary: a few fit the cache of a CPU; a GPU has memory, and pays for each launch
-CHUNK = 1 << 22
+CHUNK = 1 << 23
 CHUNK_ON_GPU = 1 << 26
 
 
@@ -70,7 +70,8 @@ class _Block:
 
 
 def _blocks(rows: int, columns: int, vectors: Vectors) -> Iterator[_Block]:
-    size = SMALL_BLOCK if rows <= FEW_ROWS else LARGE_BLOCK
+    narrow = vectors.last - vectors.first < rows
+    size = SMALL_BLOCK if rows <= FEW_ROWS or narrow else LARGE_BLOCK
     for start in range(0, rows, size):
         stop = min(start + size, rows)
         left = min(max(vectors.first + start - rows + 2, 0), columns)
@@ -91,16 +92,12 @@ def _of_groups(table: Tensor, groups: int) -> Tensor:
     return table.repeat(groups // len(table), 1, 1)
 
 
-def fill(out: Tensor, x: Tensor, vectors: Vectors, *, add: bool = False) -> None:
-    """out[g, r, c] (+)= x[g, r] . vector of (r, c); out [G, R, C] of any strides, x [G, R, D]."""
+def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor], object] = Tensor.copy_) -> None:
+    """out[g, r, c] = x[g, r] . vector of (r, c); out [G, R, C], x [G, R, D]; or, with Tensor.add_, that much more."""
     groups, rows, _ = x.shape
     columns = out.shape[-1]
-    by_entry = _of_groups(vectors.table, groups).transpose(-1, -2)  # [G, D, L]
-
-    def put(where: Tensor, what: Tensor) -> None:
-        where.add_(what) if add else where.copy_(what.expand_as(where))
-
-    ends = {entry: torch.bmm(x, by_entry[..., entry : entry + 1]) for entry in _flat_entries(vectors)}
+    by_entry = _by_entry(vectors, groups)
+    ends = _ends(x, vectors)
     for block in _blocks(rows, columns, vectors):
         part, some = out[:, block.start : block.stop], x[:, block.start : block.stop]
         if block.left:
@@ -112,9 +109,37 @@ def fill(out: Tensor, x: Tensor, vectors: Vectors, *, add: bool = False) -> None
             put(part[..., block.left : block.right], _skewed(window, block.right - block.left))
 
 
-def _flat_entries(vectors: Vectors) -> list[int]:
-    """Entries that stand for more than one distance."""
-    return [entry for entry in (vectors.first, vectors.last) if 0 <= entry < vectors.table.shape[-2]]
+def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
+    """out[g, r, c] = x[g, c] . vector of (r, c): of the columns, x [G, C, D].
+
+    What is far is written first, all in one go, and what is near then by columns.
+    """
+    groups, rows, columns = out.shape
+    far = [end.mT for end in _ends(x, vectors).values()]
+    if len(far) == 2:
+        left = torch.ones(rows, columns, dtype=torch.bool, device=x.device)
+        torch.where(left.tril((vectors.first + vectors.last) // 2 + 1 - rows), *far, out=out)
+    elif far:
+        out.copy_(far[0])
+    vectors = vectors.flipped()
+    by_entry = _by_entry(vectors, groups)
+    for block in _blocks(columns, rows, vectors):
+        if block.right > block.left:
+            window = torch.bmm(x[:, block.start : block.stop], by_entry[..., block.window])
+            near = out.mT[:, block.start : block.stop, block.left : block.right]
+            near.copy_(_skewed(window, block.right - block.left))
+
+
+def _by_entry(vectors: Vectors, groups: int) -> Tensor:
+    """[G, D, L]."""
+    return _of_groups(vectors.table, groups).transpose(-1, -2)
+
+
+def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
+    """x times the vectors that stand for more than one distance, by their entries: [G, R, 1] each."""
+    by_entry = _by_entry(vectors, len(x))
+    found = (entry for entry in (vectors.first, vectors.last) if 0 <= entry < by_entry.shape[-1])
+    return {entry: torch.bmm(x, by_entry[..., entry : entry + 1]) for entry in found}
 
 
 def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor]:
@@ -138,7 +163,7 @@ def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor
             if window is None or window.shape != shape:
                 window = grad.new_zeros(shape)  # its corners stay zero from block to block
             _skewed(window, block.right - block.left).copy_(given[..., block.left : block.right])
-            mine.baddbmm_(window, table[:, block.window])
+            mine += torch.bmm(window, table[:, block.window])  # baddbmm_ into a part is a product a matrix
             _collect(for_table, block.window, window, some)
     return for_x, for_table
 
@@ -168,17 +193,10 @@ def of_chunk(table: Tensor, at: tuple[slice, slice]) -> Tensor:
     return table if len(table) == 1 else table[at[1]]
 
 
-def by_key(keys: Tensor, vectors: Vectors, queries: int) -> Tensor:
-    """k_j . vector of (i, j), [G, K, Q]; rows are keys, so that each is written in one go."""
-    made = keys.new_empty(*keys.shape[:2], queries)
-    fill(made, keys, vectors.flipped())
-    return made
-
-
 class Products(torch.autograd.Function):
-    """q_i . (vector of j - i) + k_j . (another vector of j - i), [B, h, Q, K]; either may be left out.
+    """q_i . (vector of j - i) + k_j . (another vector of j - i) + scale * q'_i . k'_j, [B, h, Q, K].
 
-    Differentiable once.
+    Any of the three may be left out. Differentiable once.
     """
 
     @staticmethod
@@ -188,30 +206,36 @@ class Products(torch.autograd.Function):
         k: Tensor | None,
         for_queries: Tensor | None,
         for_keys: Tensor | None,
+        content_q: Tensor | None,
+        content_k: Tensor | None,
+        scale: float,
         shape: tuple[int, int, int, int],
         flat: tuple[int, int],
     ) -> Tensor:
         """Tables [1 or h, Q+K-1, D] in the order of the distances; `flat`: see `Vectors`."""
-        ctx.save_for_backward(q, k, for_queries, for_keys)
-        ctx.flat = flat
+        ctx.save_for_backward(q, k, for_queries, for_keys, content_q, content_k)
+        ctx.scale, ctx.flat = scale, flat
         given = q if q is not None else k
         assert given is not None
         out = given.new_empty(shape)
         with torch.autocast(given.device.type, enabled=False):
             for at in some_at_a_time(shape, given.device):
                 part = out[at].flatten(0, 1)  # a view
-                if q is not None and for_queries is not None:
-                    fill(part, q[at].flatten(0, 1), Vectors(of_chunk(for_queries, at), *flat))
                 if k is not None and for_keys is not None:
-                    made = by_key(k[at].flatten(0, 1), Vectors(of_chunk(for_keys, at), *flat), shape[2]).mT
-                    part.copy_(made) if q is None else part.add_(made)
+                    fill_across(part, k[at].flatten(0, 1), Vectors(of_chunk(for_keys, at), *flat))
+                if q is not None and for_queries is not None:
+                    put = Tensor.copy_ if k is None else Tensor.add_
+                    fill(part, q[at].flatten(0, 1), Vectors(of_chunk(for_queries, at), *flat), put)
+                if content_q is not None and content_k is not None:
+                    part.baddbmm_(content_q[at].flatten(0, 1), content_k[at].flatten(0, 1).mT, alpha=scale)
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, for_queries, for_keys = ctx.saved_tensors
-        made = [None if x is None else _zeros_like(x) for x in (q, k, for_queries, for_keys)]
+        given = ctx.saved_tensors
+        q, k, for_queries, for_keys, content_q, content_k = given
+        made: list[Any] = [None if x is None else _zeros_like(x) for x in given]
         with torch.autocast(grad.device.type, enabled=False):
             for at in some_at_a_time(grad.shape, grad.device):
                 by_pair = grad[at].flatten(0, 1)
@@ -219,8 +243,16 @@ class Products(torch.autograd.Function):
                     _backward(by_pair, q, for_queries, ctx.flat, at, (made[0], made[2]))
                 if k is not None:
                     _backward(by_pair, k, for_keys, ctx.flat, at, (made[1], made[3]), of_keys=True)
-        given = (q, k, for_queries, for_keys)
-        return *(None if x is None else x.to(like.dtype) for x, like in zip(made, given, strict=True)), None, None
+                if content_q is not None:
+                    _times(by_pair, content_k[at], ctx.scale, made[4][at])
+                    _times(by_pair.mT, content_q[at], ctx.scale, made[5][at])
+        found = (None if x is None else x.to(like.dtype) for x, like in zip(made, given, strict=True))
+        return *found, None, None, None
+
+
+def _times(pairs: Tensor, x: Tensor, scale: float, out: Tensor) -> None:
+    """out [B, h, R, D] = scale * pairs [G, R, C] times x [B, h, C, D]."""
+    out.copy_(torch.bmm(pairs, x.flatten(0, 1)).mul_(scale).view(out.shape))
 
 
 def _zeros_like(x: Tensor) -> Tensor:
@@ -240,7 +272,7 @@ def _backward(
     """Add the gradients of a chunk of x and of its table, given that of its pairs [G, Q, K]."""
     vectors = Vectors(of_chunk(table, at), *flat)
     if of_keys:
-        grad, vectors = grad.mT.contiguous(), vectors.flipped()
+        grad, vectors = grad.mT, vectors.flipped()
     for_x, for_table = gradients(grad, x[at].flatten(0, 1), vectors)
     assert made[0] is not None
     assert made[1] is not None

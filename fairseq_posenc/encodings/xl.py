@@ -144,7 +144,7 @@ class XL(CachingEncoding):
             q = q + layer.tensors["v"][:, None].to(q.dtype)
         r = layer.tensors["r"]
         scaled = q * self.stack.head_dim**-0.5
-        return toeplitz.query_product(scaled, r, positions, slice(0, r.shape[-2]))
+        return toeplitz.query_product(scaled, r, positions, slice(0, r.shape[-2]), content=layer.content)
 
     # -- literally -------------------------------------------------------------------------------------
 

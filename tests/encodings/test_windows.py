@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_posenc.encodings import toeplitz, windows
+from fairseq_posenc.encodings.content import Content
 from fairseq_posenc.positions import Positions
 
 CPU = torch.device("cpu")
@@ -66,6 +67,7 @@ def check(found: Tensor, literal: Tensor, inputs: list[Tensor]) -> None:
 @given(cases())
 def test_products_equal_the_sums(case: dict[str, object]) -> None:
     q, k, table, positions, rows, clip = made(case)
+    queries = positions.query_length
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "SMALL_BLOCK", case["block"])
         patch.setattr(windows, "CHUNK", case["chunk"])
@@ -78,6 +80,14 @@ def test_products_equal_the_sums(case: dict[str, object]) -> None:
         both = toeplitz.both_products(q, k, table, other, positions, rows, clip)
         twice = torch.einsum("bhjd,hijd->bhij", k, pairs(other, rows, positions))
         check(both, of_query + twice, [q, k, table, other])
+        content = Content(k[:, :, -queries:], k, 0.3)
+        with_content = toeplitz.both_products(q, k, table, other, positions, rows, clip, content)
+        assert content.taken
+        check(with_content, of_query + twice + content.product(), [q, k, table, other])
+        content = Content(q, q[:, :, :1].expand_as(k), 0.3)
+        check(
+            toeplitz.query_product(q, table, positions, rows, clip, content), of_query + content.product(), [q, table]
+        )
 
 
 @settings(max_examples=100, deadline=None)
@@ -92,6 +102,21 @@ def test_gated_products_equal_the_products(case: dict[str, object], offset: floa
         literal = torch.einsum("bhid,bhjd->bhij", q, k) * gates[0] * gates[1] / q.shape[-1] ** 0.5
         found = toeplitz.gated_product(q, k, table, positions, rows, clip, offset)
         check(found, literal, [q, k, table])
+
+
+def test_content_is_taken_once_and_not_in_half_precision() -> None:
+    q, k, table = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 9, 4)
+    content = Content(q, k, 0.5)
+    given = table, Positions(5, 5, CPU), slice(0, 9)
+    bias = toeplitz.query_product(q, *given)
+    torch.testing.assert_close(toeplitz.query_product(q, *given, content=content), bias + content.product())
+    torch.testing.assert_close(toeplitz.query_product(q, *given, content=content), bias)
+    half = Content(q.bfloat16(), k.bfloat16(), 0.5)  # added in float32 by the attention
+    toeplitz.query_product(q.bfloat16(), table.bfloat16(), *given[1:], content=half)
+    assert not half.taken
+    one = Content(q[:, :, :1], k, 0.5)
+    toeplitz.query_product(q[:, :, :1], table, Positions(1, 5, CPU), slice(0, 5), content=one)
+    assert not one.taken
 
 
 def test_a_second_derivative_is_refused() -> None:

@@ -9,11 +9,14 @@ from torch import Tensor
 class KeyValueCache:
     """Grows geometrically, so that a step writes one column instead of copying all of them.
 
-    Holds projected keys k', values and, where an encoding reads them too, raw keys: [B, h, columns, D].
+    Holds projected keys k', values and, where an encoding reads them too, raw keys: [B, h, columns, D]. Columns are
+    views, good until the next `reorder`.
     """
 
     def __init__(self) -> None:
         self._buffers: list[Tensor] = []
+        #: where `reorder` writes: the buffer that it replaced last
+        self._spare: Tensor | None = None
         self.length = 0
 
     def append(self, *new: Tensor) -> tuple[Tensor, ...]:
@@ -29,11 +32,25 @@ class KeyValueCache:
 
     def columns(self) -> tuple[Tensor, ...]:
         """Each tensor's columns so far, views of the buffers."""
-        return tuple(buffer[:, :, : self.length] for buffer in self._buffers)
+        return tuple(map(self._used, self._buffers))
+
+    def _used(self, buffer: Tensor) -> Tensor:
+        return buffer[:, :, : self.length]
 
     def reorder(self, order: Tensor) -> None:
         """Select and repeat samples, as beam search asks: order [B'] int64."""
-        self._buffers = [buffer.index_select(0, order) for buffer in self._buffers]
+        if torch.is_grad_enabled():
+            self._buffers = [buffer.index_select(0, order) for buffer in self._buffers]
+            return
+        for i, buffer in enumerate(self._buffers):
+            shape = (len(order), *buffer.shape[1:])
+            new, self._spare = self._spare, buffer
+            if new is None or new.shape != shape or new.dtype != buffer.dtype:
+                new = buffer.new_empty(shape)
+            mostly = 2 * self.length > buffer.shape[2]  # all in one piece then, as fast as half of it in many
+            old, out = (buffer, new) if mostly else (self._used(buffer), self._used(new))
+            torch.index_select(old, 0, order, out=out)
+            self._buffers[i] = new
 
     def _join(self, new: tuple[Tensor, ...], start: int) -> None:
         old = [buffer[:, :, :start] for buffer in self._buffers]

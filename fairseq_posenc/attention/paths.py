@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..encodings.compose import LayerCall
-from ..encodings.content import Content
+from ..encodings.content import Content, of_values
 from ..encodings.precision import HALF, promoted
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def attend(
     weights = explicit_weights(x, call)
     weights = F.dropout(weights, dropout) if dropout else weights
     cast = weights.to(x.v.dtype)
-    attended = torch.matmul(cast, x.v)
+    attended = of_values(cast, x.v)
     extra = call.values(cast)
     return (attended if extra is None else attended + extra), (weights if need_weights else None)
 
@@ -140,6 +140,8 @@ def _why_explicit(x: Projected, call: LayerCall, training: bool, dropout: float,
     for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
         if call.view.has(hook):
             return f"the encoding {text}"
+    if call.positions.query_length == 1 and x.q.device.type == "cpu":
+        return "one query on a CPU, where two products cost less"
     biased = call.view.has("bias") or call.view.has("content_bias")
     if biased and x.q.dtype in HALF:
         return "in half precision the kernel would round the logits' position terms"

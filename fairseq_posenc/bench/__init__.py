@@ -26,7 +26,8 @@ def main(argv: Sequence[str]) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     facts = machine.facts(args.device)
-    rows = parts.rows(args)
+    with machine.quiet_logs():
+        rows = parts.rows(args)
     flat = [row.flat(facts) for row in rows]
     print(json.dumps(flat, indent=1) if args.json else table.text(rows, facts))
     if args.output:

@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     add("--quick", action="store_true", help="layers of what has a target, at most 20 minutes on two cores")
     add("--scaling", action="store_true", help="add the exponents of time and memory over lengths 128 to 4096")
     add("--peers", action="store_true", help="add other implementations, where installed")
+    add("--translation", type=Path, metavar="DATA-BIN", help="add translation beside fairseq's transformer")
     add("--what", metavar="PART,...", help=f"of {', '.join([*PARTS, *EXTRA_PARTS])}; default: {', '.join(PARTS)}")
     add("--rounds", type=_count, metavar="N", help=f"default: {ROUNDS}; quick: from {LEAST}, as the time allows")
     add("--threads", type=_count, metavar="N", help="torch's threads; default: torch's")
@@ -44,12 +45,14 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
         args.parts = _chosen("--what", args.what, [*PARTS, *EXTRA_PARTS], ["layer"] if args.quick else PARTS)
     except ValueError as error:
         made.error(str(error))
+    args.parts += [part for part in EXTRA_PARTS if getattr(args, part) and part not in args.parts]
+    if "translation" in args.parts and not (args.translation and args.translation.is_dir()):
+        made.error(f"--translation {args.translation}: not a folder that fairseq-preprocess made")
     if args.device == "cuda" and not torch.cuda.is_available():
         made.error("--device cuda: torch sees no GPU here")
     if args.quick and not args.encodings:
         args.subjects = with_targets(args.subjects)
     args.shapes, args.device = [SHAPES[name] for name in shapes], torch.device(args.device)
-    args.parts += [part for part in EXTRA_PARTS if getattr(args, part) and part not in args.parts]
     return args
 
 

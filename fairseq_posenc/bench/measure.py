@@ -77,6 +77,8 @@ def _empty(subject: Subject, setting: Setting) -> Measured:
 
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
     """What it may cost, and the aim: without pads, at the shape and on the device that the targets are of."""
+    if setting.what == "translation":
+        return targets.of_translation(subject.encoding, subject.options, subject.hooks(), setting.mode), None
     if setting.padded or not setting.shape.has_targets or setting.device.type != "cpu":
         return None, None
     given = subject.encoding, subject.options, subject.hooks()

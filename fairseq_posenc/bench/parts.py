@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 
 from . import measure as measuring
-from . import memory, peers, scaling
+from . import memory, peers, scaling, translation
 from .measure import Measured, Plan
 from .progress import Progress
 from .rows import Row, timed
@@ -15,7 +15,7 @@ from .settings import Setting, Shape, Subject
 from .subjects import step_of
 
 PARTS = ("layer", "padded", "model", "decode", "memory")
-EXTRA_PARTS = ("scaling", "peers")
+EXTRA_PARTS = ("scaling", "peers", "translation")
 #: rounds of the first pass, and of `--quick`: as many in this range as fit its seconds
 ROUNDS, LEAST, MOST, QUICK_SECONDS = 11, 2, 15, 17 * 60
 #: columns; sequences, as beam search with a beam of 4 over 4 sentences has them
@@ -38,6 +38,9 @@ def rows(args: Namespace) -> list[Row]:
         "memory": _memory,
         "scaling": lambda args, tell: scaling.rows(args.subjects, args.device, plan_of(args, tell)),
         "peers": lambda args, tell: peers.rows(args.shapes, args.device, plan_of(args, tell)),
+        "translation": lambda args, tell: translation.rows(
+            args.subjects, args.translation, args.device, plan_of(args, tell)
+        ),
     }
     with Progress() as progress:
         return [row for part in args.parts for row in parts[part](args, progress.tell)]

@@ -18,7 +18,7 @@ class Row:
     """One figure.
 
     Args:
-        what: layer, model, decode, memory, length or exponent. mode: train or infer.
+        what: layer, model, decode, memory, length, exponent or translation. mode: train or infer.
         ratio, spread: relative to the baseline; median and half the interquartile range over `rounds` rounds, which
             are those of all `passes`. Memory is counted, not sampled: its spread is 0.
         target, stretch: what the ratio may be, and the aim; None where there is none.

@@ -59,6 +59,9 @@ def _title(row: Row) -> str:
     if row.what == "exponent":
         return f"exponent of the length, {size}, n = {row.first} to {row.length}"
     pads = ", left-padded" if row.padded else ""
+    if row.what == "translation":
+        size = f"{row.width} wide, {row.layers} + {row.layers} layers"
+        return f"translation, {size}, beside fairseq's transformer: training, and {row.length} words by beam search"
     depth = f" of {row.layers} layers" if row.layers > 1 else ""
     return f"{row.what}{depth}, {size}, n = {row.length}, {row.batch} sequences{pads}, {row.dtype}"
 

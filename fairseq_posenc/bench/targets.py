@@ -64,6 +64,9 @@ MEMORY = {"shaw": 1.15, "xl": 1.15, "m3": 1.15, "deberta": 1.35, "m4": 1.35, "m4
 #: a step of one layer behind 511 cached columns; content-free: 1.02, anything clipped: 1.10
 DECODING = {"shaw": 1.05, "m4": 1.4, "m4m": 1.4, "m3": 1.4, "xl": 1.2, "deberta": 1.6}
 CONTENT_FREE_DECODING, CLIPPED_DECODING = 1.02, 1.10
+#: translation beside stock fairseq: the time for a word, (train, infer), the reverse of the words a second
+CONTENT_FREE_WORDS, OTHER_WORDS = (1 / 0.97, 1.0), (1 / 0.85, 1 / 0.85)
+WORDS = dict.fromkeys(("shaw", "lfhc", "xl", "gcdf"), (1 / 0.9, 1 / 0.85)) | {"deberta": (1 / 0.85, 1 / 0.7)}
 
 
 def options_of(name: str) -> Iterator[str]:
@@ -87,6 +90,12 @@ def family(encoding: str, options: str, hooks: Set[str]) -> Family | None:
 def of_memory(encoding: str, options: str, length: int) -> float | None:
     """Clipped or reset, an encoding has the target of its defaults; other options have none."""
     return MEMORY.get(encoding) if length == 512 and options in options_of(encoding) else None
+
+
+def of_translation(encoding: str, options: str, hooks: Set[str], mode: str) -> float:
+    """Of a word, relative to fairseq's own `transformer`."""
+    free = family(encoding, options, hooks) in (CONTENT_FREE, TUPE)
+    return WORDS.get(encoding, CONTENT_FREE_WORDS if free else OTHER_WORDS)[mode == "infer"]
 
 
 def of_decoding(encoding: str, options: str, hooks: Set[str], length: int) -> float | None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .precision import promoted
+from .precision import HALF, promoted
+
+#: numbers in a matrix
+FEW = 400
 
 
 class Content:
@@ -31,4 +34,24 @@ class Content:
 
     def product(self) -> Tensor:
         """[B, h, Q, K], in at least float32."""
-        return promoted(torch.matmul(self.q * self.scale, self.k.transpose(-1, -2)))
+        return promoted(of_keys(self.q * self.scale, self.k))
+
+
+def of_keys(q: Tensor, k: Tensor) -> Tensor:
+    """q k^T: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
+    if _few(q, k):
+        return (k * q).sum(-1).unsqueeze(2)
+    return torch.matmul(q, k.transpose(-1, -2))
+
+
+def of_values(weights: Tensor, v: Tensor) -> Tensor:
+    """The weighted sums: [B, h, Q, K], [B, h, K, D] -> [B, h, Q, D]."""
+    if _few(weights, v):
+        return (weights.transpose(-1, -2) * v).sum(2, keepdim=True)
+    return torch.matmul(weights, v)
+
+
+def _few(rows: Tensor, columns: Tensor) -> bool:
+    """One row and so few columns that torch multiplies them by a plain loop, slower than it multiplies and adds."""
+    one = rows.shape[2] == 1 and rows.device.type == "cpu"
+    return one and columns.shape[-1] * columns.shape[-2] < FEW and rows.dtype not in HALF

@@ -1,0 +1,67 @@
+"""Translation beside stock fairseq: both run on a corpus of a few words, with the encoding where it can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration import support
+
+from fairseq_posenc.bench import targets, translation
+from fairseq_posenc.bench.settings import Setting, Subject
+
+from .scene import CPU
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return support.write_corpus(tmp_path_factory.mktemp("bench") / "data-bin")
+
+
+def test_training_and_decoding_have_a_row_each(run: Any, data: Path) -> None:
+    wanted = ("--translation", str(data), "--encodings", "t5", "linformer:slots=8", "segments", "--rounds", "1")
+    _, found = run("--what", "translation", *wanted)
+    assert [(row["encoding"], row["mode"]) for row in found] == [
+        (name, mode) for mode in ("train", "infer") for name in ("t5", "linformer")
+    ]
+    assert all(row["ratio"] > 0 and row["target"] and row["length"] == translation.WORDS for row in found)
+
+
+def test_every_translation_is_as_long_as_said(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairseq.tasks.translation import TranslationTask
+
+    lengths: list[int] = []
+    plain = TranslationTask.inference_step
+
+    def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = plain(self, *args, **kwargs)
+        lengths.extend(len(best["tokens"]) for hypotheses in found for best in hypotheses)
+        return found
+
+    monkeypatch.setattr(TranslationTask, "inference_step", recorded)
+    for subject in (None, Subject("shaw")):
+        setting = Setting("translation", "infer", translation.SMALL, translation.WORDS, 128, CPU, layers=3)
+        translation.step_of(data, subject, setting)()
+    assert len(lengths) == 2 * support.SIZES["test"] * translation.BEAM
+    assert set(lengths) == {translation.WORDS + 1}  # and </s>
+
+
+def test_an_encoder_only_encoding_stands_in_the_encoder_alone() -> None:
+    assert translation.flags(Subject("linformer")) == ["--pos-enc", "none", "--pos-enc-encoder", "linformer"]
+    assert translation.flags(Subject("shaw", "clip=4")) == ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
+
+
+@pytest.mark.parametrize(
+    ("name", "train", "infer"),
+    [("t5", 0.97, 1.0), ("tupe", 0.97, 1.0), ("gcdf", 0.9, 0.85), ("deberta", 0.85, 0.7), ("rope", 0.85, 0.85)],
+)
+def test_targets_are_words_a_second(name: str, train: float, infer: float) -> None:
+    found = [targets.of_translation(name, "", Subject(name).hooks(), mode) for mode in ("train", "infer")]
+    assert found == pytest.approx([1 / train, 1 / infer])
+
+
+def test_a_folder_that_is_none_is_refused(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("--what", "translation", "--translation", "nowhere")
+    assert "--translation nowhere: not a folder" in capsys.readouterr().err

@@ -11,6 +11,7 @@ COMMANDS = {
     "params": ("params", "parameters of each encoding, beside what the papers print"),
     "drift": ("drift", "what half precision and autocast do to each encoding"),
     "bench": ("bench", "what each encoding costs, relative to none"),
+    "cost": ("bench.page", "write the page on cost, of what bench measured"),
     "docs": ("pages", "write a page for every encoding, and what docs/which-encoding.md derives"),
     "doctor": ("doctor", "check this installation, and say how to mend what is wrong"),
     "path": ("path", "the folder for --user-dir"),

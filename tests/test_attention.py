@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from fairseq_posenc.attention import KeyValueCache, SelfAttention, paths
@@ -50,6 +52,36 @@ def test_training_is_explicit_also_in_a_forward_without_gradients(monkeypatch: p
         with torch.no_grad():
             stack(x, where)
         assert calls == [True]
+
+
+def test_a_gpu_trains_through_the_fused_kernel_unless_that_must_be_deterministic() -> None:
+    """By what is asked of the tensors alone: CI has no GPU."""
+    on_gpu: Any = SimpleNamespace(q=SimpleNamespace(device=SimpleNamespace(type="cuda")))
+    call: Any = None
+    assert paths._better_explicit(on_gpu, call, training=True, dropout=0.1) == ""
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert "deterministic" in paths._better_explicit(on_gpu, call, training=True, dropout=0.1)
+        assert paths._better_explicit(on_gpu, call, training=False, dropout=0.0) == ""
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_the_fused_kernel_gets_the_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates: list[float] = []
+    original = F.scaled_dot_product_attention
+
+    def recorded(*args: Any, **kwargs: Any) -> torch.Tensor:
+        rates.append(kwargs["dropout_p"])
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", recorded)
+    for spec in ("none", "shaw"):
+        stack = stack_of(spec, attention_dropout=0.25)
+        stack.layers[0].self_attn.path = "fused"
+        stack(torch.randn(1, 4, 8), Positions(4, 4, CPU, causal=True))
+        stack.eval()(torch.randn(1, 4, 8), Positions(4, 4, CPU, causal=True))
+    assert rates == [0.25, 0.0, 0.25, 0.0]
 
 
 def test_an_unknown_path_is_refused() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,7 +53,7 @@ def attend(
 
     Args:
         call: the encoding's hooks at this forward's positions.
-        training: takes the explicit path, also in a forward without gradients that is recomputed with them.
+        training: decides the path, also in a forward without gradients that is recomputed with them.
         dropout: the probability of dropping a weight, already 0 where there is none.
         need_weights: return the weights too, which takes the explicit path.
         path: auto, explicit or fused.
@@ -64,14 +65,16 @@ def attend(
     """
     if path not in PATHS:
         raise ValueError(f"path is one of {', '.join(PATHS)}; got {path!r}")
-    reason = _why_explicit(x, call, training, dropout, need_weights)
+    reason = _cannot_fuse(x, call, need_weights)
     if path == "fused" and reason:
         raise ValueError(f"the fused path cannot serve this: {reason}")
+    if path == "auto":
+        reason = reason or _better_explicit(x, call, training, dropout)
     reason = "path=explicit was asked for" if path == "explicit" else reason
     if not torch.compiler.is_compiling():
         _log_once(call, reason)
     if not reason:
-        return _fused(x, call), None
+        return _fused(x, call, dropout), None
     weights = explicit_weights(x, call)
     weights = F.dropout(weights, dropout) if dropout else weights
     cast = weights.to(x.v.dtype)
@@ -107,44 +110,57 @@ def explicit_weights(x: Projected, call: LayerCall) -> Tensor:
     return weights if empty is None else weights.masked_fill(empty, 0.0)
 
 
-def _fused(x: Projected, call: LayerCall) -> Tensor:
-    """SDPA with a 4-D float bias, for which its kernel stays fused (PERFORMANCE.md). Nothing here has gradients."""
+def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
+    """SDPA with a 4-D float bias, for which its kernel stays fused (PERFORMANCE.md)."""
     where = call.positions
     forbidden = where.forbidden if x.positioned else None
     bias = call.additive(x.raw_q, x.raw_k)
+    given: dict[str, Any] = {"scale": call.view.scale, "dropout_p": dropout}
     mask: Tensor | None
     if bias is None:
         square = where.query_length == where.key_length
         if forbidden is not None and square and where.padding is None and where.span is None:
-            return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, scale=call.view.scale)
+            return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, **given)
         mask = None if forbidden is None else ~forbidden
     else:
         # detached: under no_grad too, a mask that requires grad leaves the fused kernel
-        mask = bias.detach().to(x.q.dtype)
+        mask = (bias if torch.is_grad_enabled() else bias.detach()).to(x.q.dtype)
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
         mask = mask.expand(-1, x.q.shape[1], -1, -1)
-    attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, scale=call.view.scale)
+    attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **given)
     return attended if where.empty_rows is None else attended.masked_fill(where.empty_rows, 0.0)
 
 
-def _why_explicit(x: Projected, call: LayerCall, training: bool, dropout: float, need_weights: bool) -> str:
-    """Why the fused kernel cannot be used; empty where it can."""
+def _cannot_fuse(x: Projected, call: LayerCall, need_weights: bool) -> str:
+    """Why the fused kernel would be wrong; empty where it is exact."""
     if need_weights:
         return "attention weights were asked for"
+    for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
+        if call.view.has(hook):
+            return f"the encoding {text}"
+    biased = call.view.has("bias") or call.view.has("content_bias")
+    if biased and x.q.dtype in HALF:
+        return "in half precision the kernel would round the logits' position terms"
+    return ""
+
+
+def _better_explicit(x: Projected, call: LayerCall, training: bool, dropout: float) -> str:
+    """Why the fused kernel, though exact, gains nothing; empty where it does.
+
+    A CPU's kernel is fused without gradients of the bias and without dropout only. A GPU's saves the [Q, K] tensors of
+    training too.
+    """
+    if x.q.device.type == "cuda":
+        deterministic = training and torch.are_deterministic_algorithms_enabled()
+        return "deterministic algorithms were asked for, which its backward is not" if deterministic else ""
     if training:
         return "training, where it costs the same and gives the position terms their gradients"
     if torch.is_grad_enabled() and any(t.requires_grad for t in (x.q, x.k, x.v, *call.tensors.values())):
         return "gradients were asked for"
     if dropout:
         return "attention dropout"
-    for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
-        if call.view.has(hook):
-            return f"the encoding {text}"
-    if call.positions.query_length == 1 and x.q.device.type == "cpu":
+    if call.positions.query_length == 1:
         return "one query on a CPU, where two products cost less"
-    biased = call.view.has("bias") or call.view.has("content_bias")
-    if biased and x.q.dtype in HALF:
-        return "in half precision the kernel would round the logits' position terms"
     return ""
 
 

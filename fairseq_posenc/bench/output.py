@@ -16,8 +16,8 @@ from .rows import Row
 def write(folder: Path, rows: Sequence[Row], flat: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> None:
     """bench.json, bench.md and bench.png; without matplotlib, which is a requirement of the recipes, no figure."""
     folder.mkdir(parents=True, exist_ok=True)
-    _text(folder / "bench.json", json.dumps(flat, indent=1) + "\n")
-    _text(folder / "bench.md", table.markdown(rows, facts))
+    whole(folder / "bench.json", json.dumps(flat, indent=1) + "\n")
+    whole(folder / "bench.md", table.markdown(rows, facts))
     try:
         drawn = figure.draw(rows, folder / "bench.png")
     except ImportError:
@@ -27,7 +27,7 @@ def write(folder: Path, rows: Sequence[Row], flat: Sequence[Mapping[str, Any]], 
         print("bench: no figure, as no layer was measured", file=sys.stderr)
 
 
-def _text(path: Path, text: str) -> None:
+def whole(path: Path, text: str) -> None:
     """Whole or not at all."""
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text)

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from ..encodings import get
+from ..encodings import StackShape, build, get
 from .measure import Plan, measure
 from .rows import Row, timed
 from .settings import Setting, Shape, Subject
@@ -38,7 +38,7 @@ _SIZE = """--encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-layers 
 
 def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Plan) -> Iterator[Row]:
     """Of every encoding that serves translation; the baseline is fairseq's `transformer`."""
-    able = [one for one in subjects if not get(one.encoding).needs_segments]
+    able = [one for one in subjects if sides(one) and not get(one.encoding).needs_segments]
     wanted = [
         (subject, Setting("translation", mode, SMALL, WORDS, SENTENCES, device, layers=LAYERS))
         for mode in ("train", "infer")
@@ -62,12 +62,21 @@ def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
     return (_training if setting.mode == "train" else _decoding)(cfg, task, model)
 
 
+def sides(subject: Subject) -> list[str]:
+    """The stacks that it can serve; a translation has no [CLS]."""
+    found = []
+    for side, causal in (("encoder", False), ("decoder", True)):
+        with contextlib.suppress(ValueError), torch.device("meta"):
+            build(subject.encoding, subject.options, StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=causal))
+            found.append(side)
+    return found
+
+
 def flags(subject: Subject) -> list[str]:
     """The encoding in every stack that it can serve, none in the other."""
-    able = [side for side, causal in (("encoder", False), ("decoder", True)) if subject.serves(causal=causal)]
-    sides = [""] if len(able) == 2 else [f"-{able[0]}"]
+    able = sides(subject)
     found = [] if len(able) == 2 else ["--pos-enc", "none"]
-    for side in sides:
+    for side in [""] if len(able) == 2 else [f"-{able[0]}"]:
         found += [f"--pos-enc{side}", subject.encoding]
         found += [f"--pos-enc{side}-args", subject.options] if subject.options else []
     return found

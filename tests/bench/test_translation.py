@@ -20,7 +20,17 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_training_and_decoding_have_a_row_each(run: Any, data: Path) -> None:
-    wanted = ("--translation", str(data), "--encodings", "t5", "linformer:slots=8", "segments", "--rounds", "1")
+    wanted = (
+        "--translation",
+        str(data),
+        "--encodings",
+        "t5",
+        "linformer:slots=8",
+        "segments",
+        "m4:reset=vector",
+        "--rounds",
+        "1",
+    )
     _, found = run("--what", "translation", *wanted)
     assert [(row["encoding"], row["mode"]) for row in found] == [
         (name, mode) for mode in ("train", "infer") for name in ("t5", "linformer")

@@ -78,12 +78,16 @@ def _trained(stack: Stack) -> dict[str, Tensor]:
 
 def check_reference(case: Case, scene: Scene) -> None:
     """Outputs and gradients of the explicit path."""
-    forward = Forward(case, scene)
-    actual, expected = forward.actual("explicit"), forward.literal()
-    assert_close(actual, expected, EXPLICIT, "output")
+    check_gradients(Forward(case, scene), "explicit", EXPLICIT)
+
+
+def check_gradients(forward: Forward, path: str, tolerance: float) -> None:
+    """Outputs too."""
+    actual, expected = forward.actual(path), forward.literal()
+    assert_close(actual, expected, tolerance, "output")
     right = forward.gradients(expected)
     for name, gradient in forward.gradients(actual).items():
-        assert_close(gradient, right[name], EXPLICIT, f"gradient of {name}")
+        assert_close(gradient, right[name], tolerance, f"gradient of {name}")
 
 
 def check_fused(case: Case, scene: Scene) -> None:
@@ -108,6 +112,13 @@ def test_the_fused_path_equals_the_reference(case: Case, scene: Scene) -> None:
     check_fused(case, scene)
 
 
+@pytest.mark.parametrize("case", every(), ids=str)
+def test_the_fused_path_has_the_gradients_of_the_reference(case: Case) -> None:
+    """As a GPU takes it in training."""
+    if not case.hooks & {"scores", "values"}:
+        check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
+
+
 @pytest.mark.parametrize("cls", [broken.WrongSign, broken.WrongHead, broken.Detached, broken.ForgetsTheLayer])
 def test_a_broken_encoding_differs_from_its_reference(cls: type) -> None:
     with pytest.raises(AssertionError, match="differs"):
@@ -117,6 +128,8 @@ def test_a_broken_encoding_differs_from_its_reference(cls: type) -> None:
 def test_wrong_gradients_are_told_from_wrong_outputs() -> None:
     with pytest.raises(AssertionError, match=r"gradient of pos\.broken\.weight"):
         check_reference(Case("broken", cls=broken.Detached), Scene())
+    with pytest.raises(AssertionError, match=r"gradient of pos\.broken\.weight"):
+        check_gradients(Forward(Case("broken", cls=broken.Detached), Scene()), "fused", FUSED)
 
 
 def test_an_encoding_that_is_wrong_only_in_inference_is_caught_on_the_fused_path() -> None:

@@ -1,0 +1,47 @@
+"""The page on cost: every row of the results is in it, beside what the paper prints; bad results are named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairseq_posenc.bench import page
+
+from .scene import Clock
+
+
+def test_the_page_has_every_row_and_the_paper_beside(run: Any, time: Clock, tmp_path: Path) -> None:
+    given = "--encodings", "shaw", "diet-rel", "--rounds", "1", "--output", str(tmp_path)
+    _, rows = run("--what", "layer,memory,decode", *given)
+    for row in rows:  # as if of the shape that DIET names
+        row["shape"] = "base"
+    results = tmp_path / "bench.json"
+    results.write_text(json.dumps(rows))
+    assert page.main([str(results), "--output", str(tmp_path / "cost.md")]) == 0
+    text = (tmp_path / "cost.md").read_text()
+    assert (tmp_path / "cost.png").stat().st_size > 1000
+    for row in rows:
+        assert f"{row['ratio']:.3f}" in text
+    shaw = next(r["ratio"] for r in rows if (r["encoding"], r["mode"], r["length"]) == ("shaw", "infer", 512))
+    assert f"| base, infer | 1.33 | {shaw:.2f} | 1.19 | not measured |" in text
+    assert "| Shaw | 1.07 |" in text
+    assert "Not measured: none was at hand" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "bench.json that bench --output wrote"), ('[{"encoding": "shaw"}]', "rows without .*measure again")],
+)
+def test_results_that_are_none_are_named(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(content)
+    with pytest.raises(SystemExit, match=rf"bad.json: .*{message}"):
+        page.main([str(tmp_path / "bad.json"), "--output", str(tmp_path / "cost.md")])
+    assert not (tmp_path / "cost.md").exists()
+
+
+def test_results_without_layers_have_no_figure(run: Any, time: Clock, tmp_path: Path) -> None:
+    run("--what", "memory", "--encodings", "shaw", "--output", str(tmp_path))
+    assert page.main([str(tmp_path / "bench.json"), "--output", str(tmp_path / "cost.md")]) == 1

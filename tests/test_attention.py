@@ -84,6 +84,29 @@ def test_the_fused_kernel_gets_the_dropout(monkeypatch: pytest.MonkeyPatch) -> N
     assert rates == [0.25, 0.0, 0.25, 0.0]
 
 
+@pytest.mark.parametrize("first_with_grad", [False, True])
+def test_a_cache_that_grows_and_is_reordered_keeps_every_column(first_with_grad: bool) -> None:
+    """Beside plain lists, through several growths and a batch that shrinks; what it was given stays as it was."""
+    random = torch.Generator().manual_seed(0)
+    cache, expected, given, before = KeyValueCache(), [], [], []
+    for step in range(40):
+        batch = 6 if step < 20 else 4
+        new = [torch.randn(batch, 2, 1, 3, generator=random) for _ in range(3)]
+        given += new
+        before += [tensor.clone() for tensor in new]
+        with torch.set_grad_enabled(first_with_grad and step == 0):
+            found = cache.append(*new)
+        expected = [torch.cat(pair, 2) for pair in zip(expected, new, strict=True)] if expected else new
+        for mine, other in zip(found, expected, strict=True):
+            assert torch.equal(mine, other)
+        order = torch.randint(0, batch, (6 if step < 19 else 4,), generator=random)
+        with torch.no_grad():
+            cache.reorder(order)
+        expected = [tensor[order] for tensor in expected]
+    for mine, other in zip(given, before, strict=True):
+        assert torch.equal(mine, other)
+
+
 def test_an_unknown_path_is_refused() -> None:
     stack = stack_of()
     stack.layers[0].self_attn.path = "fuesd"

@@ -17,6 +17,8 @@ class KeyValueCache:
         self._buffers: list[Tensor] = []
         #: where `reorder` writes: the buffer that it replaced last
         self._spare: Tensor | None = None
+        #: whether nobody else, as a graph, may hold the buffers
+        self._own = False
         self.length = 0
 
     def append(self, *new: Tensor) -> tuple[Tensor, ...]:
@@ -41,20 +43,26 @@ class KeyValueCache:
         """Select and repeat samples, as beam search asks: order [B'] int64."""
         if torch.is_grad_enabled():
             self._buffers = [buffer.index_select(0, order) for buffer in self._buffers]
-            return
-        for i, buffer in enumerate(self._buffers):
-            shape = (len(order), *buffer.shape[1:])
-            new, self._spare = self._spare, buffer
-            if new is None or new.shape != shape or new.dtype != buffer.dtype:
-                new = buffer.new_empty(shape)
-            mostly = 2 * self.length > buffer.shape[2]  # all in one piece then, as fast as half of it in many
-            old, out = (buffer, new) if mostly else (self._used(buffer), self._used(new))
-            torch.index_select(old, 0, order, out=out)
-            self._buffers[i] = new
+            self._own, self._spare = False, None
+        else:
+            self._buffers = [self._reordered(buffer, order) for buffer in self._buffers]
+            self._own = True
+
+    def _reordered(self, buffer: Tensor, order: Tensor) -> Tensor:
+        """In the spare buffer if that fits; this one is the next spare, unless it belongs to the caller."""
+        shape = (len(order), *buffer.shape[1:])
+        new, self._spare = self._spare, buffer if self._own else None
+        if new is None or new.shape != shape or new.dtype != buffer.dtype:
+            new = buffer.new_empty(shape)
+        mostly = 2 * self.length > buffer.shape[2]  # all in one piece then, as fast as half of it in many
+        old, out = (buffer, new) if mostly else (self._used(buffer), self._used(new))
+        torch.index_select(old, 0, order, out=out)
+        return new
 
     def _join(self, new: tuple[Tensor, ...], start: int) -> None:
         old = [buffer[:, :, :start] for buffer in self._buffers]
         self._buffers = [torch.cat(pair, 2) for pair in zip(old, new, strict=True)] if old else list(new)
+        self._own, self._spare = False, None
 
     def _write(self, new: tuple[Tensor, ...], start: int) -> None:
         if not self._buffers or self._buffers[0].shape[2] < self.length:
@@ -71,3 +79,4 @@ class KeyValueCache:
             if old:
                 buffer[:, :, :start] = old[i][:, :, :start]
             self._buffers.append(buffer)
+        self._own = True

@@ -48,6 +48,8 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     args.parts += [part for part in EXTRA_PARTS if getattr(args, part) and part not in args.parts]
     if "translation" in args.parts and not (args.translation and args.translation.is_dir()):
         made.error(f"--translation {args.translation}: not a folder that fairseq-preprocess made")
+    if "translation" in args.parts and args.device == "cuda":
+        made.error("--translation runs on the CPU only: leave out --device cuda")
     if args.device == "cuda" and not torch.cuda.is_available():
         made.error("--device cuda: torch sees no GPU here")
     if args.quick and not args.encodings:

@@ -83,14 +83,15 @@ can be measured. `bench --device cuda` measures base layers at n = 128, 512 and 
 
 TITLES = {
     "layer": "## Layers",
+    "model": "## Models\n\nA masked LM of 4 layers.",
     "memory": "## Memory\n\nPeak of the attention core in training, relative to the explicit core without positions.",
     "decode": "## Decoding\n\nOne token behind a cache, relative to the same layer and cache without an encoding.",
     "translation": """\
 ## Translation, beside stock fairseq
 
 Cost of a word relative to fairseq's `transformer` of the same size on Multi30k: below 1 is faster. Encoder-only methods
-stand in the encoder. Targets are the reverse of the words a second to reach: training 0.97 (content-free), 0.90 (Shaw,
-LFHC, XL, GCDF), 0.85; beam search 1.0, 0.85 and 0.7 (DeBERTa).""",
+stand in the encoder. Targets are the reciprocals of the words a second to reach: training 0.97 (content-free), 0.90
+(Shaw, LFHC, XL, GCDF), 0.85; beam search 1.0, 0.85 and 0.7 (DeBERTa).""",
     "exponent": "## Growth\n\nExponents of time and memory over the length, one sequence.",
     "length": "### Each length",
 }
@@ -99,12 +100,18 @@ LFHC, XL, GCDF), 0.85; beam search 1.0, 0.85 and 0.7 (DeBERTa).""",
 def main(argv: Sequence[str]) -> int:
     """Write the page and the figure."""
     args = _parser().parse_args(argv)
-    found = [flat for path in args.results for flat in _read(path)]
-    rows = [Row(**{name: flat[name] for name in Row.__dataclass_fields__}) for flat in found]
-    whole(args.output, text(rows, found))
-    if not figure.draw(rows, args.output.with_suffix(".png")):
-        print(f"cost: no layer among the results, so no {args.output.with_suffix('.png')}", file=sys.stderr)
+    own: list[Row] = []
+    beside: list[Row] = []
+    found: list[Mapping[str, Any]] = []
+    for flats in map(_read, args.results):
+        rows = [Row(**{name: flat[name] for name in Row.__dataclass_fields__}) for flat in flats]
+        (beside if any(row.peer and row.what == "layer" for row in rows) else own).extend(rows)  # what ran beside peers stays beside them
+        found += flats
+    picture = args.output.with_suffix(".png")
+    if not figure.draw(own, picture):
+        print(f"cost: no layer among the results, so no {picture.name} and no page", file=sys.stderr)
         return 1
+    whole(args.output, text(own, beside, found).replace("cost.png", picture.name))
     return 0
 
 
@@ -135,10 +142,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def text(rows: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> str:
-    """The page."""
-    peers = [row for row in rows if row.peer]
-    own = [row for row in rows if not row.peer]
+def text(own: Sequence[Row], peers: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> str:
+    """The page: `peers` are the rows of other implementations and of ours beside them."""
     parts = [INTRODUCTION, diet(own)]
     for what, title in TITLES.items():
         some = [row for row in own if row.what == what]

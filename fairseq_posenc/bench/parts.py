@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from . import measure as measuring
-from . import memory, peers, scaling, translation
+from . import memory, peers, scaling, targets, translation
 from .measure import Measured, Plan
 from .progress import Progress
 from .rows import Row, timed
@@ -34,7 +35,7 @@ def rows(args: Namespace) -> list[Row]:
         "layer": lambda args, tell: _timed(_layers(args), args, tell),
         "padded": lambda args, tell: _timed(_layers(args, padded=True), args, tell),
         "model": lambda args, tell: _timed(_models(args), args, tell),
-        "decode": lambda args, tell: _timed(_decoding(args), args, tell),
+        "decode": _decoding_beside_fairseq,
         "memory": _memory,
         "scaling": lambda args, tell: scaling.rows(args.subjects, args.device, plan_of(args, tell)),
         "peers": lambda args, tell: peers.rows(args.shapes, args.device, plan_of(args, tell)),
@@ -82,6 +83,24 @@ def _decoding(args: Namespace) -> Iterator[Wanted]:
         for length in DECODING_LENGTHS:
             for subject in able:
                 yield subject, Setting("decode", "infer", shape, length, DECODING_BATCH, args.device, causal=True)
+
+
+def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
+    """With fairseq's own layer, which where its cost is known is a target too."""
+    wanted = list(_decoding(args))
+    stock = [] if peers.FAIRSEQ.missing() else [peers.FAIRSEQ]
+    wanted += [(one, setting) for one in stock for setting in dict.fromkeys(setting for _, setting in wanted)]
+    found = measuring.measure(wanted, replace(plan_of(args, tell), build=peers.step_of_peer))
+    rows = [timed(one, peer=peers.label(one.subject)) for one in found]
+    limits = {(row.shape, row.length): row.ratio for row in rows if row.peer and row.ratio is not None}
+    return [_at_most(row, limits.get((row.shape, row.length))) for row in rows]
+
+
+def _at_most(row: Row, limit: float | None) -> Row:
+    """A step costs at most that of fairseq's layer, except DeBERTa's."""
+    if limit is None or row.peer or row.encoding == "deberta" or row.length != targets.DECODING_LENGTH:
+        return row
+    return replace(row, target=min(limit, row.target or limit))
 
 
 def _memory(args: Namespace, tell: Tell) -> Iterator[Row]:

@@ -78,6 +78,14 @@ PEERS = (
 )
 
 
+FAIRSEQ = PEERS[0]
+
+
+def label(subject: Subject) -> str | None:
+    """The package and its version; None of ours."""
+    return f"{subject.package} {version(subject.package)}" if isinstance(subject, Peer) else None
+
+
 def installed() -> list[Peer]:
     """Those that can be measured; the others are named on stderr."""
     missing = {peer.encoding: reason for peer in PEERS if (reason := peer.missing())}
@@ -104,12 +112,12 @@ def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[
         for subject in subjects
         if "fairseq" in (subject.encoding, *(peer.encoding for peer in peers if Subject.of(peer.ours) == subject))
     ]
-    for one in measure(wanted, replace(plan, build=_step_of)):
-        peer = one.subject if isinstance(one.subject, Peer) else None
-        yield timed(one, peer=f"{peer.package} {version(peer.package)}" if peer else None)
+    for one in measure(wanted, replace(plan, build=step_of_peer)):
+        yield timed(one, peer=label(one.subject))
 
 
-def _step_of(subject: Subject | None, setting: Setting) -> Step:
+def step_of_peer(subject: Subject | None, setting: Setting) -> Step:
+    """A step of a peer, or of ours."""
     if not isinstance(subject, Peer):
         return step_of(subject, setting)
     from . import peer_layers

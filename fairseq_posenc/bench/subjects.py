@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from ..attention import KeyValueCache, SelfAttention
 from ..encodings import StackShape
+from ..encodings.content import of_keys, of_values
 from ..positions import Positions, restart_ids
 from ..stack import Stack
 from .settings import Setting, Subject
@@ -46,7 +47,10 @@ class PlainAttention(SelfAttention):
         q, k, v = self.project_query(x), self.project_key(x), self._split(self.v_proj(x))
         if cache is not None:
             k, v = cache.append(k, v)
-        if positions.padding is None:
+        if positions.query_length == 1 and x.device.type == "cpu":  # cheaper than the fused kernel
+            weights = of_keys(q * self.head_dim**-0.5, k).softmax(-1)
+            attended = of_values(weights, v)
+        elif positions.padding is None:
             causal = positions.causal and positions.query_length > 1
             attended = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
         else:

@@ -61,7 +61,9 @@ def _title(row: Row) -> str:
     pads = ", left-padded" if row.padded else ""
     if row.what == "translation":
         size = f"{row.width} wide, {row.layers} + {row.layers} layers"
-        return f"translation, {size}, beside fairseq's transformer: training, and {row.length} words by beam search"
+        if row.mode == "train":
+            return f"training translation, {size}, batches of {row.length} tokens, beside fairseq's transformer"
+        return f"translating, {size}, {row.length} words by beam search, beside fairseq's transformer"
     depth = f" of {row.layers} layers" if row.layers > 1 else ""
     return f"{row.what}{depth}, {size}, n = {row.length}, {row.batch} sequences{pads}, {row.dtype}"
 

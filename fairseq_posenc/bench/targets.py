@@ -63,8 +63,9 @@ FAMILIES = (
 MEMORY = {"shaw": 1.15, "xl": 1.15, "m3": 1.15, "deberta": 1.35, "m4": 1.35, "m4m": 1.5}
 #: a step of one layer behind 511 cached columns; content-free: 1.02, anything clipped: 1.10
 DECODING = {"shaw": 1.05, "m4": 1.4, "m4m": 1.4, "m3": 1.4, "xl": 1.2, "deberta": 1.6}
+DECODING_LENGTH = 512
 CONTENT_FREE_DECODING, CLIPPED_DECODING = 1.02, 1.10
-#: translation beside stock fairseq: the time for a word, (train, infer), the reverse of the words a second
+#: translation beside stock fairseq: the time for a word, (train, infer), the reciprocal of the words a second
 CONTENT_FREE_WORDS, OTHER_WORDS = (1 / 0.97, 1.0), (1 / 0.85, 1 / 0.85)
 WORDS = dict.fromkeys(("shaw", "lfhc", "xl", "gcdf"), (1 / 0.9, 1 / 0.85)) | {"deberta": (1 / 0.85, 1 / 0.7)}
 
@@ -99,8 +100,8 @@ def of_translation(encoding: str, options: str, hooks: Set[str], mode: str) -> f
 
 
 def of_decoding(encoding: str, options: str, hooks: Set[str], length: int) -> float | None:
-    """At n = 512 only."""
-    if length != 512:
+    """At one length only."""
+    if length != DECODING_LENGTH:
         return None
     if encoding in DECODING and options in ("", "reset=vector"):
         return DECODING[encoding]

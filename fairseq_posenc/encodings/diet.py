@@ -97,11 +97,7 @@ class DietAbs(Extended, FactoredBias):
     key_rows = query_rows
 
     def read(self, product: Tensor, positions: Positions) -> Tensor:
-        offset, length = positions.offset, positions.key_length
-        if not positions.left_padded:
-            return product[None, :, offset:length, :length]
-        rows = factors.rows_by_id(product[..., :length], positions.query_ids)
-        return factors.columns_by_id(rows, positions.key_ids)
+        return factors.of_columns(product, positions)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         ids = positions.key_ids.expand(len(q), -1)

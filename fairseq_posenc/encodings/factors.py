@@ -118,6 +118,14 @@ class FactoredBias(CachingEncoding):
         return exact_product(rows, columns.transpose(-1, -2))
 
 
+def of_columns(product: Tensor, positions: Positions) -> Tensor:
+    """[h or 1, N, N] of all positions -> [1 or B, h or 1, Q, K] of columns."""
+    offset, length = positions.offset, positions.key_length
+    if not positions.left_padded:
+        return product[None, :, offset:length, :length]
+    return columns_by_id(rows_by_id(product[..., :length], positions.query_ids), positions.key_ids)
+
+
 def rows_by_id(product: Tensor, ids: Tensor) -> Tensor:
     """[h or 1, N, C] at ids [B, Q] -> [B, h or 1, Q, C]."""
     rows = product.index_select(1, ids.flatten()).unflatten(1, ids.shape)  # (h, B*Q, C) -> (h, B, Q, C)

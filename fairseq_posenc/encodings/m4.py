@@ -100,7 +100,7 @@ class M4(RelativeTable):
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         # the tables are divided, not q and k: decoding has few rows to divide, and every key
-        weight = layer.tensors["weight"] * self._factor
+        weight = promoted(layer.tensors["weight"]) * self._factor
         # what a reset overwrites is without the content
         content = layer.content if self.options.reset == "none" else None
         given = positions, self.rows(positions), self.clip, content

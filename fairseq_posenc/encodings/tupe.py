@@ -19,6 +19,7 @@ from . import extension, tables, toeplitz
 from .base import Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
 from .caches import CachingEncoding
 from .extension import Extended
+from .factors import of_columns
 from .options import Options, option
 from .precision import exact_product, promoted
 
@@ -133,21 +134,30 @@ class Tupe(Extended, CachingEncoding):
     # -- hooks -----------------------------------------------------------------------------------------
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Each layer's projected positions and scalars, or one bias, made here, where layers share all."""
+        """Each layer's scalars and projected positions, or in evaluation their products; one bias, if layers share all.
+
+        The products of evaluation are kept.
+        """
         handed = super().per_layer(positions)
-        projected, _ = self._cache.get(
-            positions.key_length,
-            list(self.parameters()),
-            self.project,
-            training=self.training,
-            limit=self.limit,
-        )
-        if projected.shape[1] == 1:
-            bias = self._bias({**handed[0], "projected": projected[:, 0]}, positions)
+        parameters = list(self.parameters())
+        if self._cache.keeps(parameters, training=self.training):
+            product, _ = self._cache.get(
+                positions.key_length, parameters, self._product, training=self.training, limit=self.limit
+            )
+            made, name = product.unbind(0), "product"
+        else:
+            made, name = self.project(positions.key_length).unbind(1), "projected"
+        if len(made) == 1:
+            bias = self._bias({**handed[0], name: made[0]}, positions)
             return [{"bias": bias} for _ in handed]
-        for mine, part in zip(handed, projected.unbind(1), strict=True):
-            mine["projected"] = part
+        for mine, part in zip(handed, made, strict=True):
+            mine[name] = part
         return handed
+
+    def _product(self, length: int) -> Tensor:
+        """[L or 1, h or 1, length, length]."""
+        queries, keys = self.project(length)
+        return exact_product(queries, keys.transpose(-1, -2))
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         given = layer.tensors
@@ -155,8 +165,11 @@ class Tupe(Extended, CachingEncoding):
 
     def _bias(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """[1 or B, h or 1, Q, K]."""
-        queries, keys = tensors["projected"]
-        bias = _products(queries, keys, positions)
+        if "product" in tensors:
+            bias = of_columns(tensors["product"], positions)
+        else:
+            queries, keys = tensors["projected"]
+            bias = _products(queries, keys, positions)
         if self.options.relative:
             bias = bias + toeplitz.spread(self.by_distance(tensors, positions.distances), positions)
         return self._reset(bias, self.thetas(tensors), positions) if self.resets else bias

@@ -70,7 +70,7 @@ class _Block:
 
 
 def _blocks(rows: int, columns: int, vectors: Vectors) -> Iterator[_Block]:
-    narrow = vectors.last - vectors.first < rows
+    narrow = vectors.last - vectors.first < rows  # what a large block has more than it needs would be most of it
     size = SMALL_BLOCK if rows <= FEW_ROWS or narrow else LARGE_BLOCK
     for start in range(0, rows, size):
         stop = min(start + size, rows)
@@ -97,7 +97,7 @@ def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor
     groups, rows, _ = x.shape
     columns = out.shape[-1]
     by_entry = _by_entry(vectors, groups)
-    ends = _ends(x, vectors)
+    ends = _ends(x, vectors, by_entry)
     for block in _blocks(rows, columns, vectors):
         part, some = out[:, block.start : block.stop], x[:, block.start : block.stop]
         if block.left:
@@ -115,15 +115,15 @@ def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
     What is far is written first, all in one go, and what is near then by columns.
     """
     groups, rows, columns = out.shape
-    far = [end.mT for end in _ends(x, vectors).values()]
+    flipped = vectors.flipped()
+    by_entry = _by_entry(flipped, groups)
+    far = [end.mT for end in _ends(x, flipped, by_entry).values()]  # to the right of a row, to its left
     if len(far) == 2:
-        left = torch.ones(rows, columns, dtype=torch.bool, device=x.device)
-        torch.where(left.tril((vectors.first + vectors.last) // 2 + 1 - rows), *far, out=out)
+        right = torch.ones(rows, columns, dtype=torch.bool, device=x.device)
+        torch.where(right.triu((vectors.first + vectors.last) // 2 + 2 - rows), *far, out=out)
     elif far:
         out.copy_(far[0])
-    vectors = vectors.flipped()
-    by_entry = _by_entry(vectors, groups)
-    for block in _blocks(columns, rows, vectors):
+    for block in _blocks(columns, rows, flipped):
         if block.right > block.left:
             window = torch.bmm(x[:, block.start : block.stop], by_entry[..., block.window])
             near = out.mT[:, block.start : block.stop, block.left : block.right]
@@ -135,9 +135,8 @@ def _by_entry(vectors: Vectors, groups: int) -> Tensor:
     return _of_groups(vectors.table, groups).transpose(-1, -2)
 
 
-def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
+def _ends(x: Tensor, vectors: Vectors, by_entry: Tensor) -> dict[int, Tensor]:
     """x times the vectors that stand for more than one distance, by their entries: [G, R, 1] each."""
-    by_entry = _by_entry(vectors, len(x))
     found = (entry for entry in (vectors.first, vectors.last) if 0 <= entry < by_entry.shape[-1])
     return {entry: torch.bmm(x, by_entry[..., entry : entry + 1]) for entry in found}
 

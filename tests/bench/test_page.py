@@ -16,8 +16,8 @@ from .scene import Clock
 def test_the_page_has_every_row_and_the_paper_beside(run: Any, time: Clock, tmp_path: Path) -> None:
     given = "--encodings", "shaw", "diet-rel", "--rounds", "1", "--output", str(tmp_path)
     _, rows = run("--what", "layer,memory,decode", *given)
-    for row in rows:  # as if of the shape that DIET names
-        row["shape"] = "base"
+    for number, row in enumerate(rows):  # as if of the shape that DIET names, each with a ratio of its own
+        row["shape"], row["ratio"] = "base", 1 + number / 1000
     results = tmp_path / "bench.json"
     results.write_text(json.dumps(rows))
     assert page.main([str(results), "--output", str(tmp_path / "cost.md")]) == 0

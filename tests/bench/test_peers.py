@@ -46,9 +46,9 @@ def test_a_peer_is_a_layer_of_the_size_of_ours(peer: Peer) -> None:
 @pytest.mark.parametrize("name", ["fairseq", "x-t5"])
 def test_a_peer_has_a_step_of_training_and_of_inference(name: str) -> None:
     peer = installed(next(peer for peer in PEERS if peer.encoding == name))
-    gradients: Any = peers._step_of(peer, Setting("layer", "train", WIDE, 128, 2, CPU))()
+    gradients: Any = peers.step_of_peer(peer, Setting("layer", "train", WIDE, 128, 2, CPU))()
     assert sum(g is not None for g in gradients) > 10
-    output: Any = peers._step_of(peer, Setting("layer", "infer", WIDE, 128, 2, CPU))()
+    output: Any = peers.step_of_peer(peer, Setting("layer", "infer", WIDE, 128, 2, CPU))()
     assert not output.requires_grad
 
 

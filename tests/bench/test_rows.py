@@ -31,7 +31,7 @@ def test_every_row_has_every_field(run: Any, time: Clock) -> None:
     by_part = {what: [row for row in found if row["what"] == what] for what in parts.split(",")}
     assert len(by_part["layer"]) == 2 * 4 * 2 * 2  # with and without pads; encodings; lengths; modes
     assert [row["padded"] for row in by_part["layer"]].count(True) == 16
-    assert {row["encoding"] for row in by_part["decode"]} == {"t5", "xpos"}
+    assert {row["encoding"] for row in by_part["decode"]} == {"t5", "xpos", "fairseq"}
     assert {row["layers"] for row in by_part["model"]} == {4}
     assert {row["encoding"] for row in found if row["causal"] and row["what"] == "layer"} == {"xpos"}
     assert all(row["ratio"] == 1.0 and row["spread"] == 0.0 for row in by_part["layer"])

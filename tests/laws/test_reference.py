@@ -112,11 +112,10 @@ def test_the_fused_path_equals_the_reference(case: Case, scene: Scene) -> None:
     check_fused(case, scene)
 
 
-@pytest.mark.parametrize("case", every(), ids=str)
+@pytest.mark.parametrize("case", [case for case in every() if not case.hooks & {"scores", "values"}], ids=str)
 def test_the_fused_path_has_the_gradients_of_the_reference(case: Case) -> None:
-    """As a GPU takes it in training."""
-    if not case.hooks & {"scores", "values"}:
-        check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
+    """A GPU takes it in training; here it is the CPU's."""
+    check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
 
 
 @pytest.mark.parametrize("cls", [broken.WrongSign, broken.WrongHead, broken.Detached, broken.ForgetsTheLayer])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Layer, deberta, factors, segments, t5, toeplitz, tupe
+from fairseq_posenc.encodings import Layer, deberta, factors, segments, t5, toeplitz, tupe, xl
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.positions import Positions
 
@@ -72,6 +72,9 @@ ONCE_IN_EVALUATION = [
     (Case("diet-abs"), factors.FactoredBias, "_product"),
     (Case("t5"), t5, "bucket"),
     (Case("deberta"), deberta.PaperDeberta, "project"),
+    (Case("tupe"), tupe.Tupe, "_product"),
+    (Case("tupe", {"share": "layer-wise"}), tupe.Tupe, "_product"),
+    (Case("xl"), xl.XL, "_projected"),
 ]
 
 

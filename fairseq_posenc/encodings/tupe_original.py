@@ -108,8 +108,12 @@ class OriginalTupe(Tupe):
     def _bias(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         if not self.resets:
             return super()._bias(tensors, positions)
+        if "product" in tensors:
+            product = tensors["product"]
+            own = product[:, [0, 1], [0, 1]]  # [h, 2], of the extra row and position 0
+            return super()._bias({"product": product[:, 1:, 1:], "theta": own}, positions)
         projected = tensors["projected"]
-        own = (projected[0, :, :2] * projected[1, :, :2]).sum(-1)  # [h, 2], of the extra row and position 0
+        own = (projected[0, :, :2] * projected[1, :, :2]).sum(-1)
         return super()._bias({"projected": projected[:, :, 1:], "theta": own}, positions)
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:

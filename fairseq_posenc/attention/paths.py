@@ -20,6 +20,8 @@ from ..encodings.precision import HALF, promoted
 logger = logging.getLogger(__name__)
 
 PATHS = ("auto", "explicit", "fused")
+#: numbers in a vector of AVX-512
+SHORT = 16
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,17 @@ def explicit_weights(x: Projected, call: LayerCall) -> Tensor:
     scores = logits(x, call)
     forbidden = call.positions.forbidden if x.positioned else None
     scores = scores if forbidden is None else scores.masked_fill(forbidden, float("-inf"))
-    weights = scores.softmax(-1)
+    weights = _softmax(scores)
     empty = call.positions.empty_rows  # also where keys were compressed: a sample of pads only
     return weights if empty is None else weights.masked_fill(empty, 0.0)
+
+
+def _softmax(scores: Tensor) -> Tensor:
+    """Over the keys. A CPU's kernel takes rows shorter than its vectors a number at a time, columns never."""
+    if scores.device.type != "cpu" or scores.shape[-1] >= SHORT or torch.compiler.is_compiling():
+        return scores.softmax(-1)
+    columns = scores.flatten(0, -2).t().contiguous()  # [K, B h Q]
+    return columns.softmax(0).t().contiguous().view(scores.shape)
 
 
 def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:

@@ -105,7 +105,8 @@ def main(argv: Sequence[str]) -> int:
     found: list[Mapping[str, Any]] = []
     for flats in map(_read, args.results):
         rows = [Row(**{name: flat[name] for name in Row.__dataclass_fields__}) for flat in flats]
-        (beside if any(row.peer and row.what == "layer" for row in rows) else own).extend(rows)  # what ran beside peers stays beside them
+        peers = any(row.peer and row.what == "layer" for row in rows)
+        (beside if peers else own).extend(rows)  # what ran beside peers stays beside them
         found += flats
     picture = args.output.with_suffix(".png")
     if not figure.draw(own, picture):

@@ -28,10 +28,10 @@ def main(argv: Sequence[str]) -> int:
     facts = machine.facts(args.device)
     with machine.quiet_logs():
         rows = parts.rows(args)
-    flat = [row.flat(facts) for row in rows]
-    print(json.dumps(flat, indent=1) if args.json else table.text(rows, facts))
-    if args.output:
-        output.write(args.output, rows, flat, facts)
+        flat = [row.flat(facts) for row in rows]
+        print(json.dumps(flat, indent=1) if args.json else table.text(rows, facts))
+        if args.output:
+            output.write(args.output, rows, flat, facts)
     missed = [row for row in rows if row.holds is False]
     for row in missed:
         print(f"over its target: {row}", file=sys.stderr)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import figure, table, targets
+from .machine import quiet_logs
 from .output import whole
 from .rows import Row
 from .table import FACTS
@@ -44,10 +45,10 @@ What stops each at its aim:
 - RoPE, xPos: two passes over q and k.
 - Shaw, LFHC, XL, GCDF: half a product of queries and keys more, whose windows of rows cost 1.12 of what they need, and
   a copy of each window into the logits. Clipped, that is a fraction; XL and GCDF also project the distances.
-- M4, DeBERTa: twice that, and the half of the keys is written across the rows: 0.6 ns a number on one core where a
-  copy along them takes 0.1. By operations alone they cost 1.14.
-- M4M: the same, then products of three matrices, forward and backward; the gate of the queries is made twice to keep
-  memory below 1.5 of plain attention's.
+- M4, DeBERTa: twice that, and the half of the keys is written across the rows, which costs several times a copy along
+  them. By operations alone they cost 1.14.
+- M4M: the same, then the product of three matrices, forward and backward. The gate of the keys is kept for the
+  backward; that of the queries and the content are made twice, which saves two matrices a layer.
 - M3 is no matrix product: a loop over pairs and widths that torch.compile makes (without a C++ compiler, in steps).
 """
 
@@ -109,7 +110,9 @@ def main(argv: Sequence[str]) -> int:
         (beside if peers else own).extend(rows)  # what ran beside peers stays beside them
         found += flats
     picture = args.output.with_suffix(".png")
-    if not figure.draw(own, picture):
+    with quiet_logs():
+        drawn = figure.draw(own, picture)
+    if not drawn:
         print(f"cost: no layer among the results, so no {picture.name} and no page", file=sys.stderr)
         return 1
     whole(args.output, text(own, beside, found).replace("cost.png", picture.name))

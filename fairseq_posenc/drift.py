@@ -6,11 +6,8 @@ import argparse
 import dataclasses
 import itertools
 import json
-import logging
-import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,7 @@ from .encodings import StackShape, build, get, names
 from .encodings.options import written
 from .rounding import drawn, measured
 from .stack import Stack
+from .writing import warnings_only, write_whole
 
 #: options that choose between readings of one method
 READINGS = ("form", "reset")
@@ -147,7 +145,7 @@ def main(argv: Sequence[str]) -> int:
     print(text, end="")
     try:
         if args.output:
-            _write(args.output, text)
+            write_whole(args.output, text)
     except OSError as error:
         print(f"drift: {error}", file=sys.stderr)
         return 1
@@ -169,7 +167,7 @@ def _refuse(args: argparse.Namespace) -> None:
 def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
     """The rows of all cases, each named on stderr as its turn comes."""
     rows: list[dict[str, Any]] = []
-    with _quiet():
+    with warnings_only(__package__):  # not the notes on each attention's path and reset
         todo = cases(args.encodings or names(), args.length)
         for number, case in enumerate(todo, start=1):
             print(f"{number}/{len(todo)} {case}", file=sys.stderr)
@@ -198,25 +196,3 @@ def _name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu ({torch.backends.cpu.get_cpu_capability()})"  # which says how half precision is multiplied
-
-
-def _write(path: Path, text: str) -> None:
-    """Beside the output, then rename: an interrupted run leaves what was there."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the notes on each attention's path and reset."""
-    logger = logging.getLogger(__package__)
-    before = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import torch
 
+from ..writing import warnings_only
 from . import arguments, machine, output, parts, table
 
 __all__ = ["main"]
@@ -26,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     if args.threads:
         torch.set_num_threads(args.threads)
     facts = machine.facts(args.device)
-    with machine.quiet_logs():
+    with warnings_only():  # fairseq puts the root logger to DEBUG, where torch.compile tells of every lock
         rows = parts.rows(args)
         flat = [row.flat(facts) for row in rows]
         print(json.dumps(flat, indent=1) if args.json else table.text(rows, facts))

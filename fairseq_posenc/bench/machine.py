@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -32,18 +30,6 @@ def start_again_pinned(argv: Sequence[str], environ: Mapping[str, str]) -> None:
     if env is not None:
         print("bench: starting again with the allocator's thresholds raised", file=sys.stderr, flush=True)
         os.execve(sys.executable, [sys.executable, "-m", "fairseq_posenc", "bench", *argv], env)
-
-
-@contextlib.contextmanager
-def quiet_logs() -> Iterator[None]:
-    """Warnings only: fairseq puts the root logger to DEBUG, where torch.compile tells of every lock."""
-    root = logging.getLogger()
-    level = root.level
-    root.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        root.setLevel(level)
 
 
 def allocator(env: Mapping[str, str], libc: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..writing import write_whole
 from . import figure, table
 from .rows import Row
 
@@ -16,8 +16,8 @@ from .rows import Row
 def write(folder: Path, rows: Sequence[Row], flat: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> None:
     """bench.json, bench.md and bench.png; without matplotlib, which is a requirement of the recipes, no figure."""
     folder.mkdir(parents=True, exist_ok=True)
-    whole(folder / "bench.json", json.dumps(flat, indent=1) + "\n")
-    whole(folder / "bench.md", table.markdown(rows, facts))
+    write_whole(folder / "bench.json", json.dumps(flat, indent=1) + "\n")
+    write_whole(folder / "bench.md", table.markdown(rows, facts))
     try:
         drawn = figure.draw(rows, folder / "bench.png")
     except ImportError:
@@ -25,10 +25,3 @@ def write(folder: Path, rows: Sequence[Row], flat: Sequence[Mapping[str, Any]], 
         return
     if not drawn:
         print("bench: no figure, as no layer was measured", file=sys.stderr)
-
-
-def whole(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
-    os.replace(partial, path)

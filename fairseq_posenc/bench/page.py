@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..writing import warnings_only, write_whole
 from . import figure, table, targets
-from .machine import quiet_logs
-from .output import whole
+from .machine import ALLOCATOR
 from .rows import Row
 from .table import FACTS
 
@@ -68,7 +68,7 @@ The benchmark starts itself again with `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM
 set: glibc otherwise maps every large tensor anew, which alone makes explicit attention at n = 512 cost 2.3 times fused
 attention where it costs 1.2. The recipes set them too. For runs of your own:
 
-    export MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296
+    export {allocator}
 
 `DATA-BIN` is what `fairseq-preprocess` made of Multi30k; the recipe leaves one in its results.
 """
@@ -110,12 +110,12 @@ def main(argv: Sequence[str]) -> int:
         (beside if peers else own).extend(rows)  # what ran beside peers stays beside them
         found += flats
     picture = args.output.with_suffix(".png")
-    with quiet_logs():
+    with warnings_only():
         drawn = figure.draw(own, picture)
     if not drawn:
         print(f"cost: no layer among the results, so no {picture.name} and no page", file=sys.stderr)
         return 1
-    whole(args.output, text(own, beside, found).replace("cost.png", picture.name))
+    write_whole(args.output, text(own, beside, found).replace("cost.png", picture.name))
     return 0
 
 
@@ -152,11 +152,14 @@ def text(own: Sequence[Row], peers: Sequence[Row], found: Sequence[Mapping[str, 
     for what, title in TITLES.items():
         some = [row for row in own if row.what == what]
         if some:
-            parts += [title, _tables(some)]
+            parts += [title, table.markdown_tables(some, "**{}**")]
             parts += [aims(some), STOPS] if what == "layer" else []
     if peers:
-        parts += ["## Other implementations\n\nWhole layers as their packages make them, ours beside.", _tables(peers)]
-    return "\n\n".join([*(part.strip() for part in parts), GPU.strip(), REPRODUCE.strip(), _machines(found)]) + "\n"
+        title = "## Other implementations\n\nWhole layers as their packages make them, ours beside."
+        parts += [title, table.markdown_tables(peers, "**{}**")]
+    allocator = " ".join(f"{name}={value}" for name, value in ALLOCATOR.items())
+    reproduce = REPRODUCE.strip().replace("{allocator}", allocator)
+    return "\n\n".join([*(part.strip() for part in parts), GPU.strip(), reproduce, _machines(found)]) + "\n"
 
 
 def diet(rows: Sequence[Row]) -> str:
@@ -196,14 +199,6 @@ def aims(rows: Sequence[Row]) -> str:
 
 def _of_diet(row: Row) -> bool:
     return row.what == "layer" and not row.padded and row.length == 512 and not row.options and not row.peer
-
-
-def _tables(rows: Sequence[Row]) -> str:
-    parts = []
-    for one in table.sections(rows):
-        lines = ["| " + " | ".join(line) + " |" for line in [one.head, ["---"] * len(one.head), *one.lines]]
-        parts.append("\n".join([f"**{one.title}**", "", *lines]))
-    return "\n\n".join(parts)
 
 
 def _machines(found: Sequence[Mapping[str, Any]]) -> str:

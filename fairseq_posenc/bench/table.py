@@ -30,11 +30,16 @@ def text(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
 
 def markdown(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
     """For a page."""
+    return "\n\n".join([markdown_tables(rows, "### {}"), _verdict(rows), _below(facts)]) + "\n"
+
+
+def markdown_tables(rows: Sequence[Row], title: str) -> str:
+    """All sections; `title` says how a title is set, `### {}`."""
     parts = []
     for one in sections(rows):
         lines = ["| " + " | ".join(line) + " |" for line in [one.head, ["---"] * len(one.head), *one.lines]]
-        parts.append("\n".join([f"### {one.title}", "", *lines]))
-    return "\n\n".join([*parts, _verdict(rows), _below(facts)]) + "\n"
+        parts.append("\n".join([title.format(one.title), "", *lines]))
+    return "\n\n".join(parts)
 
 
 def sections(rows: Sequence[Row]) -> Iterator[Section]:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .precision import HALF, promoted
 
-#: numbers in a matrix
+#: numbers of a sample and head's keys: torch multiplies smaller matrices by a plain loop
 FEW = 400
 
 

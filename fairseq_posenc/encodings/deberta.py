@@ -103,9 +103,10 @@ class Deberta(CachingEncoding):
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         projected = self.projected(positions, layer)
-        scale = (3 * self.stack.head_dim) ** -0.5
-        given = projected[0], projected[-1], positions, self._rows(positions), self.flat_from, layer.content
-        return promoted(toeplitz.both_products(q * scale, k * scale, *given))
+        # the tables are divided, not q and k: as in M4
+        scaled = promoted(projected) * (3 * self.stack.head_dim) ** -0.5
+        given = scaled[0], scaled[-1], positions, self._rows(positions), self.flat_from, layer.content
+        return promoted(toeplitz.both_products(q, k, *given))
 
     def projected(self, positions: Positions, layer: Layer) -> Tensor:
         """[1 or 2, h or 1, rows, D], r and t of a layer."""

@@ -1,65 +1,21 @@
 """M3's product of three vectors without a tensor of their size: loops that torch.compile makes of the formula.
 
 sum_d q_id k_jd a_ijd is no matrix product. Written out it is a [Q, K, D] tensor a head; compiled, each of the
-kernels below is one pass over its pairs that keeps nothing. Without a C++ compiler `usable` says so once, and M3 takes
-some queries at a time instead.
+kernels below is one pass over its pairs that keeps nothing.
 
 Legend: B batch, h heads, Q queries, K keys, D head width; vectors of the L = Q+K-1 distances [1 or h, L, D].
 """
 
 from __future__ import annotations
 
-import functools
-import logging
-import os
-import shutil
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .compiled import compiled
 from .windows import FEW_ROWS, LARGE_BLOCK, SMALL_BLOCK
-
-logger = logging.getLogger(__name__)
-
-#: products below which compiled loops gain nothing over what they cost to look up
-FEW = 1 << 22
-
-
-def usable(q: Tensor, k: Tensor) -> bool:
-    """Whether compiled loops serve these: enough work, on a CPU, with a compiler."""
-    work = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2] * q.shape[3]
-    return work >= FEW and q.device.type == "cpu" and not torch.compiler.is_compiling() and _compiler_works()
-
-
-@functools.cache
-def _compiler_works() -> bool:
-    """Tried once, on a kernel of a few numbers."""
-    reason = ""
-    if not any(shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name):
-        reason = "there is no C++ compiler (g++ or clang++, or set CXX)"
-    else:
-        try:
-            _compiled(_probe)(torch.ones(4))
-        except Exception as error:  # noqa: BLE001 - whatever stops torch.compile on this machine, the other way works
-            reason = f"torch.compile fails: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
-    if reason:
-        logger.warning("m3 takes some queries at a time, which is slower: %s", reason)
-    return not reason
-
-
-@functools.cache
-def _compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    return torch.compile(kernel, dynamic=True)
-
-
-def _probe(x: Tensor) -> Tensor:
-    return (x + 1).sum()
-
-
-# -- kernels ----------------------------------------------------------------------------------------------
 
 
 def _entries(queries: int, keys: int, device: torch.device) -> Tensor:
@@ -102,7 +58,7 @@ def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
         strides = (*by_entry.stride()[:2], max(width - 1, 1), 1)
         by_entry.as_strided((*grad.shape[:2], rows, keys), strides, rows - 1).copy_(grad[:, :, start:stop])
         around = F.pad(k, (0, 0, rows - 1, rows - 1))
-        made = _compiled(_for_window)(by_entry, q[:, :, start:stop].contiguous(), around).sum(0)
+        made = compiled(_for_window)(by_entry, q[:, :, start:stop].contiguous(), around).sum(0)
         found[:, queries - stop : queries - stop + width] += made if len(found) > 1 else made.sum(0)
     return found
 
@@ -113,12 +69,12 @@ class FusedProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
         ctx.save_for_backward(q, k, vectors)
-        return _compiled(products)(q, k, vectors)
+        return compiled(products)(q, k, vectors)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         q, k, vectors = ctx.saved_tensors
         grad = grad.contiguous()
-        for_q, for_k = _compiled(_for_queries)(grad, k, vectors), _compiled(_for_keys)(grad, q, vectors)
+        for_q, for_k = compiled(_for_queries)(grad, k, vectors), compiled(_for_keys)(grad, q, vectors)
         return for_q, for_k, _for_vectors(grad, q, k, vectors)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..positions import Positions
+from . import one_query
 from .content import Content
 from .gated import GatedProduct
 from .precision import HALF, promoted
@@ -83,8 +84,12 @@ def query_product(
     Returns:
         [B, h, Q, K].
     """
-    if positions.query_length == 1 or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
         return shift(_product(q, take(table, rows, -2)), positions.key_length)
+    if positions.query_length == 1:
+        vectors, shared = _of_last_query(table, rows, positions, clip)
+        found = _product(q, vectors.to(q.dtype))
+        return torch.cat([found[..., :1].expand(*found.shape[:-1], shared), found[..., 1:]], -1) if shared else found
     return _windowed(q, None, table, None, positions, rows, clip, content)
 
 
@@ -101,7 +106,8 @@ def key_product(
         [B, h, Q, K].
     """
     if positions.query_length == 1:  # a key needs one row of the table only
-        return (k * take(table, rows, -2)).sum(-1)[:, :, None]
+        vectors, shared = _of_last_query(table, rows, positions, clip)
+        return one_query.of_keys(k, vectors.to(k.dtype), shared)
     if torch.compiler.is_compiling():
         by_distance = _product(k, take(table, rows, -2).flip(-2))
         return shift(by_distance, positions.query_length).transpose(-1, -2)
@@ -121,8 +127,28 @@ def both_products(
     """q_i . a[j - i] + k_j . b[j - i] for all pairs, in one pass: see `query_product` and `key_product`."""
     if positions.query_length == 1 or torch.compiler.is_compiling():
         of_queries = query_product(q, for_queries, positions, rows, clip)
-        return promoted(of_queries) + promoted(key_product(k, for_keys, positions, rows, clip))
+        return promoted(of_queries) + _of_keys(k, for_keys, positions, rows, clip, content)
     return _windowed(q, k, for_queries, for_keys, positions, rows, clip, content)
+
+
+def _of_keys(
+    k: Tensor, table: Tensor, positions: Positions, rows: Tensor | slice, clip: int | None, content: Content | None
+) -> Tensor:
+    """`key_product`, with the content of one query where its keys are these."""
+    fits = content is not None and content.k is k and positions.query_length == 1 and k.dtype not in HALF
+    taken = content.take() if content is not None and fits else None
+    if taken is None:
+        return promoted(key_product(k, table, positions, rows, clip))
+    vectors, shared = _of_last_query(table, rows, positions, clip)
+    return one_query.of_keys_and_query(k, vectors.to(k.dtype), taken.q * taken.scale, shared)
+
+
+def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Positions, clip: int | None) -> tuple[Tensor, int]:
+    """The vectors of the keys of one query, the last column's, and how many of the first keys share the first."""
+    first = _flat(positions, clip)[0]
+    if isinstance(rows, slice) or first < 1:
+        return take(table, rows, -2), 0
+    return take(table, rows[first:], -2), first + 1
 
 
 def gated_product(
@@ -133,10 +159,22 @@ def gated_product(
         given = q.contiguous(), k.contiguous(), take(table, rows, -2).to(q.dtype)
         made: Tensor = GatedProduct.apply(*given, offset, _flat(positions, clip), torch.is_grad_enabled())
         return made
-    content = promoted(torch.matmul(q * q.shape[-1] ** -0.5, k.transpose(-1, -2)))
-    of_query = promoted(query_product(q, table, positions, rows, clip))
-    of_key = promoted(key_product(k, table, positions, rows, clip))
+    scaled, of_query = q * q.shape[-1] ** -0.5, promoted(query_product(q, table, positions, rows, clip))
+    if positions.query_length == 1 and not torch.compiler.is_compiling():
+        vectors, shared = _of_last_query(table, rows, positions, clip)
+        content, of_key = map(promoted, one_query.of_query_and_of_keys(k, vectors.to(k.dtype), scaled, shared))
+    else:
+        content = promoted(torch.matmul(scaled, k.transpose(-1, -2)))
+        of_key = promoted(key_product(k, table, positions, rows, clip))
     return content * (of_query + offset) * (of_key + offset) if offset else content * of_query * of_key
+
+
+def triple_product(
+    q: Tensor, k: Tensor, table: Tensor, positions: Positions, rows: Tensor | slice, clip: int | None
+) -> Tensor:
+    """sum_d q_d k_jd a[j - i]_d of one query i, the last column's: [B, h, 1, K]."""
+    vectors, shared = _of_last_query(table, rows, positions, clip)
+    return one_query.of_all_three(k, vectors.to(k.dtype), q, shared)
 
 
 def _flat(positions: Positions, clip: int | None) -> tuple[int, int]:

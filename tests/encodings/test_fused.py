@@ -7,7 +7,7 @@ import logging
 import pytest
 import torch
 
-from fairseq_posenc.encodings import fused
+from fairseq_posenc.encodings import compiled, fused
 
 
 @pytest.mark.parametrize(("queries", "keys", "tables"), [(70, 70, 1), (33, 50, 3)])
@@ -29,12 +29,10 @@ def test_compiled_loops_equal_the_sums(queries: int, keys: int, tables: int) -> 
 def test_without_a_compiler_the_other_way_is_taken_and_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(fused, "FEW", 0)
-    monkeypatch.setattr(fused.shutil, "which", lambda name: None)
-    fused._compiler_works.cache_clear()
-    q = torch.ones(1, 1, 2, 4)
-    with caplog.at_level(logging.WARNING, logger="fairseq_posenc.encodings.fused"):
-        assert not fused.usable(q, q)
-        assert not fused.usable(q, q)
-    fused._compiler_works.cache_clear()
+    monkeypatch.setattr(compiled.shutil, "which", lambda name: None)
+    compiled._compiler_works.cache_clear()
+    with caplog.at_level(logging.WARNING, logger="fairseq_posenc.encodings.compiled"):
+        assert not compiled.usable(compiled.FEW, torch.device("cpu"))
+        assert not compiled.usable(compiled.FEW, torch.device("cpu"))
+    compiled._compiler_works.cache_clear()
     assert [record.message.count("there is no C++ compiler") for record in caplog.records] == [1]

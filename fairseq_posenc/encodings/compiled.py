@@ -1,0 +1,52 @@
+"""Loops that torch.compile makes of a formula: one pass over the pairs, and no tensor larger than what goes in or out.
+
+Where a CPU has enough of them to do, and a C++ compiler; without one `usable` says so once, and what asks takes another
+way.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import shutil
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+logger = logging.getLogger(__name__)
+
+#: products below which compiled loops gain nothing over what they cost to look up
+FEW = 1 << 22
+
+
+def usable(products: int, device: torch.device) -> bool:
+    """Whether compiled loops serve so many products: enough work, on a CPU, with a compiler."""
+    return products >= FEW and device.type == "cpu" and not torch.compiler.is_compiling() and _compiler_works()
+
+
+@functools.cache
+def compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The kernel, for all shapes; made at its first call."""
+    return torch.compile(kernel, dynamic=True)
+
+
+@functools.cache
+def _compiler_works() -> bool:
+    """Tried once, on a kernel of a few numbers."""
+    reason = ""
+    if not any(shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name):
+        reason = "there is no C++ compiler (g++ or clang++, or set CXX)"
+    else:
+        try:
+            compiled(_probe)(torch.ones(4))
+        except Exception as error:  # noqa: BLE001 - whatever stops torch.compile on this machine, the other way works
+            reason = f"torch.compile fails: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    if reason:
+        logger.warning("products of a vector a pair are made without compiled loops, which is slower: %s", reason)
+    return not reason
+
+
+def _probe(x: Tensor) -> Tensor:
+    return (x + 1).sum()

@@ -1,0 +1,104 @@
+"""The products of one query equal the last row of those of all queries, compiled or not, whatever is shared."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from fairseq_posenc.encodings import compiled, one_query, toeplitz
+from fairseq_posenc.encodings.content import Content
+from fairseq_posenc.positions import Positions
+
+CPU = torch.device("cpu")
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> dict[str, int | bool | None]:
+    return {
+        "keys": draw(st.integers(1, 40)),
+        "heads": draw(st.integers(1, 3)),
+        "batch": draw(st.integers(1, 3)),
+        "per_head": draw(st.booleans()),
+        "clip": draw(st.none() | st.integers(1, 45)),
+        "seed": draw(st.integers(0, 99)),
+    }
+
+
+def made(case: dict[str, int | bool | None]) -> tuple[Tensor, Tensor, Tensor, Positions, Tensor | slice, int | None]:
+    torch.manual_seed(case["seed"])
+    batch, heads, keys, clip = (case[name] for name in ("batch", "heads", "keys", "clip"))
+    reach = keys if clip is None else clip
+    shapes = (batch, heads, 1, 4), (batch, heads, keys, 4), (heads if case["per_head"] else 1, 2 * reach + 1, 4)
+    q, k, table = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes)
+    positions = Positions(1, keys, CPU)
+    return q, k, table, positions, toeplitz.rows_of(positions, reach), clip
+
+
+def vectors(table: Tensor, keys: int, clip: int | None) -> Tensor:
+    """[1 or h, K, D], by the formula."""
+    reach = (table.shape[-2] - 1) // 2
+    distances = torch.arange(keys) - (keys - 1)
+    return table[:, (distances if clip is None else distances.clamp(-clip, clip)) + reach]
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_products_equal_the_sums(case: dict[str, int | bool | None]) -> None:
+    q, k, table, positions, rows, clip = made(case)
+    a = vectors(table, positions.key_length, clip)
+    content = torch.einsum("bhid,bhjd->bhij", q, k)
+    of_query, of_key = torch.einsum("bhid,hjd->bhij", q, a), torch.einsum("bhjd,hjd->bhj", k, a).unsqueeze(2)
+    given = positions, rows, clip
+    check(toeplitz.query_product(q, table, *given), of_query, (q, table))
+    check(toeplitz.key_product(k, table, *given), of_key, (k, table))
+    check(toeplitz.both_products(q, k, table, table, *given), of_query + of_key, (q, k, table))
+    taken = Content(q, k, 0.7)
+    both = toeplitz.both_products(q, k, table, table, *given, taken)
+    assert taken.taken
+    check(both, of_query + of_key + 0.7 * content, (q, k, table))
+    check(toeplitz.gated_product(q, k, table, *given, 0.3), content / 2 * (0.3 + of_query) * (0.3 + of_key), (q, table))
+    check(toeplitz.triple_product(q, k, table, *given), torch.einsum("bhid,bhjd,hjd->bhij", q, k, a), (q, k, table))
+
+
+def check(found: Tensor, literal: Tensor, inputs: tuple[Tensor, ...]) -> None:
+    """Values and gradients."""
+    torch.testing.assert_close(found, literal, rtol=1e-11, atol=1e-11)
+    weight = torch.randn_like(literal)
+    ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs, retain_graph=True) for x in (found, literal))
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("shared", [0, 5, 12])
+def test_compiled_loops_equal_the_others(shared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of keys that are a part of a cache's buffer."""
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 3, 1, 8), torch.randn(2, 3, 16, 8)[:, :, :12]
+    a = torch.randn(1, 12 if not shared else 13 - shared, 8)
+    ways = (
+        lambda: one_query.of_keys(k, a, shared),
+        lambda: one_query.of_keys_and_query(k, a, q, shared),
+        lambda: torch.cat(one_query.of_query_and_of_keys(k, a, q, shared)),
+        lambda: one_query.of_all_three(k, a, q, shared),
+    )
+    with torch.no_grad():
+        eager = [way() for way in ways]
+        monkeypatch.setattr(compiled, "FEW", 1)
+        made: list[str] = []
+        compile_it = compiled.compiled
+        monkeypatch.setattr(one_query, "compiled", lambda kernel: made.append(kernel.__name__) or compile_it(kernel))
+        for way, other in zip(ways, eager, strict=True):
+            torch.testing.assert_close(way(), other, rtol=1e-5, atol=1e-5)
+    assert len(made) == (0 if shared == 12 else 4)
+
+
+def test_another_key_is_not_the_content_s() -> None:
+    """Projected content, as with RoPE, is left to the attention."""
+    q, k = torch.randn(1, 2, 1, 4), torch.randn(1, 2, 5, 4)
+    content = Content(q, k.clone(), 1.0)
+    toeplitz.both_products(
+        q, k, torch.randn(1, 9, 4), torch.randn(1, 9, 4), Positions(1, 5, CPU), slice(0, 5), None, content
+    )
+    assert not content.taken

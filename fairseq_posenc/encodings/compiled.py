@@ -7,29 +7,32 @@ way.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import os
 import shutil
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 logger = logging.getLogger(__name__)
 
-#: products below which compiled loops gain nothing over what they cost to look up
-FEW = 1 << 22
+#: versions of a kernel, as a size of 1 or another dtype makes them. Beyond that torch raises, as the same without
+#: compiling would silently take a tensor the size of all pairs' vectors
+_VERSIONS: Any = {"recompile_limit": 64} if "recompile_limit" in inspect.signature(torch.compile).parameters else {}
 
 
-def usable(products: int, device: torch.device) -> bool:
-    """Whether compiled loops serve so many products: enough work, on a CPU, with a compiler."""
-    return products >= FEW and device.type == "cpu" and not torch.compiler.is_compiling() and _compiler_works()
+def usable(products: int, least: int, device: torch.device) -> bool:
+    """Whether compiled loops serve: `least` products or more, as a call costs too, on a CPU with a compiler."""
+    return products >= least and device.type == "cpu" and not torch.compiler.is_compiling() and _compiler_works()
 
 
 @functools.cache
 def compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The kernel, for all shapes; made at its first call."""
-    return torch.compile(kernel, dynamic=True)
+    return torch.compile(kernel, dynamic=True, fullgraph=True, **_VERSIONS)
 
 
 @functools.cache

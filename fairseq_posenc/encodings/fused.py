@@ -17,6 +17,9 @@ from torch.nn import functional as F
 from .compiled import compiled
 from .windows import FEW_ROWS, LARGE_BLOCK, SMALL_BLOCK
 
+#: products from which compiled loops gain more than their calls cost
+LEAST = 1 << 17
+
 
 def _entries(queries: int, keys: int, device: torch.device) -> Tensor:
     """[Q, K], the vector of each pair."""
@@ -42,8 +45,10 @@ def _for_keys(grad: Tensor, q: Tensor, vectors: Tensor) -> Tensor:
 
 def _for_window(by_entry: Tensor, q: Tensor, around: Tensor) -> Tensor:
     """by_entry [B, h, c, W], q [B, h, c, D], keys [B, h, W+c-1, D]: entry e of row r meets key e + r. [B, h, W, D]."""
-    windows = around.unfold(2, q.shape[2], 1).transpose(-1, -2)  # [B, h, W, c, D]
-    return (by_entry.transpose(-1, -2)[..., None] * q[:, :, None] * windows).sum(3)
+    rows, entries = by_entry.shape[2:]
+    met = torch.arange(entries, device=q.device)[:, None] + torch.arange(rows, device=q.device)[None, :]
+    # not `unfold`, of whose sizes each would be compiled anew
+    return (by_entry.transpose(-1, -2)[..., None] * q[:, :, None] * around[:, :, met]).sum(3)
 
 
 def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
@@ -74,7 +79,7 @@ class FusedProduct(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        q, k, vectors = ctx.saved_tensors
+        q, k, vectors = (saved.detach() for saved in ctx.saved_tensors)  # compiled once, whoever asked
         grad = grad.contiguous()
         for_q, for_k = compiled(_for_queries)(grad, k, vectors), compiled(_for_keys)(grad, q, vectors)
         return for_q, for_k, _for_vectors(grad, q, k, vectors)

@@ -16,6 +16,8 @@ from torch import Tensor
 from .compiled import compiled, usable
 from .precision import HALF
 
+#: numbers of keys from which a compiled loop gains more than its call costs
+LEAST = 1 << 19
 #: of a vector [1 or h, 1, D] the rows that are multiplied with keys, and of keys and vectors their numbers
 Row, Rest = Callable[[Tensor], Tensor], Callable[..., Tensor]
 
@@ -98,7 +100,7 @@ def _both(k: Tensor, vectors: Tensor, query: Tensor) -> Tensor:
 
 
 def _compiles(k: Tensor) -> bool:
-    return not torch.is_grad_enabled() and k.dtype not in HALF and usable(k.numel(), k.device)
+    return not torch.is_grad_enabled() and k.dtype not in HALF and usable(k.numel(), LEAST, k.device)
 
 
 def _sum_of_two(k: Tensor, vectors: Tensor) -> Tensor:

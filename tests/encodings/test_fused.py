@@ -32,7 +32,22 @@ def test_without_a_compiler_the_other_way_is_taken_and_logged_once(
     monkeypatch.setattr(compiled.shutil, "which", lambda name: None)
     compiled._compiler_works.cache_clear()
     with caplog.at_level(logging.WARNING, logger="fairseq_posenc.encodings.compiled"):
-        assert not compiled.usable(compiled.FEW, torch.device("cpu"))
-        assert not compiled.usable(compiled.FEW, torch.device("cpu"))
+        assert not compiled.usable(1, 1, torch.device("cpu"))
+        assert not compiled.usable(1, 1, torch.device("cpu"))
     compiled._compiler_works.cache_clear()
     assert [record.message.count("there is no C++ compiler") for record in caplog.records] == [1]
+
+
+def test_lengths_share_their_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of any lengths and sizes: beyond a few versions of a loop torch would give up, or take all memory."""
+    monkeypatch.setattr(compiled, "_VERSIONS", {"recompile_limit": 4} if compiled._VERSIONS else {})
+    compiled.compiled.cache_clear()
+    torch._dynamo.reset()
+    try:
+        for batch, length in ((3, 10), (1, 9), (4, 4), (2, 33), (5, 40), (8, 8), (6, 3), (7, 65), (2, 70), (3, 31)):
+            shapes = [(batch, 2, length, 8), (batch, 2, length, 8), (1, 2 * length - 1, 8)]
+            given = [torch.randn(shape, requires_grad=True) for shape in shapes]
+            torch.autograd.grad(fused.FusedProduct.apply(*given).sum(), given)
+    finally:
+        compiled.compiled.cache_clear()
+        torch._dynamo.reset()

@@ -2,18 +2,19 @@
 
 A training step is fairseq's: forward, loss, backward and Adam over some batches of `BATCH_TOKENS` tokens. A decoding
 step translates the first sentences of the test set with a beam of 5. All translations are made `WORDS` words long,
-so that words a second compare; models are untrained, which changes nothing of what they compute.
+so that words a second compare; models are untrained, which changes nothing of what they compute. All are told the
+length of the longest sentence (`--max-source-positions`, `--max-target-positions`): Linformer has a slot for each four.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,22 +50,39 @@ def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Pl
         Setting("translation", "infer", SMALL, WORDS, SENTENCES, device, layers=LAYERS),
     )
     wanted = [(subject, setting) for setting in settings for subject in able]
-    yield from map(timed, measure(wanted, replace(plan, build=partial(step_of, data))))
+    yield from map(timed, measure(wanted, replace(plan, build=functools.partial(step_of, data))))
 
 
 def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
     """A function that takes one step; the subject None is stock fairseq."""
-    from fairseq import options, tasks
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-
     arch = ["--arch", "transformer"] if subject is None else ["--arch", "posenc_transformer_small", *flags(subject)]
-    words = [str(data), "--task", "translation", *_FLAGS, *_SIZE, *arch, "--max-tokens", str(BATCH_TOKENS)]
+    most = str(_longest(data))
     with _quiet():
-        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
-        task = tasks.setup_task(cfg.task)
+        cfg, task = _task(data, *_SIZE, *arch, "--max-source-positions", most, "--max-target-positions", most)
         torch.manual_seed(cfg.common.seed)
         model = task.build_model(cfg.model)
     return (_training if setting.mode == "train" else _decoding)(cfg, task, model)
+
+
+def _task(data: Path, *model: str) -> tuple[Any, Any]:
+    """fairseq's configuration and task."""
+    from fairseq import options, tasks
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    words = [str(data), "--task", "translation", *_FLAGS, *model, "--max-tokens", str(BATCH_TOKENS)]
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
+    return cfg, tasks.setup_task(cfg.task)
+
+
+@functools.cache
+def _longest(data: Path) -> int:
+    """Tokens of the longest sentence, or of the translations if they are longer."""
+    with _quiet():
+        _, task = _task(data, "--arch", "transformer")
+        for split in ("train", "test"):
+            task.load_dataset(split)
+    sizes = (size for made in task.datasets.values() for size in (made.src_sizes, made.tgt_sizes))
+    return max(WORDS + 1, *(int(size.max()) for size in sizes))
 
 
 def sides(subject: Subject) -> list[str]:

@@ -10,9 +10,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from ..positions import Positions
-from . import fused, tables, toeplitz
+from . import compiled, fused, tables, toeplitz
 from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
-from .compiled import usable
 from .options import Options
 from .precision import HALF, promoted
 from .relative_table import RelativeTable
@@ -147,7 +146,7 @@ class M3(RelativeTable):
         q, table = q * self.stack.head_dim**-0.5, layer.tensors["weight"]
         if positions.query_length == 1 and not torch.compiler.is_compiling():
             return toeplitz.triple_product(q, k, promoted(table), positions, self.rows(positions), self.clip)
-        if q.dtype not in HALF and usable(q.numel() * k.shape[2], fused.LEAST, q.device):
+        if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], fused.LEAST, q.device):
             vectors = toeplitz.take(promoted(table), self.rows(positions), -2).contiguous()
             made: Tensor = fused.FusedProduct.apply(q.contiguous(), k.contiguous(), vectors.to(q.dtype))
             return made

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairseq_posenc.bench import memory, settings
 from fairseq_posenc.bench.settings import Setting, Shape, Subject
-from fairseq_posenc.encodings import Layer, fused
+from fairseq_posenc.encodings import Layer, compiled
 from fairseq_posenc.encodings.huang import M3
 from fairseq_posenc.positions import Positions
 
@@ -46,7 +46,7 @@ def test_no_encoding_makes_a_vector_for_every_pair(subject: Subject) -> None:
 
 
 def test_nor_does_m3_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused, "usable", lambda q, k: False)
+    monkeypatch.setattr(compiled, "usable", lambda *work: False)
     assert core_peak(Subject("m3")) < CUBE
 
 

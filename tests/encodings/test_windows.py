@@ -104,6 +104,18 @@ def test_gated_products_equal_the_products(case: dict[str, object], offset: floa
         check(found, literal, [q, k, table])
 
 
+@pytest.mark.parametrize("clip", [None, 20, 140])
+def test_many_rows_take_large_blocks(clip: int | None) -> None:
+    """As they are in use: nothing patched, the last block a part of one."""
+    case = {"queries": 300, "keys": 310, "heads": 1, "batch": 2, "per_head": False, "clip": clip, "seed": 0}
+    q, k, table, positions, rows, _ = made(case)
+    assert windows.FEW_ROWS < 300
+    assert 300 % windows.LARGE_BLOCK
+    a = pairs(table, rows, positions)
+    literal = torch.einsum("bhid,hijd->bhij", q, a) + torch.einsum("bhjd,hijd->bhij", k, a)
+    check(toeplitz.both_products(q, k, table, table, positions, rows, clip), literal, [q, k, table])
+
+
 def test_content_is_taken_once_and_not_in_half_precision() -> None:
     q, k, table = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 9, 4)
     content = Content(q, k, 0.5)

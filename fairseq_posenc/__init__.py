@@ -29,4 +29,4 @@ if _fairseq_works():
     from . import compat
 
     compat.apply()
-    from . import models  # noqa: F401
+    from . import models, tasks  # noqa: F401

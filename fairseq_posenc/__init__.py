@@ -9,6 +9,9 @@ import importlib
 import importlib.util
 import logging
 
+from .hub import load
+
+__all__ = ["__version__", "load"]
 __version__ = "0.1.0"
 
 
@@ -29,4 +32,4 @@ if _fairseq_works():
     from . import compat
 
     compat.apply()
-    from . import models, tasks  # noqa: F401
+    from . import models, optim, tasks  # noqa: F401

@@ -136,6 +136,9 @@ class PosEncRoberta(RobertaModel):
         """
         longest = task.max_positions() if cfg.max_positions is None else cfg.max_positions
         model = cls(cfg, PosEncRobertaEncoder(cfg, task.source_dictionary, longest))
+        for module in model.modules():
+            if "LayerNorm" in type(module).__name__:  # torch's or apex's
+                module.eps = cfg.layer_norm_eps
         refuse_without_effect(cfg, model.encoder.sentence_encoder)
         return model
 

@@ -34,6 +34,7 @@ class MaskedLMPosEncConfig(PosEncConfig):
     encoder_normalize_before: bool = _option(False, "layer norm before each block, not after it")
     encoder_layerdrop: float = _option(0.0, "probability of leaving out a layer in training")
     layernorm_embedding: bool = _option(True, "layer norm of the embeddings")
+    layer_norm_eps: float = _option(1e-5, "what layer norms add to variances: RoBERTa's; BERT's is 1e-12")
     activation_fn: _ACTIVATIONS = dataclasses.field(  # type: ignore[valid-type]
         default="gelu", metadata={"help": "of the feed-forward layers and of the head"}
     )

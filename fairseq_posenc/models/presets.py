@@ -71,13 +71,15 @@ def _encoder(layers: int, dim: int, heads: int) -> dict[str, Any]:
     }
 
 
+BERT = {"layer_norm_eps": 1e-12}
+
 #: masked language models; `posenc_roberta`, without suffix, is base
 MASKED_LM: dict[str, dict[str, Any]] = {
     "roberta_tiny": _encoder(4, 128, 4),
     "roberta_small": _encoder(6, 512, 8),
     "roberta_base": _encoder(12, 768, 12),
     "roberta_large": _encoder(24, 1024, 16),
-    "bert_small": _encoder(4, 512, 8),  # the DIET paper's, Table 1
-    "bert_base": _encoder(12, 768, 12),
-    "bert_large": _encoder(24, 1024, 16),
+    "bert_small": {**_encoder(4, 512, 8), **BERT},  # the DIET paper's, Table 1
+    "bert_base": {**_encoder(12, 768, 12), **BERT},
+    "bert_large": {**_encoder(24, 1024, 16), **BERT},
 }

@@ -269,7 +269,10 @@ def test_a_preset_writes_its_sizes_and_has_a_yaml(name: str) -> None:
     wanted = expected(name)
     assert {key: model[key] for key in wanted} == wanted
     written = OmegaConf.load(support.PLUGIN / "config" / "model" / f"posenc_{name}.yaml")
-    sizes = {key: wanted[key] for key in (*MASKED_LM["roberta_base"], "pos_enc", "pos_enc_args", "pos_enc_defaults")}
+    sizes = {
+        key: wanted[key]
+        for key in (*MASKED_LM.get(name, MASKED_LM["roberta_base"]), "pos_enc", "pos_enc_args", "pos_enc_defaults")
+    }
     assert written == {"_name": "posenc_roberta", **sizes, "pos_enc_no_decay": False}
 
 

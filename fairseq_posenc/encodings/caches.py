@@ -47,6 +47,8 @@ class EvaluationCache:
     @staticmethod
     def keeps(parameters: Sequence[Tensor], *, training: bool) -> bool:
         """Whether `get` would keep a value made from these parameters now."""
+        if torch.compiler.is_compiling():  # a graph makes it anew, and cannot ask the parameters
+            return False
         wanted = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
         return not (training or wanted or any(p.is_inference() for p in parameters))
 
@@ -68,8 +70,6 @@ class EvaluationCache:
             training: whether the encoding is.
             limit: N is never beyond it.
         """
-        if torch.compiler.is_compiling():  # a graph makes it anew
-            return compute(length), length
         if not self.keeps(parameters, training=training):
             self.clear()
             return compute(length), length

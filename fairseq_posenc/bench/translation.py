@@ -3,7 +3,8 @@
 A training step is fairseq's: forward, loss, backward and Adam over some batches of `BATCH_TOKENS` tokens. A decoding
 step translates the first sentences of the test set with a beam of 5. All translations are made `WORDS` words long,
 so that words a second compare; models are untrained, which changes nothing of what they compute. All are told the
-length of the longest sentence (`--max-source-positions`, `--max-target-positions`): Linformer has a slot for each four.
+length of the longest sentence, 64 or more (`--max-source-positions`, `--max-target-positions`): Linformer has a slot
+for each four.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ SMALL = Shape("translation", 128, 4, (), ())
 LAYERS = 3
 BEAM, WORDS, SENTENCES, BATCH_SENTENCES = 5, 15, 128, 64
 BATCH_TOKENS, BATCHES = 2048, 4
+#: positions at least, which options as clip=64 are for
+POSITIONS = 64
 _FLAGS = """--share-all-embeddings --dropout 0.1 --optimizer adam --lr 1e-5 --criterion label_smoothed_cross_entropy
     --label-smoothing 0.1 --cpu --seed 1 --num-workers 0""".split()
 _SIZE = """--encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-layers 3 --encoder-attention-heads 4
@@ -76,13 +79,13 @@ def _task(data: Path, *model: str) -> tuple[Any, Any]:
 
 @functools.cache
 def _longest(data: Path) -> int:
-    """Tokens of the longest sentence, or of the translations if they are longer."""
+    """Tokens of the longest sentence, `POSITIONS` at least."""
     with _quiet():
         _, task = _task(data, "--arch", "transformer")
         for split in ("train", "test"):
             task.load_dataset(split)
     sizes = (size for made in task.datasets.values() for size in (made.src_sizes, made.tgt_sizes))
-    return max(WORDS + 1, *(int(size.max()) for size in sizes))
+    return max(POSITIONS, *(int(size.max()) for size in sizes))
 
 
 def sides(subject: Subject) -> list[str]:

@@ -45,6 +45,18 @@ def test_a_stack_compiles_to_one_graph(case: Case) -> None:
     check_compiled(case)
 
 
+@pytest.mark.parametrize("case", defaults(), ids=str)
+def test_a_stack_in_use_compiles_to_one_graph(case: Case) -> None:
+    """In evaluation without gradients, where encodings keep what they made."""
+    stack = drawn(case.stack(case.shape())).eval()
+    tokens = padded([6, 4], 6, "left")
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape).prepared()
+    torch._dynamo.reset()
+    run = torch.compile(stack, fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        assert_close(run(x, positions)[0], stack(x, positions)[0], 1e-9, "aot_eager")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize("case", every(), ids=str)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 logger = logging.getLogger(__name__)
 
@@ -25,13 +26,19 @@ _VERSIONS: Any = {"recompile_limit": 64} if "recompile_limit" in inspect.signatu
 
 
 def usable(products: int, least: int, device: torch.device) -> bool:
-    """Whether compiled loops serve: `least` products or more, as a call costs too, on a CPU with a compiler."""
-    return products >= least and device.type == "cpu" and not torch.compiler.is_compiling() and _compiler_works()
+    """Whether compiled loops serve: `least` products or more, as a call costs too, on a CPU with a compiler.
+
+    Not under a mode that looks at each operation, such as a counter of them: torch compiles nothing there.
+    """
+    wanted = products >= least and device.type == "cpu" and not torch.compiler.is_compiling()
+    return wanted and _get_current_dispatch_mode() is None and _compiler_works()
 
 
 @functools.cache
 def compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The kernel, for all shapes; made at its first call."""
+    if not _VERSIONS:  # an older torch has a limit for the whole process only
+        torch._dynamo.config.cache_size_limit = max(64, torch._dynamo.config.cache_size_limit)
     return torch.compile(kernel, dynamic=True, fullgraph=True, **_VERSIONS)
 
 
@@ -43,7 +50,8 @@ def _compiler_works() -> bool:
         reason = "there is no C++ compiler (g++ or clang++, or set CXX)"
     else:
         try:
-            compiled(_probe)(torch.ones(4))
+            if not compiled(_probe)(torch.ones(4)):
+                reason = "torch.compile is switched off (TORCHDYNAMO_DISABLE or the like)"
         except Exception as error:  # noqa: BLE001 - whatever stops torch.compile on this machine, the other way works
             reason = f"torch.compile fails: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     if reason:
@@ -52,4 +60,5 @@ def _compiler_works() -> bool:
 
 
 def _probe(x: Tensor) -> Tensor:
-    return (x + 1).sum()
+    """Whether it runs compiled: torch.compile may be told to do nothing."""
+    return x.sum() if torch.compiler.is_compiling() else torch.zeros(())

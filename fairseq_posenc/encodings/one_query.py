@@ -19,7 +19,8 @@ from .precision import HALF
 #: numbers of keys from which a compiled loop gains more than its call costs
 LEAST = 1 << 19
 #: of a vector [1 or h, 1, D] the rows that are multiplied with keys, and of keys and vectors their numbers
-Row, Rest = Callable[[Tensor], Tensor], Callable[..., Tensor]
+Row = Callable[[Tensor], Tensor]
+Rest = Callable[..., Tensor]
 
 
 def of_keys(k: Tensor, vectors: Tensor, shared: int = 0) -> Tensor:
@@ -54,14 +55,7 @@ def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int 
     return both[:, :, :1], both[:, :, 1:]
 
 
-def _of_shared(
-    k: Tensor,
-    vectors: Tensor,
-    shared: int,
-    row: Callable[[Tensor], Tensor],
-    rest: Callable[..., Tensor],
-    *query: Tensor,
-) -> Tensor:
+def _of_shared(k: Tensor, vectors: Tensor, shared: int, row: Row, rest: Rest, *query: Tensor) -> Tensor:
     """The first keys by one product with the row that their vector makes, the others one by one."""
     if not shared:
         return rest(k, vectors, *query)

@@ -85,7 +85,7 @@ def query_product(
         [B, h, Q, K].
     """
     if torch.compiler.is_compiling():
-        return shift(_product(q, take(table, rows, -2)), positions.key_length)
+        return shift(_product(q, take(table, rows, -2).to(q.dtype)), positions.key_length)
     if positions.query_length == 1:
         vectors, shared = _of_last_query(table, rows, positions, clip)
         found = _product(q, vectors.to(q.dtype))
@@ -106,10 +106,12 @@ def key_product(
         [B, h, Q, K].
     """
     if positions.query_length == 1:  # a key needs one row of the table only
+        if k.dtype in HALF:  # summed in float32
+            return (k * promoted(take(table, rows, -2))).sum(-1).unsqueeze(2)
         vectors, shared = _of_last_query(table, rows, positions, clip)
         return one_query.of_keys(k, vectors.to(k.dtype), shared)
     if torch.compiler.is_compiling():
-        by_distance = _product(k, take(table, rows, -2).flip(-2))
+        by_distance = _product(k, take(table, rows, -2).flip(-2).to(k.dtype))
         return shift(by_distance, positions.query_length).transpose(-1, -2)
     return _windowed(None, k, None, table, positions, rows, clip)
 

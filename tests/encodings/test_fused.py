@@ -6,8 +6,9 @@ import logging
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
-from fairseq_posenc.encodings import compiled, fused
+from fairseq_posenc.encodings import compiled, fused, one_query
 
 
 @pytest.mark.parametrize(("queries", "keys", "tables"), [(70, 70, 1), (33, 50, 3)])
@@ -48,6 +49,29 @@ def test_lengths_share_their_loops(monkeypatch: pytest.MonkeyPatch) -> None:
             shapes = [(batch, 2, length, 8), (batch, 2, length, 8), (1, 2 * length - 1, 8)]
             given = [torch.randn(shape, requires_grad=True) for shape in shapes]
             torch.autograd.grad(fused.FusedProduct.apply(*given).sum(), given)
+            keys = torch.randn(batch, 2, 2 * length, 8)[:, :, :length]  # as a cache holds them
+            with torch.no_grad():
+                for way in (one_query._sum_of_added, one_query._sum_of_three, one_query._both_sums):
+                    compiled.compiled(way)(keys, torch.randn(1, length, 8), torch.randn(batch, 2, 1, 8))
     finally:
         compiled.compiled.cache_clear()
         torch._dynamo.reset()
+
+
+def test_torch_compile_that_does_nothing_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with TORCHDYNAMO_DISABLE=1: the formula itself would make a tensor the size of all pairs' vectors."""
+    monkeypatch.setattr(compiled.torch, "compile", lambda kernel, **options: kernel)
+    compiled.compiled.cache_clear()
+    compiled._compiler_works.cache_clear()
+    try:
+        assert not compiled.usable(1, 1, torch.device("cpu"))
+    finally:
+        compiled.compiled.cache_clear()
+        compiled._compiler_works.cache_clear()
+
+
+def test_nothing_is_compiled_under_a_dispatch_mode() -> None:
+    q = torch.randn(2, 2, 40, 32)
+    with FlopCounterMode(display=False):
+        assert not compiled.usable(10**9, 1, q.device)
+    assert compiled.usable(10**9, 1, q.device)

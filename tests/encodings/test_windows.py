@@ -104,12 +104,15 @@ def test_gated_products_equal_the_products(case: dict[str, object], offset: floa
         check(found, literal, [q, k, table])
 
 
-@pytest.mark.parametrize("clip", [None, 20, 140])
+@pytest.mark.parametrize("clip", [None, 20, 152])
 def test_many_rows_take_large_blocks(clip: int | None) -> None:
     """As they are in use: nothing patched, the last block a part of one."""
     case = {"queries": 300, "keys": 310, "heads": 1, "batch": 2, "per_head": False, "clip": clip, "seed": 0}
     q, k, table, positions, rows, _ = made(case)
-    assert windows.FEW_ROWS < 300
+    first, last = toeplitz._flat(positions, clip)
+    sizes = {b.stop - b.start for b in windows._blocks(300, 310, windows.Vectors(table, first, last))}
+    large = clip != 20  # small windows otherwise
+    assert (windows.LARGE_BLOCK in sizes) == large
     assert 300 % windows.LARGE_BLOCK
     a = pairs(table, rows, positions)
     literal = torch.einsum("bhid,hijd->bhij", q, a) + torch.einsum("bhjd,hijd->bhij", k, a)

@@ -57,6 +57,18 @@ def test_a_stack_in_use_compiles_to_one_graph(case: Case) -> None:
         assert_close(run(x, positions)[0], stack(x, positions)[0], 1e-9, "aot_eager")
 
 
+@pytest.mark.parametrize("name", ["shaw", "m3", "m4", "m4m", "xl", "deberta", "t5", "tupe"])
+def test_a_stack_in_half_precision_compiles(name: str) -> None:
+    case = Case(name)
+    stack = drawn(case.stack(case.shape())).eval().bfloat16()
+    tokens = padded([6, 4], 6, "right")
+    x, positions = embedded(tokens, stack.shape.dim).bfloat16(), positions_of(tokens, stack.shape).prepared()
+    torch._dynamo.reset()
+    run = torch.compile(stack, fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        assert_close(run(x, positions)[0].double(), stack(x, positions)[0].double(), 0.1, "aot_eager")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize("case", every(), ids=str)

@@ -305,6 +305,8 @@ def test_an_exported_model_keeps_its_logits(name: str, data: Path, tmp_path: Pat
     [
         ["--encoder-normalize-before"],
         ["--untie-weights-roberta"],
+        ["--layernorm-embedding"],  # switches it off
+        ["--pos-enc", "sinusoidal", "--pos-enc-defaults", "sinusoidal.freq=t2t"],
         ["--activation-fn", "relu", "--layer-norm-eps", "1e-3"],
         ["--pos-enc", "learned+m4m", "--pos-enc-args", "m4m.clip=5,gate_offset=1"],
     ],
@@ -315,6 +317,22 @@ def test_an_exported_model_keeps_its_form(flags: list[str], data: Path, tmp_path
     given = tokens_of(data)
     close(logits(fairseq_posenc.load(tmp_path / "out"), given), fairseq_logits(model, given))
     close(logits(fairseq_posenc.load(path), given), fairseq_logits(model, given))
+    again = imported(path, tmp_path / "again", "--pos-enc", "learned")
+    assert in_fairseq(again).encoder.args.encoder_normalize_before == ("--encoder-normalize-before" in flags)
+
+
+def test_a_fine_tuned_model_leaves_its_heads(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, path = trained(data, tmp_path / "save")
+    state = torch.load(path, weights_only=True)
+    state["model"]["classification_heads.pairs.dense.weight"] = torch.ones(2, 2)
+    state["cfg"]["model"]["max_positions"], state["cfg"]["task"] = (
+        None,
+        {"max_positions": LENGTH + 4, "data": str(data)},
+    )
+    torch.save(state, tmp_path / "tuned.pt")
+    assert main(["export-hf", str(tmp_path / "tuned.pt"), "--output", str(tmp_path / "out")]) == 0
+    assert "dropped: classification_heads.pairs.dense.weight" in capsys.readouterr().out
+    assert fairseq_posenc.load(tmp_path / "out").config.max_length == LENGTH + 4
 
 
 def test_transformers_reads_learned_positions_and_nothing_else(data: Path, tmp_path: Path) -> None:
@@ -345,7 +363,7 @@ def test_names_of_2019_are_read() -> None:
         "decoder.sentence_encoder.layers.0.self_attn.in_proj_weight": torch.cat([q, k, v]),
         "decoder.sentence_encoder.emb_layer_norm.weight": torch.ones(2),
         "decoder.lm_head.bias": torch.zeros(3),
-        "decoder.classification_heads.x.bias": torch.zeros(1),
+        "classification_heads.x.bias": torch.zeros(1),
     }
     found = from_fairseq(old)
     assert set(found.tensors) == {
@@ -354,7 +372,7 @@ def test_names_of_2019_are_read() -> None:
         "lm_head.bias",
     }
     assert (found.tensors["encoder.layers.0.self_attn.k_proj.weight"] == 1).all()
-    assert found.unused == ["encoder.classification_heads.x.bias"]
+    assert found.unused == ["classification_heads.x.bias"]
 
 
 HIDDEN = """
@@ -398,6 +416,53 @@ def test_the_encoder_compiles(name: str) -> None:
 # -- what is refused ----------------------------------------------------------------------------------------
 
 
+def test_odd_vocabularies_become_dictionaries(tmp_path: Path) -> None:
+    """A piece that is there twice, and pieces written as fairseq's special symbols."""
+    folder = saved(made("bert"), tmp_path / "hf")
+    words = [*BERT_WORDS[:-4], "<mask>", "<s>", "twice", "twice"]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
+    out = imported(folder, tmp_path / "out", "--pos-enc", "learned")
+    assert in_fairseq(out).encoder.dictionary.symbols[-2:] == [f"madeupword{WORDS - 2}", "<mask>"]
+    found = fairseq_posenc.load(out / "checkpoint.pt")
+    assert found.config.mask == WORDS - 1
+
+
+def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> None:
+    folder = saved(made("bert"), tmp_path / "hf")
+    made("bert").bert.save_pretrained(folder)
+    with pytest.raises(CheckpointError, match="no whole masked language model"):
+        fairseq_posenc.load(folder)
+    report = json.loads((imported(folder, tmp_path / "out", "--pos-enc", "m4") / "report.json").read_text("utf-8"))
+    assert "lm_head.dense.weight" in report["made"]
+
+
+def fewer_layers(folder: Path) -> None:
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 1}), "utf-8")
+
+
+def more_layers(folder: Path) -> None:
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 3}), "utf-8")
+
+
+def unsized(folder: Path) -> None:
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, "hidden_size": None}), "utf-8")
+
+
+def no_cls(folder: Path) -> None:
+    (folder / "vocab.txt").write_text("\n".join(f"w{i}" for i in range(WORDS)), "utf-8")
+
+
+def too_many_words(folder: Path) -> None:
+    (folder / "vocab.txt").write_text("\n".join([*BERT_WORDS, "more"]), "utf-8")
+
+
+def no_index(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "model.safetensors.index.json")
+
+
 def truncate(folder: Path) -> None:
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:200])
@@ -432,6 +497,12 @@ def climbing(folder: Path) -> None:
         (rename, "holds a gpt2: bert and roberta"),
         (pickled, "refused, because it holds"),
         (climbing, "a file outside of the folder"),
+        (fewer_layers, r"encoder.layers.1.\S+, for which its settings have no place"),
+        (more_layers, r"no encoder.layers.2.\S+, which its settings ask for"),
+        (unsized, "no number hidden_size"),
+        (no_cls, r"has no \[CLS\]: it is another model's"),
+        (too_many_words, "vocab_size 40, but 41 pieces"),
+        (no_index, "is no index of weights"),
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "is no JSON"),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),

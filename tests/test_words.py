@@ -26,10 +26,10 @@ SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 
 @functools.cache
 def lines() -> list[str]:
-    """Real text, with commas, quotes and words of other languages: this project's own pages."""
+    """Real text, with commas, quotes and code: this project's own pages, but for tables and special symbols."""
     pages = sorted((ROOT / "docs").glob("*.md"))
     text = [line.strip() for page in pages for line in page.read_text("utf-8").splitlines()]
-    return [" ".join(line.split()) for line in text if line.count(" ") > 3 and "|" not in line][:400]
+    return [" ".join(line.split()) for line in text if line.count(" ") > 3 and not {"|", "<"} & set(line)][:400]
 
 
 @functools.cache

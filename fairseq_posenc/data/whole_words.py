@@ -57,8 +57,7 @@ class WholeWordMasks(BaseWrapperDataset):
     def both(cls, dataset: Any, words: Words, masking: Masking) -> tuple[Any, Any]:
         """Sources and targets."""
         dataset = LRUCacheDataset(dataset)
-        made = (cls(dataset, words, masking, targets=targets) for targets in (False, True))
-        source, target = map(LRUCacheDataset, made)
+        source, target = (cls(dataset, words, masking, targets=targets) for targets in (False, True))
         return source, target
 
     @property

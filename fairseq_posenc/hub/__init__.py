@@ -17,10 +17,13 @@ def load(source: str | Path) -> MaskedLM:
     Raises:
         CheckpointError: what cannot be read, with the file and what to do.
     """
+    from ..compat.checkpoints import CheckpointError
     from .convert import as_it_is, converted, model_of
     from .pretrained import read
 
     found = read(Path(source))
     if any(not name.startswith(("encoder.", "embed_tokens.", "lm_head.")) for name in found.tensors):
-        found, _ = converted(found, as_it_is(found.config, found.tensors))
+        found, report = converted(found, as_it_is(found.config, found.tensors))
+        if report.made:
+            raise CheckpointError(f"{source} has no {next(iter(report.made))}: it is no whole masked language model")
     return model_of(found)

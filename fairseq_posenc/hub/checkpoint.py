@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ..compat.checkpoints import CheckpointError
 from . import names
 from .convert import Report
 from .folder import whole_folder
@@ -22,18 +23,30 @@ def save(model: Pretrained, report: Report, output: Path) -> None:
 
     Without a vocabulary the symbols are numbers, and dict.txt says nothing of text.
     """
-    pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
     with whole_folder(output) as folder:
-        # fairseq's task adds <mask> itself, behind the others
-        lines = [f"{piece} 1{_overwrite(piece)}" for piece in pieces[len(SPECIALS) : -1]]
-        (folder / DICTIONARY).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        _write_dictionary(model, folder / DICTIONARY)
         (folder / REPORT).write_text(json.dumps(vars(report), indent=1), "utf-8")
         torch.save(_state(model, folder), folder / CHECKPOINT)
 
 
-def _overwrite(piece: str) -> str:
-    """fairseq refuses a second <s> and its kin in dict.txt unless told that it is meant."""
-    return " #fairseq:overwrite" if piece in SPECIALS else ""
+def _write_dictionary(model: Pretrained, path: Path) -> None:
+    """dict.txt without <mask>, which fairseq's task adds behind the others.
+
+    A piece that is there twice, or is written as a special symbol, cannot be in it: it gets a name that no text has.
+
+    Raises:
+        CheckpointError: a piece that fairseq does not read back.
+    """
+    from fairseq.data import Dictionary
+
+    pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
+    seen, symbols = {*SPECIALS, MASK}, []
+    for i, piece in enumerate(pieces[len(SPECIALS) : -1], len(SPECIALS)):
+        symbols.append(f"madeupword{i}" if piece in seen else piece)
+        seen.add(piece)
+    path.write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
+    if Dictionary.load(str(path)).symbols[len(SPECIALS) :] != symbols:
+        raise CheckpointError("fairseq's dictionary cannot hold the vocabulary: a piece has spaces or line ends in it")
 
 
 def _state(model: Pretrained, folder: Path) -> dict[str, Any]:
@@ -87,5 +100,5 @@ def flags(model: Pretrained) -> list[str]:
     words = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
     words += ["--pos-enc-args", config.pos_enc_args] if config.pos_enc_args else []
     words += ["--encoder-normalize-before"] * config.normalize_before
-    words += ["--layernorm-embedding", "False"] * (not config.layernorm_embedding)
+    words += ["--layernorm-embedding"] * (not config.layernorm_embedding)  # fairseq's flag switches it off
     return words + ["--untie-weights-roberta"] * (not config.tied)

@@ -20,11 +20,14 @@ from .pretrained import Pretrained
 #: METHODS.md 3.3: measured on a toy
 M4M_FACTS = (
     "m4m multiplies: with a new table attention is erased at the first step and learned again, whatever the table's "
-    "start. The papers trained 500,000 more steps. A small rate of learning does not keep what was learned; "
-    "gate_offset=1 does (a deviation from the paper), and learned+m4 or learned+m2 keep the model as it was."
+    "start. The papers trained 500,000 more steps. What keeps the model as it was: learned+m4m with gate_offset=1 (a "
+    "deviation from the paper), learned+m4, learned+m2."
 )
 #: what the converter writes for m4m's table, in place of its D^-0.5 for training from scratch
 M4M_STD = 0.02
+
+
+_OWN = ("encoder.", "embed_tokens.", "lm_head.")
 
 
 @dataclass
@@ -75,6 +78,9 @@ def converted(
     }
     _copy(source, state, report)
     _positions(source, model.encoder.pos, state, report)
+    surplus = [name for name in source.tensors if name.startswith(_OWN) and ".pos." not in name and name not in state]
+    if surplus:
+        raise CheckpointError(f"the source has {surplus[0]}, for which its settings have no place: are they its own?")
     report.dropped |= dict.fromkeys(source.unused, "the model has no place for it")
     return Pretrained(config, state, source.vocabulary), report
 
@@ -89,6 +95,8 @@ def _copy(source: Pretrained, state: dict[str, Tensor], report: Report) -> None:
         if name.startswith("encoder.pos."):
             continue
         theirs = source.tensors.get(name)
+        if theirs is None and not name.startswith("lm_head."):
+            raise CheckpointError(f"the source has no {name}, which its settings ask for: are they its own?")
         if theirs is None:
             report.made[name] = "not in the source; as a new model's"
         else:

@@ -92,7 +92,7 @@ def settings(config: ModelConfig) -> dict[str, Any]:
 def _weights(model: Pretrained) -> dict[str, Tensor]:
     config, tensors = model.config, dict(model.tensors)
     if not as_roberta(config):
-        return names.to_hf(tensors)
+        return tensors  # by our own names: transformers must not take them for a RoBERTa's
     table = tensors.pop("encoder.pos.learned.weight")
     unread = torch.zeros(config.pad + 1, config.dim, dtype=table.dtype)
     found = names.to_hf(tensors)
@@ -127,7 +127,7 @@ def main(argv: Sequence[str]) -> int:
         found = read(args.checkpoint)
         model, report = converted(found, as_it_is(found.config, found.tensors), found.config.pos_enc_args)
         if lost := [*report.made, *report.dropped]:
-            wanted = [name for name in lost if not name.startswith("encoder.classification_heads")]
+            wanted = [name for name in lost if not name.startswith("classification_heads.")]
             if wanted:
                 raise CheckpointError(f"{args.checkpoint}: {wanted[0]} has no place or no source in the exported model")
         export(model, args.output)

@@ -52,7 +52,10 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, Tensor]:
-    names = json.loads((folder / index).read_text("utf-8"))["weight_map"].values()
+    try:
+        names = list(json.loads((folder / index).read_text("utf-8"))["weight_map"].values())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CheckpointError(f"{folder / index} is no index of weights: download it again") from None
     found: dict[str, Tensor] = {}
     for name in dict.fromkeys(names):
         if Path(name).name != name:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from .. import stack
 from ..compat.checkpoints import CheckpointError, safe_load
+from ..encodings.registry import with_defaults
 from . import names
 from .folder import read_config, read_vocabulary, read_weights
 from .model import ModelConfig
@@ -22,6 +24,8 @@ KINDS = {"absolute": "learned", "relative_key": "shaw", "relative_key_query": "m
 #: fairseq's special symbols, by id
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 MASK = "<mask>"
+#: settings of the task or of old models that say the longest sequence
+LENGTHS = ("max_positions", "tokens_per_sample")
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def of_folder(folder: Path) -> Pretrained:
     """With config.json."""
     settings = read_config(folder)
     if OWN in settings:
-        return _exported(folder, settings[OWN])
+        return _exported(folder, settings)
     kind = settings.get("model_type")
     if kind not in names.HEADS:
         raise CheckpointError(f"{folder} holds a {kind or 'model without model_type'}: bert and roberta can be read")
@@ -67,13 +71,16 @@ def of_folder(folder: Path) -> Pretrained:
     return Pretrained(config, renamed.tensors, vocabulary, renamed.unused)
 
 
-def _exported(folder: Path, own: Mapping[str, Any]) -> Pretrained:
+def _exported(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
+    own = settings[OWN]
     known = {one.name for one in fields(ModelConfig)}
     if unknown := sorted(set(own) - known):
         raise CheckpointError(f"{folder}/config.json: {', '.join(unknown)} is of a newer fairseq_posenc")
+    needed = {one.name for one in fields(ModelConfig) if one.default is MISSING}
+    if missing := sorted(needed - set(own)):
+        raise CheckpointError(f"{folder}/config.json has no {OWN}.{missing[0]}: export the model again")
     config, weights = ModelConfig(**own), read_weights(folder)
-    tensors = names.from_hf(weights, "roberta").tensors
-    tensors |= {name: tensor for name, tensor in weights.items() if name.startswith("encoder.")}
+    tensors = names.from_hf(weights, "roberta").tensors if settings.get("model_type") == "roberta" else weights
     table = tensors.pop(f"{names.POSITIONS}.weight", None)
     tensors.pop(f"{names.TYPES}.weight", None)
     if table is not None:
@@ -93,6 +100,9 @@ def _of_hf(
         raise CheckpointError(f"{where}: position_embedding_type {positions!r}; known: {', '.join(KINDS)}")
     if activation not in ACTIVATIONS or (kind == "roberta" and activation != "gelu"):
         raise CheckpointError(f"{where}: hidden_act {activation!r} of a {kind} is not known here")
+    wanted = ("max_position_embeddings", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
+    if missing := [name for name in (*wanted, "vocab_size") if not isinstance(settings.get(name), int)]:
+        raise CheckpointError(f"{where} has no number {missing[0]}: download it again")
     if settings.get("is_decoder"):
         raise CheckpointError(f"{where}: is_decoder, but this is for masked language models")
     embedding = _there(tensors, "embed_tokens.weight", folder)
@@ -113,11 +123,11 @@ def _of_hf(
         tied=output is None or output.equal(embedding),
         dropout=settings.get("hidden_dropout_prob", 0.1),
         attention_dropout=settings.get("attention_probs_dropout_prob", 0.1),
-        **_ids(kind, settings, vocabulary, pad),
+        **_ids(where, kind, settings, vocabulary, pad),
     )
 
 
-def _ids(kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, pad: int) -> dict[str, Any]:
+def _ids(where: str, kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, pad: int) -> dict[str, Any]:
     """Of the special symbols: by their names in the vocabulary, without one those of the published models."""
     if kind == "roberta":
         words = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "mask": MASK}
@@ -127,7 +137,13 @@ def _ids(kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, p
         usual = {"bos": 101, "eos": 102, "unk": 100, "mask": 103}
     if vocabulary is not None:
         numbers = {piece: i for i, piece in enumerate(vocabulary)}
-        usual |= {name: numbers[word] for name, word in words.items() if word in numbers}
+        if missing := [word for word in words.values() if word not in numbers]:
+            raise CheckpointError(f"{where}: the vocabulary beside it has no {missing[0]}: it is another model's")
+        if len(vocabulary) > settings["vocab_size"]:
+            raise CheckpointError(
+                f"{where}: vocab_size {settings['vocab_size']}, but {len(vocabulary)} pieces beside it"
+            )
+        usual = {name: numbers[word] for name, word in words.items()}
     return {"pad": pad, **usual}
 
 
@@ -155,16 +171,23 @@ def of_checkpoint(path: Path) -> Pretrained:
     output = renamed.tensors.pop("lm_head.weight", None)
     own = given.get("_name", given.get("arch", "")).startswith("posenc_")
     table = renamed.tensors.get(f"{names.POSITIONS}.weight")
-    longest = given.get("max_positions") or given.get("tokens_per_sample") or task.get("tokens_per_sample")
+    told = [given.get("max_positions"), *(where.get(name) for where in (given, task) for name in LENGTHS)]
+    longest = next((int(length) for length in told if length), None)
+    if table is None and longest is None:
+        raise CheckpointError(f"{path}: its settings do not say how long its sequences are (max_positions)")
+    name, args = given.get("pos_enc", "learned"), given.get("pos_enc_args")
+    if own and given.get("pos_enc_defaults"):
+        args = ",".join(f"{key}={value}" for key, value in with_defaults(name, args, given["pos_enc_defaults"]).items())
+    pieces = _dictionary(path, task, len(embedding))
     config = ModelConfig(
         layers=given.get("encoder_layers", 12),
         dim=embedding.shape[1],
         ffn=given.get("encoder_ffn_embed_dim", 3072),
         heads=given.get("encoder_attention_heads", 12),
-        max_length=len(table) - 2 if table is not None else int(longest or 0),  # stock fairseq counts from pad + 1
+        max_length=len(table) - 2 if table is not None else longest or 0,  # stock fairseq counts from pad + 1
         vocabulary=len(embedding),
-        pos_enc=given["pos_enc"] if own else "learned",
-        pos_enc_args=given.get("pos_enc_args"),
+        pos_enc=name if own else "learned",
+        pos_enc_args=args or None,
         activation=given.get("activation_fn", "gelu"),
         layer_norm_eps=given.get("layer_norm_eps", 1e-5),
         normalize_before=given.get("encoder_normalize_before", False),
@@ -172,11 +195,13 @@ def of_checkpoint(path: Path) -> Pretrained:
         tied=output is None or output.equal(embedding),
         dropout=given.get("dropout", 0.1),
         attention_dropout=given.get("attention_dropout", 0.1),
-        mask=len(embedding) - 1,
+        mask=pieces.index(MASK) if pieces else len(embedding) - 1,
     )
+    if config.activation not in stack.ACTIVATIONS:
+        raise CheckpointError(f"{path}: activation {config.activation!r}; known: {', '.join(stack.ACTIVATIONS)}")
     if output is not None and not config.tied:
         renamed.tensors["lm_head.weight"] = output
-    return Pretrained(config, renamed.tensors, _dictionary(path, task, len(embedding)), renamed.unused)
+    return Pretrained(config, renamed.tensors, pieces, renamed.unused)
 
 
 def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -204,7 +229,7 @@ def _dictionary(path: Path, task: Mapping[str, Any], size: int) -> list[str] | N
     if found is None:
         return None
     lines = found.read_text("utf-8").rstrip("\n").split("\n")
-    pieces = [*SPECIALS, *(line.rsplit(" ", 1)[0].removesuffix(" #fairseq:overwrite") for line in lines)]
+    pieces = [*SPECIALS, *(line.removesuffix(" #fairseq:overwrite").rsplit(" ", 1)[0] for line in lines)]
     if MASK not in pieces:
         pieces.append(MASK)
     if len(pieces) != size:

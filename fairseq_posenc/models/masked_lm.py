@@ -44,26 +44,26 @@ class SentenceEncoder(PosEncEncoder):
         """
         seen = src_tokens if unmasked is None else unmasked
         if self.pos.needs_segments and segments is None:
-            segments = pair_segments(seen, self.dictionary.eos())
+            segments = pair_segments(seen, self.dictionary.eos(), self.padding_idx)
         given = {"pad": self.padding_idx, "boundaries": self.boundaries}
         where = Positions.of_tokens(seen, **given, segments=segments, has_cls=self.has_cls)
         self.pos.check(where)
         return self.encode(src_tokens, where, return_all_hiddens, token_embeddings)
 
 
-def pair_segments(tokens: Tensor, eos: int) -> Tensor:
-    """The second sentence of a pair is segment 1: `<s> a </s></s> b </s>`, as fairseq makes pairs of sentences.
+def pair_segments(tokens: Tensor, eos: int, pad: int) -> Tensor:
+    """What stands behind the first </s> is segment 1 (METHODS.md 2.23).
 
-    Its separator, the second </s>, begins it. Of a single sentence all is segment 0.
+    In `<s> a </s></s> b </s>`, RoBERTa's pairs, the second </s> begins it; in `<s> a </s> b </s>`, BERT's, b does. Of a
+    single sentence all is segment 0, as are pads.
 
     Args:
         tokens: [B, T] int64.
     Returns:
         [B, T] int64.
     """
-    ends = tokens.eq(eos)
-    begins = ends[:, 1:] & ends[:, :-1]
-    return nn.functional.pad(begins, (1, 0)).cumsum(1).clamp(max=1)
+    ended = nn.functional.pad(tokens.eq(eos)[:, :-1], (1, 0)).cumsum(1).clamp(max=1)
+    return ended.masked_fill(tokens.eq(pad), 0)
 
 
 class PosEncRobertaEncoder(RobertaEncoder):

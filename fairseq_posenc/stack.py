@@ -5,7 +5,9 @@ Legend: B batch, T new tokens, M memory columns, d model width, L layers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,18 +19,50 @@ from .attention import KeyValueCache, SelfAttention
 from .encodings import StackShape, build
 from .positions import Positions
 
+#: by fairseq's names
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_accurate": partial(F.gelu, approximate="tanh"),
+    "relu": F.relu,
+}
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Where layer norms stand.
+
+    Args:
+        before: at the input of attention and FFN and behind the last layer; otherwise after each residual.
+        embedding: at the input of the stack, behind the positions. eps: what is added to variances.
+    """
+
+    before: bool = False
+    embedding: bool = False
+    eps: float = 1e-5
+
 
 class Block(nn.Module):
-    """Post-LN self-attention and FFN (BERT, Vaswani et al. 2017)."""
+    """Self-attention and FFN, by default post-LN (BERT, Vaswani et al. 2017)."""
 
-    def __init__(self, dim: int, heads: int, ffn: int, *, dropout: float, attention_dropout: float) -> None:
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        ffn: int,
+        *,
+        dropout: float,
+        attention_dropout: float,
+        norms: Norms = Norms(),
+        activation: str = "gelu",
+    ) -> None:
         super().__init__()
         self.self_attn = SelfAttention(dim, heads, dropout=attention_dropout)
-        self.self_attn_layer_norm = nn.LayerNorm(dim)
+        self.self_attn_layer_norm = nn.LayerNorm(dim, eps=norms.eps)
         self.fc1 = nn.Linear(dim, ffn)
         self.fc2 = nn.Linear(ffn, dim)
-        self.final_layer_norm = nn.LayerNorm(dim)
+        self.final_layer_norm = nn.LayerNorm(dim, eps=norms.eps)
         self.dropout = nn.Dropout(dropout)
+        self.before, self.activation = norms.before, ACTIVATIONS[activation]
 
     def forward(
         self,
@@ -39,9 +73,19 @@ class Block(nn.Module):
         cache: KeyValueCache | None = None,
     ) -> Tensor:
         """[B, T, d] -> [B, T, d]."""
-        attended, _ = self.self_attn(x, positions, tensors, memory=memory, cache=cache)
-        x = self.self_attn_layer_norm(x + self.dropout(attended))
-        return self.final_layer_norm(x + self.dropout(self.fc2(F.gelu(self.fc1(x)))))
+        if not self.before:
+            attended, _ = self.self_attn(x, positions, tensors, memory=memory, cache=cache)
+            x = self.self_attn_layer_norm(x + self.dropout(attended))
+            return self.final_layer_norm(x + self.dropout(self._feed_forward(x)))
+        if memory is not None:
+            raise ValueError("memory holds the inputs of layers, which pre-LN layers do not attend to")
+        attended, _ = self.self_attn(self.self_attn_layer_norm(x), positions, tensors, cache=cache)
+        x = x + self.dropout(attended)
+        return x + self.dropout(self._feed_forward(self.final_layer_norm(x)))
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.fc2(self.activation(self.fc1(x)))
+        return out
 
 
 class Stack(nn.Module):
@@ -52,6 +96,7 @@ class Stack(nn.Module):
         shape: layers, heads, width, maximum length, direction.
         ffn: width of the feed-forward layers; unset: 4 d.
         checkpoint_activations: recompute each block in the backward.
+        norms: where layer norms stand. activation: a name of `ACTIVATIONS`.
     """
 
     def __init__(
@@ -64,17 +109,32 @@ class Stack(nn.Module):
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
         checkpoint_activations: bool = False,
+        norms: Norms = Norms(),
+        activation: str = "gelu",
     ) -> None:
         super().__init__()
         self.shape = shape
         self.checkpoint_activations = checkpoint_activations
         self.pos = build(pos_enc, pos_enc_args, shape)
-        rates = {"dropout": dropout, "attention_dropout": attention_dropout}
         ffn = 4 * shape.dim if ffn is None else ffn
-        blocks = [Block(shape.dim, shape.heads, ffn, **rates) for _ in range(shape.layers)]
+        blocks = [
+            Block(
+                shape.dim,
+                shape.heads,
+                ffn,
+                dropout=dropout,
+                attention_dropout=attention_dropout,
+                norms=norms,
+                activation=activation,
+            )
+            for _ in range(shape.layers)
+        ]
         for index, block in enumerate(blocks, start=1):
             block.self_attn.use(self.pos, index)
         self.layers = nn.ModuleList(blocks)
+        self.layernorm_embedding = nn.LayerNorm(shape.dim, eps=norms.eps) if norms.embedding else None
+        self.layer_norm = nn.LayerNorm(shape.dim, eps=norms.eps) if norms.before else None
+        self.dropout = nn.Dropout(dropout) if norms.embedding else None
 
     def forward(
         self,
@@ -98,6 +158,8 @@ class Stack(nn.Module):
             raise ValueError("activation checkpointing would append to the caches twice")
         self.pos.check(positions)
         x = self.pos.embed(x, positions)
+        if self.layernorm_embedding is not None and self.dropout is not None:
+            x = self.dropout(self.layernorm_embedding(x))
         inputs = []
         for i, (layer, tensors) in enumerate(zip(self.layers, self.pos.per_layer(positions), strict=True)):
             inputs.append(x)
@@ -106,4 +168,4 @@ class Stack(nn.Module):
                 x = checkpoint(layer, x, positions, tensors, *given, use_reentrant=False)
             else:
                 x = layer(x, positions, tensors, *given)
-        return x, inputs
+        return (x if self.layer_norm is None else self.layer_norm(x)), inputs

@@ -1,4 +1,4 @@
-"""The flat options of the translation models, and which encoding each stack gets."""
+"""The flat options of the models, and which encoding each stack gets."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from argparse import Namespace
@@ -45,7 +45,7 @@ class PosEncConfig(FairseqDataclass):
 
     pos_enc: str = _option(
         "sinusoidal",
-        "position encoding of both stacks' self-attention; several are joined by '+' "
+        "position encoding of all self-attention; several are joined by '+' "
         "(`python -m fairseq_posenc list` shows all)",
     )
     pos_enc_args: Optional[str] = _option(None, "its options, as 'clip=64,share=head-wise'")
@@ -54,13 +54,19 @@ class PosEncConfig(FairseqDataclass):
         "what a preset wants of an encoding by name, as 'sinusoidal.freq=t2t': holds wherever that encoding is used "
         "and its own arguments say nothing",
     )
+    pos_enc_no_decay: bool = _option(
+        False, "weight decay leaves alone the parameters that the encoding's page in docs/encodings lists for it"
+    )
+
+
+@dataclasses.dataclass
+class StacksPosEncConfig(PosEncConfig):
+    """Those of models with two stacks."""
+
     pos_enc_encoder: Optional[str] = _option(None, "the encoder's own position encoding, in place of --pos-enc")
     pos_enc_encoder_args: Optional[str] = _option(None, "its options, in place of --pos-enc-args")
     pos_enc_decoder: Optional[str] = _option(None, "the decoder's own position encoding, in place of --pos-enc")
     pos_enc_decoder_args: Optional[str] = _option(None, "its options, in place of --pos-enc-args")
-    pos_enc_no_decay: bool = _option(
-        False, "weight decay leaves alone the parameters that the encoding's page in docs/encodings lists for it"
-    )
 
 
 def _flattened() -> Iterator[Field]:
@@ -89,22 +95,25 @@ def _without_private(fields: Iterator[Field]) -> list[Field]:
 
 
 TransformerPosEncConfig = dataclasses.make_dataclass(
-    "TransformerPosEncConfig", _without_private(_flattened()), bases=(PosEncConfig,)
+    "TransformerPosEncConfig", _without_private(_flattened()), bases=(StacksPosEncConfig,)
 )
 TransformerPosEncConfig.__module__ = __name__
 TransformerPosEncConfig.__doc__ = "All options of fairseq's transformer, flat, and the plugin's."
 
 
+def values_of(flat: Any, config: type[PosEncConfig]) -> dict[str, Any]:
+    """All options by name. A checkpoint may be older than one of the plugin's fields: then its default holds."""
+    own = {field.name: field.default for field in dataclasses.fields(config) if not field.name.startswith("_")}
+    return {**own, **(OmegaConf.to_container(flat) if isinstance(flat, DictConfig) else vars(flat))}
+
+
 def nested_config(flat: Any) -> TransformerConfig:
     """fairseq's hierarchical config from the flat options, with the plugin's fields on it.
-
-    A checkpoint may be older than one of these fields: then its default holds.
 
     Raises:
         ValueError: an option that these models do not have.
     """
-    own = {field.name: field.default for field in dataclasses.fields(PosEncConfig) if not field.name.startswith("_")}
-    values = {**own, **(OmegaConf.to_container(flat) if isinstance(flat, DictConfig) else vars(flat))}
+    values = values_of(flat, StacksPosEncConfig)
     for name, reason in _REFUSED.items():
         if values.get(name):
             raise ValueError(f"--{name.replace('_', '-')} is not for posenc architectures: {reason}")
@@ -130,7 +139,7 @@ def encoding_of(config: Any, side: str) -> Chosen:
 
     --pos-enc-args belong to --pos-enc: a stack that names its own encoding has its own arguments only.
     """
-    own_name, own_args = getattr(config, f"pos_enc_{side}"), getattr(config, f"pos_enc_{side}_args")
+    own_name, own_args = (getattr(config, f"pos_enc_{side}{part}", None) for part in ("", "_args"))
     name = config.pos_enc if own_name is None else own_name
     inherits = own_name is None and own_args is None
     return Chosen(

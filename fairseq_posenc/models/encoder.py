@@ -16,11 +16,12 @@ from .positioned import Positioned
 class PosEncEncoder(Positioned, TransformerEncoderBase):
     """fairseq's encoder; `self.pos` is its position encoding."""
 
+    #: sets the longest sequence
+    length_flag = "--max-source-positions"
+
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
-        self.use_positions(
-            cfg, "encoder", embed_tokens.embedding_dim, cfg.max_source_positions, "--max-source-positions"
-        )
+        self.use_positions(cfg, "encoder", embed_tokens.embedding_dim, cfg.max_source_positions, self.length_flag)
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
         return wrapped(PosEncEncoderLayer(cfg), cfg)
@@ -52,7 +53,16 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
         token_embeddings: Tensor | None = None,
     ) -> dict[str, list[Tensor]]:
         """[B, T] tokens -> fairseq's encoder_out dictionary (states are [T, B, d])."""
-        where = self.positions(src_tokens)
+        return self.encode(src_tokens, self.positions(src_tokens), return_all_hiddens, token_embeddings)
+
+    def encode(
+        self,
+        src_tokens: Tensor,
+        where: Positions,
+        return_all_hiddens: bool = False,
+        token_embeddings: Tensor | None = None,
+    ) -> dict[str, list[Tensor]]:
+        """The same for tokens whose positions are known."""
         padding = src_tokens.eq(self.padding_idx)
         x, embedded = self.embed(src_tokens, token_embeddings, where)
         if where.padding is not None:

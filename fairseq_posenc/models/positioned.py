@@ -28,6 +28,8 @@ class Positioned:
     dictionary: Any
     #: its positions say which sentence of a pair each token is of
     gives_segments = False
+    #: each sample begins with a [CLS]
+    has_cls = False
 
     def use_positions(self, cfg: Any, side: str, dim: int, max_length: int, length_flag: str) -> None:
         """Build the encoding of this `side` (encoder, decoder) and tell the layers."""
@@ -41,6 +43,7 @@ class Positioned:
             length_flag=length_flag,
             name_flag=chosen.name_flag,
             args_flag=chosen.args_flag,
+            has_cls=self.has_cls,
         )
         self.pos = build(chosen.name, chosen.args, shape)
         self._refuse_segments(chosen.name_flag)

@@ -1,4 +1,4 @@
-"""Sizes of the translation architectures: what each preset writes into the arguments.
+"""Sizes of the architectures: what each preset writes into the arguments.
 
 The same numbers are shipped as YAML for Hydra, which knows no architectures (`config/model/`).
 """
@@ -58,4 +58,28 @@ PRESETS: dict[str, dict[str, Any]] = {
     "iwslt_de_en": IWSLT,
     "wmt_en_de": {**BASE, **T2T},
     "wmt_en_de_big": {**BIG, **T2T},
+}
+
+
+def _encoder(layers: int, dim: int, heads: int) -> dict[str, Any]:
+    """Four times as wide in between."""
+    return {
+        "encoder_layers": layers,
+        "encoder_embed_dim": dim,
+        "encoder_ffn_embed_dim": 4 * dim,
+        "encoder_attention_heads": heads,
+    }
+
+
+BERT = {"layer_norm_eps": 1e-12}
+
+#: masked language models; `posenc_roberta`, without suffix, is base
+MASKED_LM: dict[str, dict[str, Any]] = {
+    "roberta_tiny": _encoder(4, 128, 4),
+    "roberta_small": _encoder(6, 512, 8),
+    "roberta_base": _encoder(12, 768, 12),
+    "roberta_large": _encoder(24, 1024, 16),
+    "bert_small": {**_encoder(4, 512, 8), **BERT},  # the DIET paper's, Table 1
+    "bert_base": {**_encoder(12, 768, 12), **BERT},
+    "bert_large": {**_encoder(24, 1024, 16), **BERT},
 }

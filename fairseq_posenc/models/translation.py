@@ -37,7 +37,7 @@ class PosEncTransformer(TransformerModelBase):
         config = nested_config(cfg)
         check_overrides(config)
         model: PosEncTransformer = super().build_model(config, task)
-        refuse_without_effect(config, model)
+        refuse_without_effect(config, model.encoder, model.decoder)
         return model
 
     @classmethod

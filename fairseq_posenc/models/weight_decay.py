@@ -92,13 +92,12 @@ class Watch(nn.Module):
         self.last, self.steps = number, hooks().steps
 
 
-def refuse_without_effect(config: Any, model: Any) -> None:
-    """Refuse the flag where neither stack names anything.
+def refuse_without_effect(config: Any, *stacks: Any) -> None:
+    """Refuse the flag where no stack names anything.
 
     Raises:
         ValueError: with the encodings.
     """
-    stacks = (model.encoder, model.decoder)
     if config.pos_enc_no_decay and not any(stack.no_decay for stack in stacks):
         both = " and ".join(dict.fromkeys(stack.pos.name for stack in stacks))
         raise ValueError(f"--pos-enc-no-decay has no effect: {both} would lose nothing by weight decay; leave it out")

@@ -99,7 +99,12 @@ class Run:
 
 def train(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> Run:
     """fairseq-train; the losses are those of each update, unrounded."""
-    cfg = parse(command_line(data, *arguments, model=model))
+    return trained(command_line(data, *arguments, model=model))
+
+
+def trained(words: Sequence[str]) -> Run:
+    """fairseq-train with these arguments."""
+    cfg = parse(words)
     made: list[Recorder] = []
 
     def recorder(*given: Any) -> Recorder:
@@ -126,20 +131,27 @@ class Recorder(Trainer):
 
 def built(data: Path, *arguments: Any, model: Sequence[str] = TINY, seed: int = 5) -> tuple[Any, Any]:
     """An untrained model in evaluation mode, and its task."""
-    cfg = parse(command_line(data, *arguments, model=model))
+    return built_of(command_line(data, *arguments, model=model), seed)
+
+
+def built_of(words: Sequence[str], seed: int) -> tuple[Any, Any]:
+    """The same with these arguments."""
+    cfg = parse(words)
     utils.import_user_module(cfg.common)
     task = tasks.setup_task(cfg.task)
     torch.manual_seed(seed)
     return task.build_model(cfg.model).eval(), task
 
 
-def batches(task: Any, split: str = "test", *, size: int = 64, seed: int = 1) -> list[dict[str, Any]]:
+def batches(
+    task: Any, split: str = "test", *, size: int = 64, seed: int = 1, longest: Any = (24, 24)
+) -> list[dict[str, Any]]:
     """The batches of a split, `size` sentences each."""
     task.load_dataset(split)
     iterator = task.get_batch_iterator(
         dataset=task.dataset(split),
         max_sentences=size,
-        max_positions=(24, 24),
+        max_positions=longest,
         required_batch_size_multiple=1,
         seed=seed,
     )

@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from fairseq_posenc.encodings import options as opts
-from fairseq_posenc.models.config import PosEncConfig, check_overrides, encoding_of, nested_config
+from fairseq_posenc.models.config import StacksPosEncConfig, check_overrides, encoding_of, nested_config
 from fairseq_posenc.models.presets import PRESETS
 
 from .support import PLUGIN, parse
@@ -41,7 +41,7 @@ def yaml(suffix: str) -> dict[str, Any]:
 
 def expected(suffix: str) -> dict[str, Any]:
     name = suffix.removeprefix("_")
-    own = {field.name: field.default for field in dataclasses.fields(PosEncConfig) if field.name != "_name"}
+    own = {field.name: field.default for field in dataclasses.fields(StacksPosEncConfig) if field.name != "_name"}
     return {**own, **PRESETS.get(name, {})}
 
 
@@ -68,7 +68,7 @@ def test_the_yaml_is_the_preset(suffix: str) -> None:
 
 
 def test_every_yaml_has_its_preset() -> None:
-    assert {path.name for path in (PLUGIN / "config" / "model").iterdir()} == {
+    assert {path.name for path in (PLUGIN / "config" / "model").glob("posenc_transformer*")} == {
         f"posenc_transformer{suffix}.yaml" for suffix in SUFFIXES
     }
 

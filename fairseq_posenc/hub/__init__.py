@@ -1,0 +1,29 @@
+"""Exchange with Hugging Face and with stock fairseq; the plain model needs torch and safetensors only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .model import MaskedLM, ModelConfig
+
+__all__ = ["MaskedLM", "ModelConfig", "load"]
+
+
+def load(source: str | Path) -> MaskedLM:
+    """A masked language model in plain torch, in evaluation: `model(input_ids, attention_mask)` gives logits.
+
+    Args:
+        source: a folder of `export-hf`, a BERT or RoBERTa of Hugging Face's, or a checkpoint of fairseq's.
+    Raises:
+        CheckpointError: what cannot be read, with the file and what to do.
+    """
+    from ..compat.checkpoints import CheckpointError
+    from .convert import as_it_is, converted, model_of
+    from .pretrained import read
+
+    found = read(Path(source))
+    if any(not name.startswith(("encoder.", "embed_tokens.", "lm_head.")) for name in found.tensors):
+        found, report = converted(found, as_it_is(found.config, found.tensors))
+        if report.made:
+            raise CheckpointError(f"{source} has no {next(iter(report.made))}: it is no whole masked language model")
+    return model_of(found)

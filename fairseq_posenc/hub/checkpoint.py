@@ -1,0 +1,104 @@
+"""A pretrained model as a checkpoint of fairseq's, to go on training from."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..compat.checkpoints import CheckpointError
+from . import names
+from .convert import Report
+from .folder import whole_folder
+from .pretrained import MASK, SPECIALS, Pretrained
+
+CHECKPOINT, DICTIONARY, REPORT = "checkpoint.pt", "dict.txt", "report.json"
+
+
+def save(model: Pretrained, report: Report, output: Path) -> None:
+    """The folder `output` with checkpoint.pt, dict.txt and report.json; `model` is in fairseq's order.
+
+    Without a vocabulary the symbols are numbers, and dict.txt says nothing of text.
+    """
+    with whole_folder(output) as folder:
+        _write_dictionary(model, folder / DICTIONARY)
+        (folder / REPORT).write_text(json.dumps(vars(report), indent=1), "utf-8")
+        torch.save(_state(model, folder), folder / CHECKPOINT)
+
+
+def _write_dictionary(model: Pretrained, path: Path) -> None:
+    """dict.txt without <mask>, which fairseq's task adds behind the others.
+
+    A piece that is there twice, or is written as a special symbol, cannot be in it: it gets a name that no text has.
+
+    Raises:
+        CheckpointError: a piece that fairseq does not read back.
+    """
+    from fairseq.data import Dictionary
+
+    pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
+    seen, symbols = {*SPECIALS, MASK}, []
+    for i, piece in enumerate(pieces[len(SPECIALS) : -1], len(SPECIALS)):
+        symbols.append(f"madeupword{i}" if piece in seen else piece)
+        seen.add(piece)
+    path.write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
+    if Dictionary.load(str(path)).symbols[len(SPECIALS) :] != symbols:
+        raise CheckpointError("fairseq's dictionary cannot hold the vocabulary: a piece has spaces or line ends in it")
+
+
+def _state(model: Pretrained, folder: Path) -> dict[str, Any]:
+    tensors = dict(model.tensors)
+    tensors.setdefault("lm_head.weight", tensors["embed_tokens.weight"])
+    state = names.to_fairseq(tensors)
+    state["encoder.sentence_encoder.version"] = torch.tensor([3.0])
+    return {
+        "args": None,
+        "cfg": _configuration(model, folder),
+        "model": state,
+        "optimizer_history": [
+            {"criterion_name": "MaskedLmLoss", "optimizer_name": "none", "lr_scheduler_state": {}, "num_updates": 0}
+        ],
+        "extra_state": {"train_iterator": {"epoch": 1}, "metrics": {}, "previous_training_time": 0},
+        "last_optimizer_state": None,
+        "task_state": {},
+    }
+
+
+def _configuration(model: Pretrained, folder: Path) -> dict[str, Any]:
+    """What fairseq-train would save with these flags."""
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from omegaconf import OmegaConf
+
+    words = [os.fspath(folder), "--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", "posenc_roberta"]
+    words += ["--optimizer", "adam", *flags(model)]
+    parsed = options.parse_args_and_arch(options.get_training_parser(), words)
+    found: dict[str, Any] = OmegaConf.to_container(convert_namespace_to_omegaconf(parsed), resolve=True)
+    found["task"]["data"] = ""
+    return found
+
+
+def flags(model: Pretrained) -> list[str]:
+    """fairseq-train's, of the model and the length of its samples."""
+    config = model.config
+    sizes = {
+        "encoder-layers": config.layers,
+        "encoder-embed-dim": config.dim,
+        "encoder-ffn-embed-dim": config.ffn,
+        "encoder-attention-heads": config.heads,
+        "activation-fn": config.activation,
+        "layer-norm-eps": config.layer_norm_eps,
+        "dropout": config.dropout,
+        "attention-dropout": config.attention_dropout,
+        "max-positions": config.max_length,
+        "tokens-per-sample": config.max_length,
+        "pos-enc": config.pos_enc,
+    }
+    words = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+    words += ["--pos-enc-args", config.pos_enc_args] if config.pos_enc_args else []
+    words += ["--encoder-normalize-before"] * config.normalize_before
+    words += ["--layernorm-embedding"] * (not config.layernorm_embedding)  # fairseq's flag switches it off
+    return words + ["--untie-weights-roberta"] * (not config.tied)

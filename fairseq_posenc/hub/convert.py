@@ -1,0 +1,197 @@
+"""A pretrained model with another position encoding: what is copied, what is dropped, what is made anew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..compat.checkpoints import CheckpointError
+from ..encodings import Composition
+from ..encodings import options as opts
+from . import names
+from .model import MaskedLM, ModelConfig
+from .pretrained import Pretrained
+
+#: METHODS.md 3.3: measured on a toy
+M4M_FACTS = (
+    "m4m multiplies: with a new table attention is erased at the first step and learned again, whatever the table's "
+    "start. The papers trained 500,000 more steps. What keeps the model as it was: learned+m4m with gate_offset=1 (a "
+    "deviation from the paper), learned+m4, learned+m2."
+)
+#: what the converter writes for m4m's table, in place of its D^-0.5 for training from scratch
+M4M_STD = 0.02
+
+
+_OWN = ("encoder.", "embed_tokens.", "lm_head.")
+
+
+@dataclass
+class Report:
+    """What became of each weight, for people and for report.json."""
+
+    copied: list[str] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """A line each; the copied ones counted."""
+        told = [f"copied: {len(self.copied)} weights"]
+        told += [f"dropped: {name}: {why}" for name, why in self.dropped.items()]
+        told += [f"made: {name}: {how}" for name, how in self.made.items()]
+        return told + [f"note: {note}" for note in self.notes]
+
+
+def converted(
+    source: Pretrained, pos_enc: str, args: str | None = None, *, max_length: int | None = None, seed: int = 1
+) -> tuple[Pretrained, Report]:
+    """The same model with the encoding `pos_enc`.
+
+    An absolute table is kept where the encoding has `learned`; tables of distances where it has the method that they
+    are of; BERT's segment vectors in `segments-input`, without that the first of them is added to `learned`'s table,
+    as to every token of a single segment. New tables start by their own rule, but M4M's at N(0, 0.02).
+
+    Args:
+        source: what was read. args: as --pos-enc-args. max_length: n; unset: the source's. seed: of what is made.
+    Raises:
+        ValueError: unknown encodings or options. CheckpointError: weights that do not fit.
+    """
+    given = opts.parse(args)
+    report = Report()
+    if "m4m" in pos_enc.split("+") and "m4m" not in source.config.pos_enc.split("+"):
+        report.notes.append(M4M_FACTS)
+        if not _set(given, "init") and not _set(given, "init_std"):
+            given["m4m.init_std"] = M4M_STD
+    text = ",".join(f"{key}={value}" for key, value in given.items()) or None
+    length = source.config.max_length if max_length is None else max_length
+    config = replace(source.config, pos_enc=pos_enc, pos_enc_args=text, max_length=length)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = MaskedLM(config)
+    state = {
+        name: tensor for name, tensor in model.state_dict().items() if not (config.tied and name == "lm_head.weight")
+    }
+    _copy(source, state, report)
+    _positions(source, model.encoder.pos, state, report)
+    surplus = [name for name in source.tensors if name.startswith(_OWN) and ".pos." not in name and name not in state]
+    if surplus:
+        raise CheckpointError(f"the source has {surplus[0]}, for which its settings have no place: are they its own?")
+    report.dropped |= dict.fromkeys(source.unused, "the model has no place for it")
+    return Pretrained(config, state, source.vocabulary), report
+
+
+def _set(given: Mapping[str, Any], option: str) -> bool:
+    return option in given or f"m4m.{option}" in given
+
+
+def _copy(source: Pretrained, state: dict[str, Tensor], report: Report) -> None:
+    """What is not of positions."""
+    for name, made in state.items():
+        if name.startswith("encoder.pos."):
+            continue
+        theirs = source.tensors.get(name)
+        if theirs is None and not name.startswith("lm_head."):
+            raise CheckpointError(f"the source has no {name}, which its settings ask for: are they its own?")
+        if theirs is None:
+            report.made[name] = "not in the source; as a new model's"
+        else:
+            state[name] = _fitting(name, theirs, made)
+            report.copied.append(name)
+
+
+def _fitting(name: str, theirs: Tensor, ours: Tensor) -> Tensor:
+    if theirs.shape != ours.shape:
+        raise CheckpointError(
+            f"{name} is {list(theirs.shape)} in the source, where its settings say {list(ours.shape)}"
+        )
+    return theirs.to(ours.dtype).clone()
+
+
+def _positions(source: Pretrained, pos: Composition, state: dict[str, Tensor], report: Report) -> None:
+    own = {name: tensor for name, tensor in source.tensors.items() if name.startswith("encoder.pos.")}
+    known = {**own, **_foreign(source, pos, report)}
+    for name in [name for name in state if name.startswith("encoder.pos.")]:
+        theirs = known.pop(name, None)
+        if theirs is not None and theirs.shape == state[name].shape:
+            state[name] = theirs.to(state[name].dtype).clone()
+            report.copied.append(name)
+        elif theirs is not None and name.startswith("encoder.pos.learned."):
+            rows = min(len(theirs), len(state[name]))
+            state[name][:rows] = theirs[:rows]
+            report.made[name] = f"the first {rows} rows copied" + ("" if rows == len(state[name]) else "; others new")
+        else:
+            report.made[name] = _rule(state[name])
+            if theirs is not None:
+                report.dropped[name] = f"it is {list(theirs.shape)}, where {list(state[name].shape)} is wanted"
+    report.dropped |= dict.fromkeys(known, f"--pos-enc {pos.name} has no such table")
+
+
+def _rule(made: Tensor) -> str:
+    std = made.std().item() if made.numel() > 1 else 0.0
+    if math.isclose(std, 0.0, abs_tol=1e-12):
+        return f"all {made.flatten()[0].item():g}, by the method's rule"
+    return f"standard deviation {std:.3g}, by the method's rule"
+
+
+def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, Tensor]:
+    """The positions of models from elsewhere, by our names."""
+    found: dict[str, Tensor] = {}
+    tensors, members = source.tensors, pos.members
+    table, types = tensors.get(f"{names.POSITIONS}.weight"), tensors.get(f"{names.TYPES}.weight")
+    distances = [tensors.get(f"{names.DISTANCES}.{i}.weight") for i in range(source.config.layers)]
+    if table is not None:
+        if source.config.pos_enc != "learned":
+            report.dropped["the absolute table"] = "the source does not read it"
+        elif "learned" in members:
+            found["encoder.pos.learned.weight"] = table[len(table) - source.config.max_length :]
+        else:
+            report.dropped["the absolute table"] = f"--pos-enc {pos.name} has none (learned+{pos.name} would keep it)"
+    if types is not None:
+        _segments(types, found, members, report)
+    if distances[0] is not None:
+        owner = source.config.pos_enc
+        if owner in members:  # theirs are of i - j
+            stacked = torch.stack([one for one in distances if one is not None]).flip(1)
+            found[f"encoder.pos.{owner}.weight"] = stacked[:, None]
+        else:
+            report.dropped["the tables of distances"] = f"they are of {owner}, not of {pos.name}"
+    return found
+
+
+def _segments(types: Tensor, found: dict[str, Tensor], members: Mapping[str, Any], report: Report) -> None:
+    name = "encoder.pos.segments-input.weight"
+    if "segments-input" in members:
+        # there are two at least, of which a model with one never reads the second
+        found[name] = types if len(types) > 1 else torch.cat([types, torch.zeros_like(types)])
+    elif "encoder.pos.learned.weight" in found:
+        found["encoder.pos.learned.weight"] = found["encoder.pos.learned.weight"] + types[0]
+        report.notes.append("the vector of the first segment is added to the absolute table")
+        if len(types) > 1:
+            report.dropped["the other segment vectors"] = "+segments-input would keep them"
+    else:
+        report.dropped["the segment vectors"] = "+segments-input would keep them"
+
+
+def model_of(source: Pretrained) -> MaskedLM:
+    """The plain model, in evaluation."""
+    model = MaskedLM(source.config)
+    state = dict(source.tensors)
+    if source.config.tied:
+        state["lm_head.weight"] = state["embed_tokens.weight"]
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise CheckpointError(f"the weights are not those of the settings: {error}") from None
+    return model.eval()
+
+
+def as_it_is(config: ModelConfig, tensors: Mapping[str, Tensor]) -> str:
+    """The encoding of a model from elsewhere that keeps all its numbers."""
+    types = tensors.get(f"{names.TYPES}.weight")
+    apart = types is not None and (len(types) > 1 or config.pos_enc != "learned")
+    return config.pos_enc + ("+segments-input" if apart else "")

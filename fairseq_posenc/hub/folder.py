@@ -1,0 +1,132 @@
+"""Folders as Hugging Face has them: config.json, the weights in one file or several, the vocabulary."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..compat.checkpoints import CheckpointError, safe_load
+
+SAFE, BINARY = "model.safetensors", "pytorch_model.bin"
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json.
+
+    Raises:
+        CheckpointError: no such folder or file, or no JSON in it.
+    """
+    path = folder / "config.json"
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder} is no folder: give one with config.json and {SAFE} or {BINARY}")
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{folder} has no config.json: is it a model's folder?") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} is no JSON ({error}): download it again") from None
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} holds no settings: download it again")
+    return found
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """All weights, from safetensors where there are some, otherwise as data only from .bin.
+
+    Raises:
+        CheckpointError: no weights, or files that cannot be read, or that the index names and are not there.
+    """
+    readers: tuple[tuple[str, Callable[[Path], Any]], ...] = ((SAFE, _safetensors), (BINARY, safe_load))
+    for name, read in readers:
+        if (folder / name).is_file():
+            return _tensors(folder / name, read)
+        if (folder / f"{name}.index.json").is_file():
+            return _parts(folder, f"{name}.index.json", read)
+    raise CheckpointError(f"{folder} has no weights: {SAFE} or {BINARY}, or several with an index")
+
+
+def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, Tensor]:
+    try:
+        names = list(json.loads((folder / index).read_text("utf-8"))["weight_map"].values())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CheckpointError(f"{folder / index} is no index of weights: download it again") from None
+    found: dict[str, Tensor] = {}
+    for name in dict.fromkeys(names):
+        if Path(name).name != name:
+            raise CheckpointError(f"{folder / index} names {name}, a file outside of the folder")
+        if not (folder / name).is_file():
+            raise CheckpointError(f"{folder} has no {name}, which {index} names: download it again")
+        found.update(_tensors(folder / name, read))
+    return found
+
+
+def _tensors(path: Path, read: Callable[[Path], Any]) -> dict[str, Tensor]:
+    found = read(path)
+    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise CheckpointError(f"{path} holds more than weights, or none")
+    return found
+
+
+def _safetensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        found: dict[str, Tensor] = load_file(path)
+    except (SafetensorError, OSError) as error:
+        size = f"{path.stat().st_size:,} bytes"
+        raise CheckpointError(f"{path} cannot be read ({size}; {error}): download it again") from None
+    return found
+
+
+def read_vocabulary(folder: Path) -> list[str] | None:
+    """The pieces by id: of vocab.txt, vocab.json or tokenizer.json; None where there is none of them."""
+    if (folder / "vocab.txt").is_file():
+        return (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
+    if (folder / "vocab.json").is_file():
+        return _by_id(json.loads((folder / "vocab.json").read_text("utf-8")), folder / "vocab.json")
+    if (folder / "tokenizer.json").is_file():
+        return _of_tokenizer(folder / "tokenizer.json")
+    return None
+
+
+def _of_tokenizer(path: Path) -> list[str]:
+    made = json.loads(path.read_text("utf-8"))
+    model = made["model"]["vocab"]
+    ids = {piece: i for i, (piece, _) in enumerate(model)} if isinstance(model, list) else dict(model)
+    return _by_id({**ids, **{token["content"]: token["id"] for token in made.get("added_tokens", ())}}, path)
+
+
+def _by_id(ids: dict[str, int], path: Path) -> list[str]:
+    pieces = {number: piece for piece, number in ids.items()}
+    missing = next((i for i in range(len(pieces)) if i not in pieces), None)
+    if missing is not None:
+        raise CheckpointError(f"{path} has no piece of id {missing}")
+    return [pieces[i] for i in range(len(pieces))]
+
+
+@contextmanager
+def whole_folder(output: Path) -> Iterator[Path]:
+    """A folder to write to that becomes `output` when all is written; what is there already is never touched.
+
+    Raises:
+        CheckpointError: there is something in `output`.
+    """
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise CheckpointError(f"{output} is there already: name another --output, or remove it")
+    unfinished = output.with_name(f".{output.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    try:
+        yield unfinished
+        if output.exists():
+            output.rmdir()
+        unfinished.rename(output)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)

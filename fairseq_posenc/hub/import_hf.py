@@ -1,0 +1,64 @@
+"""`python -m fairseq_posenc import-hf`: a pretrained BERT or RoBERTa with any position encoding."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..compat.checkpoints import CheckpointError
+from .convert import converted
+from .pretrained import read, reordered
+
+EXAMPLES = """examples:
+  import-hf bert-base-uncased --pos-enc m4 --output bert-m4
+  import-hf roberta-base --pos-enc learned+m4m --pos-enc-args gate_offset=1 --output roberta-m4m
+  fairseq-train DATA --user-dir "$(python -m fairseq_posenc path)" --finetune-from-model bert-m4/checkpoint.pt ...
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc import-hf",
+        description="A pretrained BERT or RoBERTa as a checkpoint of fairseq's, with any position encoding.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "source", metavar="DIR", type=Path, help="Hugging Face's folder, or a checkpoint of fairseq's RoBERTa"
+    )
+    parser.add_argument(
+        "--pos-enc", required=True, metavar="NAME", help="as of fairseq-train; `learned` keeps the table"
+    )
+    parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="as of fairseq-train")
+    parser.add_argument("--max-positions", type=int, metavar="N", help="longest sequence; default: the source's")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of new tables (default: 1)")
+    parser.add_argument(
+        "--output", required=True, type=Path, metavar="PATH", help="folder for checkpoint.pt, dict.txt and report.json"
+    )
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Convert; 0 when done, 1 with one line when it cannot be."""
+    args = _parser().parse_args(argv)
+    try:
+        from .checkpoint import CHECKPOINT, flags, save
+
+        source = reordered(read(args.source))
+        given = (args.pos_enc, args.pos_enc_args)
+        made, report = converted(source, *given, max_length=args.max_positions, seed=args.seed)
+        save(made, report, args.output)
+    except ModuleNotFoundError as error:
+        print(f"import-hf: {error}: it needs fairseq (python -m fairseq_posenc doctor)", file=sys.stderr)
+        return 1
+    except (CheckpointError, ValueError, OSError) as error:
+        print(f"import-hf: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(report.lines()))
+    if made.vocabulary is None:
+        print("note: the source has no vocabulary file; dict.txt holds numbers")
+    start = f"--finetune-from-model {args.output / CHECKPOINT} --arch posenc_roberta"
+    print(f"go on training: {start} {' '.join(flags(made))}")
+    return 0

@@ -1,0 +1,150 @@
+"""A masked language model in plain torch: what `fairseq_posenc.load` gives. No fairseq.
+
+Legend: B batch, T tokens, d width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..encodings import StackShape
+from ..positions import Positions
+from ..stack import ACTIVATIONS, Norms, Stack
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """All that is needed to build the model.
+
+    Args:
+        layers, dim, ffn, heads: sizes. max_length: n, the longest sequence of training. vocabulary: V.
+        pos_enc, pos_enc_args: as on the command line.
+        activation: a name of `ACTIVATIONS`. layer_norm_eps, normalize_before, layernorm_embedding: see `Norms`.
+        tied: the head's output matrix is the embedding.
+        dropout, attention_dropout: in training.
+        bos, pad, eos, unk, mask: ids; bos is the [CLS] of each sample.
+    """
+
+    layers: int
+    dim: int
+    ffn: int
+    heads: int
+    max_length: int
+    vocabulary: int
+    pos_enc: str = "learned"
+    pos_enc_args: str | None = None
+    activation: str = "gelu"
+    layer_norm_eps: float = 1e-5
+    normalize_before: bool = False
+    layernorm_embedding: bool = True
+    tied: bool = True
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    bos: int = 0
+    pad: int = 1
+    eos: int = 2
+    unk: int = 3
+    mask: int | None = None
+
+    @property
+    def stack(self) -> StackShape:
+        """The encoder's."""
+        return StackShape(
+            self.layers,
+            self.heads,
+            self.dim,
+            self.max_length,
+            length_flag="max_length",
+            name_flag="pos_enc",
+            args_flag="pos_enc_args",
+            has_cls=True,
+        )
+
+
+class Head(nn.Module):
+    """[..., d] -> [..., V]."""
+
+    def __init__(self, config: ModelConfig, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.dim, config.dim)
+        self.layer_norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
+        self.weight = embedding.weight if config.tied else nn.Parameter(torch.empty_like(embedding.weight))
+        self.bias = nn.Parameter(torch.zeros(config.vocabulary))
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(self.layer_norm(self.activation(self.dense(x))), self.weight, self.bias)
+
+
+class MaskedLM(nn.Module):
+    """Embedding, encoder and head. Its numbers are those of the fairseq model that it came from."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embed_tokens = nn.Embedding(config.vocabulary, config.dim, config.pad)
+        self.encoder = Stack(
+            config.pos_enc,
+            config.pos_enc_args,
+            config.stack,
+            ffn=config.ffn,
+            dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+            norms=Norms(config.normalize_before, config.layernorm_embedding, config.layer_norm_eps),
+            activation=config.activation,
+        )
+        self.lm_head = Head(config, self.embed_tokens)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """N(0, 0.02) as BERT; the encoding keeps what its own rule drew."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=0.02)
+            if isinstance(module, nn.Linear):
+                nn.init.zeros_(module.bias)
+        if not self.config.tied:
+            nn.init.normal_(self.lm_head.weight, std=0.02)
+        with torch.no_grad():
+            self.embed_tokens.weight[self.config.pad] = 0
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
+    ) -> Tensor:
+        """Logits.
+
+        Args:
+            input_ids: [B, T] int64. attention_mask: [B, T], 0 at pads; unset: pads by their id.
+            token_type_ids: segments [B, T], for encodings that read them; unset: all 0.
+        Returns:
+            [B, T, V].
+        """
+        logits: Tensor = self.lm_head(self.features(input_ids, attention_mask, token_type_ids))
+        return logits
+
+    def features(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
+    ) -> Tensor:
+        """The encoder's output, [B, T, d]."""
+        where = self.positions(input_ids, attention_mask, token_type_ids)
+        x, _ = self.encoder(self.embed_tokens(input_ids), where)
+        return x
+
+    def positions(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
+    ) -> Positions:
+        """Where the tokens stand."""
+        config, pos = self.config, self.encoder.pos
+        tokens = input_ids
+        if attention_mask is not None:  # a pad's id that the mask lets through is a token like others
+            tokens = torch.where(input_ids.eq(config.pad), config.unk, input_ids)
+            tokens = tokens.masked_fill(attention_mask.eq(0), config.pad)
+        segments = token_type_ids
+        if pos.needs_segments and segments is None:
+            segments = torch.zeros_like(input_ids)
+        ends = (config.bos, config.eos) if pos.needs_boundaries else ()
+        return Positions.of_tokens(tokens, pad=config.pad, boundaries=ends, segments=segments, has_cls=True)

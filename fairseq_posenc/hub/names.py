@@ -1,0 +1,139 @@
+"""The names of weights: Hugging Face's, fairseq's, and those of the plain model (`MaskedLM`).
+
+Each line of a table is a module, with `{}` for the number of its layer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+#: Hugging Face's BERT and RoBERTa, behind `bert.` and `roberta.`
+BODY = {
+    "embeddings.word_embeddings": "embed_tokens",
+    "embeddings.LayerNorm": "encoder.layernorm_embedding",
+    "encoder.layer.{}.attention.self.query": "encoder.layers.{}.self_attn.q_proj",
+    "encoder.layer.{}.attention.self.key": "encoder.layers.{}.self_attn.k_proj",
+    "encoder.layer.{}.attention.self.value": "encoder.layers.{}.self_attn.v_proj",
+    "encoder.layer.{}.attention.output.dense": "encoder.layers.{}.self_attn.out_proj",
+    "encoder.layer.{}.attention.output.LayerNorm": "encoder.layers.{}.self_attn_layer_norm",
+    "encoder.layer.{}.intermediate.dense": "encoder.layers.{}.fc1",
+    "encoder.layer.{}.output.dense": "encoder.layers.{}.fc2",
+    "encoder.layer.{}.output.LayerNorm": "encoder.layers.{}.final_layer_norm",
+}
+#: what the plain model has elsewhere, or not at all
+POSITIONS, TYPES, DISTANCES = "positions", "types", "distances"
+POSITIONAL = {
+    "embeddings.position_embeddings": POSITIONS,
+    "embeddings.token_type_embeddings": TYPES,
+    "encoder.layer.{}.attention.self.distance_embedding": DISTANCES + ".{}",
+}
+HEADS = {
+    "bert": {
+        "cls.predictions.transform.dense": "lm_head.dense",
+        "cls.predictions.transform.LayerNorm": "lm_head.layer_norm",
+        "cls.predictions.decoder": "lm_head",
+        "cls.predictions": "lm_head",
+    },
+    "roberta": {
+        "lm_head.dense": "lm_head.dense",
+        "lm_head.layer_norm": "lm_head.layer_norm",
+        "lm_head.decoder": "lm_head",
+        "lm_head": "lm_head",
+    },
+}
+#: TensorFlow's names, in old files
+OLD_ENDS = {"gamma": "weight", "beta": "bias"}
+
+
+@dataclass
+class Renamed:
+    """Weights by the plain model's names, and those of the source that it has no use for."""
+
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
+
+
+def from_hf(tensors: Mapping[str, Tensor], kind: str) -> Renamed:
+    """Of a BERT or RoBERTa, with or without its head; `kind` is bert or roberta."""
+    table = {**BODY, **POSITIONAL, **HEADS[kind]}
+    patterns = [(_pattern(theirs), ours) for theirs, ours in table.items()]
+    found = Renamed()
+    for name, tensor in tensors.items():
+        module, _, end = name.removeprefix(f"{kind}.").rpartition(".")
+        end = OLD_ENDS.get(end, end)
+        matches = ((pattern.fullmatch(module), ours) for pattern, ours in patterns)
+        ours = next((ours.format(*match.groups()) for match, ours in matches if match), None)
+        if ours is None or end not in ("weight", "bias"):
+            found.unused.append(name)
+        else:
+            found.tensors[f"{ours}.{end}"] = tensor
+    return found
+
+
+def to_hf(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """By RoBERTa's names; those of the encoding keep the plain model's."""
+    back = {ours: f"roberta.{theirs}" for theirs, ours in BODY.items()}
+    back |= {ours: theirs for theirs, ours in HEADS["roberta"].items()}  # lm_head comes last: not its decoder
+    patterns = [(_pattern(ours), theirs) for ours, theirs in back.items()]
+    named = {}
+    for name, tensor in tensors.items():
+        module, _, end = name.rpartition(".")
+        matches = ((pattern.fullmatch(module), theirs) for pattern, theirs in patterns)
+        theirs = next((theirs.format(*match.groups()) for match, theirs in matches if match), module)
+        named["lm_head.decoder.weight" if name == "lm_head.weight" else f"{theirs}.{end}"] = tensor
+    return named
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(re.escape(template).replace(r"\{\}", r"(\d+)"))
+
+
+_STACK, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
+
+
+def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
+    """Of a RoBERTa, stock (also as released in 2019) or with an encoding."""
+    found = Renamed()
+    for name, tensor in _modern(tensors).items():
+        if name.startswith(_HEAD):
+            found.tensors["lm_head." + name.removeprefix(_HEAD)] = tensor
+        elif name == f"{_STACK}embed_tokens.weight":
+            found.tensors["embed_tokens.weight"] = tensor
+        elif name == f"{_STACK}embed_positions.weight":
+            found.tensors[f"{POSITIONS}.weight"] = tensor
+        elif name.startswith(_STACK) and not name.endswith(("version", "_float_tensor")):
+            found.tensors["encoder." + name.removeprefix(_STACK)] = tensor
+        elif not name.endswith(("version", "_float_tensor")):
+            found.unused.append(name)
+    return found
+
+
+def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The state of a `posenc_roberta`."""
+    named = {}
+    for name, tensor in tensors.items():
+        if name.startswith("lm_head."):
+            named["encoder." + name] = tensor
+        else:
+            named[_STACK + name.removeprefix("encoder.")] = tensor
+    return named
+
+
+def _modern(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The names of today: `decoder` was the encoder once, and its q, k and v were one matrix."""
+    found = {}
+    for name, tensor in tensors.items():
+        if name.startswith("decoder."):
+            name = "encoder." + name.removeprefix("decoder.")
+        name = name.replace(".emb_layer_norm.", ".layernorm_embedding.")
+        joined = re.fullmatch(r"(.+\.)in_proj_(weight|bias)", name)
+        if joined:
+            parts = zip("qkv", tensor.chunk(3), strict=True)
+            found.update({f"{joined[1]}{x}_proj.{joined[2]}": part.clone() for x, part in parts})
+        else:
+            found[name] = tensor
+    return found

@@ -1,0 +1,259 @@
+"""A pretrained masked language model, wherever it came from: its settings, weights and vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from .. import stack
+from ..compat.checkpoints import CheckpointError, safe_load
+from ..encodings.registry import with_defaults
+from . import names
+from .folder import read_config, read_vocabulary, read_weights
+from .model import ModelConfig
+
+#: our part of an exported config.json
+OWN = "fairseq_posenc"
+ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
+#: Hugging Face's position_embedding_type, and what it is here
+KINDS = {"absolute": "learned", "relative_key": "shaw", "relative_key_query": "m4"}
+#: fairseq's special symbols, by id
+SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
+MASK = "<mask>"
+#: settings of the task or of old models that say the longest sequence
+LENGTHS = ("max_positions", "tokens_per_sample")
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """What was read.
+
+    Args:
+        config: its sizes and ids; `pos_enc` is the encoding that it has.
+        tensors: by the plain model's names, with `positions`, `types` and `distances.N` of foreign models.
+        vocabulary: the pieces by id, or None. unused: what the source had beside.
+    """
+
+    config: ModelConfig
+    tensors: Mapping[str, Tensor]
+    vocabulary: list[str] | None = None
+    unused: list[str] = field(default_factory=list)
+
+
+def read(source: Path) -> Pretrained:
+    """A folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's.
+
+    Raises:
+        CheckpointError: what cannot be read, and models that are neither BERT nor RoBERTa.
+    """
+    if not source.exists():
+        raise CheckpointError(f"{source} does not exist")
+    return of_folder(source) if source.is_dir() else of_checkpoint(source)
+
+
+def of_folder(folder: Path) -> Pretrained:
+    """With config.json."""
+    settings = read_config(folder)
+    if OWN in settings:
+        return _exported(folder, settings)
+    kind = settings.get("model_type")
+    if kind not in names.HEADS:
+        raise CheckpointError(f"{folder} holds a {kind or 'model without model_type'}: bert and roberta can be read")
+    renamed = names.from_hf(read_weights(folder), kind)
+    vocabulary = read_vocabulary(folder)
+    config = _of_hf(folder, settings, renamed.tensors, vocabulary)
+    if config.tied:
+        renamed.tensors.pop("lm_head.weight", None)
+    return Pretrained(config, renamed.tensors, vocabulary, renamed.unused)
+
+
+def _exported(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
+    own = settings[OWN]
+    known = {one.name for one in fields(ModelConfig)}
+    if unknown := sorted(set(own) - known):
+        raise CheckpointError(f"{folder}/config.json: {', '.join(unknown)} is of a newer fairseq_posenc")
+    needed = {one.name for one in fields(ModelConfig) if one.default is MISSING}
+    if missing := sorted(needed - set(own)):
+        raise CheckpointError(f"{folder}/config.json has no {OWN}.{missing[0]}: export the model again")
+    config, weights = ModelConfig(**own), read_weights(folder)
+    tensors = names.from_hf(weights, "roberta").tensors if settings.get("model_type") == "roberta" else weights
+    table = tensors.pop(f"{names.POSITIONS}.weight", None)
+    tensors.pop(f"{names.TYPES}.weight", None)
+    if table is not None:
+        tensors["encoder.pos.learned.weight"] = table[config.pad + 1 :]
+    if config.tied:
+        tensors.pop("lm_head.weight", None)
+    return Pretrained(config, tensors, read_vocabulary(folder))
+
+
+def _of_hf(
+    folder: Path, settings: Mapping[str, Any], tensors: Mapping[str, Tensor], vocabulary: list[str] | None
+) -> ModelConfig:
+    kind, where = settings["model_type"], f"{folder}/config.json"
+    positions = settings.get("position_embedding_type", "absolute")
+    activation = settings.get("hidden_act", "gelu")
+    if positions not in KINDS:
+        raise CheckpointError(f"{where}: position_embedding_type {positions!r}; known: {', '.join(KINDS)}")
+    if activation not in ACTIVATIONS or (kind == "roberta" and activation != "gelu"):
+        raise CheckpointError(f"{where}: hidden_act {activation!r} of a {kind} is not known here")
+    wanted = ("max_position_embeddings", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
+    if missing := [name for name in (*wanted, "vocab_size") if not isinstance(settings.get(name), int)]:
+        raise CheckpointError(f"{where} has no number {missing[0]}: download it again")
+    if settings.get("is_decoder"):
+        raise CheckpointError(f"{where}: is_decoder, but this is for masked language models")
+    embedding = _there(tensors, "embed_tokens.weight", folder)
+    output = tensors.get("lm_head.weight")
+    pad = settings.get("pad_token_id", 1 if kind == "roberta" else 0)
+    length = settings["max_position_embeddings"]
+    return ModelConfig(
+        layers=settings["num_hidden_layers"],
+        dim=settings["hidden_size"],
+        ffn=settings["intermediate_size"],
+        heads=settings["num_attention_heads"],
+        # RoBERTa counts from pad + 1, and its first rows are never read
+        max_length=length - pad - 1 if kind == "roberta" and positions == "absolute" else length,
+        vocabulary=len(embedding),
+        pos_enc=KINDS[positions],
+        activation=ACTIVATIONS[activation],
+        layer_norm_eps=settings.get("layer_norm_eps", 1e-12),
+        tied=output is None or output.equal(embedding),
+        dropout=settings.get("hidden_dropout_prob", 0.1),
+        attention_dropout=settings.get("attention_probs_dropout_prob", 0.1),
+        **_ids(where, kind, settings, vocabulary, pad),
+    )
+
+
+def _ids(where: str, kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, pad: int) -> dict[str, Any]:
+    """Of the special symbols: by their names in the vocabulary, without one those of the published models."""
+    if kind == "roberta":
+        words = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "mask": MASK}
+        usual = {"bos": 0, "eos": 2, "unk": 3, "mask": settings["vocab_size"] - 1}
+    else:
+        words = {"bos": "[CLS]", "eos": "[SEP]", "unk": "[UNK]", "mask": "[MASK]"}
+        usual = {"bos": 101, "eos": 102, "unk": 100, "mask": 103}
+    if vocabulary is not None:
+        numbers = {piece: i for i, piece in enumerate(vocabulary)}
+        if missing := [word for word in words.values() if word not in numbers]:
+            raise CheckpointError(f"{where}: the vocabulary beside it has no {missing[0]}: it is another model's")
+        if len(vocabulary) > settings["vocab_size"]:
+            raise CheckpointError(
+                f"{where}: vocab_size {settings['vocab_size']}, but {len(vocabulary)} pieces beside it"
+            )
+        usual = {name: numbers[word] for name, word in words.items()}
+    return {"pad": pad, **usual}
+
+
+def _there(tensors: Mapping[str, Tensor], name: str, source: Path) -> Tensor:
+    if name not in tensors:
+        raise CheckpointError(f"{source} has no weights of the embedding: is it a masked language model?")
+    return tensors[name]
+
+
+# -- fairseq's checkpoints ----------------------------------------------------------------------------------
+
+
+def of_checkpoint(path: Path) -> Pretrained:
+    """Of `posenc_roberta` or stock `roberta`, with dict.txt beside it or in its task's data.
+
+    Raises:
+        CheckpointError: other models.
+    """
+    state = safe_load(path)
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise CheckpointError(f"{path}: no fairseq checkpoint (it has no 'model')")
+    given, task = _settings(state, path)
+    renamed = names.from_fairseq(state["model"])
+    embedding = _there(renamed.tensors, "embed_tokens.weight", path)
+    output = renamed.tensors.pop("lm_head.weight", None)
+    own = given.get("_name", given.get("arch", "")).startswith("posenc_")
+    table = renamed.tensors.get(f"{names.POSITIONS}.weight")
+    told = [given.get("max_positions"), *(where.get(name) for where in (given, task) for name in LENGTHS)]
+    longest = next((int(length) for length in told if length), None)
+    if table is None and longest is None:
+        raise CheckpointError(f"{path}: its settings do not say how long its sequences are (max_positions)")
+    name, args = given.get("pos_enc", "learned"), given.get("pos_enc_args")
+    if own and given.get("pos_enc_defaults"):
+        args = ",".join(f"{key}={value}" for key, value in with_defaults(name, args, given["pos_enc_defaults"]).items())
+    pieces = _dictionary(path, task, len(embedding))
+    config = ModelConfig(
+        layers=given.get("encoder_layers", 12),
+        dim=embedding.shape[1],
+        ffn=given.get("encoder_ffn_embed_dim", 3072),
+        heads=given.get("encoder_attention_heads", 12),
+        max_length=len(table) - 2 if table is not None else longest or 0,  # stock fairseq counts from pad + 1
+        vocabulary=len(embedding),
+        pos_enc=name if own else "learned",
+        pos_enc_args=args or None,
+        activation=given.get("activation_fn", "gelu"),
+        layer_norm_eps=given.get("layer_norm_eps", 1e-5),
+        normalize_before=given.get("encoder_normalize_before", False),
+        layernorm_embedding=given.get("layernorm_embedding", True),
+        tied=output is None or output.equal(embedding),
+        dropout=given.get("dropout", 0.1),
+        attention_dropout=given.get("attention_dropout", 0.1),
+        mask=pieces.index(MASK) if pieces else len(embedding) - 1,
+    )
+    if config.activation not in stack.ACTIVATIONS:
+        raise CheckpointError(f"{path}: activation {config.activation!r}; known: {', '.join(stack.ACTIVATIONS)}")
+    if output is not None and not config.tied:
+        renamed.tensors["lm_head.weight"] = output
+    return Pretrained(config, renamed.tensors, pieces, renamed.unused)
+
+
+def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of model and task: today's configuration, or the flat arguments of old checkpoints."""
+    cfg = state.get("cfg")
+    if cfg:
+        model = cfg["model"]
+        given = dict(vars(model)) if hasattr(model, "__dict__") else dict(model)
+        task = cfg["task"]
+        task = dict(vars(task)) if hasattr(task, "__dict__") else dict(task)
+    elif state.get("args") is not None:
+        given = task = dict(vars(state["args"]))
+    else:
+        raise CheckpointError(f"{path} has no settings (neither 'cfg' nor 'args')")
+    name = str(given.get("_name") or given.get("arch"))
+    if "roberta" not in name and "bert" not in name:
+        raise CheckpointError(f"{path} is a {name}: BERT and RoBERTa, stock or posenc_, can be read")
+    return given, task
+
+
+def _dictionary(path: Path, task: Mapping[str, Any], size: int) -> list[str] | None:
+    """The pieces of dict.txt, by id."""
+    folders = [path.parent, *(Path(one) for one in str(task.get("data") or "").split(":") if one)]
+    found = next((folder / "dict.txt" for folder in folders if (folder / "dict.txt").is_file()), None)
+    if found is None:
+        return None
+    lines = found.read_text("utf-8").rstrip("\n").split("\n")
+    pieces = [*SPECIALS, *(line.removesuffix(" #fairseq:overwrite").rsplit(" ", 1)[0] for line in lines)]
+    if MASK not in pieces:
+        pieces.append(MASK)
+    if len(pieces) != size:
+        raise CheckpointError(f"{found} has {len(pieces)} symbols, with <mask>; the embedding of {path} has {size}")
+    return pieces
+
+
+def reordered(source: Pretrained) -> Pretrained:
+    """In fairseq's order: special symbols first, <mask> last.
+
+    Raises:
+        CheckpointError: the mask's id, or one of the four, is not known.
+    """
+    config = source.config
+    first = [config.bos, config.pad, config.eos, config.unk]
+    if config.mask is None or len({*first, config.mask}) < 5 or max(*first, config.mask) >= config.vocabulary:
+        raise CheckpointError("the ids of [CLS], [PAD], [SEP], [UNK] and [MASK] are not known: add its vocabulary file")
+    others = sorted(set(range(config.vocabulary)) - {*first, config.mask})
+    order = [*first, *others, config.mask]
+    by_id = ("embed_tokens.weight", "lm_head.weight", "lm_head.bias")
+    tensors = {name: tensor[order] if name in by_id else tensor for name, tensor in source.tensors.items()}
+    pieces = None
+    if source.vocabulary is not None:
+        listed = source.vocabulary
+        pieces = [*SPECIALS, *(listed[i] if i < len(listed) else f"madeupword{i}" for i in others), MASK]
+    made = replace(config, bos=0, pad=1, eos=2, unk=3, mask=config.vocabulary - 1)
+    return Pretrained(made, tensors, pieces, source.unused)

@@ -1,0 +1,154 @@
+"""`posenc_roberta`: fairseq's RoBERTa, which is BERT too, with any position encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import FairseqEncoder, register_model, register_model_architecture
+from fairseq.models.roberta import RobertaEncoder, RobertaModel
+from torch import Tensor, nn
+
+from ..positions import Positions
+from .config import apply_preset
+from .encoder import PosEncEncoder
+from .masked_lm_config import MaskedLMPosEncConfig, stack_config
+from .presets import MASKED_LM
+from .weight_decay import refuse_without_effect
+
+
+class SentenceEncoder(PosEncEncoder):
+    """The stack, whose samples begin with <s>, the [CLS], and may be pairs."""
+
+    gives_segments = True
+    has_cls = True
+    length_flag = "--max-positions"
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Tensor | None = None,
+        *,
+        unmasked: Tensor | None = None,
+        segments: Tensor | None = None,
+    ) -> dict[str, list[Tensor]]:
+        """[B, T] tokens -> fairseq's encoder_out dictionary (states are [T, B, d]).
+
+        Args:
+            unmasked: the tokens before masking, [B, T], by which sentences are told apart; unset: `src_tokens`.
+            segments: [B, T] int64; unset: see `pair_segments`.
+        """
+        seen = src_tokens if unmasked is None else unmasked
+        if self.pos.needs_segments and segments is None:
+            segments = pair_segments(seen, self.dictionary.eos(), self.padding_idx)
+        given = {"pad": self.padding_idx, "boundaries": self.boundaries}
+        where = Positions.of_tokens(seen, **given, segments=segments, has_cls=self.has_cls)
+        self.pos.check(where)
+        return self.encode(src_tokens, where, return_all_hiddens, token_embeddings)
+
+
+def pair_segments(tokens: Tensor, eos: int, pad: int) -> Tensor:
+    """What stands behind the first </s> is segment 1 (METHODS.md 2.23).
+
+    In `<s> a </s></s> b </s>`, RoBERTa's pairs, the second </s> begins it; in `<s> a </s> b </s>`, BERT's, b does. Of a
+    single sentence all is segment 0, as are pads.
+
+    Args:
+        tokens: [B, T] int64.
+    Returns:
+        [B, T] int64.
+    """
+    ended = nn.functional.pad(tokens.eq(eos)[:, :-1], (1, 0)).cumsum(1).clamp(max=1)
+    return ended.masked_fill(tokens.eq(pad), 0)
+
+
+class PosEncRobertaEncoder(RobertaEncoder):
+    """The stack and the head of the masked LM."""
+
+    def __init__(self, cfg: Any, dictionary: Any, max_positions: int) -> None:
+        FairseqEncoder.__init__(self, dictionary)
+        self.args = cfg
+        embed_tokens = self.build_embedding(len(dictionary), cfg.encoder_embed_dim, dictionary.pad())
+        self.sentence_encoder = SentenceEncoder(stack_config(cfg, max_positions), dictionary, embed_tokens)
+        self.lm_head = self.build_lm_head(
+            embed_dim=cfg.encoder_embed_dim,
+            output_dim=len(dictionary),
+            activation_fn=cfg.activation_fn,
+            weight=None if cfg.untie_weights_roberta else embed_tokens.weight,
+        )
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        features_only: bool = False,
+        return_all_hiddens: bool = False,
+        masked_tokens: Tensor | None = None,
+        unmasked_tokens: Tensor | None = None,
+        segments: Tensor | None = None,
+        **unused: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """[B, T] -> logits [B, T, vocabulary] (of `masked_tokens` only, where given) or features [B, T, d].
+
+        Args:
+            unmasked_tokens: [B, T], from --task posenc_masked_lm: masks hide where sentences end.
+            segments: [B, T]; unset: a masked LM has one, other tasks those of sentence pairs.
+        """
+        pos = self.sentence_encoder.pos
+        if not features_only:
+            if pos.needs_boundaries and unmasked_tokens is None:
+                raise ValueError(
+                    f"{pos.name} needs the tokens before masking, which this task does not give: "
+                    "--task posenc_masked_lm does"
+                )
+            segments = torch.zeros_like(src_tokens) if segments is None else segments
+        found = self.sentence_encoder(
+            src_tokens, return_all_hiddens=return_all_hiddens, unmasked=unmasked_tokens, segments=segments
+        )
+        x = found["encoder_out"][0].transpose(0, 1)  # [T, B, d] -> [B, T, d]
+        if not features_only:
+            x = self.output_layer(x, masked_tokens=masked_tokens)
+        return x, {"inner_states": found["encoder_states"] if return_all_hiddens else None}
+
+    def max_positions(self) -> int:
+        """The longest sequence that the encoding defines."""
+        return self.sentence_encoder.max_positions()
+
+
+@register_model("posenc_roberta", dataclass=MaskedLMPosEncConfig)
+class PosEncRoberta(RobertaModel):
+    """fairseq's RoBERTa, with its classification heads, whose self-attention takes `--pos-enc`."""
+
+    @classmethod
+    def add_args(cls, parser: Any) -> None:
+        """The flat options, without defaults: those come from the dataclass, after the architecture's."""
+        gen_parser_from_dataclass(parser, MaskedLMPosEncConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> PosEncRoberta:
+        """From the flat options.
+
+        Raises:
+            ValueError: unknown encodings or options, encodings asked for what they cannot do.
+        """
+        longest = task.max_positions() if cfg.max_positions is None else cfg.max_positions
+        model = cls(cfg, PosEncRobertaEncoder(cfg, task.source_dictionary, longest))
+        for module in model.modules():
+            if "LayerNorm" in type(module).__name__:  # torch's or apex's
+                module.eps = cfg.layer_norm_eps
+        refuse_without_effect(cfg, model.encoder.sentence_encoder)
+        return model
+
+
+def _architecture(name: str) -> Callable[[Any], None]:
+    def write(args: Any) -> None:
+        apply_preset(args, MASKED_LM[name])
+
+    return write
+
+
+for _name in MASKED_LM:
+    register_model_architecture("posenc_roberta", f"posenc_{_name}")(_architecture(_name))

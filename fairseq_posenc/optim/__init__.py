@@ -1,0 +1,3 @@
+"""Optimizers that fairseq lacks. Importing this package registers them."""
+
+from . import lamb  # noqa: F401

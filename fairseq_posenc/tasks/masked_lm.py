@@ -1,0 +1,118 @@
+"""`posenc_masked_lm`: fairseq's masked_lm whose models know the tokens before masking, with masks of whole words."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+from fairseq.data import MaskTokensDataset, RightPadDataset, SortDataset, data_utils
+from fairseq.dataclass import ChoiceEnum
+from fairseq.tasks import register_task
+from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
+
+from ..data.whole_words import Masking, WholeWordMasks
+from ..data.words import SCHEMES, Words, gpt2_pieces
+
+
+@dataclasses.dataclass
+class PosEncMaskedLMConfig(MaskedLMConfig):
+    """fairseq's, and how words are cut into pieces."""
+
+    subwords: Optional[ChoiceEnum(list(SCHEMES))] = dataclasses.field(  # type: ignore[valid-type]
+        default=None, metadata={"help": "how the dictionary's pieces mark words; --mask-whole-words needs it"}
+    )
+    gpt2_encoder_json: Optional[str] = dataclasses.field(
+        default=None, metadata={"help": "encoder.json, where --subwords gpt2 has a dictionary of numbers"}
+    )
+
+
+@register_task("posenc_masked_lm", dataclass=PosEncMaskedLMConfig)
+class PosEncMaskedLMTask(MaskedLMTask):
+    """Samples have `unmasked_tokens` too: by them an encoding tells sentences apart, whose ends may be masked."""
+
+    def __init__(self, cfg: PosEncMaskedLMConfig, dictionary: Any = None) -> None:
+        super().__init__(cfg, dictionary)
+        _check(cfg)
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
+        """fairseq's samples, in its order."""
+        blocks = self._load_dataset_split(split, epoch, combine)
+        source, target = self._masked(blocks)
+        with data_utils.numpy_seed(self.cfg.seed):
+            shuffle = np.random.permutation(len(source))  # noqa: NPY002 - fairseq's generator
+        made = self._regular_dataset(source, self._padded(target))
+        made.defn["net_input.unmasked_tokens"] = self._padded(blocks)
+        self.datasets[split] = SortDataset(made, sort_order=[shuffle, source.sizes])
+
+    def _padded(self, dataset: Any) -> Any:
+        return RightPadDataset(dataset, pad_idx=self.source_dictionary.pad())
+
+    def _masked(self, blocks: Any) -> tuple[Any, Any]:
+        """Sources and targets."""
+        cfg, dictionary = self.cfg, self.source_dictionary
+        if cfg.mask_whole_words:
+            return WholeWordMasks.both(blocks, self._words(), self._masking())
+        source, target = MaskTokensDataset.apply_mask(
+            blocks,
+            dictionary,
+            pad_idx=dictionary.pad(),
+            mask_idx=self.mask_idx,
+            seed=cfg.seed,
+            mask_prob=cfg.mask_prob,
+            leave_unmasked_prob=cfg.leave_unmasked_prob,
+            random_token_prob=cfg.random_token_prob,
+            freq_weighted_replacement=cfg.freq_weighted_replacement,
+            mask_multiple_length=cfg.mask_multiple_length,
+            mask_stdev=cfg.mask_stdev,
+        )
+        return source, target
+
+    def _words(self) -> Words:
+        dictionary = self.source_dictionary
+        pieces = dictionary.symbols
+        if self.cfg.subwords == "gpt2" and self.cfg.gpt2_encoder_json:
+            pieces = gpt2_pieces(pieces[dictionary.nspecial :], Path(self.cfg.gpt2_encoder_json))
+            pieces = dictionary.symbols[: dictionary.nspecial] + pieces
+        specials = [*range(dictionary.nspecial), self.mask_idx]
+        words = Words(pieces, specials, self.cfg.subwords)
+        text = ~words.special
+        if (words.begins[text].all() and not words.goes_on.any()) or not words.begins[text].any():
+            raise ValueError(
+                f"--subwords {self.cfg.subwords}: the pieces of {self.cfg.data}/dict.txt do not have its marks, so "
+                "words cannot be told apart; was it made by another tokenizer?"
+            )
+        return words
+
+    def _masking(self) -> Masking:
+        cfg, dictionary = self.cfg, self.source_dictionary
+        weights = np.array(dictionary.count, dtype=float) if cfg.freq_weighted_replacement else np.ones(len(dictionary))
+        weights[: dictionary.nspecial] = 0
+        weights[self.mask_idx] = 0
+        return Masking(
+            cfg.mask_prob,
+            cfg.leave_unmasked_prob,
+            cfg.random_token_prob,
+            self.mask_idx,
+            dictionary.pad(),
+            weights / weights.sum(),
+            cfg.seed,
+        )
+
+
+def _check(cfg: PosEncMaskedLMConfig) -> None:
+    """Refuse what would have no effect, or not the one that is asked for.
+
+    Raises:
+        ValueError: with the flags.
+    """
+    if cfg.mask_whole_words and not cfg.subwords:
+        raise ValueError(f"--mask-whole-words needs --subwords, one of {', '.join(SCHEMES)}")
+    if cfg.subwords and not cfg.mask_whole_words:
+        raise ValueError("--subwords has no effect without --mask-whole-words: leave it out")
+    if cfg.gpt2_encoder_json and cfg.subwords != "gpt2":
+        raise ValueError("--gpt2-encoder-json has no effect without --subwords gpt2: leave it out")
+    if cfg.mask_whole_words and (cfg.mask_multiple_length != 1 or cfg.mask_stdev):
+        raise ValueError("--mask-whole-words masks words: leave out --mask-multiple-length and --mask-stdev")
+    for name in ("skip_masking", "d2v2_multi", "include_target_tokens"):
+        if getattr(cfg, name):
+            raise ValueError(f"--{name.replace('_', '-')} is for data2vec: use --task masked_lm")

@@ -9,6 +9,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -128,16 +129,23 @@ def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
     from fairseq import options as parsers
     from fairseq.data import Dictionary
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-    from fairseq.models import ARCH_MODEL_REGISTRY
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
     if arch not in ARCH_MODEL_REGISTRY or not arch.startswith("posenc_"):
         known = ", ".join(sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")))
         raise ValueError(f"--arch {arch}: not an architecture of this plugin; there are {known}")
+    options = {field.name for field in fields(MODEL_DATACLASS_REGISTRY[ARCH_MODEL_NAME_REGISTRY[arch]])}
+    own = [flag for flag in given if flag.removeprefix("--").replace("-", "_") not in options]
+    if own:
+        raise ValueError(f"{own[0]} is for models of two stacks, which {arch} is not: use --pos-enc")
     words = ["data", "--arch", arch, *(f"{flag}={value}" for flag, value in given.items())]
     config = convert_namespace_to_omegaconf(parsers.parse_args_and_arch(parsers.get_training_parser(), words))
     dictionary = Dictionary()
     with torch.device("meta"):
-        model = models.build_model(config.model, Namespace(source_dictionary=dictionary, target_dictionary=dictionary))
+        task = Namespace(
+            source_dictionary=dictionary, target_dictionary=dictionary, max_positions=lambda: BASE.max_length
+        )
+        model = models.build_model(config.model, task)
     positions = {name: value.numel() for name, value in model.named_parameters() if ".pos." in name}
     every = sum(value.numel() for value in model.parameters())
     facts = {flag.removeprefix("--").replace("-", "_"): value for flag, value in given.items()}

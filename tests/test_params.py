@@ -137,9 +137,20 @@ def test_any_architecture_is_counted(capsys: pytest.CaptureFixture[str]) -> None
     assert shaw["model_without_words"] - none["model_without_words"] == shaw["positions"]
     assert shaw["positions"] == 2 * 3 * (2 * 1024 - 1) * 32  # two stacks of three layers, n = 1024, 32 a head
     assert params.main(["--arch", "posenc_transformer_tny", "--pos-enc", "shaw"]) == 1
-    assert "there are posenc_transformer, " in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "there are posenc_" in told
+    assert "posenc_transformer_tiny," in told
     assert params.main(["--arch", arch, "--pos-enc", "shwa"]) == 1
     assert "did you mean" in capsys.readouterr().err
+
+
+def test_masked_lms_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 512 positions, as no task says otherwise."""
+    pytest.importorskip("fairseq")
+    found = params.of_architecture("posenc_roberta_base", {"--pos-enc": "m4"})
+    assert found["positions"] == 12 * (2 * 512 - 1) * 64
+    assert params.main(["--arch", "posenc_bert_small", "--pos-enc-encoder", "m4"]) == 1
+    assert "use --pos-enc" in capsys.readouterr().err
 
 
 def test_one_directional_encodings_are_counted_in_the_stack_that_takes_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -127,6 +127,10 @@ class PosEncRoberta(RobertaModel):
         """The flat options, without defaults: those come from the dataclass, after the architecture's."""
         gen_parser_from_dataclass(parser, MaskedLMPosEncConfig(), delete_default=True)
 
+    def apply(self, fn: Callable[[nn.Module], Any]) -> PosEncRoberta:
+        """Not on the meta device, which has no numbers: fairseq draws them on the CPU and copies."""
+        return self if next(self.parameters()).is_meta else super().apply(fn)
+
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncRoberta:
         """From the flat options.

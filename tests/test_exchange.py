@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,68 +17,15 @@ pytest.importorskip("transformers")
 
 import transformers
 from integration import masked_lm, support
+from support_exchange import BERT_WORDS, LENGTH, SIZES, WORDS, batch, close, imported, in_fairseq, logits, made, saved
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.encodings import StackShape, build, names
-from fairseq_posenc.hub import folder as folders
 from fairseq_posenc.hub.convert import M4M_FACTS, converted
 from fairseq_posenc.hub.names import from_fairseq
 from fairseq_posenc.hub.pretrained import read, reordered
-
-ROOT = Path(__file__).resolve().parents[1]
-LENGTH, WORDS = 20, 40
-SIZES = {
-    "tiny": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 20},
-    "wide": {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 96},
-    "deep": {"hidden_size": 24, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 32},
-}
-BERT_WORDS = ["[PAD]", "a", "[UNK]", "[CLS]", "##b", "[SEP]", "[MASK]", *(f"w{i}" for i in range(WORDS - 7))]
-
-
-def made(kind: str, size: str = "wide", **more: Any) -> Any:
-    """A model of Hugging Face's with random weights, none of them at its start."""
-    torch.manual_seed(3)
-    if kind == "bert":
-        config = transformers.BertConfig(vocab_size=WORDS, max_position_embeddings=LENGTH, **SIZES[size], **more)
-        model = transformers.BertForMaskedLM(config)
-    else:
-        own = {"max_position_embeddings": LENGTH + 2, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5}
-        model = transformers.RobertaForMaskedLM(transformers.RobertaConfig(WORDS, **{**own, **SIZES[size], **more}))
-    return support.move(model).eval()
-
-
-def saved(model: Any, folder: Path, *, safe: bool = True) -> Path:
-    model.save_pretrained(folder, safe_serialization=safe)
-    if model.config.model_type == "bert":
-        (folder / "vocab.txt").write_text("\n".join(BERT_WORDS) + "\n", "utf-8")
-    return folder
-
-
-def batch(kind: str, *, left: bool = False) -> dict[str, Tensor]:
-    """Two sentences, one of them with pads."""
-    random = torch.Generator().manual_seed(1)
-    ids = torch.randint(7, WORDS - 1, (2, 12), generator=random)
-    bos, eos, pad = (3, 5, 0) if kind == "bert" else (0, 2, 1)
-    mask = torch.ones(2, 12, dtype=torch.int64)
-    ids[:, 0], ids[0, -1], ids[1, 7] = bos, eos, eos
-    ids[1, 8:], mask[1, 8:] = pad, 0
-    if left:
-        ids[1], mask[1] = ids[1].roll(4), mask[1].roll(4)
-    return {"input_ids": ids, "attention_mask": mask}
-
-
-@torch.no_grad()
-def logits(model: Any, given: dict[str, Tensor]) -> Tensor:
-    """Of the tokens, not of pads."""
-    found = model(**given)
-    return getattr(found, "logits", found)[given["attention_mask"].bool()]
-
-
-def close(found: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-
 
 # -- Hugging Face's models ----------------------------------------------------------------------------------
 
@@ -153,19 +98,6 @@ def test_activations(activation: str, tmp_path: Path) -> None:
 
 
 # -- into fairseq -------------------------------------------------------------------------------------------
-
-
-def imported(source: Path, output: Path, *more: str) -> Path:
-    assert main(["import-hf", str(source), "--output", str(output), *more]) == 0
-    return output
-
-
-def in_fairseq(folder: Path) -> Any:
-    from fairseq import checkpoint_utils
-
-    overrides = {"data": str(folder)}
-    models, _, _ = checkpoint_utils.load_model_ensemble_and_task([str(folder / "checkpoint.pt")], overrides)
-    return models[0].eval()
 
 
 def their_logits(model: Any, given: dict[str, Tensor], order: list[int]) -> Tensor:
@@ -411,150 +343,3 @@ def test_the_encoder_compiles(name: str) -> None:
     x = model.embed_tokens(given["input_ids"])
     with torch.no_grad():
         close(step(x, where)[0], model.encoder(x, where)[0])
-
-
-# -- what is refused ----------------------------------------------------------------------------------------
-
-
-def test_odd_vocabularies_become_dictionaries(tmp_path: Path) -> None:
-    """A piece that is there twice, and pieces written as fairseq's special symbols."""
-    folder = saved(made("bert"), tmp_path / "hf")
-    words = [*BERT_WORDS[:-4], "<mask>", "<s>", "twice", "twice"]
-    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
-    out = imported(folder, tmp_path / "out", "--pos-enc", "learned")
-    assert in_fairseq(out).encoder.dictionary.symbols[-2:] == [f"madeupword{WORDS - 2}", "<mask>"]
-    found = fairseq_posenc.load(out / "checkpoint.pt")
-    assert found.config.mask == WORDS - 1
-
-
-def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> None:
-    folder = saved(made("bert"), tmp_path / "hf")
-    made("bert").bert.save_pretrained(folder)
-    with pytest.raises(CheckpointError, match="no whole masked language model"):
-        fairseq_posenc.load(folder)
-    report = json.loads((imported(folder, tmp_path / "out", "--pos-enc", "m4") / "report.json").read_text("utf-8"))
-    assert "lm_head.dense.weight" in report["made"]
-
-
-def fewer_layers(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 1}), "utf-8")
-
-
-def more_layers(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 3}), "utf-8")
-
-
-def unsized(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "hidden_size": None}), "utf-8")
-
-
-def no_cls(folder: Path) -> None:
-    (folder / "vocab.txt").write_text("\n".join(f"w{i}" for i in range(WORDS)), "utf-8")
-
-
-def too_many_words(folder: Path) -> None:
-    (folder / "vocab.txt").write_text("\n".join([*BERT_WORDS, "more"]), "utf-8")
-
-
-def no_index(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "model.safetensors.index.json")
-
-
-def truncate(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:200])
-
-
-def narrow(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "intermediate_size": 7}), "utf-8")
-
-
-def rename(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "model_type": "gpt2"}), "utf-8")
-
-
-def pickled(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    torch.save({"weight": torch.nn.Linear(1, 1)}, folder / "pytorch_model.bin")
-
-
-def climbing(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    index = {"weight_map": {"x": "../secret.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index), "utf-8")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (truncate, "model.safetensors cannot be read"),
-        (narrow, r"fc1.weight is \[96, 48\] in the source"),
-        (rename, "holds a gpt2: bert and roberta"),
-        (pickled, "refused, because it holds"),
-        (climbing, "a file outside of the folder"),
-        (fewer_layers, r"encoder.layers.1.\S+, for which its settings have no place"),
-        (more_layers, r"no encoder.layers.2.\S+, which its settings ask for"),
-        (unsized, "no number hidden_size"),
-        (no_cls, r"has no \[CLS\]: it is another model's"),
-        (too_many_words, "vocab_size 40, but 41 pieces"),
-        (no_index, "is no index of weights"),
-        (lambda folder: (folder / "config.json").unlink(), "no config.json"),
-        (lambda folder: (folder / "config.json").write_text("{"), "is no JSON"),
-        (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
-    ],
-)
-def test_bad_folders_are_named_and_nothing_is_left(
-    spoil: Callable[[Path], Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = saved(made("bert"), tmp_path / "hf")
-    spoil(folder)
-    assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(tmp_path / "out")]) == 1
-    assert re.search(message, capsys.readouterr().err)
-    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--pos-enc", "m5"], "unknown position encoding"),
-        (["--pos-enc", "m4", "--pos-enc-args", "klip=3"], "no option klip"),
-        (["--pos-enc", "xpos"], "xpos"),
-    ],
-)
-def test_bad_options_leave_nothing(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = saved(made("bert"), tmp_path / "hf")
-    assert main(["import-hf", str(folder), "--output", str(tmp_path / "out"), *words]) == 1
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_what_is_there_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = saved(made("bert"), tmp_path / "hf")
-    assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(folder)]) == 1
-    assert "is there already" in capsys.readouterr().err
-
-
-def test_an_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
-    def interrupted() -> None:
-        with folders.whole_folder(tmp_path / "out") as folder:
-            (folder / "half").write_text("x")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert not list(tmp_path.iterdir())
-
-
-def test_another_model_s_checkpoint_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = support.write_corpus(tmp_path / "data-bin")
-    support.train(data, "--max-update", 1, "--save-dir", tmp_path / "save")
-    path = str(tmp_path / "save" / "checkpoint_last.pt")
-    assert main(["export-hf", path, "--output", str(tmp_path / "out")]) == 1
-    assert "BERT and RoBERTa" in capsys.readouterr().err

@@ -58,7 +58,9 @@ def main(argv: Sequence[str]) -> int:
         return 1
     print("\n".join(report.lines()))
     if made.vocabulary is None:
-        print("note: the source has no vocabulary file; dict.txt holds numbers")
+        print(
+            "note: the source has no vocabulary file: special symbols have the published models' ids, dict.txt numbers"
+        )
     start = f"--finetune-from-model {args.output / CHECKPOINT} --arch posenc_roberta"
     print(f"go on training: {start} {' '.join(flags(made))}")
     return 0

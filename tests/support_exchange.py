@@ -1,0 +1,77 @@
+"""Random models of Hugging Face's, as folders, and as what `import-hf` makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from integration import support
+from torch import Tensor
+
+from fairseq_posenc.__main__ import main
+
+LENGTH, WORDS = 20, 40
+SIZES = {
+    "tiny": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 20},
+    "wide": {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 96},
+    "deep": {"hidden_size": 24, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 32},
+}
+BERT_WORDS = ["[PAD]", "a", "[UNK]", "[CLS]", "##b", "[SEP]", "[MASK]", *(f"w{i}" for i in range(WORDS - 7))]
+
+
+def made(kind: str, size: str = "wide", **more: Any) -> Any:
+    """A model of Hugging Face's with random weights, none of them at its start."""
+    torch.manual_seed(3)
+    if kind == "bert":
+        config = transformers.BertConfig(vocab_size=WORDS, max_position_embeddings=LENGTH, **SIZES[size], **more)
+        model = transformers.BertForMaskedLM(config)
+    else:
+        own = {"max_position_embeddings": LENGTH + 2, "type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5}
+        model = transformers.RobertaForMaskedLM(transformers.RobertaConfig(WORDS, **{**own, **SIZES[size], **more}))
+    return support.move(model).eval()
+
+
+def saved(model: Any, folder: Path, *, safe: bool = True) -> Path:
+    model.save_pretrained(folder, safe_serialization=safe)
+    if model.config.model_type == "bert":
+        (folder / "vocab.txt").write_text("\n".join(BERT_WORDS) + "\n", "utf-8")
+    return folder
+
+
+def batch(kind: str, *, left: bool = False) -> dict[str, Tensor]:
+    """Two sentences, one of them with pads."""
+    random = torch.Generator().manual_seed(1)
+    ids = torch.randint(7, WORDS - 1, (2, 12), generator=random)
+    bos, eos, pad = (3, 5, 0) if kind == "bert" else (0, 2, 1)
+    mask = torch.ones(2, 12, dtype=torch.int64)
+    ids[:, 0], ids[0, -1], ids[1, 7] = bos, eos, eos
+    ids[1, 8:], mask[1, 8:] = pad, 0
+    if left:
+        ids[1], mask[1] = ids[1].roll(4), mask[1].roll(4)
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+@torch.no_grad()
+def logits(model: Any, given: dict[str, Tensor]) -> Tensor:
+    """Of the tokens, not of pads."""
+    found = model(**given)
+    return getattr(found, "logits", found)[given["attention_mask"].bool()]
+
+
+def close(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def imported(source: Path, output: Path, *more: str) -> Path:
+    assert main(["import-hf", str(source), "--output", str(output), *more]) == 0
+    return output
+
+
+def in_fairseq(folder: Path) -> Any:
+    from fairseq import checkpoint_utils
+
+    overrides = {"data": str(folder)}
+    models, _, _ = checkpoint_utils.load_model_ensemble_and_task([str(folder / "checkpoint.pt")], overrides)
+    return models[0].eval()

@@ -1,0 +1,167 @@
+"""What exchange refuses: the file, what is wrong and what to do are said, and nothing half-written is left."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("fairseq")
+pytest.importorskip("transformers")
+
+from integration import support
+from support_exchange import BERT_WORDS, WORDS, imported, in_fairseq, made, saved
+
+import fairseq_posenc
+from fairseq_posenc.__main__ import main
+from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.hub import folder as folders
+
+
+def test_odd_vocabularies_become_dictionaries(tmp_path: Path) -> None:
+    """A piece that is there twice, and pieces written as fairseq's special symbols."""
+    folder = saved(made("bert"), tmp_path / "hf")
+    words = [*BERT_WORDS[:-4], "<mask>", "<s>", "twice", "twice"]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
+    out = imported(folder, tmp_path / "out", "--pos-enc", "learned")
+    assert in_fairseq(out).encoder.dictionary.symbols[-2:] == [f"madeupword{WORDS - 2}", "<mask>"]
+    found = fairseq_posenc.load(out / "checkpoint.pt")
+    assert found.config.mask == WORDS - 1
+
+
+def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> None:
+    folder = saved(made("bert"), tmp_path / "hf")
+    made("bert").bert.save_pretrained(folder)
+    with pytest.raises(CheckpointError, match="no whole masked language model"):
+        fairseq_posenc.load(folder)
+    report = json.loads((imported(folder, tmp_path / "out", "--pos-enc", "m4") / "report.json").read_text("utf-8"))
+    assert "lm_head.dense.weight" in report["made"]
+
+
+def fewer_layers(folder: Path) -> None:
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 1}), "utf-8")
+
+
+def more_layers(folder: Path) -> None:
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 3}), "utf-8")
+
+
+def unsized(folder: Path) -> None:
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, "hidden_size": None}), "utf-8")
+
+
+def no_cls(folder: Path) -> None:
+    (folder / "vocab.txt").write_text("\n".join(f"w{i}" for i in range(WORDS)), "utf-8")
+
+
+def too_many_words(folder: Path) -> None:
+    (folder / "vocab.txt").write_text("\n".join([*BERT_WORDS, "more"]), "utf-8")
+
+
+def no_index(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "model.safetensors.index.json")
+
+
+def truncate(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def narrow(folder: Path) -> None:
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, "intermediate_size": 7}), "utf-8")
+
+
+def rename(folder: Path) -> None:
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**settings, "model_type": "gpt2"}), "utf-8")
+
+
+def pickled(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({"weight": torch.nn.Linear(1, 1)}, folder / "pytorch_model.bin")
+
+
+def climbing(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    index = {"weight_map": {"x": "../secret.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (truncate, "model.safetensors cannot be read"),
+        (narrow, r"fc1.weight is \[96, 48\] in the source"),
+        (rename, "holds a gpt2: bert and roberta"),
+        (pickled, "refused, because it holds"),
+        (climbing, "a file outside of the folder"),
+        (fewer_layers, r"encoder.layers.1.\S+, for which its settings have no place"),
+        (more_layers, r"no encoder.layers.2.\S+, which its settings ask for"),
+        (unsized, "no number hidden_size"),
+        (no_cls, r"has no \[CLS\]: it is another model's"),
+        (too_many_words, "vocab_size 40, but 41 pieces"),
+        (no_index, "is no index of weights"),
+        (lambda folder: (folder / "config.json").unlink(), "no config.json"),
+        (lambda folder: (folder / "config.json").write_text("{"), "is no JSON"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
+    ],
+)
+def test_bad_folders_are_named_and_nothing_is_left(
+    spoil: Callable[[Path], Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = saved(made("bert"), tmp_path / "hf")
+    spoil(folder)
+    assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(tmp_path / "out")]) == 1
+    assert re.search(message, capsys.readouterr().err)
+    assert [path.name for path in tmp_path.iterdir()] == ["hf"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--pos-enc", "m5"], "unknown position encoding"),
+        (["--pos-enc", "m4", "--pos-enc-args", "klip=3"], "no option klip"),
+        (["--pos-enc", "xpos"], "xpos"),
+    ],
+)
+def test_bad_options_leave_nothing(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = saved(made("bert"), tmp_path / "hf")
+    assert main(["import-hf", str(folder), "--output", str(tmp_path / "out"), *words]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_there_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = saved(made("bert"), tmp_path / "hf")
+    assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(folder)]) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_an_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with folders.whole_folder(tmp_path / "out") as folder:
+            (folder / "half").write_text("x")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_model_s_checkpoint_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = support.write_corpus(tmp_path / "data-bin")
+    support.train(data, "--max-update", 1, "--save-dir", tmp_path / "save")
+    path = str(tmp_path / "save" / "checkpoint_last.pt")
+    assert main(["export-hf", path, "--output", str(tmp_path / "out")]) == 1
+    assert "BERT and RoBERTa" in capsys.readouterr().err

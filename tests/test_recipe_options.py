@@ -21,7 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.parametrize("option", ["--help", "--list", "--dry-run"])
-@pytest.mark.parametrize("script", ["-m recipes.demo", "-m recipes.translation_wmt18", "tests/toy_recipe.py"])
+@pytest.mark.parametrize(
+    "script", ["-m recipes.demo", "-m recipes.translation_wmt18", "-m recipes.pretrain_mlm", "tests/toy_recipe.py"]
+)
 def test_looking_needs_neither_torch_nor_fairseq_nor_data(script, option, tmp_path):
     for name in ("torch", "fairseq", "numpy", "sacrebleu"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name}')")

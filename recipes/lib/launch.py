@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 from .machine import ASK_GPUS, answer
 from .recipe import Settings, about
@@ -26,6 +26,8 @@ class Training(Settings):
     precision: Literal["fp32", "fp16", "bf16", "amp"] = "fp32"
     batches: int = field(default=1, metadata=about("batches an update; all processes together, whatever their number"))
     threads: int = field(default=0, metadata=about("of every command (0: all cores)"))
+
+    batch_flag: ClassVar[str] = "max-tokens"  # of fairseq-train: what a batch is counted in
 
     def __post_init__(self) -> None:
         for name in ("processes", "nodes", "batches"):
@@ -106,8 +108,8 @@ def update_freq(how: Training) -> int:
         good = [number for number in range(1, how.batches + 1) if how.batches % number == 0]
         raise Refused(
             f"--batches {how.batches} cannot be shared by {how.nodes} x {how.processes} processes: take "
-            f"{', '.join(map(str, good))} of them, or --batches {together} and --train.max-tokens times "
-            f"{how.batches}/{together}, which keeps the tokens of an update"
+            f"{', '.join(map(str, good))} of them, or --batches {together} and --train.{how.batch_flag} times "
+            f"{how.batches}/{together}, which keeps the size of an update"
         )
     return how.batches // together
 

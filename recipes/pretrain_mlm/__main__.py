@@ -1,0 +1,110 @@
+"""The pretraining recipe; `recipes/pretrain_mlm/run.sh` calls it in the right environment."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from recipes.lib.command import main
+from recipes.lib.recipe import Hints, Recipe, Row
+from recipes.lib.stages import Stage
+
+from .plan import make_plan
+from .settings import CONF, MADE, Settings
+
+DESCRIPTION = """\
+Masked language models from raw text: documents to shards of full sentences, fairseq-train with dynamic or whole-word
+masks, the loss on held-out documents. With several encodings they share the shards and are compared."""
+
+LEGEND = """\
+Loss: bits (and nats) a masked piece of the validation text, the same masks for all, in float32. Left the plateau: the
+update from which on the training loss stays half a bit below what the frequencies of pieces alone give. Accuracy: the
+part of the masked pieces that is guessed. Pieces/s: in training, with whatever else ran beside it."""
+
+COLUMNS = (
+    *("encoding", "loss, bits", "loss, nats", "perplexity", "accuracy", "left the plateau", "updates"),
+    *("parameters", "minutes", "pieces/s"),
+)
+
+
+def results(settings: Settings, output: Path) -> list[Row]:
+    rows: list[Row] = json.loads((output / "comparison.json").read_text(encoding="utf-8"))
+    return rows
+
+
+def tell(stage: Stage) -> str:
+    """What a finished stage found."""
+    if stage.kind == "corpus":
+        return f" {counted(stage.outputs[0])}"
+    if stage.kind == "unigrams":
+        return f" frequencies alone: {_json(stage.outputs[0])['bits']:.2f} bits"
+    if stage.kind == "evaluate":
+        found = _json(stage.outputs[0])
+        return f" loss {found['bits']:.3f} bits, {found['accuracy']:.1%} of the masked pieces right"
+    return ""
+
+
+def counted(folder: Path) -> str:
+    facts = _json(folder / MADE)
+    parts = (f"{name} {facts[name]['documents']:,} documents, {facts[name]['pieces']:,} pieces" for name in SPLITS)
+    return "; ".join(parts)
+
+
+SPLITS = ("train", "valid")
+
+
+def _json(path: Path) -> dict:  # type: ignore[type-arg]
+    found: dict = json.loads(path.read_text(encoding="utf-8"))  # type: ignore[type-arg]
+    return found
+
+
+def remarks(settings: Settings, output: Path) -> list[str]:
+    data = Path(settings.corpus) if settings.prepared else output / "data"
+    plateau = _json(output / "unigrams.json")["bits"]
+    return [LEGEND, f"Text: {counted(data)}. The frequencies of pieces alone give {plateau:.2f} bits."]
+
+
+def default_output(settings: Settings) -> str:
+    """Another corpus or size is another experiment."""
+    corpus = Path(settings.corpus).resolve().name
+    return f"pretrain_mlm/{corpus}.{settings.arch}.{settings.length}.{settings.seed}"
+
+
+def hints(settings: Settings, output: Path, shown: str) -> Hints:
+    best = min(results(settings, output), key=lambda row: float(str(row["loss, bits"])))
+    encoding = next(one for one in settings.encodings if one.label == best["encoding"])
+    export = f"python -m fairseq_posenc export-hf {shown}/checkpoints/{encoding.slug}/checkpoint_last.pt"
+    title = f"For plain torch and Hugging Face, {encoding.label} (from the repository's root, .venv active):"
+    return {title: f"{export} --output {shown}/exported/{encoding.slug}"}
+
+
+PRETRAIN_MLM = Recipe(
+    name="pretrain_mlm",
+    description=DESCRIPTION,
+    settings=Settings,
+    conf=CONF,
+    preset="small",
+    plan=make_plan,
+    results=results,
+    tell=tell,
+    hints=hints,
+    environment=Settings.variables,
+    slots=Settings.slots,
+    remarks=remarks,
+    default_output=default_output,
+    examples=(
+        "--preset smoke --pos-enc none,shaw --output /tmp/smoke",
+        "--preset small --corpus FOLDER --pos-enc 'learned,t5,shaw[clip=16]'",
+        "--preset m4m-small --corpus books_wiki --books BOOKS --tokenizer-path data/raw/gpt2-bpe --pos-enc m4m "
+        "--launch torchrun --processes 8 --precision bf16",
+        "--preset m1-m4-warm-start --corpus books_wiki --books BOOKS --init-from BERT --tokenizer-path BERT/vocab.txt",
+        "--preset diet-english --corpus books_wiki --books BOOKS --executor slurm --tasks 200 --workers 50 --dry-run",
+    ),
+    columns=COLUMNS,
+    figure="curves.png",
+    files=("curves.png", "checkpoints/"),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(PRETRAIN_MLM, sys.argv[1:]))

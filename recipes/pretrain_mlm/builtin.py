@@ -1,0 +1,37 @@
+"""A small invented corpus: documents of the sentences of the demo."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from pathlib import Path
+
+from recipes.demo.corpus import Grammar, Lexicon
+from recipes.lib.translation.folders import whole
+from recipes.lib.translation.lines import write
+
+DOCUMENTS = {"train": 200, "valid": 20}
+SENTENCES = (4, 12)
+
+
+def document(rng: random.Random, grammar: Grammar) -> str:
+    """A paragraph of sentences."""
+    sentences = (grammar.pair().source for _ in range(rng.randint(*SENTENCES)))
+    return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, help="folder for train.txt and valid.txt")
+    parser.add_argument("--seed", type=int, required=True)
+    asked = parser.parse_args()
+    rng = random.Random(asked.seed)
+    grammar = Grammar(rng, Lexicon())
+    with whole(asked.output) as partial:
+        for split, number in DOCUMENTS.items():
+            lines = (line for _ in range(number) for line in (document(rng, grammar), ""))
+            write(partial / f"{split}.txt", lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""comparison.json and curves.png: what each encoding reached, when it left the plateau, and what it cost."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.recipe import Row
+from recipes.lib.stages import write_atomically
+from recipes.pretrain_mlm.curves import Curve, Points, draw, read
+
+LEFT = 0.5  # bits below the loss of frequencies: there the plateau is left
+
+
+def row(encoding: Encoding, curve: Curve, plateau: float, output: Path) -> Row:
+    score = _json(output / "scores" / f"{encoding.slug}.json")
+    marker = _json(output / ".stages" / f"train.{encoding.slug}.done")
+    return {
+        "encoding": encoding.label,
+        "loss, bits": round(score["bits"], 3),
+        "loss, nats": round(score["nats"], 3),
+        "perplexity": round(score["perplexity"], 2),
+        "accuracy": round(score["accuracy"], 4),
+        "left the plateau": left(curve.train, plateau),
+        "updates": curve.train[-1][0] if curve.train else None,
+        "parameters": score["parameters"],
+        "minutes": round(marker["seconds"] / 60, 1),
+        "pieces/s": curve.speed and round(curve.speed),
+        "command": marker["command"],
+        "commit": marker["commit"],
+    }
+
+
+def left(points: Points, plateau: float) -> int | None:
+    """The update from which on the training loss stays `LEFT` below it; None where it does not."""
+    above = [update for update, loss in points if loss > plateau - LEFT]
+    below = [update for update, _ in points if not above or update > above[-1]]
+    return below[0] if below else None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
+    parser.add_argument("--pos-enc", action="append", required=True)
+    asked = parser.parse_args()
+    encodings = parse_all(asked.pos_enc)
+    plateau = _json(asked.output / "unigrams.json")["bits"]
+    curves = {one.label: read(asked.output / "logs" / f"{one.slug}.train.log") for one in encodings}
+    rows = [row(one, curves[one.label], plateau, asked.output) for one in encodings]
+    draw(curves, plateau, asked.output / "curves.png")
+    write_atomically(asked.output / "comparison.json", json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

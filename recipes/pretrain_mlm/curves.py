@@ -1,0 +1,71 @@
+"""The losses that fairseq logged, and their figure."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+Points = list[tuple[int, float]]  # updates, and bits a piece
+
+
+class Curve(NamedTuple):
+    """A training's losses, and the median of the words a second that it saw."""
+
+    train: Points
+    valid: Points
+    speed: float | None
+
+
+def read(log: Path) -> Curve:
+    """Of all attempts: what a killed one did beyond its last checkpoint was done again, and the later counts."""
+    train: dict[int, float] = {}
+    valid: dict[int, float] = {}
+    speeds: list[float] = []
+    for kind, facts in _lines(log):
+        if kind == "train_inner":
+            train[int(facts["num_updates"])] = float(facts["loss"])
+            speeds.append(float(facts["wps"]))
+        elif kind == "valid":
+            valid[int(facts["valid_num_updates"])] = float(facts["valid_loss"])
+    middle = sorted(speeds)[len(speeds) // 2] if speeds else None
+    return Curve(sorted(train.items()), sorted(valid.items()), middle)
+
+
+def _lines(log: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        head, mark, tail = line.rpartition(" | {")
+        if mark and line.endswith("}"):
+            try:
+                yield head.rpartition(" | ")[2], json.loads("{" + tail)
+            except ValueError:  # two processes wrote at once
+                continue
+
+
+def draw(curves: Mapping[str, Curve], plateau: float, path: Path) -> None:
+    """Validation loss over updates; a dashed line where frequencies alone lead."""
+    figure, axes = pyplot.subplots(figsize=(8, 5))
+    colours = pyplot.get_cmap("tab20").colors
+    for number, (name, curve) in enumerate(curves.items()):
+        points = curve.valid or curve.train
+        axes.plot(*zip(*points, strict=True), label=name, linewidth=1.5, color=colours[number % len(colours)])
+    axes.axhline(plateau, color="#a0a0a0", linestyle="--", linewidth=1)
+    axes.annotate(
+        "frequencies of pieces", (1, plateau), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
+    )
+    axes.set_xlabel("updates")
+    axes.set_ylabel("validation loss, bits a masked piece")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, ncols=2)
+    figure.tight_layout()
+    partial = path.with_name(path.name + ".partial")
+    figure.savefig(partial, format="png", dpi=150)
+    pyplot.close(figure)
+    os.replace(partial, path)

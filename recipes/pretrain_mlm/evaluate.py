@@ -1,0 +1,75 @@
+"""A checkpoint's loss on the validation text: the same masks for every encoding and every seed of the training."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, utils
+from fairseq.tasks.fairseq_task import FairseqTask
+from torch import Tensor
+
+import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from recipes.lib.stages import write_atomically
+
+MASKS = 1  # the seed that they are drawn from
+TOKENS = 8192  # of a batch
+
+
+def batches(task: FairseqTask, gpu: bool) -> Iterator[dict[str, Any]]:
+    """The whole validation set, each sample once."""
+    task.load_dataset("valid")
+    iterator = task.get_batch_iterator(task.dataset("valid"), max_tokens=TOKENS, disable_iterator_cache=True)
+    for batch in iterator.next_epoch_itr(shuffle=False):
+        yield utils.move_to_cuda(batch) if gpu else batch
+
+
+def predicted(model: Any, batch: dict[str, Any], pad: int) -> tuple[Tensor, Tensor]:
+    """The logits and the targets of the masked pieces: [N, V] and [N]."""
+    masked = batch["target"].ne(pad)
+    return model(**batch["net_input"], masked_tokens=masked)[0], batch["target"][masked]
+
+
+@torch.no_grad()
+def evaluate(model: Any, task: Any, gpu: bool) -> dict[str, float]:
+    """Loss in bits and nats, perplexity, and the part of the masked pieces whose guess is right."""
+    nats, right, number = 0.0, 0, 0
+    for batch in batches(task, gpu):
+        logits, targets = predicted(model, batch, task.source_dictionary.pad())
+        nats += float(torch.nn.functional.cross_entropy(logits.float(), targets, reduction="sum"))
+        right += int(logits.argmax(-1).eq(targets).sum())
+        number += targets.numel()
+    mean = nats / number
+    return {
+        "bits": mean / math.log(2),
+        "nats": mean,
+        "perplexity": math.exp(mean),
+        "accuracy": right / number,
+        "predicted": number,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--data", required=True, help="the first shard, which has the validation text")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
+    asked = parser.parse_args()
+    gpu = torch.cuda.is_available() and not asked.cpu
+    overrides = {"data": asked.data, "seed": MASKS, "required_batch_size_multiple": 1}
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(asked.checkpoint)], overrides)
+    model = models[0].eval()
+    if gpu:
+        model.cuda()
+    weights = sum(weight.numel() for weight in model.parameters())
+    write_atomically(asked.output, json.dumps({**evaluate(model, task, gpu), "parameters": weights}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+"""What the recipe runs: every command, in order. Plain fairseq, but for `--pos-enc` and the task's masks of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from recipes.lib import launch
+from recipes.lib.encodings import Encoding
+from recipes.lib.recipe import ROOT, Plan
+from recipes.lib.settings import as_arguments
+from recipes.lib.stages import Stage
+from recipes.lib.translation.flags import PLUGIN, QUIET, WHOLE
+
+from .settings import BUILTIN, Settings
+
+HERE = Path(__file__).parent
+PREPARE = "data-bin-scripts/prepare_corpus.py"
+#: bytes of a corpus beyond which names and sizes tell it, not its content: to read it takes longer than to list stages
+MUCH = 1 << 31
+KEPT = 2  # checkpoints besides the last and the best
+
+
+def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
+    return Planner(settings, output, shown).plan()
+
+
+def module(name: str) -> list[str]:
+    return ["python", "-m", f"recipes.pretrain_mlm.{name}"]
+
+
+@dataclass(frozen=True)
+class Planner:
+    settings: Settings
+    output: Path
+    shown: str  # the output folder as the commands name it, relative to the repository
+
+    def plan(self) -> Plan:
+        prepare = [self.check(), *self.corpus]
+        prepare += [unigrams := self.unigrams()]
+        chains = [self.chain(encoding) for encoding in self.settings.encodings]
+        compare = self.compare((unigrams, *(chain[-1] for chain in chains)))
+        return Plan([[prepare], chains, [[compare]]], tuple(self.notes()))
+
+    def notes(self) -> list[str]:
+        settings = self.settings
+        told = [self.effective_batch()]
+        if settings.corpus == BUILTIN:
+            told.append("The built-in corpus shows that the machinery works, not what an encoding is worth.")
+        if settings.launch == "torchrun" and settings.nodes > 1:
+            told.append("Start each training's torchrun command on the other nodes too: --dry-run --stage train.")
+        return told
+
+    def effective_batch(self) -> str:
+        how, batch = self.settings, self.settings.number("batch-size", 1)
+        return (
+            f"An update: nodes {how.nodes} x processes {how.processes} x update-freq {launch.update_freq(how)} x "
+            f"batch-size {batch} = {how.batches * batch:,} sequences of {how.length}"
+        )
+
+    # --- the text
+
+    def check(self) -> Stage:
+        """Models and their flags: what would fail hours later."""
+        command = ["python", "-m", "recipes.lib.check_models", "--output", f"{self.shown}/checked.json"]
+        for encoding in self.settings.encodings:
+            command += ["--pos-enc", encoding.label]
+        inputs = (ROOT / "recipes" / "lib" / "check_models.py",)
+        flags = [*PLUGIN, *self.model_flags(gpt2_encoder=False)]
+        return Stage("check", (*command, "--", *flags), (self.output / "checked.json",), inputs=inputs)
+
+    @cached_property
+    def corpus(self) -> list[Stage]:
+        """The stages that lead to the shards; none where they are there."""
+        settings = self.settings
+        if settings.prepared:
+            return []
+        before, sources = self.sources()
+        command = ["python", PREPARE, *sources, "--output", f"{self.shown}/data", "--tokenizer", settings.tokenizer]
+        before += self.tokenizer(before)
+        command += ["--tokenizer-path", path] if (path := self.tokenizer_path) else []
+        command += [] if path else ["--vocabulary", str(settings.vocabulary)]
+        command += ["--cased"] if settings.cased else []
+        command += ["--longest", str(settings.length - 2)]  # <s> and </s>
+        command += ["--limit", str(settings.limit)] if settings.limit else []
+        command += ["--tasks", str(settings.tasks)]
+        files = self.files()
+        known = tuple(f"{path.name} {path.stat().st_size}" for path in files) if self.large(files) else ()
+        identity = (*(word for word in command if not files or not Path(word).is_absolute()), *known)
+        command += ["--workers", str(settings.workers), "--executor", settings.executor]
+        inputs = (ROOT / PREPARE, *(() if known else files))
+        if path and not settings.fetched_tokenizer:
+            inputs += (Path(path),)
+        stage = Stage("corpus", tuple(command), (self.output / "data",), tuple(before[-1:]), inputs, identity=identity)
+        return [*before, stage]
+
+    def sources(self) -> tuple[list[Stage], list[str]]:
+        """What fetches or makes the text, and how prepare_corpus.py is told of it."""
+        settings = self.settings
+        if settings.corpus == BUILTIN:
+            folder = f"{self.shown}/builtin"
+            return [self.builtin()], ["--train", f"{folder}/train.txt", "--valid", f"{folder}/valid.txt"]
+        if settings.named:
+            return self.published()
+        train, valid = ([str(path) for path in self.files() if path.name.startswith(name)] for name in SPLITS)
+        return [], ["--train", *train, "--valid", *valid, "--documents", settings.documents]
+
+    def published(self) -> tuple[list[Stage], list[str]]:
+        """Of one or several corpora; C4 alone has a validation part of its own."""
+        settings = self.settings
+        before: list[Stage] = []
+        for name in settings.named:
+            before += [self.fetch(corpus, *more, after=before) for corpus, *more in FETCHED[name]]
+        train = [place.format(raw=settings.raw) for name in settings.named for place in PLACES[name]]
+        train += [str(Path(folder).resolve()) for folder in (settings.books, settings.languages) if folder]
+        held_out = ["--valid-part", str(settings.valid_part)]
+        if settings.named == ("c4_en",):
+            held_out = ["--valid", f"{settings.raw}/c4/c4-validation.*"]
+        if settings.languages:
+            held_out += ["--languages", "--smoothing", str(settings.smoothing)]
+        return before, ["--train", *train, *held_out]
+
+    def tokenizer(self, before: list[Stage]) -> list[Stage]:
+        """What fetches the published one, where that is asked for."""
+        settings = self.settings
+        return [self.fetch(TOKENIZERS[settings.tokenizer][0], after=before)] if settings.fetched_tokenizer else []
+
+    @property
+    def tokenizer_path(self) -> str:
+        """Empty where one is learned."""
+        settings = self.settings
+        if settings.fetched_tokenizer:
+            return f"{settings.raw}/{TOKENIZERS[settings.tokenizer][1]}"
+        return str(Path(settings.tokenizer_path).resolve()) if settings.tokenizer_path else ""
+
+    def files(self) -> tuple[Path, ...]:
+        """The user's own; fetch.py checks those that it fetched. What is missing is told by the stage."""
+        settings = self.settings
+        if settings.own:
+            folder = Path(settings.corpus).resolve()
+            return tuple(sorted(path for path in folder.iterdir() if path.name.startswith(SPLITS)))
+        folders = [Path(folder).resolve() for folder in (settings.books, settings.languages) if folder]
+        return tuple(sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()))
+
+    def large(self, files: tuple[Path, ...]) -> bool:
+        return sum(path.stat().st_size for path in files) > MUCH
+
+    def builtin(self) -> Stage:
+        command = [*module("builtin"), "--output", f"{self.shown}/builtin", "--seed", str(self.settings.seed)]
+        inputs = (HERE / "builtin.py", ROOT / "recipes" / "demo" / "corpus.py")
+        return Stage("builtin", tuple(command), (self.output / "builtin",), inputs=inputs)
+
+    def fetch(self, corpus: str, *more: str, after: list[Stage]) -> Stage:
+        """No outputs: what it fetches belongs to all runs, and it checks for itself what is there."""
+        command = ("python", "data-bin-scripts/fetch.py", corpus, "--output", self.settings.raw, *more)
+        return Stage(f"fetch-{corpus}", command, (), tuple(after[-1:]))
+
+    @property
+    def data(self) -> str:
+        return str(Path(self.settings.corpus).resolve()) if self.settings.prepared else f"{self.shown}/data"
+
+    @property
+    def shards(self) -> list[str]:
+        """Of a prepared corpus, those that are there."""
+        if self.settings.prepared:
+            return sorted(str(path) for path in Path(self.data).glob("shard*"))
+        return [f"{self.data}/shard{number:05d}" for number in range(self.settings.tasks)]
+
+    def unigrams(self) -> Stage:
+        command = [*module("unigrams"), "--shard", self.shards[0], "--output", f"{self.shown}/unigrams.json"]
+        command += ["--without-specials"] if self.settings.masking == "whole-word" else []
+        outputs = (self.output / "unigrams.json",)
+        return Stage("unigrams", tuple(command), outputs, tuple(self.corpus[-1:]), (HERE / "unigrams.py",))
+
+    # --- one encoding
+
+    def chain(self, encoding: Encoding) -> list[Stage]:
+        first = [self.imported(encoding)] if self.settings.init_from else []
+        train = self.train(encoding, first)
+        return [*first, train, self.evaluate(encoding, train)]
+
+    def imported(self, encoding: Encoding) -> Stage:
+        command = ["python", "-m", "fairseq_posenc", "import-hf", str(Path(self.settings.init_from).resolve())]
+        command += [*encoding.flags(), "--max-positions", str(self.settings.length)]
+        command += ["--seed", str(self.settings.seed), "--output", f"{self.shown}/imported/{encoding.slug}"]
+        outputs = (self.output / "imported" / encoding.slug,)
+        return Stage(f"import:{encoding.slug}", tuple(command), outputs, inputs=(Path(self.settings.init_from),))
+
+    def model_flags(self, *, gpt2_encoder: bool = True) -> list[str]:
+        settings = self.settings
+        flags = ["--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", settings.arch]
+        flags += ["--sample-break-mode", "complete", "--tokens-per-sample", str(settings.length)]
+        flags += ["--max-positions", str(settings.length)]
+        if settings.masking == "whole-word":
+            flags += ["--mask-whole-words", "--subwords", settings.tokenizer]
+            if settings.tokenizer == "gpt2" and gpt2_encoder:
+                flags += ["--gpt2-encoder-json", f"{self.data}/tokenizer/encoder.json"]
+        return [*flags, *as_arguments(settings.train)]
+
+    def train(self, encoding: Encoding, first: list[Stage]) -> Stage:
+        settings = self.settings
+        command = [":".join(self.shards), *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
+        command += [*PLUGIN, *self.model_flags(), *encoding.flags(), "--seed", str(settings.seed)]
+        if first:
+            command += ["--finetune-from-model", f"{self.shown}/imported/{encoding.slug}/checkpoint.pt"]
+        command += ["--save-dir", f"{self.shown}/checkpoints/{encoding.slug}"]
+        kept = ["--no-epoch-checkpoints", "--keep-interval-updates", str(KEPT)]
+        return Stage(
+            f"train:{encoding.slug}",
+            launch.train_command([*command, *kept], settings),
+            (self.output / "checkpoints" / encoding.slug,),
+            (*self.corpus[-1:], *first),
+            resumes=True,
+            identity=launch.identity(command, settings),  # how many checkpoints are kept is none of it
+        )
+
+    def evaluate(self, encoding: Encoding, train: Stage) -> Stage:
+        command = [*module("evaluate"), "--checkpoint", f"{self.shown}/checkpoints/{encoding.slug}/checkpoint_last.pt"]
+        command += ["--data", self.shards[0], "--output", f"{self.shown}/scores/{encoding.slug}.json"]
+        identity = tuple(command)
+        return Stage(
+            f"evaluate:{encoding.slug}",
+            launch.on_one_device(command, self.settings),
+            (self.output / "scores" / f"{encoding.slug}.json",),
+            (train,),
+            (HERE / "evaluate.py",),
+            identity=identity,
+        )
+
+    # --- all of them
+
+    def compare(self, after: tuple[Stage, ...]) -> Stage:
+        command = [*module("compare"), "--output", self.shown]
+        for encoding in self.settings.encodings:
+            command += ["--pos-enc", encoding.label]
+        outputs = (self.output / "comparison.json", self.output / "curves.png")
+        return Stage("compare", tuple(command), outputs, after, (HERE / "compare.py", HERE / "curves.py"))
+
+
+SPLITS = ("train.", "valid.")
+#: what fetch.py is asked for, and where it lies then
+FETCHED = {
+    "books_wiki": [["wikipedia"]],
+    "openwebtext": [["openwebtext"]],
+    "c4_en": [["c4", "--no-unpack"]],
+    "wiki100": [],
+}
+PLACES = {
+    "books_wiki": ["{raw}/wikipedia"],
+    "openwebtext": ["{raw}/openwebtext"],
+    "c4_en": ["{raw}/c4/c4-train.*"],
+    "wiki100": [],
+}
+TOKENIZERS = {"gpt2": ("gpt2-bpe", "gpt2-bpe"), "wordpiece": ("bert-vocab", "bert-vocab/bert-base-uncased-vocab.txt")}

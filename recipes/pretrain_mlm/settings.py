@@ -1,0 +1,150 @@
+"""The settings of the pretraining recipe; the numbers, with their sources, are in conf/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from recipes.lib import launch
+from recipes.lib.encodings import parse_all
+from recipes.lib.recipe import about
+from recipes.lib.values import Flags, Refused
+
+CONF = Path(__file__).parent / "conf"
+BUILTIN = "builtin"
+NAMED = ("books_wiki", "openwebtext", "c4_en", "wiki100")
+PUBLISHED = "published"
+MADE = "corpus.json"  # in a folder that prepare_corpus.py made
+
+# What the plan writes into the commands itself.
+DECIDED = {
+    **launch.DECIDED,
+    **{name: f"--{name}" for name in ("seed", "arch", "task")},
+    **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
+    **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
+    **dict.fromkeys(("tokens-per-sample", "max-positions"), "--length"),
+    **dict.fromkeys(("mask-whole-words", "subwords", "gpt2-encoder-json"), "--masking"),
+    **dict.fromkeys(("sample-break-mode", "shorten-method"), "full sentences"),
+    "finetune-from-model": "--init-from",
+    "max-tokens": "--train.batch-size, in sequences",
+    "criterion": "masked_lm",
+}
+
+
+@dataclass(kw_only=True)
+class Settings(launch.Training):
+    corpus: str = field(
+        metadata=about(
+            f"{', '.join(NAMED)} (several joined by +), {BUILTIN} (a small invented one), a FOLDER with train.* and "
+            "valid.*, or one that prepare_corpus.py made"
+        )
+    )
+    raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
+    books: str = field(default="", metadata=about("of books_wiki: a folder of books, a file each"))
+    languages: str = field(default="", metadata=about("of wiki100: a folder with a folder of text a language"))
+    documents: Literal["auto", "text", "jsonl", "wiki", "wikitext", "file"] = field(
+        default="auto", metadata=about("the form of a FOLDER's files; auto: by their first line")
+    )
+    limit: int = field(default=0, metadata=about("documents of training (0: all)"))
+    valid_part: float = field(default=0.005, metadata=about("of named corpora's documents, held out"))
+    tokenizer: Literal["gpt2", "wordpiece", "sentencepiece"] = "sentencepiece"
+    tokenizer_path: str = field(
+        default="",
+        metadata=about(
+            "gpt2: a folder with encoder.json, vocab.bpe, dict.txt; wordpiece: vocab.txt; sentencepiece: a .model; "
+            f"{PUBLISHED}: GPT-2's or BERT's uncased, fetched; nothing: learned from the corpus (gpt2: {PUBLISHED})"
+        ),
+    )
+    cased: bool = field(default=False, metadata=about("of WordPiece: keep capitals and accents"))
+    vocabulary: int = field(metadata=about("types, where they are learned from the corpus"))
+    smoothing: float = field(default=0.7, metadata=about("exponent of the languages' shares, of wiki100"))
+    tasks: int = field(default=1, metadata=about("parts in which the text is prepared, and shards of it"))
+    workers: int = field(default=1, metadata=about("of them at once"))
+    executor: Literal["local", "slurm", "ray"] = field(default="local", metadata=about("what prepares the text"))
+    length: int = field(metadata=about("longest sequence, with <s> and </s>"))
+    masking: Literal["dynamic", "whole-word"] = field(metadata=about("anew each epoch: of pieces, or of words"))
+    arch: str = field(metadata=about("a posenc_roberta or posenc_bert architecture"))
+    pos_enc: list[str] = field(metadata=about("NAME or NAME[OPTION=VALUE,...]"))
+    init_from: str = field(
+        default="", metadata=about("a BERT or RoBERTa to go on from: Hugging Face's folder, or fairseq's checkpoint")
+    )
+    train: Flags = field(metadata=about("a flag of fairseq-train"))
+
+    batch_flag = "batch-size"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.encodings = parse_all(self.pos_enc)
+        launch.refuse_decided(self.train, DECIDED)
+        least = {"vocabulary": 1, "tasks": 1, "workers": 1, "limit": 0, "threads": 0, "length": 8}
+        for name, number in least.items():
+            if getattr(self, name) < number:
+                raise Refused(f"--{name} is {getattr(self, name)}: {number} or more is wanted")
+        if not 0 < self.valid_part < 1:
+            raise Refused(f"--valid-part is {self.valid_part}: more than 0, less than 1 is wanted")
+        if not 0 <= self.smoothing <= 1:
+            raise Refused(f"--smoothing is {self.smoothing}: 0 to 1 is wanted")
+        self._refuse_tokenizer()
+        self._refuse_corpus()
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The published corpora among --corpus; none of a folder."""
+        names = tuple(self.corpus.split("+"))
+        return names if set(names) <= set(NAMED) else ()
+
+    @property
+    def own(self) -> bool:
+        """The corpus is a folder of the user's."""
+        return not self.named and self.corpus != BUILTIN
+
+    @property
+    def prepared(self) -> bool:
+        """The corpus is shards already."""
+        return self.own and (Path(self.corpus) / MADE).is_file()
+
+    @property
+    def fetched_tokenizer(self) -> bool:
+        """fetch.py brings it."""
+        return self.tokenizer_path == PUBLISHED or (self.tokenizer == "gpt2" and not self.tokenizer_path)
+
+    def number(self, flag: str, unless: int) -> int:
+        """A whole number among the flags of fairseq-train."""
+        value = self.train.get(flag, unless)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
+        return value
+
+    def _refuse_tokenizer(self) -> None:
+        if self.cased and self.tokenizer != "wordpiece":
+            raise Refused(f"--cased is of WordPiece: {self.tokenizer} keeps capitals as they are")
+        if self.tokenizer_path == PUBLISHED and self.tokenizer == "sentencepiece":
+            raise Refused("--tokenizer-path published: no model of SentencePiece is: leave it out to learn one")
+        if not self.fetched_tokenizer:
+            self._refuse_missing("tokenizer-path", self.tokenizer_path)
+        self._refuse_missing("init-from", self.init_from)
+
+    def _refuse_missing(self, option: str, path: str) -> None:
+        if path and not Path(path).exists():
+            raise Refused(f"--{option} {path}: no such file or folder")
+
+    def _refuse_corpus(self) -> None:
+        wanted = {"books": "books_wiki", "languages": "wiki100"}
+        for option, corpus in wanted.items():
+            path = getattr(self, option)
+            if path and corpus not in self.named:
+                raise Refused(f"--{option} is for --corpus {corpus}: leave it out")
+            if corpus in self.named and not path:
+                raise Refused(f"--corpus {corpus} needs --{option} FOLDER: {WHY[option]}")
+            self._refuse_missing(option, path)
+        if "wiki100" in self.named and len(self.named) > 1:
+            raise Refused("--corpus wiki100 stands alone: its languages are sampled, other corpora are not")
+        if self.own and not Path(self.corpus).is_dir():
+            raise Refused(f"--corpus {self.corpus}: no such folder; there are: {', '.join((*NAMED, BUILTIN))}")
+
+
+WHY = {
+    "books": "BooksCorpus is no longer distributed; any folder of books, a file each, takes its place",
+    "languages": "a folder a language (en, de, ...), with Wikipedia's text or dump in it",
+}

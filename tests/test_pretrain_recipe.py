@@ -1,0 +1,224 @@
+"""The pretraining recipe: its settings, its plan, what is refused, and what it makes of logs and counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recipes.lib.command import main
+from recipes.lib.recipe import shown
+from recipes.lib.settings import load
+from recipes.lib.stages import Stage
+from recipes.lib.values import Refused
+from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
+from recipes.pretrain_mlm.settings import Settings
+
+OUTPUT = Path("/tmp/an output")
+#: what each preset cannot do without
+NEEDED = {"m1-m4-warm-start", "m1-m4", "m4m-small", "m4m-large", "m4m-large-roberta-large", "diet-english"}
+
+
+def settings(preset: str = "small", **given: str) -> Settings:
+    return load(PRETRAIN_MLM, preset, given={name.replace("__", "."): value for name, value in given.items()})
+
+
+def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
+    plan = PRETRAIN_MLM.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+    return {stage.name: stage for stage in plan.stages()}
+
+
+def needed(preset: str, folder: Path) -> dict[str, str]:
+    if preset == "diet-multilingual":
+        return {"languages": str(folder)}
+    return {"books": str(folder)} if preset in NEEDED | {"base", "large"} else {}
+
+
+def value(stage: Stage, flag: str) -> str:
+    return stage.command[stage.command.index(flag) + 1]
+
+
+# --- the plan
+
+
+@pytest.mark.parametrize("preset", PRETRAIN_MLM.presets())
+def test_every_preset_plans_every_stage(preset: str, tmp_path: Path) -> None:
+    found = stages(preset, pos_enc="none,shaw[clip=8]", **needed(preset, tmp_path))
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    assert kinds[0] == "check"
+    assert kinds[-5:] == ["corpus", "unigrams", "train", "evaluate", "compare"]
+    assert {"train:none", "train:shaw.clip=8", "evaluate:shaw.clip=8"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("preset", "sequences", "length", "updates", "rate"),
+    [
+        ("m1-m4", 160, 512, None, 1e-4),
+        ("m1-m4-warm-start", 160, 512, None, 5e-5),
+        ("m4m-small", 96, 512, 500_000, 1e-4),
+        ("m4m-large", 480, 512, 500_000, 1e-4),
+        ("m4m-large-roberta-large", 192, 512, 500_000, 1e-4),
+        ("diet-english", 4096, 128, 500_000, 0.0018),
+        ("diet-multilingual", 4096, 512, 125_000, 0.0018),
+    ],
+)
+def test_the_papers_numbers(preset, sequences, length, updates, rate, tmp_path) -> None:
+    """METHODS.md 6.A, 6.B, 6.D; BERT-base's own steps are not given by the paper of M1 to M4."""
+    found = settings(preset, **needed(preset, tmp_path))
+    assert found.batches * found.number("batch-size", 0) == sequences
+    assert found.length == length
+    assert found.train["lr"] == rate
+    assert updates is None or found.train["max-update"] == found.train["total-num-update"] == updates
+
+
+def test_the_diet_schedule_warms_up_a_fortieth_with_lamb(tmp_path: Path) -> None:
+    for preset in ("diet-english", "diet-multilingual"):
+        train = settings(preset, **needed(preset, tmp_path)).train
+        assert train["optimizer"] == "posenc_lamb"
+        assert train["warmup-updates"] == 0.025 * train["max-update"]
+
+
+def test_the_warm_start_drops_the_absolute_table_and_goes_on_from_what_was_imported(tmp_path: Path) -> None:
+    found = stages("m1-m4-warm-start", books=str(tmp_path), init_from=str(tmp_path))
+    assert value(found["import:m4"], "--pos-enc") == "m4"
+    assert value(found["train:m4"], "--finetune-from-model").endswith("imported/m4/checkpoint.pt")
+    assert found["import:m4"] in found["train:m4"].after
+    assert value(found["train:m4"], "--max-epoch") == "3"
+
+
+def test_an_items_pieces_leave_room_for_two_symbols() -> None:
+    found = stages(length="512", corpus="builtin")
+    assert value(found["corpus"], "--longest") == "510"
+    assert value(found["train:shaw"], "--tokens-per-sample") == value(found["train:shaw"], "--max-positions") == "512"
+
+
+def test_shards_are_read_epoch_by_epoch() -> None:
+    words = stages(tasks="3")["train:none"].command
+    shards = next(word for word in words if "shard00000" in word).split(":")
+    assert [Path(shard).name for shard in shards] == ["shard00000", "shard00001", "shard00002"]
+
+
+def test_whole_words_need_to_know_the_tokenizer() -> None:
+    words = stages(masking="whole-word", tokenizer="gpt2")["train:none"]
+    assert value(words, "--subwords") == "gpt2"
+    assert value(words, "--gpt2-encoder-json").endswith("data/tokenizer/encoder.json")
+    assert "--mask-whole-words" not in stages()["train:none"].command
+
+
+def test_published_corpora_and_tokenizers_are_fetched(tmp_path: Path) -> None:
+    found = stages("m4m-large", books=str(tmp_path))
+    assert {"fetch-wikipedia", "fetch-openwebtext", "fetch-gpt2-bpe"} <= set(found)
+    words = found["corpus"].command
+    assert {"data/raw/wikipedia", "data/raw/openwebtext", str(tmp_path)} <= set(words)
+    assert value(found["corpus"], "--valid-part") == "0.005"
+    c4 = stages("m4m-large", corpus="c4_en")["corpus"]
+    assert value(c4, "--valid") == "data/raw/c4/c4-validation.*"
+
+
+def test_a_folder_is_its_train_and_valid_files(tmp_path: Path) -> None:
+    for name in ("train.a.txt", "train.b.jsonl.gz", "valid.a.txt", "notes.txt"):
+        (tmp_path / name).write_text("a\n")
+    words = stages(corpus=str(tmp_path))["corpus"].command
+    assert [Path(word).name for word in words if str(tmp_path) in word] == [
+        *("train.a.txt", "train.b.jsonl.gz"),
+        "valid.a.txt",
+    ]
+
+
+def test_a_prepared_corpus_is_used_as_it_is(tmp_path: Path) -> None:
+    for name in ("shard00000", "shard00001"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "corpus.json").write_text("{}")
+    found = stages(corpus=str(tmp_path))
+    assert "corpus" not in found
+    assert f"{tmp_path}/shard00000:{tmp_path}/shard00001" in found["train:none"].command
+
+
+def changed(**given: str) -> set[str]:
+    old, new = stages(), stages(**given)
+    return {name.partition(":")[0] for name in new if old[name].key() != new[name].key()}
+
+
+def test_a_changed_setting_redoes_what_depends_on_it() -> None:
+    assert changed(workers="7", jobs="1", threads="2") == set()
+    assert changed(train__lr="0.1") == {"check", "train", "evaluate", "compare"}
+    assert changed(vocabulary="100") == {"corpus", "unigrams", "train", "evaluate", "compare"}
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"corpus": "no-such"}, "--corpus no-such: no such folder; there are: books_wiki, "),
+        ({"corpus": "books_wiki"}, "needs --books FOLDER: BooksCorpus is no longer distributed"),
+        ({"corpus": "wiki100"}, "needs --languages FOLDER"),
+        ({"books": "x"}, "--books is for --corpus books_wiki"),
+        ({"cased": "true"}, "--cased is of WordPiece"),
+        ({"tokenizer_path": "published"}, "no model of SentencePiece is"),
+        ({"tokenizer_path": "no.model"}, "--tokenizer-path no.model: no such file"),
+        ({"init_from": "no-such"}, "--init-from no-such: no such file"),
+        ({"train__tokens-per-sample": "64"}, "decided by --length"),
+        ({"train__max-tokens": "64"}, "decided by --train.batch-size"),
+        ({"valid_part": "2"}, "--valid-part is 2"),
+        ({"smoothing": "-1"}, "--smoothing is -1"),
+        ({"length": "4"}, "--length is 4: 8 or more"),
+        ({"train__batch-size": "many"}, "--train.batch-size is 'many'"),
+    ],
+)
+def test_what_is_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        stages(**given)
+
+
+def test_a_batch_that_cannot_be_shared_names_its_flag() -> None:
+    with pytest.raises(Refused, match=r"--train\.batch-size times"):
+        stages(batches="3", processes="2")
+
+
+def test_a_dry_run_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "books").mkdir()
+    asked = ["--preset", "m4m-small", "--books", str(tmp_path / "books"), "--dry-run"]
+    assert main(PRETRAIN_MLM, [*asked, "--output", str(tmp_path / "new")]) == 0
+    told = capsys.readouterr().out
+    assert "= 96 sequences of 512" in told
+    assert "prepare_corpus.py" in told
+    assert not (tmp_path / "new").exists()
+
+
+# --- what it makes of its results
+
+
+def test_the_loss_of_frequencies() -> None:
+    pytest.importorskip("fairseq")
+    from recipes.pretrain_mlm.unigrams import cross_entropy
+
+    assert cross_entropy(np.array([1.0, 1.0]), np.array([5.0, 5.0])) == 1  # a fair coin
+    train, valid = np.array([2.0, 0.0]), np.array([1.0, 1.0])  # smoothed to 3/4 and 1/4
+    assert cross_entropy(train, valid) == pytest.approx((np.log2(4 / 3) + 2) / 2)
+
+
+def test_a_curve_has_all_attempts_and_the_later_one_counts(tmp_path: Path) -> None:
+    from recipes.pretrain_mlm.curves import read
+
+    def line(kind: str, **facts: str) -> str:
+        return f"2026-01-01 00:00:00 | INFO | {kind} | {json.dumps(facts)}"
+
+    def inner(update: str, loss: str) -> str:
+        return line("train_inner", num_updates=update, loss=loss, wps="100")
+
+    lines = [inner("20", "9"), inner("40", "8"), "$ again", inner("40", "7"), "| train_inner | {broken}"]
+    lines += [line("valid", valid_num_updates="40", valid_loss="6.5")]
+    (tmp_path / "log").write_text("\n".join(lines))
+    assert read(tmp_path / "log") == ([(20, 9.0), (40, 7.0)], [(40, 6.5)], 100.0)
+
+
+def test_the_plateau_is_left_for_good() -> None:
+    from recipes.pretrain_mlm.compare import left
+
+    assert left([(20, 9.0), (40, 8.4), (60, 8.9), (80, 8.4), (100, 8.0)], plateau=9.0) == 80
+    assert left([(20, 9.0), (40, 8.9)], plateau=9.0) is None
+    assert left([(20, 8.0)], plateau=9.0) == 20

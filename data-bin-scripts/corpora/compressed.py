@@ -1,0 +1,84 @@
+"""Files as streams of bytes, by their ending: plain, .gz, .bz2, .xz, .zst."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, cast
+
+import zstandard
+
+from .errors import CorpusError
+
+#: bytes that are read at once
+BLOCK = 1 << 20
+
+
+class _Zstd(io.RawIOBase):
+    """All frames of a file, as pzstd and `cat` leave many.
+
+    zstandard's own stream ends with the first frame, and takes a cut file for a whole one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._begun, self._rest, self._packed = False, b"", b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        while not self._rest and self._more():
+            pass
+        size = min(len(into), len(self._rest))
+        into[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+    def _more(self) -> bool:
+        packed = self._packed or self._file.read(1 << 16)
+        if self._frame.eof:
+            self._frame, self._begun = zstandard.ZstdDecompressor().decompressobj(), False
+        if not packed:
+            if self._begun:
+                raise EOFError("the file ends within a zstd frame")
+            return False
+        self._rest, self._begun = self._frame.decompress(packed), True
+        self._packed = self._frame.unused_data
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".gz": gzip.GzipFile,
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+    ".zst": lambda path: io.BufferedReader(_Zstd(path), BLOCK),
+}
+#: what a damaged file raises, whichever its form
+DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The plain bytes, as a stream.
+
+    Raises:
+        CorpusError: no such file, or none that may be read.
+    """
+    try:
+        return cast(IO[bytes], OPENERS.get(path.suffix, lambda plain: plain.open("rb"))(path))
+    except OSError as error:
+        raise CorpusError(f"{path}: {error.strerror or error}: give a file that can be read") from None
+
+
+def damaged(path: Path, line: int, error: Exception) -> CorpusError:
+    return CorpusError.at(path, line, f"cannot be read on ({error}): the file is damaged or cut, fetch it again")

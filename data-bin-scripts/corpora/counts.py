@@ -1,0 +1,65 @@
+"""What a corpus holds: by split, and by language."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+
+import numpy as np
+
+from .files import Split
+
+
+@dataclass
+class Counts:
+    """Sentences are those of the text; items also have the parts of over-long ones and the ends of documents."""
+
+    documents: int = 0
+    without_text: int = 0
+    sentences: int = 0
+    items: int = 0
+    pieces: int = 0
+    unknown_pieces: int = 0
+    characters: int = 0
+
+    def add(self, other: Counts) -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+class Table:
+    """Counts by split and language, and how often each id stands in the training text."""
+
+    def __init__(self, ids: int) -> None:
+        self.counts: dict[tuple[Split, str], Counts] = {}
+        self.frequencies = np.zeros(ids, np.int64)
+
+    def of(self, split: Split, language: str) -> Counts:
+        return self.counts.setdefault((split, language), Counts())
+
+    def total(self, split: Split) -> Counts:
+        found = Counts()
+        for (one, _), counts in self.counts.items():
+            if one == split:
+                found.add(counts)
+        return found
+
+    def to_json(self) -> list[object]:
+        return [[split, language, asdict(counts)] for (split, language), counts in sorted(self.counts.items())]
+
+    def merge(self, table: list[tuple[Split, str, dict[str, int]]], frequencies: np.ndarray) -> None:
+        for split, language, counts in table:
+            self.of(split, language).add(Counts(**counts))
+        self.frequencies += frequencies
+
+
+def factors(pieces: dict[str, int], smoothing: float) -> dict[str, float]:
+    """How often the text of each language is taken, so that it is drawn in proportion to n ** smoothing.
+
+    Exponent smoothing (Devlin et al. 2018, of the multilingual BERT), relative to the largest language, of which each
+    document is taken once.
+
+    Args:
+        pieces: n, of each language.
+    """
+    most = max(pieces.values())
+    return {language: (most / number) ** (1 - smoothing) for language, number in pieces.items()}

@@ -1,0 +1,160 @@
+"""The documents of a file, one at a time, as their lines. Nothing is guessed by a file's name but its compression."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import orjson
+
+from . import archive, dump
+from .compressed import DAMAGED, damaged, opened
+from .errors import CorpusError
+from .lines import Line, read
+
+#: characters of a document; it lies in memory as a whole
+LONGEST = 20_000_000
+_DOC = re.compile(r"<doc id=.*>\s*")
+_TITLE = re.compile(r" ?= [^=]+ = ?")  # WikiText's first level; `= = Section = =` is the second
+_BOOK = re.compile(r"# \S.*")  # Markdown's title
+
+
+class Document(NamedTuple):
+    """At which line it begins, from 1, and its lines, not yet clean; to be gone through once."""
+
+    line: int
+    text: Iterable[str]
+
+
+Reader = Callable[[Path, Iterator[Line]], Iterator[Document]]
+
+
+def documents(path: Path, kind: str = "auto") -> Iterator[Document]:
+    """All documents of a file, empty ones too: their number in the file is their name.
+
+    Args:
+        kind: of `KINDS`; auto: by the first line that is not empty, and what is no text by its first bytes.
+    Raises:
+        CorpusError: what is damaged, no text, not of the kind, or too long.
+    """
+    with opened(path) as file:
+        head = _head(path, file)
+        if kind in ("auto", "tar") and archive.is_tar(head):
+            yield from archive.members(path, _again(path, file))
+        elif kind in ("auto", "dump") and dump.is_dump(head):
+            yield from dump.pages(path, _again(path, file))
+        elif kind in ("tar", "dump"):
+            raise CorpusError.at(path, 1, f"no {kind}: --documents auto finds out what it is")
+        else:
+            yield from _of_text(path, read(path, _again(path, file)), kind)
+
+
+def _head(path: Path, file: IO[bytes]) -> bytes:
+    try:
+        return file.read(1024)
+    except DAMAGED as error:
+        raise damaged(path, 1, error) from None
+
+
+def _again(path: Path, file: IO[bytes]) -> IO[bytes]:
+    """From its beginning; a zstd stream does not go back."""
+    if not file.seekable():
+        return opened(path)
+    file.seek(0)
+    return file
+
+
+def _of_text(path: Path, lines: Iterator[Line], kind: str) -> Iterator[Document]:
+    first = next((line for line in lines if line.text.strip()), None)
+    if first is None:
+        return
+    yield from READERS[_kind(first.text) if kind == "auto" else kind](path, chain([first], lines))
+
+
+def _kind(line: str) -> str:
+    if line.lstrip().startswith("{"):
+        return "jsonl"
+    forms = {"wiki": _DOC, "wikitext": _TITLE, "file": _BOOK}
+    return next((kind for kind, form in forms.items() if form.fullmatch(line)), "text")
+
+
+def too_long(path: Path, line: int) -> CorpusError:
+    return CorpusError.at(
+        path, line, f"a document of more than {LONGEST:,} characters: part documents by blank lines, or see --documents"
+    )
+
+
+def _text(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
+    """Blank lines part documents."""
+    return _grouped(path, lines, lambda line: not line.strip())
+
+
+def _wikitext(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
+    """A title begins a document; blank lines mean nothing."""
+    return _grouped(path, lines, lambda line: _TITLE.fullmatch(line) is not None)
+
+
+def _file(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
+    return _grouped(path, lines, lambda line: False)
+
+
+def _grouped(path: Path, lines: Iterator[Line], parts: Callable[[str], bool]) -> Iterator[Document]:
+    """Documents begin at the lines that part them."""
+    begun, found, size = 1, list[str](), 0
+    for number, line in lines:
+        if parts(line) and found:
+            yield Document(begun, found)
+            found, size = [], 0
+        if line.strip():
+            begun = begun if found else number
+            found.append(line)
+            size += len(line)
+        if size > LONGEST:  # told here, before the whole file lies in memory
+            raise too_long(path, begun)
+    if found:
+        yield Document(begun, found)
+
+
+def _jsonl(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            text = orjson.loads(line)["text"]
+        except (ValueError, KeyError, TypeError):
+            text = None
+        if not isinstance(text, str):
+            raise CorpusError.at(
+                path, number, 'no JSON with a field "text", a document a line; plain text takes --documents text'
+            )
+        yield Document(number, text.split("\n"))
+
+
+def _wiki(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
+    found, begun, size = list[str](), 0, 0
+    for number, line in lines:
+        size += len(line)
+        if begun and size > LONGEST:
+            raise too_long(path, begun)
+        if _DOC.fullmatch(line):
+            if begun:
+                raise CorpusError.at(path, number, f"a document begins in that of line {begun}: </doc> is missing")
+            found, begun, size = [], number, 0
+        elif line.strip() == "</doc>":
+            if not begun:
+                raise CorpusError.at(path, number, "</doc> without its <doc ...>: extract the file again")
+            yield Document(begun, found)
+            found, begun = [], 0
+        elif begun:
+            found.append(line)
+        elif line.strip():
+            raise CorpusError.at(path, number, "text outside of <doc ...> and </doc>: extract the file again")
+    if begun:
+        raise CorpusError.at(path, begun, "the file ends within this document: fetch or extract it again")
+
+
+READERS: dict[str, Reader] = {"text": _text, "jsonl": _jsonl, "wiki": _wiki, "wikitext": _wikitext, "file": _file}
+KINDS = ("auto", *READERS, "dump", "tar")

@@ -1,0 +1,115 @@
+"""The articles of a Wikipedia dump (pages-articles.xml), as text.
+
+WikiExtractor 3.0.6, the last one, does not import on Python 3.11 (inline flags inside a regular expression), and is
+under the AGPL. The XML is read by the standard library, and the markup by mwparserfromhell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from .compressed import DAMAGED, damaged
+from .errors import CorpusError
+
+if TYPE_CHECKING:
+    from .documents import Document
+
+#: by their keys in <siteinfo>: what is embedded or only sorts pages
+FILES, CATEGORIES = "6", "14"
+#: characters of the markup of a page; what is longer is a list or a table by a program
+LONGEST = 2_000_000
+_OTHER_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*")
+_LEFT = re.compile(r"\(\s*[,;:]*\s*\)|__[A-Z]+__|'{2,}")  # where a template or a style was
+_TABLE = re.compile(r"\{\|(?:(?!\{\||\|\}).)*\|\}", re.DOTALL)  # an innermost one
+
+
+def is_dump(head: bytes) -> bool:
+    return re.match(rb"\s*(<\?xml[^>]*>\s*)?<mediawiki[\s>]", head.removeprefix(b"\xef\xbb\xbf")) is not None
+
+
+def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
+    """Pages of namespace 0 that are no redirects. The line of a document is the number of its page.
+
+    Raises:
+        CorpusError: a damaged file, or XML that is cut.
+    """
+    from .documents import Document
+
+    number, unwanted, root = 0, {"file", "image", "category"}, None
+    try:
+        for event, element in ElementTree.iterparse(file, events=("start", "end")):
+            root = element if root is None else root
+            name = _name(element)
+            if event == "end" and name == "namespace" and element.get("key") in (FILES, CATEGORIES):
+                unwanted.add((element.text or "").lower())
+            elif event == "end" and name == "page":
+                number += 1
+                if (markup := _article(element)) is not None:
+                    yield Document(number, _Page(markup, frozenset(unwanted)))
+                root.clear()  # else all pages would stay
+    except ElementTree.ParseError as error:
+        raise CorpusError.at(path, error.position[0], f"{error}: the dump is damaged or cut, fetch it again") from None
+    except DAMAGED as error:
+        raise damaged(path, number + 1, error) from None
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _article(page: ElementTree.Element) -> str | None:
+    """Its markup."""
+    parts = {_name(element): element for element in page.iter()}
+    if parts["ns"].text != "0" or "redirect" in parts:
+        return None
+    text = parts["text"].text or ""
+    return text if len(text) <= LONGEST else ""
+
+
+class _Page:
+    """The lines of a page, parsed when they are asked for: a task that leaves the page to another does not parse it."""
+
+    def __init__(self, markup: str, unwanted: frozenset[str]) -> None:
+        self.markup, self.unwanted = markup, unwanted
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(plain(self.markup, self.unwanted).split("\n"))
+
+
+def plain(markup: str, unwanted: frozenset[str] = frozenset({"file", "image", "category"})) -> str:
+    """Text without templates, tables, notes, files and categories; what does not parse is no document."""
+    import mwparserfromhell
+    from mwparserfromhell.parser import ParserError
+
+    try:
+        code = mwparserfromhell.parse(_without_tables(markup), skip_style_tags=True)
+    except (ParserError, RecursionError):
+        return ""
+    for link in code.filter_wikilinks(recursive=True):
+        if _is_unwanted(str(link.title), unwanted):
+            _remove(code, link)
+    return _LEFT.sub("", str(code.strip_code()))
+
+
+def _without_tables(markup: str) -> str:
+    """From the inside out; mwparserfromhell would leave the text of their cells."""
+    while (shorter := _TABLE.sub("", markup)) != markup:
+        markup = shorter
+    return markup
+
+
+def _is_unwanted(title: str, unwanted: frozenset[str]) -> bool:
+    prefix, colon, _ = title.partition(":")
+    prefix = prefix.strip().lower()
+    return bool(colon) and (prefix in unwanted or _OTHER_LANGUAGE.fullmatch(prefix) is not None)
+
+
+def _remove(code: Any, link: Any) -> None:
+    try:
+        code.remove(link)
+    except ValueError:  # it went with the link that it was in
+        return

@@ -1,0 +1,141 @@
+"""What a run was asked for, and where its parts lie."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import CorpusError
+from .files import Source
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that decides a byte of the result, but for the files."""
+
+    tokenizer: str
+    vocabulary: int
+    cased: bool
+    documents: str
+    longest: int
+    tasks: int
+    language: str
+    languages: bool
+    smoothing: float
+    seed: int
+    limit: int  # documents of training; 0: all
+    valid_part: float  # of the documents; 0: --valid has them
+
+
+@dataclass(frozen=True)
+class Job:
+    """The folder of work in progress; it is all that tasks share, on whichever machine they run."""
+
+    folder: Path
+    settings: Settings
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.result / "tokenizer"
+
+    @property
+    def tokens(self) -> Path:
+        return self.folder / "tokens"
+
+    @property
+    def result(self) -> Path:
+        """It becomes the output."""
+        return self.folder / "corpus"
+
+    @property
+    def merged(self) -> Path:
+        """What the shards need to know of all tokens."""
+        return self.folder / "merged.json"
+
+    @property
+    def dictionary(self) -> Path:
+        return self.folder / "dict.txt"
+
+    def shard(self, number: int) -> Path:
+        return self.result / f"shard{number:05d}"
+
+    def logs(self, stage: str) -> Path:
+        return self.folder / "logs" / stage
+
+    def sources(self) -> list[Source]:
+        return [Source(Path(path), split, code) for path, split, code in read_json(self.folder / "files.json")]
+
+    def identity(self, sources: list[Source], tokenizer: dict[str, str], versions: dict[str, str]) -> dict[str, Any]:
+        """A run goes on from what another of the same identity left."""
+        files = [(str(one.path), one.split, one.language, *_facts(one.path)) for one in sources]
+        return json.loads(  # as it is read again: no tuples
+            json.dumps({"options": asdict(self.settings), "tokenizer": tokenizer, "versions": versions, "files": files})
+        )
+
+    @contextmanager
+    def telling(self, stage: str, task: int) -> Iterator[None]:
+        """Leaves what went wrong for the run that waits: a cluster brings back no exceptions."""
+        told = self.folder / "errors" / f"{stage}-{task:05d}"
+        told.unlink(missing_ok=True)
+        try:
+            yield
+        except CorpusError as error:
+            write(told, str(error))
+            raise
+        except Exception as error:
+            where = f"see {self.logs(stage)}"
+            write(told, f"task {task} of {stage}: {type(error).__name__}: {' '.join(str(error).split())}; {where}")
+            traceback.print_exc()
+            raise
+
+    def told(self, stage: str) -> str | None:
+        """What went wrong in a stage first, by the number of the task."""
+        found = sorted((self.folder / "errors").glob(f"{stage}-*"))
+        return found[0].read_text(encoding="utf-8") if found else None
+
+
+class Meter:
+    """How many documents a task has done, for the run that waits."""
+
+    def __init__(self, job: Job, stage: str, task: int) -> None:
+        self._path, self._documents, self._next = job.folder / "progress" / f"{stage}-{task:05d}", 0, 0.0
+        self._path.parent.mkdir(exist_ok=True)
+
+    def add(self, documents: int = 1) -> None:
+        self._documents += documents
+        if time.monotonic() >= self._next:
+            self.tell()
+
+    def tell(self) -> None:
+        self._path.write_text(str(self._documents))
+        self._next = time.monotonic() + 1
+
+
+def done(job: Job, stage: str) -> int:
+    """Documents of all tasks of a stage."""
+    read = (path.read_text() for path in (job.folder / "progress").glob(f"{stage}-*"))
+    return sum(int(text) for text in read if text)
+
+
+def _facts(path: Path) -> tuple[int, int]:
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)

@@ -1,0 +1,82 @@
+"""The lines of a text file, checked; memory is bounded, whatever the file holds."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from .compressed import BLOCK, DAMAGED, damaged
+from .errors import CorpusError
+
+#: characters of a line; a whole corpus in one line is no corpus of documents
+LONGEST = 10_000_000
+#: all but tab and line ends, which become spaces
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\u200b]")
+#: a line that has more than this part of control characters is no text
+MOST_CONTROL = 0.1
+
+
+class Line(NamedTuple):
+    """Its number, from 1, and its text without the end."""
+
+    number: int
+    text: str
+
+
+def read(path: Path, file: IO[bytes]) -> Iterator[Line]:
+    """Raises:
+    CorpusError: a damaged file, binary data, what is no UTF-8, a line beyond `LONGEST`.
+    """
+    decoder, number, rest = codecs.getincrementaldecoder("utf-8")(), 0, ""
+    while True:
+        block = _block(path, file, number)
+        *whole, rest = _decoded(path, decoder, block, number, rest)
+        for text in whole:
+            number += 1
+            yield Line(number, checked(path, number, text))
+        if len(rest) > LONGEST:
+            raise _giant(path, number + 1)
+        if not block:
+            break
+    if rest:
+        yield Line(number + 1, checked(path, number + 1, rest))
+
+
+def _block(path: Path, file: IO[bytes], number: int) -> bytes:
+    try:
+        return file.read(BLOCK)
+    except DAMAGED as error:
+        raise damaged(path, number + 1, error) from None
+
+
+def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, number: int, rest: str) -> list[str]:
+    """The lines of a block, the last one unfinished."""
+    try:
+        return (rest + decoder.decode(block, final=not block)).split("\n")
+    except UnicodeDecodeError as error:
+        line = number + 1 + error.object[: error.start].count(b"\n")
+        if b"\0" in error.object[:4096]:
+            raise binary(path, line) from None
+        raise CorpusError.at(
+            path, line, "no UTF-8: convert the file, as with iconv -t UTF-8, or leave it out"
+        ) from None
+
+
+def checked(path: Path, number: int, text: str) -> str:
+    text = text.removesuffix("\r")
+    if "\0" in text or (not text.isprintable() and len(CONTROL.findall(text)) > MOST_CONTROL * len(text) + 1):
+        raise binary(path, number)
+    if len(text) > LONGEST:
+        raise _giant(path, number)
+    return text
+
+
+def binary(path: Path, number: int) -> CorpusError:
+    return CorpusError.at(path, number, "binary data, no text: leave this file out")
+
+
+def _giant(path: Path, number: int) -> CorpusError:
+    return CorpusError.at(path, number, f"a line of more than {LONGEST:,} characters: break it into lines")

@@ -1,0 +1,89 @@
+"""Tasks on this machine."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from multiprocessing import connection, get_context
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import dill
+from datatrove.executor import LocalPipelineExecutor
+
+from .errors import CorpusError
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Local(LocalPipelineExecutor):
+    """datatrove's, with a process a task.
+
+    Its own pool waits for ever for a task that was killed (for its memory, say), and its manager outlives a run that
+    was killed.
+    """
+
+    def __init__(self, watch: Callable[[], None], **options: object) -> None:
+        super().__init__(**options)
+        self._watch = watch
+
+    def run(self) -> None:
+        """Until all tasks are done, or one has failed: then `Job.telling` has left why.
+
+        Raises:
+            CorpusError: a task was killed.
+        """
+        self.save_executor_as_json()
+        waiting, running, failed = self.get_incomplete_ranks(), dict[int, ForkServerProcess](), False
+        try:
+            while (waiting or running) and not failed:
+                while waiting and len(running) < self.workers:
+                    rank = waiting.pop(0)
+                    running[rank] = self._start(rank)
+                connection.wait([process.sentinel for process in running.values()], timeout=1)
+                self._watch()
+                for rank in [rank for rank, process in running.items() if not process.is_alive()]:
+                    failed |= _failed(rank, running.pop(rank).exitcode)
+        finally:
+            for process in running.values():
+                process.kill()
+            for process in running.values():
+                process.join()
+
+    def _start(self, rank: int) -> ForkServerProcess:
+        log = Path(self.logging_dir.resolve_paths(f"task_{rank:05d}.err"))
+        process = get_context("forkserver").Process(target=_task, args=(dill.dumps(self), rank, log))
+        process.start()
+        return process
+
+    def __getstate__(self) -> dict[str, object]:
+        """The bar stays here."""
+        return {name: value for name, value in self.__dict__.items() if name != "_watch"}
+
+
+def _task(executor: bytes, rank: int, log: Path) -> None:
+    """In its process: what it prints goes to its log."""
+    _die_with_parent()
+    os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), sys.stderr.fileno())
+    loaded: Local = dill.loads(executor)
+    loaded._run_for_rank(rank)
+
+
+def _die_with_parent() -> None:
+    """A run that was killed leaves no task behind that writes on. Only Linux can."""
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    except (AttributeError, OSError):
+        return
+
+
+def _failed(rank: int, status: int | None) -> bool:
+    if status is not None and status < 0:
+        raise CorpusError(
+            f"task {rank} was killed by {signal.Signals(-status).name}: SIGKILL often means that there was too little "
+            "memory, give fewer --workers; run it again to go on"
+        )
+    return status != 0

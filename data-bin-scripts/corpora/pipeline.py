@@ -1,0 +1,140 @@
+"""A corpus, from files of text to the folders that fairseq trains on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import pieces, stages
+from .binary import dtype_for
+from .counts import Table, factors
+from .errors import CorpusError
+from .files import Source
+from .job import Job, Settings, read_json, write
+from .partial import finish, partial, there
+from .stages import Machines
+from .steps import Clean, Learn, Read, Shard, Tokenise
+from .tokenise import languages
+
+#: another version of one of these may write other bytes
+LIBRARIES = ("sentencepiece", "tokenizers", "sentencex", "mwparserfromhell")
+FORMAT = 1
+
+
+def prepare(sources: list[Source], output: Path, settings: Settings, own: Path | None, machines: Machines) -> bool:
+    """Makes the output, or leaves it where it is done already.
+
+    Args:
+        own: the tokenizer; without it one is learned.
+    Returns:
+        whether there was something to do.
+    Raises:
+        CorpusError: what is wrong with the text or the options.
+    """
+    machines.check()
+    tokenizer = pieces.given(settings.tokenizer, own) if own else {}
+    job = Job(output.with_name(output.name + ".partial"), settings)
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.items()}
+    identity = job.identity(sources, hashes, {"format": str(FORMAT)} | {name: version(name) for name in LIBRARIES})
+    if there(output, identity):
+        print(f"{output} is there already", flush=True)
+        return False
+    with partial(output, identity) as folder:
+        write(folder / "files.json", json.dumps([(str(one.path), one.split, one.language) for one in sources]))
+        _tokenizer(job, tokenizer, machines)
+        stages.run(job, "tokenise", [Read(job), Clean(job), Tokenise(job)], settings.tasks, machines)
+        table = _merged(job)
+        stages.run(job, "shard", [Shard(job)], settings.tasks, machines)
+        _record(job, identity, table)
+        finish(folder, job.result, output)
+    return True
+
+
+def _tokenizer(job: Job, given: dict[str, bytes], machines: Machines) -> None:
+    """Looked at here, before anything long."""
+    for name, content in given.items():
+        job.tokenizer.mkdir(parents=True, exist_ok=True)
+        (job.tokenizer / name).write_bytes(content)
+    if not given:
+        stages.run(job, "learn", [Learn(job)], 1, machines)
+    pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
+    if given and job.settings.tokenizer == "sentencepiece":
+        pieces.write_vocabulary(job.tokenizer)
+
+
+def _merged(job: Job) -> Table:
+    """What all shards need: the dictionary and how often each language is taken."""
+    made = pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
+    table = Table(len(made))
+    for task in range(job.settings.tasks):
+        file = job.tokens / f"{task:05d}"
+        table.merge(read_json(file.with_name(f"{file.name}.json")), np.load(file.with_name(f"{file.name}.npy")))
+    _check(job, table)
+    write(job.dictionary, pieces.dictionary(job.settings.tokenizer, job.tokenizer, made, table.frequencies))
+    factor = smoothed(job, table)
+    dtype = dtype_for(len(made)).name
+    write(job.merged, json.dumps({"dtype": dtype, "factors": [factor.get(one, 0.0) for one in _codes(job)]}))
+    return table
+
+
+def _codes(job: Job) -> list[str]:
+    return languages(job.sources())
+
+
+def smoothed(job: Job, table: Table) -> dict[str, float]:
+    """How often each language is taken, by its pieces."""
+    found = {code: table.of("train", code).pieces for code in _codes(job)}
+    return factors({code: number for code, number in found.items() if number}, job.settings.smoothing)
+
+
+def _check(job: Job, table: Table) -> None:
+    sources = job.sources()
+    for split in ("train", "valid"):
+        counts = table.total(split)
+        if counts.documents:
+            continue
+        if split == "valid" and job.settings.valid_part:
+            raise CorpusError(
+                f"--valid-part {job.settings.valid_part}: none of {table.total('train').documents:,} documents was "
+                "held out; give a larger part, or --valid"
+            )
+        if split == "train" and job.settings.valid_part and table.total("valid").documents:
+            raise CorpusError(
+                f"--valid-part {job.settings.valid_part}: all documents were held out; give a smaller part"
+            )
+        files = [source.path for source in sources if source.split == split]
+        others = f", nor in {len(files) - 1} other files" if files[1:] else ""
+        raise CorpusError(f"{files[0]}: no document with text{others} (--{split}); give some, and see --documents")
+
+
+def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
+    """corpus.json, the same whoever made it."""
+    files = Counter(source.split for source in job.sources())
+    factor = smoothed(job, table)
+    counts: dict[str, Any] = {
+        split: {"files": files[split]} | asdict(table.total(split)) for split in ("train", "valid")
+    }
+    record = {
+        "counts": counts,
+        "languages": [
+            {"split": split, "language": code, "taken": factor.get(code, 1.0) if split == "train" else 1.0}
+            | asdict(one)
+            for (split, code), one in sorted(table.counts.items())
+        ],
+        "options": asdict(job.settings),
+        "tokenizer": {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(job.tokenizer.iterdir())
+        },
+        "identity": identity,
+    }
+    write(job.result / "corpus.json", json.dumps(record, indent=1) + "\n")
+    if job.settings.tokenizer == "gpt2":
+        os.unlink(job.tokenizer / "dict.txt")  # it lies beside each shard

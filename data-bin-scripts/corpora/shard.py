@@ -1,0 +1,87 @@
+"""A shard, from the tokens of all tasks.
+
+Which documents it has, how often and in which order depends on draws by their names: not on who makes it, or when.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import keys
+from .binary import PLACE, ShardWriter, TokenFiles, replacing
+from .errors import CorpusError
+from .job import Job, Meter, read_json
+
+Places = NDArray[np.void]
+
+
+def make(job: Job, number: int) -> None:
+    """shardNUMBER/ with train.bin, train.idx and dict.txt, and, in the first, valid.bin and valid.idx.
+
+    Raises:
+        CorpusError: no document for the shard.
+    """
+    merged = read_json(job.merged)
+    tokens = TokenFiles(job.tokens, job.settings.tasks, np.dtype(merged["dtype"]))
+    folder = job.shard(number)
+    if number == 0:
+        _write(job, number, tokens, "valid", _valid(tokens))
+    places = _train(job, number, tokens, merged["factors"])
+    if not len(places):
+        raise CorpusError(
+            f"shard {number} of {job.settings.tasks} has no document: there are too few for so many; give a smaller "
+            "--tasks"
+        )
+    _write(job, number, tokens, "train", _sorted(places, "key", "file", "index", "copy"))
+    shutil.copyfile(job.dictionary, folder / "dict.txt")
+
+
+def _write(job: Job, number: int, tokens: TokenFiles, split: str, places: Places) -> None:
+    meter = Meter(job, "shard", number)
+    with replacing(job.shard(number) / split, ("bin", "idx")) as unfinished:
+        writer = ShardWriter(unfinished, tokens.dtype)
+        with writer:
+            for place in places:
+                task = int(place["task"])
+                ids = tokens.read(task, "ids", int(place["id"]), int(place["ids"]))
+                writer.add(ids, tokens.read(task, "sizes", int(place["item"]), int(place["items"])))
+                meter.add()
+        meter.tell()
+
+
+def _sorted(places: Places, *names: str) -> Places:
+    return places[np.lexsort([places[name] for name in reversed(names)])]
+
+
+def _valid(tokens: TokenFiles) -> Places:
+    """In the order of the files."""
+    found = [places[records["valid"] == 1] for records, places in map(tokens.placed, range(tokens.tasks))]
+    return _sorted(np.concatenate(found), "file", "index")
+
+
+def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> Places:
+    """Each document as often as its language wants, each copy in a shard and at a place of its own."""
+    found = [np.zeros(0, PLACE)]
+    for task in range(tokens.tasks):
+        records, places = tokens.placed(task)
+        train = records["valid"] == 0
+        records, places = records[train], places[train]
+        often = copies(job.settings.seed, records, np.array(factors))
+        for copy in range(int(often.max(initial=0))):
+            wanted = often > copy
+            one = places[wanted]
+            names = one["file"], one["index"], copy
+            mine = keys.keys(job.settings.seed, keys.SHARD, *names) % np.uint64(job.settings.tasks) == number
+            one["key"], one["copy"] = keys.keys(job.settings.seed, keys.ORDER, *names), copy
+            found.append(one[mine])
+    return np.concatenate(found)
+
+
+def copies(seed: int, records: NDArray[np.void], factors: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Of each document [n]: the whole part of its language's factor, and one more by draw for the rest."""
+    factor = factors[records["language"]]
+    draw = keys.fractions(keys.keys(seed, keys.COPY, records["file"], records["index"]))
+    return (np.floor(factor) + (draw < factor % 1)).astype(np.int64)

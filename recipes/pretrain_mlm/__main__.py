@@ -46,8 +46,8 @@ def tell(stage: Stage) -> str:
 
 
 def counted(folder: Path) -> str:
-    facts = _json(folder / MADE)
-    parts = (f"{name} {facts[name]['documents']:,} documents, {facts[name]['pieces']:,} pieces" for name in SPLITS)
+    counts = _json(folder / MADE)["counts"]
+    parts = (f"{name} {counts[name]['documents']:,} documents, {counts[name]['pieces']:,} pieces" for name in SPLITS)
     return "; ".join(parts)
 
 

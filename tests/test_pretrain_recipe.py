@@ -111,7 +111,7 @@ def test_published_corpora_and_tokenizers_are_fetched(tmp_path: Path) -> None:
     found = stages("m4m-large", books=str(tmp_path))
     assert {"fetch-wikipedia", "fetch-openwebtext", "fetch-gpt2-bpe"} <= set(found)
     words = found["corpus"].command
-    assert {"data/raw/wikipedia", "data/raw/openwebtext", str(tmp_path)} <= set(words)
+    assert {"data/raw/wikipedia", "data/raw/openwebtext", f"file:{tmp_path}"} <= set(words)
     assert value(found["corpus"], "--valid-part") == "0.005"
     c4 = stages("m4m-large", corpus="c4_en")["corpus"]
     assert value(c4, "--valid") == "data/raw/c4/c4-validation.*"
@@ -141,6 +141,16 @@ def changed(**given: str) -> set[str]:
     return {name.partition(":")[0] for name in new if old[name].key() != new[name].key()}
 
 
+def test_where_the_text_lies_does_not_matter(tmp_path: Path) -> None:
+    keys = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        for split in ("train", "valid"):
+            (tmp_path / name / f"{split}.txt").write_text("The same text.\n")
+        keys.append(stages(corpus=str(tmp_path / name))["corpus"].key(shown(OUTPUT)))
+    assert keys[0] == keys[1]
+
+
 def test_a_changed_setting_redoes_what_depends_on_it() -> None:
     assert changed(workers="7", jobs="1", threads="2") == set()
     assert changed(train__lr="0.1") == {"check", "train", "evaluate", "compare"}
@@ -163,6 +173,7 @@ def test_a_changed_setting_redoes_what_depends_on_it() -> None:
         ({"init_from": "no-such"}, "--init-from no-such: no such file"),
         ({"train__tokens-per-sample": "64"}, "decided by --length"),
         ({"train__max-tokens": "64"}, "decided by --train.batch-size"),
+        ({"prepare__seed": "2"}, "--prepare.seed is decided by a setting"),
         ({"valid_part": "2"}, "--valid-part is 2"),
         ({"smoothing": "-1"}, "--smoothing is -1"),
         ({"length": "4"}, "--length is 4: 8 or more"),

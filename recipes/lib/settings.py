@@ -69,10 +69,11 @@ def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
         if not is_table(hints[name]) or not isinstance(value, dict):
             values[name] = value
             continue
+        known = values.get(name, {})  # none of a table that no preset has to have
         for key in value:
-            if key not in values[name] and hints[name] != Flags:
-                raise Refused(f"{where}: unknown setting '{name}.{key}'{nearest(key, values[name], name + '.')}")
-        values[name] = {**values[name], **value}
+            if key not in known and hints[name] != Flags:
+                raise Refused(f"{where}: unknown setting '{name}.{key}'{nearest(key, known, name + '.')}")
+        values[name] = {**known, **value}
 
 
 def from_words(given: Mapping[str, str], hints: Table) -> Table:

@@ -99,7 +99,7 @@ PRETRAIN_MLM = Recipe(
         "--preset m4m-small --corpus books_wiki --books BOOKS --tokenizer-path data/raw/gpt2-bpe --pos-enc m4m "
         "--launch torchrun --processes 8 --precision bf16",
         "--preset m1-m4-warm-start --corpus books_wiki --books BOOKS --init-from BERT --tokenizer-path BERT/vocab.txt",
-        "--preset diet-english --corpus books_wiki --books BOOKS --executor slurm --tasks 200 --workers 50 --dry-run",
+        "--preset diet-english --books BOOKS --executor slurm --prepare.slurm-partition cpu --dry-run",
     ),
     columns=COLUMNS,
     figure="curves.png",

@@ -87,8 +87,10 @@ class Planner:
         command += ["--tasks", str(settings.tasks)]
         files = self.files()
         known = tuple(f"{path.name} {path.stat().st_size}" for path in files) if self.large(files) else ()
-        identity = (*(word for word in command if not files or not Path(word).is_absolute()), *known)
+        places = {str(path.parent) for path in files}  # the text counts, not where it lies
+        identity = (*(word for word in command if not any(place in word for place in places)), *known)
         command += ["--workers", str(settings.workers), "--executor", settings.executor]
+        command += as_arguments(settings.prepare)
         inputs = (ROOT / PREPARE, *(() if known else files))
         if path and not settings.fetched_tokenizer:
             inputs += (Path(path),)
@@ -113,7 +115,8 @@ class Planner:
         for name in settings.named:
             before += [self.fetch(corpus, *more, after=before) for corpus, *more in FETCHED[name]]
         train = [place.format(raw=settings.raw) for name in settings.named for place in PLACES[name]]
-        train += [str(Path(folder).resolve()) for folder in (settings.books, settings.languages) if folder]
+        train += [f"file:{Path(settings.books).resolve()}"] if settings.books else []  # each file is a document
+        train += [str(Path(settings.languages).resolve())] if settings.languages else []
         held_out = ["--valid-part", str(settings.valid_part)]
         if settings.named == ("c4_en",):
             held_out = ["--valid", f"{settings.raw}/c4/c4-validation.*"]
@@ -241,7 +244,7 @@ class Planner:
 SPLITS = ("train.", "valid.")
 #: what fetch.py is asked for, and where it lies then
 FETCHED = {
-    "books_wiki": [["wikipedia"]],
+    "books_wiki": [["wikipedia", "--no-unpack"]],
     "openwebtext": [["openwebtext"]],
     "c4_en": [["c4", "--no-unpack"]],
     "wiki100": [],

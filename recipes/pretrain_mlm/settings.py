@@ -15,6 +15,7 @@ CONF = Path(__file__).parent / "conf"
 BUILTIN = "builtin"
 NAMED = ("books_wiki", "openwebtext", "c4_en", "wiki100")
 PUBLISHED = "published"
+MACHINES = {"slurm-partition", "slurm-time", "slurm-arg", "memory"}
 MADE = "corpus.json"  # in a folder that prepare_corpus.py made
 
 # What the plan writes into the commands itself.
@@ -70,6 +71,9 @@ class Settings(launch.Training):
         default="", metadata=about("a BERT or RoBERTa to go on from: Hugging Face's folder, or fairseq's checkpoint")
     )
     train: Flags = field(metadata=about("a flag of fairseq-train"))
+    prepare: Flags = field(
+        default_factory=dict, metadata=about("a flag of prepare_corpus.py about machines: slurm-partition, memory")
+    )
 
     batch_flag = "batch-size"
 
@@ -77,6 +81,7 @@ class Settings(launch.Training):
         super().__post_init__()
         self.encodings = parse_all(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
+        launch.refuse_decided(set(self.prepare) - MACHINES, dict.fromkeys(self.prepare, "a setting"), "prepare")
         least = {"vocabulary": 1, "tasks": 1, "workers": 1, "limit": 0, "threads": 0, "length": 8}
         for name, number in least.items():
             if getattr(self, name) < number:

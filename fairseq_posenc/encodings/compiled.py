@@ -42,11 +42,17 @@ def compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return torch.compile(kernel, dynamic=True, fullgraph=True, **_VERSIONS)
 
 
+def compiler() -> str:
+    """The C++ compiler; empty where there is none."""
+    found = (shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name)
+    return next((path for path in found if path), "")
+
+
 @functools.cache
 def _compiler_works() -> bool:
     """Tried once, on a kernel of a few numbers."""
     reason = ""
-    if not any(shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name):
+    if not compiler():
         reason = "there is no C++ compiler (g++ or clang++, or set CXX)"
     else:
         try:

@@ -1,7 +1,7 @@
 """M3's product of three vectors without a tensor of their size: loops that torch.compile makes of the formula.
 
 sum_d q_id k_jd a_ijd is no matrix product. Written out it is a [Q, K, D] tensor a head; compiled, each of the
-kernels below is one pass over its pairs that keeps nothing.
+kernels below is one pass over its pairs that keeps nothing. The forward has one by hand as well (native.py).
 
 Legend: B batch, h heads, Q queries, K keys, D head width; vectors of the L = Q+K-1 distances [1 or h, L, D].
 """
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from . import native
 from .compiled import compiled
 from .windows import FEW_ROWS, LARGE_BLOCK, SMALL_BLOCK
 
@@ -31,6 +32,13 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     """sum_d q_id k_jd a_ijd: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
     a = vectors[:, _entries(q.shape[2], k.shape[2], q.device)]
     return (q[:, :, :, None] * k[:, :, None] * a).sum(-1)
+
+
+def _forward(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    vectors = vectors.contiguous()
+    if q.dtype == k.dtype == vectors.dtype == torch.float32 and native.works():
+        return native.products(q, k, vectors)
+    return compiled(products)(q.contiguous(), k.contiguous(), vectors)
 
 
 def _for_queries(grad: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
@@ -69,17 +77,18 @@ def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
 
 
 class FusedProduct(torch.autograd.Function):
-    """`products`, forward and backward by compiled loops. Differentiable once; saves what it was given."""
+    """`products`, forward and backward in passes over the pairs. Differentiable once; saves what it was given."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
         ctx.save_for_backward(q, k, vectors)
-        return compiled(products)(q, k, vectors)
+        return _forward(q, k, vectors)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        q, k, vectors = (saved.detach() for saved in ctx.saved_tensors)  # compiled once, whoever asked
+        # compiled once, whoever asked and in which layout
+        q, k, vectors = (saved.detach().contiguous() for saved in ctx.saved_tensors)
         grad = grad.contiguous()
         for_q, for_k = compiled(_for_queries)(grad, k, vectors), compiled(_for_keys)(grad, q, vectors)
         return for_q, for_k, _for_vectors(grad, q, k, vectors)

@@ -147,8 +147,8 @@ class M3(RelativeTable):
         if positions.query_length == 1 and not torch.compiler.is_compiling():
             return toeplitz.triple_product(q, k, promoted(table), positions, self.rows(positions), self.clip)
         if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], fused.LEAST, q.device):
-            vectors = toeplitz.take(promoted(table), self.rows(positions), -2).contiguous()
-            made: Tensor = fused.FusedProduct.apply(q.contiguous(), k.contiguous(), vectors.to(q.dtype))
+            vectors = toeplitz.take(promoted(table), self.rows(positions), -2)
+            made: Tensor = fused.FusedProduct.apply(q, k, vectors.to(q.dtype))
             return made
         table = promoted(table)  # what a chunk reads is cast back: the gradients of all chunks are summed in float32
         if 0 < 2 * self.clip < positions.key_length:

@@ -19,6 +19,8 @@ from .precision import promoted
 
 #: rows of a block by the number of rows: small windows cost fewer products, and more calls
 SMALL_BLOCK, LARGE_BLOCK, FEW_ROWS = 32, 64, 256
+#: rows of a copy from which copies cost less than a choice
+LEAST_COPIED = 16
 #: numbers in one temporary: a few fit the cache of a CPU; a GPU has memory, and pays for each launch
 CHUNK = 1 << 23
 CHUNK_ON_GPU = 1 << 26
@@ -119,8 +121,7 @@ def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
     by_entry = _by_entry(flipped, groups)
     far = [end.mT for end in _ends(x, flipped, by_entry).values()]  # to the right of a row, to its left
     if len(far) == 2:
-        right = torch.ones(rows, columns, dtype=torch.bool, device=x.device)
-        torch.where(right.triu((vectors.first + vectors.last) // 2 + 2 - rows), *far, out=out)
+        _fill_far(out, far[1], far[0], vectors)
     elif far:
         out.copy_(far[0])
     for block in _blocks(columns, rows, flipped):
@@ -128,6 +129,25 @@ def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
             window = torch.bmm(x[:, block.start : block.stop], by_entry[..., block.window])
             near = out.mT[:, block.start : block.stop, block.left : block.right]
             near.copy_(_skewed(window, block.right - block.left))
+
+
+def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> None:
+    """out [G, R, C] from [G, 1, C] of what is far to the left of a row and to its right; anything where it is near.
+
+    Copies of some rows at a time, which change sides where all of these rows are near, take a third of the time of a
+    choice a number.
+    """
+    rows, columns = out.shape[1:]
+    middle = (vectors.first + vectors.last) // 2 + 2 - rows  # from a row's number to the column where it changes sides
+    size = vectors.last - vectors.first - 1
+    if size < LEAST_COPIED or out.device.type != "cpu":
+        torch.where(torch.ones(rows, columns, dtype=torch.bool, device=out.device).triu(middle), right, left, out=out)
+        return
+    for start in range(0, rows, size):
+        stop = min(start + size, rows)
+        change = min(max((start + stop) // 2 + middle, 0), columns)
+        out[:, start:stop, :change] = left[..., :change]
+        out[:, start:stop, change:] = right[..., change:]
 
 
 def _by_entry(vectors: Vectors, groups: int) -> Tensor:

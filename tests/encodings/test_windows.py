@@ -34,6 +34,7 @@ def cases(draw: st.DrawFn) -> dict[str, object]:
         "clip": draw(st.none() | st.integers(1, 30)),
         "block": draw(st.integers(1, 9)),
         "chunk": draw(st.sampled_from([1, 150, 700, 10**6])),
+        "copied": draw(st.sampled_from([1, 10**6])),
         "seed": draw(st.integers(0, 99)),
     }
 
@@ -71,6 +72,7 @@ def test_products_equal_the_sums(case: dict[str, object]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "SMALL_BLOCK", case["block"])
         patch.setattr(windows, "CHUNK", case["chunk"])
+        patch.setattr(windows, "LEAST_COPIED", case["copied"])
         a = pairs(table, rows, positions)
         of_query, of_key = torch.einsum("bhid,hijd->bhij", q, a), torch.einsum("bhjd,hijd->bhij", k, a)
         check(toeplitz.query_product(q, table, positions, rows, clip), of_query, [q, table])
@@ -97,6 +99,7 @@ def test_gated_products_equal_the_products(case: dict[str, object], offset: floa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "SMALL_BLOCK", case["block"])
         patch.setattr(windows, "CHUNK", case["chunk"])
+        patch.setattr(windows, "LEAST_COPIED", case["copied"])
         a = pairs(table, rows, positions)
         gates = [offset + torch.einsum(f"bh{x}d,hijd->bhij", y, a) for x, y in (("i", q), ("j", k))]
         literal = torch.einsum("bhid,bhjd->bhij", q, k) * gates[0] * gates[1] / q.shape[-1] ** 0.5

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .windows import Vectors, fill, fill_across, gradients, of_chunk, some_at_a_time
+from .windows import Vectors, fill, fill_across, gradients, in_cache, of_chunk, some_at_a_time
 
 
 class GatedProduct(torch.autograd.Function):
@@ -36,7 +36,7 @@ class GatedProduct(torch.autograd.Function):
                 torch.bmm(q_some * q.shape[-1] ** -0.5, k_some.mT, out=made)
                 of_key = torch.empty_like(made) if kept is None else kept[at].flatten(0, 1)
                 fill_across(of_key, k_some, vectors)
-                made.mul_(_raised(of_key, offset)).mul_(_of_query(q_some, vectors, offset, made))
+                _multiply(made, _raised(of_key, offset), _of_query(q_some, vectors, offset, made))
         ctx.save_for_backward(q, k, table, kept)
         ctx.given = offset, flat
         return out
@@ -68,16 +68,33 @@ def _raised(gate: Tensor, offset: float) -> Tensor:
     return gate.add_(offset) if offset else gate
 
 
+def _multiply(content: Tensor, of_key: Tensor, of_query: Tensor) -> None:
+    """In place of the content."""
+    for c, key, query in in_cache(content, of_key, of_query):
+        c.mul_(key).mul_(query)
+
+
+def _multiply_for_gates(content: Tensor, of_query: Tensor, of_key: Tensor, grad: Tensor, out: Tensor) -> None:
+    """`out`, the content and the gate of the queries: the gradients of key gate, query gate and content."""
+    for c, query, key, given, made in in_cache(content, of_query, of_key, grad, out):
+        torch.mul(c.mul_(given), query, out=made)
+        c.mul_(key)
+        query.mul_(given).mul_(key)
+
+
 def _backward(
     q: Tensor, k: Tensor, of_key: Tensor, grad: Tensor, vectors: Vectors, offset: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of q, k and the table, given the gate of the keys and the gradient of the product, [G, Q, K] each."""
     factor = q.shape[-1] ** -0.5
     of_query = _of_query(q, vectors, offset, of_key)
-    content = torch.bmm(q * factor, k.mT).mul_(grad)
-    for_k, for_table = gradients((content * of_query).mT, k, vectors.flipped())
-    for_q, also = gradients(content.mul_(of_key), q, vectors)
-    for_content = of_query.mul_(grad).mul_(of_key)
+    content = torch.bmm(q * factor, k.mT)
+    for_key = torch.empty_like(content)
+    _multiply_for_gates(content, of_query, of_key, grad, for_key)
+    for_query, for_content = content, of_query
+    for_k, for_table = gradients(for_key.mT, k, vectors.flipped())
+    del for_key
+    for_q, also = gradients(for_query, q, vectors)
     for_q.baddbmm_(for_content, k, alpha=factor)
     for_k.baddbmm_(for_content.mT, q, alpha=factor)
     return for_q, for_k, for_table.flip(-2).add_(also)

@@ -24,6 +24,8 @@ LEAST_COPIED = 16
 #: numbers in one temporary: a few fit the cache of a CPU; a GPU has memory, and pays for each launch
 CHUNK = 1 << 23
 CHUNK_ON_GPU = 1 << 26
+#: numbers of each of a few matrices that are multiplied again and again
+CACHED = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,13 @@ def some_at_a_time(shape: Sequence[int], device: torch.device) -> Iterator[tuple
     for b in range(0, batch, samples):
         for h in range(0, heads, some):
             yield slice(b, b + samples), slice(h, h + some)
+
+
+def in_cache(*pairs: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Of matrices [G, Q, K] a few at a time: what one product wrote, a CPU's next then reads from its cache."""
+    groups, queries, keys = pairs[0].shape
+    size = max(1, CACHED // max(1, queries * keys)) if pairs[0].device.type == "cpu" else groups
+    return zip(*(x.split(size) for x in pairs), strict=True)
 
 
 def of_chunk(table: Tensor, at: tuple[slice, slice]) -> Tensor:

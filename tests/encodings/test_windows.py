@@ -73,6 +73,7 @@ def test_products_equal_the_sums(case: dict[str, object]) -> None:
         patch.setattr(windows, "SMALL_BLOCK", case["block"])
         patch.setattr(windows, "CHUNK", case["chunk"])
         patch.setattr(windows, "LEAST_COPIED", case["copied"])
+        patch.setattr(windows, "CACHED", case["chunk"])
         a = pairs(table, rows, positions)
         of_query, of_key = torch.einsum("bhid,hijd->bhij", q, a), torch.einsum("bhjd,hijd->bhij", k, a)
         check(toeplitz.query_product(q, table, positions, rows, clip), of_query, [q, table])
@@ -100,6 +101,7 @@ def test_gated_products_equal_the_products(case: dict[str, object], offset: floa
         patch.setattr(windows, "SMALL_BLOCK", case["block"])
         patch.setattr(windows, "CHUNK", case["chunk"])
         patch.setattr(windows, "LEAST_COPIED", case["copied"])
+        patch.setattr(windows, "CACHED", case["chunk"])
         a = pairs(table, rows, positions)
         gates = [offset + torch.einsum(f"bh{x}d,hijd->bhij", y, a) for x, y in (("i", q), ("j", k))]
         literal = torch.einsum("bhid,bhjd->bhij", q, k) * gates[0] * gates[1] / q.shape[-1] ** 0.5

@@ -26,14 +26,14 @@ RECIPE = """--criterion masked_lm --optimizer adam --lr 0.01 --batch-size 16 --s
     """.split()
 
 
-def write_corpus(folder: Path) -> Path:
+def write_corpus(folder: Path, seed: int = 0) -> Path:
     """Documents of sentences in which each piece tells the next one; an empty line between documents."""
     folder.mkdir(parents=True)
     dictionary = Dictionary()
     for piece in PIECES:
         dictionary.add_symbol(piece)
     dictionary.save(str(folder / "dict.txt"))
-    random = torch.Generator().manual_seed(0)
+    random = torch.Generator().manual_seed(seed)
     for split, size in (("train", 150), ("valid", 30)):
         builder = make_builder(f"{folder / split}.bin", "mmap", len(dictionary))
         for number in range(size):

@@ -18,6 +18,7 @@ def apply() -> None:
     from .checkpoints import load_safely
     from .command_line import let_bf16_be_bf16, refuse_second_copy
     from .copies import copy_whole
+    from .misfits import name_misfits
     from .ngram import block_ngrams
     from .numpy2 import restore_numpy_names
     from .shutdown import stop_buffer_threads
@@ -33,3 +34,4 @@ def apply() -> None:
     let_bf16_be_bf16()
     refuse_second_copy()
     refuse_to_spawn_nothing()
+    name_misfits()

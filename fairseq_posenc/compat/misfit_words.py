@@ -1,0 +1,85 @@
+"""What is said of a checkpoint that does not fit: the settings that differ, the weights, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Settings = Mapping[str, Any]
+
+#: settings by which weights differ
+SIZES = (
+    *(f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "embed_dim", "ffn_embed_dim")),
+    *(f"{side}_attention_heads" for side in ("encoder", "decoder")),
+    *(f"{side}_normalize_before" for side in ("encoder", "decoder")),
+    "layernorm_embedding",
+    "share_all_embeddings",
+    "share_decoder_input_output_embed",
+    "untie_weights_roberta",
+)
+ENCODING = ("pos_enc", "pos_enc_args", "pos_enc_defaults")
+LENGTHS = ("max_positions", "tokens_per_sample", "max_source_positions", "max_target_positions")
+#: where positions are kept, ours and fairseq's
+_TABLES = (".pos.", "embed_positions")
+
+
+def differences(theirs: Settings, mine: Settings, names: Sequence[str]) -> list[str]:
+    """A line for each setting that both have, with different values."""
+    pairs = [(name, theirs[name], mine[name]) for name in names if name in theirs and name in mine]
+    pairs = [pair for pair in pairs if pair[0] not in LENGTHS or (pair[1] and pair[2])]  # unset: another one says it
+    told = [(name, _shown(one), _shown(other)) for name, one, other in pairs if (one or None) != (other or None)]
+    return [f"--{name.replace('_', '-')} is {one} in the checkpoint, {other} here" for name, one, other in told]
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None or value == "" else str(value)
+
+
+def refusal(
+    filename: str, settings: Sequence[str] | None, weights: Sequence[str], theirs: Settings, mine: Settings
+) -> str:
+    """One paragraph: the file, what differs, what to do.
+
+    Args:
+        settings: lines about settings; None: what the weights need. weights: lines about weights.
+    """
+    others, tables = _parted(weights)
+    names = [*(SIZES if others or settings else ()), *(ENCODING + LENGTHS if tables or others else ())]
+    told = list(settings) if settings else _models(theirs, mine) + differences(theirs, mine, names)
+    symbols = [line for line in weights if _is_of_symbols(line)]
+    shown = (symbols[:1] if not told else []) or weights[:1]
+    count = f" (and {len(weights) - 1} more)" if len(weights) > 1 else ""
+    told += [f"{line}{count}" for line in shown]
+    return f"{filename} does not fit this model: {'; '.join(told)}. {_cure(filename, others, tables, theirs, mine)}"
+
+
+def _models(theirs: Settings, mine: Settings) -> list[str]:
+    one, other = (given.get("_name") or given.get("arch") for given in (theirs, mine))
+    return [f"it is a {one}, the model a {other}"] if one != other else []
+
+
+def _parted(weights: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What is said of positions comes last."""
+    tables = [line for line in weights if any(mark in line for mark in _TABLES)]
+    return [line for line in weights if line not in tables], tables
+
+
+def _is_of_symbols(line: str) -> bool:
+    return "embed_tokens.weight is" in line
+
+
+def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: Settings, mine: Settings) -> str:
+    if others and all(_is_of_symbols(line) or "lm_head" in line for line in others):
+        return (
+            "They are of dictionaries of different sizes: binarise the data with the checkpoint's dict.txt "
+            "(fairseq-preprocess --srcdict)."
+        )
+    name = str(theirs.get("_name") or theirs.get("arch"))
+    if tables and not others and "pos_enc" in mine and ("roberta" in name or "bert" in name):
+        length = mine.get("max_positions") or mine.get("tokens_per_sample")
+        more = f" --max-positions {length}" if isinstance(length, int) else ""
+        return (
+            f"python -m fairseq_posenc import-hf {filename} --pos-enc {mine['pos_enc']}{more} --output DIR makes "
+            "a checkpoint with this encoding and length; otherwise give the checkpoint's."
+        )
+    return "Give the checkpoint's settings, or start from another checkpoint."

@@ -1,0 +1,125 @@
+"""Checkpoints of other sizes, encodings and dictionaries: what differs is said, never passed over."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairseq_posenc.compat import CheckpointError
+
+from . import masked_lm, support
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """data-bin, and models trained on it: save, and stock fairseq's roberta."""
+    folder = tmp_path_factory.mktemp("misfits")
+    data = masked_lm.write_corpus(folder / "data-bin")
+    quick = ["--max-update", 1, "--no-epoch-checkpoints", "--save-dir"]
+    masked_lm.train(data, *quick, folder / "save", "--pos-enc", "learned+rope")
+    masked_lm.train(data, *quick, folder / "roberta", model=masked_lm.STOCK, task=masked_lm.STOCK_TASK)
+    return folder
+
+
+def go_on(folder: Path, *more: Any, data: str = "data-bin", save: str = "save", **parts: Any) -> support.Run:
+    start = ["--finetune-from-model", folder / save / "checkpoint_last.pt", "--save-dir", folder / "new", "--no-save"]
+    return masked_lm.train(folder / data, *start, "--max-update", 1, "--pos-enc", "learned+rope", *more, **parts)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            "--encoder-embed-dim 32",
+            r"--encoder-embed-dim is 16 in the checkpoint, 32 here; .*is \[19, 16\] in it",
+        ),
+        ("--encoder-layers 3", r"--encoder-layers is 2 in the checkpoint, 3 here; it has no .*layers.2"),
+        ("--encoder-layers 1", r"--encoder-layers is 2 in the checkpoint, 1 here; the model has no .*layers.1"),
+        ("--encoder-ffn-embed-dim 8", r"--encoder-ffn-embed-dim is 16 in the checkpoint, 8 here; .*fc1"),
+        ("--encoder-normalize-before", "--encoder-normalize-before is False in the checkpoint, True here"),
+        ("--encoder-attention-heads 4", r"--encoder-attention-heads is 2 in the checkpoint, 4 here"),
+        ("--pos-enc shaw", r"--pos-enc is learned\+rope in the checkpoint, shaw here.* import-hf \S+ --pos-enc shaw"),
+        (
+            "--tokens-per-sample 12",
+            r"--tokens-per-sample is 24 in the checkpoint, 12 here.*--max-positions 12 ",
+        ),
+    ],
+)
+def test_another_model_is_named(folder: Path, flags: str, message: str) -> None:
+    """The file, the flag with both values, a weight; all in one line. fairseq loads the one with other heads."""
+    with pytest.raises(CheckpointError, match=message) as caught:
+        go_on(folder, *flags.split())
+    assert str(folder / "save" / "checkpoint_last.pt") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_stock_roberta_goes_through_import(folder: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"it is a roberta, the model a posenc_roberta_tiny; .* import-hf "):
+        go_on(folder, save="roberta")
+
+
+def with_dictionary(folder: Path, name: str, symbols: list[str]) -> str:
+    shutil.rmtree(folder / name, ignore_errors=True)
+    shutil.copytree(folder / "data-bin", folder / name)
+    (folder / name / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
+    return name
+
+
+@pytest.mark.parametrize(
+    ("symbols", "message"),
+    [
+        (
+            masked_lm.PIECES[::-1],
+            "id 4 is '\u2581w0', in that of the data 'p5': binarise the data with that one",
+        ),
+        ([*masked_lm.PIECES, "more"], "of 18 symbols with <s> and its kin, and the data one of 19"),
+    ],
+)
+def test_another_dictionary_is_named(folder: Path, symbols: list[str], message: str) -> None:
+    """That of the data which the checkpoint was trained on. fairseq loads it where the sizes are the same."""
+    with pytest.raises(CheckpointError, match=message):
+        go_on(folder, data=with_dictionary(folder, "other", symbols))
+
+
+def test_the_dictionary_beside_the_checkpoint_is_the_one(folder: Path, tmp_path: Path) -> None:
+    """As import-hf leaves it, which was trained on no data here."""
+    shutil.copy(folder / "save" / "checkpoint_last.pt", tmp_path)
+    words = ["--finetune-from-model", tmp_path / "checkpoint_last.pt", "--save-dir", tmp_path / "new", "--no-save"]
+    words += ["--max-update", 1, "--pos-enc", "learned+rope"]
+    (tmp_path / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in masked_lm.PIECES[::-1]), "utf-8")
+    with pytest.raises(CheckpointError, match=r"dict\.txt, in which id 4 is 'p5'"):
+        masked_lm.train(folder / "data-bin", *words)
+
+
+def test_where_its_dictionary_is_gone_the_size_tells(folder: Path, tmp_path: Path) -> None:
+    state = torch.load(folder / "save" / "checkpoint_last.pt", weights_only=True)
+    state["cfg"]["task"]["data"] = str(tmp_path / "gone")
+    (folder / "moved").mkdir(exist_ok=True)
+    torch.save(state, folder / "moved" / "checkpoint_last.pt")
+    other = with_dictionary(folder, "other", [*masked_lm.PIECES, "more"])
+    with pytest.raises(CheckpointError, match=r"dictionaries of different sizes: binarise .* checkpoint's dict\.txt"):
+        go_on(folder, data=other, save="moved")
+
+
+def test_what_fits_is_loaded_and_an_encoding_without_weights_is_compared(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        go_on(folder)
+        assert "was trained otherwise" not in caplog.text
+        go_on(folder, "--pos-enc", "learned+rope", "--layer-norm-eps", "1e-3")
+        assert re.search(r"trained otherwise: --layer-norm-eps is 1e-05 in the checkpoint, 0.001 here", caplog.text)
+        go_on(folder, "--pos-enc", "learned")
+    assert re.search(r"trained otherwise: --pos-enc is learned\+rope in the checkpoint, learned here", caplog.text)
+
+
+def test_translation_is_compared_too(data: Path, trained: Path, tmp_path: Path) -> None:
+    start = ["--finetune-from-model", trained / "checkpoint_last.pt", "--save-dir", tmp_path, "--pos-enc", "shaw"]
+    with pytest.raises(CheckpointError, match="--decoder-attention-heads is 2 in the checkpoint, 4 here"):
+        support.train(data, *start, "--decoder-attention-heads", 4)

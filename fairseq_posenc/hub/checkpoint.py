@@ -10,21 +10,23 @@ from typing import Any
 import torch
 
 from ..compat.checkpoints import CheckpointError
-from . import names
+from . import names, tokenizer
 from .convert import Report
 from .folder import whole_folder
-from .pretrained import MASK, SPECIALS, Pretrained
+from .pretrained import MASK, SPECIALS, Pretrained, symbols_of
 
-CHECKPOINT, DICTIONARY, REPORT = "checkpoint.pt", "dict.txt", "report.json"
+CHECKPOINT, DICTIONARY, REPORT, TOKENIZER = "checkpoint.pt", "dict.txt", "report.json", "tokenizer"
 
 
-def save(model: Pretrained, report: Report, output: Path) -> None:
-    """The folder `output` with checkpoint.pt, dict.txt and report.json; `model` is in fairseq's order.
+def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
+    """The folder `output` with checkpoint.pt, dict.txt, report.json and, where `source` has one, tokenizer/.
 
-    Without a vocabulary the symbols are numbers, and dict.txt says nothing of text.
+    `model` is in fairseq's order. Without a vocabulary the symbols are numbers, and dict.txt says nothing of text.
     """
     with whole_folder(output) as folder:
         _write_dictionary(model, folder / DICTIONARY)
+        if model.vocabulary is not None and source.is_dir():
+            _keep_tokenizer(model, report, source, folder)
         (folder / REPORT).write_text(json.dumps(vars(report), indent=1), "utf-8")
         torch.save(_state(model, folder), folder / CHECKPOINT)
 
@@ -47,6 +49,24 @@ def _write_dictionary(model: Pretrained, path: Path) -> None:
     path.write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
     if Dictionary.load(str(path)).symbols[len(SPECIALS) :] != symbols:
         raise CheckpointError("fairseq's dictionary cannot hold the vocabulary: a piece has spaces or line ends in it")
+
+
+def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Path) -> None:
+    """tokenizer/, where export-hf finds it, with the ids of dict.txt; the model is whole without it."""
+    config, output = model.config, folder / TOKENIZER
+    try:
+        made, path = tokenizer.read(source)
+        made, lacking = tokenizer.fitted(made, symbols_of(folder / DICTIONARY), path, segments=config.has_segments)
+        output.mkdir()
+        tokenizer.write(made, output, max_length=config.max_length, segments=config.has_segments)
+    except CheckpointError as error:
+        output.rmdir() if output.is_dir() else None
+        report.notes.append(f"no tokenizer/ is written: {error}")
+        return
+    tokenizer.copy_sources(source, output)
+    report.notes.append(f"tokenizer/ is that of {path.name}, with the ids of {DICTIONARY}")
+    if lacking:
+        report.notes.append(f"tokenizer/ lacks {len(lacking)} pieces of {path.name}, such as {lacking[0]!r}")
 
 
 def _state(model: Pretrained, folder: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
-from . import names
+from . import names, tokenizer
 from .convert import as_it_is, converted
 from .folder import SAFE, whole_folder
 from .model import ModelConfig
@@ -34,14 +34,15 @@ pipeline_tag: fill-mask
     model = fairseq_posenc.load("DIR")  # torch and safetensors, no fairseq
     logits = model(input_ids, attention_mask)
 
-{transformers}
+{transformers} {tokenizer}
 """
 READABLE = "transformers' `RobertaForMaskedLM` reads it too."
+TOKENIZER = "`transformers.AutoTokenizer` reads the tokenizer."
 UNREADABLE = "transformers has no such encoding: its classes must not read this folder, and its model_type says so."
 
 
-def export(model: Pretrained, output: Path) -> None:
-    """Write weights, config.json, the vocabulary and a model card.
+def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None = None) -> None:
+    """Write weights, config.json, the vocabulary, a model card and, where there is one, the tokenizer.
 
     Raises:
         CheckpointError: there is something in `output`.
@@ -53,9 +54,11 @@ def export(model: Pretrained, output: Path) -> None:
         weights = {name: tensor.contiguous().clone() for name, tensor in _weights(model).items()}
         save_file(weights, folder / SAFE, metadata={"format": "pt"})
         (folder / "config.json").write_text(json.dumps(settings(config), indent=2) + "\n", "utf-8")
-        (folder / "README.md").write_text(_card(config), "utf-8")
+        (folder / "README.md").write_text(_card(config, tokens is not None), "utf-8")
         if model.vocabulary is not None:
             (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in model.vocabulary), "utf-8")
+        if tokens is not None:
+            tokenizer.write(tokens, folder, max_length=config.max_length, segments=config.has_segments)
 
 
 def as_roberta(config: ModelConfig) -> bool:
@@ -102,10 +105,24 @@ def _weights(model: Pretrained) -> dict[str, Tensor]:
     return found
 
 
-def _card(config: ModelConfig) -> str:
+def _card(config: ModelConfig, tokens: bool) -> str:
     options = f"Its options: `{config.pos_enc_args}`.\n" if config.pos_enc_args else ""
     known = READABLE if as_roberta(config) else UNREADABLE
-    return CARD.format(**{**asdict(config), "options": options, "transformers": known})
+    told = {"options": options, "transformers": known, "tokenizer": TOKENIZER if tokens else ""}
+    return CARD.format(**{**asdict(config), **told}).replace(" \n", "\n")
+
+
+def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
+    """What is written, and a line about it; `model` is as it was read."""
+    found = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
+    if found is None or str(source) == "none":
+        return None, f"no tokenizer files: --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS}) would write them"
+    if model.vocabulary is None:
+        raise CheckpointError(f"{found} cannot be tried: no dict.txt beside the checkpoint or in its data")
+    made, where = tokenizer.read(found)
+    made, lacking = tokenizer.fitted(made, model.vocabulary, where, segments=model.config.has_segments)
+    line = f"tokenizer of {where}"
+    return made, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -117,6 +134,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("checkpoint", metavar="CHECKPOINT", type=Path, help="of posenc_roberta or stock roberta")
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="new or empty folder")
+    parser.add_argument(
+        "--tokenizer",
+        type=Path,
+        metavar="FILE_OR_FOLDER",
+        help=f"{tokenizer.FORMS}; default: tokenizer/ beside dict.txt; none: leave it out",
+    )
     return parser
 
 
@@ -130,13 +153,15 @@ def main(argv: Sequence[str]) -> int:
             wanted = [name for name in lost if not name.startswith("classification_heads.")]
             if wanted:
                 raise CheckpointError(f"{args.checkpoint}: {wanted[0]} has no place or no source in the exported model")
-        export(model, args.output)
+        tokens, line = _tokenizer(found, args.tokenizer)
+        export(model, args.output, tokens)
     except (CheckpointError, ValueError, OSError) as error:
         print(f"export-hf: {error}", file=sys.stderr)
         return 1
     print(f"{args.output}: {len(report.copied)} weights, {model.config.pos_enc}")
     for name, why in report.dropped.items():
         print(f"dropped: {name}: {why}")
+    print(line if tokens else f"note: {line}")
     if model.vocabulary is None:
         print("note: no dict.txt beside the checkpoint or in its data: the folder has no vocabulary")
     return 0

@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
         source = reordered(read(args.source))
         given = (args.pos_enc, args.pos_enc_args)
         made, report = converted(source, *given, max_length=args.max_positions, seed=args.seed)
-        save(made, report, args.output)
+        save(made, report, args.output, args.source)
     except ModuleNotFoundError as error:
         print(f"import-hf: {error}: it needs fairseq (python -m fairseq_posenc doctor)", file=sys.stderr)
         return 1

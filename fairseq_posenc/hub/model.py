@@ -64,6 +64,11 @@ class ModelConfig:
             has_cls=True,
         )
 
+    @property
+    def has_segments(self) -> bool:
+        """Whether the encoding tells two texts of a sample apart."""
+        return any(name.startswith("segments") for name in self.pos_enc.split("+"))
+
 
 class Head(nn.Module):
     """[..., d] -> [..., V]."""

@@ -36,12 +36,14 @@ class Pretrained:
         config: its sizes and ids; `pos_enc` is the encoding that it has.
         tensors: by the plain model's names, with `positions`, `types` and `distances.N` of foreign models.
         vocabulary: the pieces by id, or None. unused: what the source had beside.
+        dictionary: the dict.txt that the vocabulary is from, if it is from one.
     """
 
     config: ModelConfig
     tensors: Mapping[str, Tensor]
     vocabulary: list[str] | None = None
     unused: list[str] = field(default_factory=list)
+    dictionary: Path | None = None
 
 
 def read(source: Path) -> Pretrained:
@@ -178,7 +180,8 @@ def of_checkpoint(path: Path) -> Pretrained:
     name, args = given.get("pos_enc", "learned"), given.get("pos_enc_args")
     if own and given.get("pos_enc_defaults"):
         args = ",".join(f"{key}={value}" for key, value in with_defaults(name, args, given["pos_enc_defaults"]).items())
-    pieces = _dictionary(path, task, len(embedding))
+    dictionary = dictionary_of(path, task)
+    pieces = _symbols(dictionary, path, len(embedding)) if dictionary else None
     config = ModelConfig(
         layers=given.get("encoder_layers", 12),
         dim=embedding.shape[1],
@@ -201,7 +204,7 @@ def of_checkpoint(path: Path) -> Pretrained:
         raise CheckpointError(f"{path}: activation {config.activation!r}; known: {', '.join(stack.ACTIVATIONS)}")
     if output is not None and not config.tied:
         renamed.tensors["lm_head.weight"] = output
-    return Pretrained(config, renamed.tensors, pieces, renamed.unused)
+    return Pretrained(config, renamed.tensors, pieces, renamed.unused, dictionary)
 
 
 def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -222,18 +225,25 @@ def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dic
     return given, task
 
 
-def _dictionary(path: Path, task: Mapping[str, Any], size: int) -> list[str] | None:
-    """The pieces of dict.txt, by id."""
+def dictionary_of(path: Path, task: Mapping[str, Any]) -> Path | None:
+    """dict.txt beside a checkpoint, or in the data that its task names."""
     folders = [path.parent, *(Path(one) for one in str(task.get("data") or "").split(":") if one)]
-    found = next((folder / "dict.txt" for folder in folders if (folder / "dict.txt").is_file()), None)
-    if found is None:
-        return None
-    lines = found.read_text("utf-8").rstrip("\n").split("\n")
+    return next((folder / "dict.txt" for folder in folders if (folder / "dict.txt").is_file()), None)
+
+
+def symbols_of(dictionary: Path) -> list[str]:
+    """The pieces of dict.txt, by id, with <mask>."""
+    lines = dictionary.read_text("utf-8").rstrip("\n").split("\n")
     pieces = [*SPECIALS, *(line.removesuffix(" #fairseq:overwrite").rsplit(" ", 1)[0] for line in lines)]
-    if MASK not in pieces:
-        pieces.append(MASK)
+    return pieces if MASK in pieces else [*pieces, MASK]
+
+
+def _symbols(dictionary: Path, path: Path, size: int) -> list[str]:
+    pieces = symbols_of(dictionary)
     if len(pieces) != size:
-        raise CheckpointError(f"{found} has {len(pieces)} symbols, with <mask>; the embedding of {path} has {size}")
+        raise CheckpointError(
+            f"{dictionary} has {len(pieces)} symbols, with <mask>; the embedding of {path} has {size}"
+        )
     return pieces
 
 

@@ -1,0 +1,144 @@
+"""A tokenizer with the ids of fairseq's dictionary, and with fairseq's special symbols."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...compat.checkpoints import CheckpointError
+from ..pretrained import MASK, SPECIALS
+from .sources import Tokenizer
+
+#: BERT's special symbols, by fairseq's names
+ALIASES = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": MASK}
+#: what no text is cut into, so that a dictionary need not have it
+NO_TEXT = {*SPECIALS, MASK, *ALIASES, "<|endoftext|>"}
+#: a space in GPT-2's alphabet of bytes
+BYTE_SPACE = "\u0120"
+#: pieces that may be missing on either side: those that are rare were in no text of which the dictionary was made
+FEW = 0.01
+
+
+def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: bool) -> tuple[Tokenizer, list[str]]:
+    """The contents of tokenizer.json, and the pieces that it has not because the dictionary lacks them.
+
+    Args:
+        source: with its own ids. symbols: the dictionary's, by id, <mask> too. where: it came from.
+        segments: the second of two texts is segment 1.
+    Raises:
+        CheckpointError: it is not the tokenizer of this dictionary.
+    """
+    if tuple(symbols[: len(SPECIALS)]) != SPECIALS or MASK not in symbols:
+        raise CheckpointError(f"{where}: the model's ids are not in fairseq's order: import-hf puts them so")
+    model = source["model"]
+    own = _scores(model, source.get("added_tokens") or ())
+    names = _named(symbols, model["vocab"])
+    ids = {name: i for i, name in enumerate(names)}
+    lacking = [piece for piece in own if piece not in NO_TEXT and piece not in ids]
+    _check(own, names, lacking, where)
+    made = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": _added(source.get("added_tokens") or (), ids),
+        "normalizer": source.get("normalizer"),
+        "pre_tokenizer": source.get("pre_tokenizer"),
+        "post_processor": _template(ids, segments),
+        "decoder": source.get("decoder"),
+        "model": _model(model, own, names, ids),
+    }
+    return made, lacking
+
+
+def _scores(model: Mapping[str, Any], added: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Of each piece of the tokenizer; 0 where there are none."""
+    vocabulary = model["vocab"]
+    own = dict.fromkeys(vocabulary, 0.0) if isinstance(vocabulary, Mapping) else {p: float(s) for p, s in vocabulary}
+    for token in added:
+        if not token.get("special"):
+            own.setdefault(token["content"], 0.0)
+    return own
+
+
+def _made_up(symbol: str) -> bool:
+    """fairseq fills dictionaries up with these."""
+    return re.fullmatch(r"madeupword\d+", symbol) is not None
+
+
+def _named(symbols: Sequence[str], vocabulary: Any) -> list[str]:
+    """The dictionary's pieces, where it has GPT-2's numbers in their place (as fairseq's RoBERTa)."""
+    text = [symbol for symbol in symbols if symbol not in NO_TEXT and not _made_up(symbol)]
+    byte_level = isinstance(vocabulary, Mapping) and any(piece.startswith(BYTE_SPACE) for piece in vocabulary)
+    if not byte_level or not all(symbol.isdecimal() for symbol in text):
+        return list(symbols)
+    pieces = {str(number): piece for piece, number in vocabulary.items() if piece not in SPECIALS and piece != MASK}
+    return [pieces.get(symbol, symbol) for symbol in symbols]
+
+
+def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str], where: Path) -> None:
+    """Refuse another dictionary's tokenizer."""
+    letters = {piece for piece in own if len(piece) == 1}
+    # SentencePiece leaves text of unknown letters as it is, so that it gets into dictionaries
+    extra = [name for name in names if name not in own and name not in NO_TEXT and not _made_up(name)]
+    extra = [name for name in extra if letters & set(name)]
+    if len(lacking) + len(extra) <= FEW * len(own):
+        return
+    told = []
+    if lacking:
+        told.append(f"{len(lacking)} of its {len(own)} pieces are not in the dictionary ({_some(lacking)})")
+    if extra:
+        told.append(f"{len(extra)} of the dictionary's {len(names)} are not in it ({_some(extra)})")
+    raise CheckpointError(
+        f"{where} is not the tokenizer of this model: {', and '.join(told)}. Give the one that cut its training "
+        "text, or none with --tokenizer none"
+    )
+
+
+def _some(pieces: Sequence[str]) -> str:
+    return ", ".join(map(repr, pieces[:3])) + (", ..." if len(pieces) > 3 else "")
+
+
+def _model(model: Mapping[str, Any], own: Mapping[str, float], names: Sequence[str], ids: Mapping[str, int]) -> Any:
+    made = dict(model)
+    if model["type"] == "Unigram":
+        least = min(own.values())
+        made["vocab"] = [(name, 0.0 if name in NO_TEXT else own.get(name, least)) for name in names]
+        made["unk_id"] = SPECIALS.index("<unk>")
+        return made
+    made["vocab"] = dict(ids)
+    if model.get("unk_token") is not None:
+        unknown = model["unk_token"]
+        made["unk_token"] = unknown if unknown in ids else ALIASES.get(unknown, "<unk>")
+    if model["type"] == "BPE":
+        pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
+        made["merges"] = [pair for pair in pairs if pair[0] in ids and pair[1] in ids and "".join(pair) in ids]
+    return made
+
+
+def _added(theirs: Sequence[Mapping[str, Any]], ids: Mapping[str, int]) -> list[dict[str, Any]]:
+    """fairseq's special symbols, and pieces that are never cut."""
+    made = [_token(name, ids[name], special=True) for name in (*SPECIALS, MASK)]
+    others = [token for token in theirs if not token.get("special") and token["content"] in ids]
+    whole = [_token(token["content"], ids[token["content"]], normalized=token.get("normalized")) for token in others]
+    return sorted(made + whole, key=lambda token: token["id"])
+
+
+def _token(name: str, number: int, *, special: bool = False, normalized: Any = False) -> dict[str, Any]:
+    """<mask> takes the space before it, which belongs to the word that it hides."""
+    how = {"single_word": False, "lstrip": name == MASK, "rstrip": False, "normalized": bool(normalized)}
+    return {"id": number, "content": name, **how, "special": special}
+
+
+def _template(ids: Mapping[str, int], segments: bool) -> dict[str, Any]:
+    """<s> a </s>, and RoBERTa's <s> a </s></s> b </s>."""
+    second = int(segments)
+
+    def special(name: str, segment: int) -> dict[str, Any]:
+        return {"SpecialToken": {"id": name, "type_id": segment}}
+
+    first = [special("<s>", 0), {"Sequence": {"id": "A", "type_id": 0}}, special("</s>", 0)]
+    other = [special("</s>", second), {"Sequence": {"id": "B", "type_id": second}}, special("</s>", second)]
+    tokens = {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in ("<s>", "</s>")}
+    return {"type": "TemplateProcessing", "single": first, "pair": [*first, *other], "special_tokens": tokens}

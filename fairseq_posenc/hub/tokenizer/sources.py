@@ -1,0 +1,111 @@
+"""Tokenizers as they are published, each as the contents of a tokenizer.json with ids of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...compat.checkpoints import CheckpointError
+
+#: contents of a tokenizer.json
+Tokenizer = dict[str, Any]
+
+FORMS = "sentencepiece.model; vocab.txt; encoder.json and vocab.bpe; tokenizer.json"
+#: byte-level BPE: vocabulary and merges, as OpenAI and as Hugging Face name them
+BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
+
+
+def read(source: Path) -> tuple[Tokenizer, Path]:
+    """A tokenizer, and the file that it is in.
+
+    Args:
+        source: one of its files, or their folder.
+    Raises:
+        CheckpointError: no such file, or nothing that is known, with what is.
+    """
+    path = _file(source)
+    try:
+        return _reader(path)(path), path
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path} is no tokenizer ({error}): wanted is {FORMS}") from None
+
+
+def beside(dictionary: Path) -> Path | None:
+    """`tokenizer/` next to a dict.txt, or a folder higher where the data is in shards."""
+    folders = (dictionary.parent / "tokenizer", dictionary.parent.parent / "tokenizer")
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def _file(source: Path) -> Path:
+    if source.is_file():
+        return source
+    if not source.is_dir():
+        raise CheckpointError(f"{source} does not exist: a tokenizer is {FORMS}, or their folder")
+    known = [source / "tokenizer.json", *sorted(source.glob("*.model")), source / "vocab.txt"]
+    known += [source / vocabulary for vocabulary, _ in BYTE_LEVEL]
+    found = [path for path in known if path.is_file()]
+    if not found:
+        raise CheckpointError(f"{source} holds no tokenizer: wanted is {FORMS}")
+    return found[0]
+
+
+def _reader(path: Path) -> Callable[[Path], Tokenizer]:
+    if path.suffix == ".model":
+        from .sentencepieces import read as sentencepiece  # which needs the package
+
+        return sentencepiece
+    if path.name in {name for pair in BYTE_LEVEL for name in pair}:
+        return _byte_level
+    return _whole if path.suffix == ".json" else _wordpiece
+
+
+def _whole(path: Path) -> Tokenizer:
+    made: Tokenizer = json.loads(path.read_text("utf-8"))
+    if made["model"]["type"] not in ("BPE", "WordPiece", "Unigram"):
+        raise ValueError(f"its model is {made['model']['type']}; known: BPE, WordPiece, Unigram")
+    return made
+
+
+def _byte_level(path: Path) -> Tokenizer:
+    """GPT-2's, without a space before the text, as in fairseq."""
+    names = next(pair for pair in BYTE_LEVEL if path.name in pair)
+    vocabulary, merges = (path.with_name(name) for name in names)
+    lines = merges.read_text("utf-8").splitlines()
+    pairs = [line.split(" ") for line in lines if line and not line.startswith("#version")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{merges.name} has lines that are no pairs")
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return {
+        "normalizer": None,
+        "pre_tokenizer": level,
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": json.loads(vocabulary.read_text("utf-8")), "merges": pairs},
+    }
+
+
+def _wordpiece(path: Path) -> Tokenizer:
+    """BERT's; without a capital letter in the vocabulary text is lowercased, if the settings beside do not tell."""
+    pieces = path.read_text("utf-8").rstrip("\n").split("\n")
+    if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
+        raise ValueError("no vocabulary of WordPiece: it has no [UNK], or no piece with ##")
+    beside = path.with_name("tokenizer_config.json")
+    told = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
+    capitals = any(piece != piece.lower() for piece in pieces if not piece.startswith("["))
+    normalizer = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": told.get("tokenize_chinese_chars", True),
+        "strip_accents": told.get("strip_accents"),
+        "lowercase": told.get("do_lower_case", not capitals),
+    }
+    model = {
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 100,
+        "vocab": {piece: i for i, piece in enumerate(pieces)},
+    }
+    decoder = {"type": "WordPiece", "prefix": "##", "cleanup": True}
+    return {"normalizer": normalizer, "pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": decoder, "model": model}

@@ -1,0 +1,66 @@
+"""The files by which Hugging Face's tokenizers know one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from ...compat.checkpoints import CheckpointError
+from .sources import BYTE_LEVEL, Tokenizer
+
+_SPECIAL = {
+    "bos_token": "<s>",
+    "eos_token": "</s>",
+    "cls_token": "<s>",
+    "sep_token": "</s>",
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "mask_token": "<mask>",
+}
+
+
+def write(made: Tokenizer, folder: Path, *, max_length: int, segments: bool) -> None:
+    """tokenizer.json, tokenizer_config.json and special_tokens_map.json.
+
+    Raises:
+        CheckpointError: what the `tokenizers` package does not read back.
+    """
+    _check(made)
+    mask = next(token for token in made["added_tokens"] if token["content"] == "<mask>")
+    special = {**_SPECIAL, "mask_token": {key: mask[key] for key in mask if key not in ("id", "special")}}
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **_SPECIAL,
+        "added_tokens_decoder": {str(token["id"]): _without_id(token) for token in made["added_tokens"]},
+        "model_max_length": max_length,
+        "model_input_names": ["input_ids", *["token_type_ids"] * segments, "attention_mask"],
+        "clean_up_tokenization_spaces": False,
+    }
+    files = {"tokenizer.json": made, "tokenizer_config.json": settings, "special_tokens_map.json": special}
+    for name, contents in files.items():
+        (folder / name).write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def copy_sources(source: Path, folder: Path) -> None:
+    """Files that cut text into pieces without Hugging Face's packages, by the names that training uses."""
+    names = {"vocab.txt": "vocab.txt", **{theirs: ours for ours, theirs in zip(*BYTE_LEVEL, strict=True)}}
+    names |= {path.name: "sentencepiece.model" for path in source.glob("*.model")}
+    for theirs, ours in names.items():
+        if (source / theirs).is_file() and not (folder / ours).exists():
+            shutil.copyfile(source / theirs, folder / ours)
+
+
+def _without_id(token: dict[str, object]) -> dict[str, object]:
+    return {key: value for key, value in token.items() if key != "id"}
+
+
+def _check(made: Tokenizer) -> None:
+    try:
+        from tokenizers import Tokenizer as Reader
+    except ImportError:
+        raise CheckpointError("tokenizer files are tried before they are written: pip install tokenizers") from None
+    try:
+        Reader.from_str(json.dumps(made))
+    except Exception as error:  # noqa: BLE001 - the package raises nothing narrower
+        raise CheckpointError(f"the tokenizer cannot be written as tokenizer.json: {error}") from None

@@ -1,0 +1,100 @@
+"""Small tokenizers of each published form, learned from this project's pages, and models of their dictionaries."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+from fairseq.data import Dictionary
+from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
+from integration import support
+from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
+
+from fairseq_posenc.hub import MaskedLM, ModelConfig
+from fairseq_posenc.hub.checkpoint import save
+from fairseq_posenc.hub.convert import Report
+from fairseq_posenc.hub.pretrained import MASK, SPECIALS, Pretrained
+
+#: text cut by the project's own tools, as ids
+Cut = Callable[[str], list[int]]
+FORMS = ("unigram", "bpe", "wordpiece", "wordpiece cased", "gpt2", "gpt2 numbers")
+SIZE = 700
+#: beside the pages: accents apart and together, unknown letters, spaces of all kinds, nothing
+HARD = """The Café, the cafe\u0301 and THE CAFÉ|Größe naïve|日本語 text|語|mixed日本and語|👍🏽 fine""".split("|")
+HARD += """two  spaces and   three| lead and trail |x||"quoted", (braces) and don't -- 3.14159""".split("|")
+HARD += """1,000,000|fi ligature: ﬁne, ½, ①|it's WE'LL|a\tb|two\nlines""".split("|")
+
+
+@functools.cache
+def lines() -> list[str]:
+    """Text with commas, quotes and code, but no special symbols."""
+    pages = sorted((support.ROOT / "docs").glob("*.md"))
+    text = [line.strip() for page in pages for line in page.read_text("utf-8").splitlines()]
+    return [line for line in text if line.count(" ") > 3 and not {"<", "["} & set(line)][:300]
+
+
+def learned(form: str, folder: Path) -> Path:
+    """The files of a tokenizer."""
+    folder.mkdir()
+    kind, _, how = form.partition(" ")
+    if kind == "wordpiece":
+        made = BertWordPieceTokenizer(lowercase=how != "cased", strip_accents=False if how == "cased" else None)
+        made.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)
+        made.save_model(str(folder))
+    elif kind == "gpt2":
+        made = ByteLevelBPETokenizer()
+        made.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)
+        made.save_model(str(folder))
+        (folder / "vocab.json").rename(folder / "encoder.json")
+        (folder / "merges.txt").rename(folder / "vocab.bpe")
+    else:
+        prefix = str(folder / "sentencepiece")
+        options = {"model_type": kind, "vocab_size": SIZE, "user_defined_symbols": ["--pos-enc"]}
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines()), model_prefix=prefix, minloglevel=2, **options
+        )
+        Path(f"{prefix}.vocab").unlink()
+    return folder
+
+
+def cutter(form: str, folder: Path) -> tuple[Callable[[str], list[str]], list[str]]:
+    """Text to symbols of the dictionary, and all those that there are."""
+    kind, _, how = form.partition(" ")
+    if kind == "wordpiece":
+        made = BertWordPieceTokenizer(str(folder / "vocab.txt"), lowercase=how != "cased")
+        pieces = [piece for piece in made.get_vocab() if not piece.startswith("[") or len(piece) == 1]
+        return lambda text: made.encode(text, add_special_tokens=False).tokens, sorted(pieces)
+    if kind == "gpt2":
+        bpe = get_encoder(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
+        name = str if how else bpe.decoder.__getitem__
+        return lambda text: [name(number) for number in bpe.encode(text)], sorted(map(name, bpe.decoder))
+    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
+    ids = [i for i in range(model.vocab_size()) if not model.is_control(i) and not model.is_unknown(i)]
+    return lambda text: model.encode(text, out_type=str), [model.id_to_piece(i) for i in ids]
+
+
+def checkpoint(pieces: list[str], folder: Path, **more: Any) -> Path:
+    """Of a random model of these pieces, with dict.txt beside."""
+    config = ModelConfig(1, 8, 8, 2, 32, len(pieces) + 5, mask=len(pieces) + 4, **more)
+    torch.manual_seed(1)
+    tensors = {name: tensor for name, tensor in MaskedLM(config).state_dict().items() if name != "lm_head.weight"}
+    save(Pretrained(config, tensors, [*SPECIALS, *pieces, MASK]), Report(), folder, folder)
+    return folder / "checkpoint.pt"
+
+
+def shuffled(pieces: list[str]) -> list[str]:
+    """In an order of its own, as a dictionary by frequency has; and with what fairseq fills dictionaries up with."""
+    found = [*pieces, "madeupword0000"]
+    random.Random(3).shuffle(found)
+    return found
+
+
+def through(dictionary: Path, cut: Callable[[str], list[str]]) -> Cut:
+    """As fairseq-preprocess binarises."""
+    made = Dictionary.load(str(dictionary))
+    return lambda text: [made.index(symbol) for symbol in cut(text)]

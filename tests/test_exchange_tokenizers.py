@@ -1,0 +1,243 @@
+"""Tokenizers go with the models: Hugging Face's give the ids that training saw."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fairseq")
+pytest.importorskip("transformers")
+pytest.importorskip("sentencepiece")
+
+import transformers
+from support_exchange import BERT_WORDS, WORDS, imported, made, saved
+from support_tokenizers import FORMS, HARD, checkpoint, cutter, learned, lines, shuffled, through
+
+import fairseq_posenc
+from fairseq_posenc.__main__ import main
+from fairseq_posenc.hub import folder as folders
+
+ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("tokenizers")
+    return {form: learned(form, folder / form) for form in FORMS}
+
+
+def exported(path: Path, output: Path, *more: Any) -> Any:
+    """The tokenizer of an exported model."""
+    assert main(["export-hf", str(path), "--output", str(output), *map(str, more)]) == 0
+    return transformers.AutoTokenizer.from_pretrained(output)
+
+
+# -- export -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ids_are_those_of_the_dictionary(form: str, tokenizers: dict[str, Path], tmp_path: Path) -> None:
+    cut, pieces = cutter(form, tokenizers[form])
+    path = checkpoint(shuffled(pieces), tmp_path / "model")
+    theirs = exported(path, tmp_path / "out", "--tokenizer", tokenizers[form])
+    ours = through(path.with_name("dict.txt"), cut)
+    several = 0
+    for line in (*lines(), *HARD):
+        assert theirs(line)["input_ids"] == [0, *ours(line), 2], line
+        several += len(ours(line)) > len(line.split())
+    assert several > 100
+    assert len(theirs) == fairseq_posenc.load(tmp_path / "out").config.vocabulary
+
+
+def test_special_symbols_pairs_and_masks(tokenizers: dict[str, Path], tmp_path: Path) -> None:
+    cut, pieces = cutter("gpt2", tokenizers["gpt2"])
+    path = checkpoint(pieces, tmp_path / "model")
+    theirs, ours = (
+        exported(path, tmp_path / "out", "--tokenizer", tokenizers["gpt2"]),
+        through(path.with_name("dict.txt"), cut),
+    )
+    mask = len(pieces) + 4
+    names = (theirs.bos_token, theirs.pad_token, theirs.eos_token, theirs.unk_token)
+    assert (names, theirs.convert_tokens_to_ids(names)) == (ROBERTA, [0, 1, 2, 3])
+    assert (theirs.cls_token, theirs.sep_token, theirs.mask_token_id) == ("<s>", "</s>", mask)
+    assert (theirs.model_max_length, theirs.is_fast) == (32, True)
+    assert theirs("a <mask> of it")["input_ids"] == [0, *ours("a"), mask, *ours(" of it"), 2]
+    pair = theirs("the one", "the other")
+    assert pair["input_ids"] == [0, *ours("the one"), 2, 2, *ours("the other"), 2]
+    assert "token_type_ids" not in pair
+    padded = theirs(["the", "the other one"], padding=True)
+    assert padded["input_ids"][0][-1] == 1
+    assert theirs.decode(theirs("the other one")["input_ids"], skip_special_tokens=True) == "the other one"
+
+
+def test_second_texts_are_segment_1_where_the_encoding_has_segments(
+    tokenizers: dict[str, Path], tmp_path: Path
+) -> None:
+    _, pieces = cutter("wordpiece", tokenizers["wordpiece"])
+    path = checkpoint(pieces, tmp_path / "model", pos_enc="m4+segments-input")
+    theirs = exported(path, tmp_path / "out", "--tokenizer", tokenizers["wordpiece"])
+    pair = theirs("the one", "the other")
+    second = pair["input_ids"].index(2) + 1
+    assert pair["token_type_ids"] == [int(i >= second) for i in range(len(pair["input_ids"]))]
+    logits = fairseq_posenc.load(tmp_path / "out")(**theirs(["the one"], ["the"], return_tensors="pt"))
+    assert logits.shape[-1] == len(theirs)
+
+
+@pytest.mark.parametrize("depth", ["data", "data/shard00000"])
+def test_a_tokenizer_beside_the_dictionary_is_found(
+    depth: str, tokenizers: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And where there is none, that is said, with what to do."""
+    _, pieces = cutter("unigram", tokenizers["unigram"])
+    path = checkpoint(pieces, tmp_path / depth)
+    assert main(["export-hf", str(path), "--output", str(tmp_path / "without")]) == 0
+    assert "note: no tokenizer files: --tokenizer FILE_OR_FOLDER" in capsys.readouterr().out
+    assert not list((tmp_path / "without").glob("tokenizer*"))
+    shutil.copytree(tokenizers["unigram"], tmp_path / "data" / "tokenizer")
+    assert len(exported(path, tmp_path / "out")) == len(pieces) + 5
+    assert "tokenizer/sentencepiece.model" in capsys.readouterr().out
+    assert main(["export-hf", str(path), "--output", str(tmp_path / "none"), "--tokenizer", "none"]) == 0
+    assert not list((tmp_path / "none").glob("tokenizer*"))
+
+
+def test_a_few_rare_pieces_may_be_missing(
+    tokenizers: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On both sides: what no training text had, and letters that the tokenizer does not know."""
+    cut, pieces = cutter("unigram", tokenizers["unigram"])
+    path = checkpoint([*pieces[:-2], "日本"], tmp_path / "model")
+    theirs = exported(path, tmp_path / "out", "--tokenizer", tokenizers["unigram"] / "sentencepiece.model")
+    assert "without 2 pieces that dict.txt lacks" in capsys.readouterr().out
+    ours = through(path.with_name("dict.txt"), cut)
+    for line in ("日本 text", "the 日本", *lines()[:50]):
+        assert 3 in ours(line) or theirs(line)["input_ids"] == [0, *ours(line), 2]
+
+
+# -- refusals -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "other"),
+    [(form, other) for form in FORMS for other in ("unigram", "wordpiece", "gpt2") if form.split()[0] != other],
+)
+def test_the_tokenizer_of_another_model_is_refused(
+    form: str, other: str, tokenizers: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, pieces = cutter(form, tokenizers[form])
+    path = checkpoint(pieces, tmp_path / "model")
+    words = ["export-hf", str(path), "--output", str(tmp_path / "out"), "--tokenizer", str(tokenizers[other])]
+    assert main(words) == 1
+    told = capsys.readouterr().err
+    assert "is not the tokenizer of this model" in told
+    assert str(tokenizers[other]) in told
+    assert "--tokenizer none" in told
+    assert [one.name for one in tmp_path.iterdir()] == ["model"]
+
+
+def bad_merges(folder: Path) -> Path:
+    (folder / "encoder.json").write_text(json.dumps({"a": 0, "b": 1, "ab": 2}), "utf-8")
+    (folder / "vocab.bpe").write_text("#version: 0.2\na b c\n", "utf-8")
+    return folder / "encoder.json"
+
+
+def no_merges(folder: Path) -> Path:
+    (folder / "encoder.json").write_text("{}", "utf-8")
+    return folder / "encoder.json"
+
+
+def no_model(folder: Path) -> Path:
+    (folder / "sentencepiece.model").write_text("a b c")
+    return folder
+
+
+def a_list(folder: Path) -> Path:
+    (folder / "vocab.txt").write_text("a\nb\n")
+    return folder
+
+
+def other_json(folder: Path) -> Path:
+    (folder / "tokenizer.json").write_text("[]")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (bad_merges, "vocab.bpe has lines that are no pairs"),
+        (no_merges, "vocab.bpe"),
+        (no_model, "is no model of SentencePiece"),
+        (a_list, "no vocabulary of WordPiece"),
+        (other_json, "is no tokenizer"),
+        (lambda folder: folder, "holds no tokenizer: wanted is sentencepiece.model; vocab.txt"),
+        (lambda folder: folder / "missing", "does not exist: a tokenizer is"),
+    ],
+)
+def test_what_is_no_tokenizer_is_named(
+    spoil: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = checkpoint(["a", "b"], tmp_path / "model")
+    (tmp_path / "given").mkdir()
+    given = spoil(tmp_path / "given")
+    assert main(["export-hf", str(path), "--output", str(tmp_path / "out"), "--tokenizer", str(given)]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+# -- import -------------------------------------------------------------------------------------------------
+
+
+def small_bert(folder: Path) -> Path:
+    """With a vocabulary of its own, in which the special symbols are where BERT has them."""
+    saved(made("bert"), folder)
+    words = [*BERT_WORDS[:7], *"abcdefghij", *(f"##{letter}" for letter in "abcdefghij")]
+    (folder / "vocab.txt").write_text("\n".join([*words, *(f"w{i}" for i in range(WORDS - len(words)))]), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["vocab.txt", "tokenizer.json"])
+def test_an_imported_model_keeps_its_tokenizer(fast: bool, tmp_path: Path) -> None:
+    """There and back the pieces are the same, with ids in fairseq's order."""
+    source = small_bert(tmp_path / "hf")
+    before = transformers.BertTokenizerFast(vocab_file=str(source / "vocab.txt"), do_lower_case=True)
+    if fast:
+        before.save_pretrained(source)
+    out = imported(source, tmp_path / "fairseq", "--pos-enc", "m4")
+    assert (out / "tokenizer" / "vocab.txt").is_file()
+    after = exported(out / "checkpoint.pt", tmp_path / "back")
+    renamed = {"[CLS]": "<s>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": "<mask>"}
+    pieces = folders.read_vocabulary(tmp_path / "back")
+    assert pieces is not None
+    for line in ("A bad cab", "abcdefghij j?", "CAFÉ", "a w3 b"):
+        expected = [renamed.get(piece, piece) for piece in before.tokenize(line, add_special_tokens=True)]
+        assert [pieces[i] for i in after(line)["input_ids"]] == expected
+
+
+def test_an_imported_roberta_keeps_its_tokenizer(tokenizers: dict[str, Path], tmp_path: Path) -> None:
+    numbers = json.loads((tokenizers["gpt2"] / "encoder.json").read_text("utf-8"))
+    pieces = [*ROBERTA, *numbers, "<mask>"]
+    model = transformers.RobertaForMaskedLM(
+        transformers.RobertaConfig(len(pieces), 8, 1, 2, 8, max_position_embeddings=22, type_vocab_size=1)
+    )
+    source = saved(model, tmp_path / "hf")
+    (source / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}), "utf-8")
+    shutil.copy(tokenizers["gpt2"] / "vocab.bpe", source / "merges.txt")
+    before = transformers.RobertaTokenizerFast(str(source / "vocab.json"), str(source / "merges.txt"))
+    out = imported(source, tmp_path / "fairseq", "--pos-enc", "m4")
+    assert {path.name for path in (out / "tokenizer").iterdir()} > {"encoder.json", "vocab.bpe", "tokenizer.json"}
+    after = exported(out / "checkpoint.pt", tmp_path / "back")
+    for line in lines()[:100]:
+        assert after(line)["input_ids"] == before(line)["input_ids"]
+
+
+def test_an_import_without_tokenizer_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = imported(saved(made("roberta"), tmp_path / "hf"), tmp_path / "out", "--pos-enc", "m4")
+    assert not (out / "tokenizer").exists()
+    source = saved(made("bert"), tmp_path / "bert")
+    (source / "tokenizer.json").write_text("{}", "utf-8")
+    out = imported(source, tmp_path / "other", "--pos-enc", "m4")
+    assert not (out / "tokenizer").exists()
+    assert "note: no tokenizer/ is written: " in capsys.readouterr().out

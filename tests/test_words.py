@@ -104,6 +104,23 @@ def test_words_are_those_of_the_text(scheme: str) -> None:
         assert ((ids < len(SPECIALS)) == (numbers == -1)).all() or 3 in ids
 
 
+@pytest.mark.parametrize(
+    ("scheme", "pieces", "expected"),
+    [
+        ("sentencepiece", "▁M <unk> or i ▁ <unk> ▁x </s> <unk> y", [0, -1, 0, 0, 1, -1, 2, -1, -1, 3]),
+        ("wordpiece", "a <unk> b ##c <unk> </s> <unk> ##d", [0, -1, 1, 1, -1, -1, -1, 2]),
+        ("gpt2", "a <unk> b Ġc <unk>", [0, -1, 0, 1, -1]),
+        ("fastbpe", "a@@ <unk> b <unk> c", [0, -1, 1, -1, 2]),
+    ],
+)
+def test_an_unknown_piece_does_not_end_a_word(scheme: str, pieces: str, expected: list[int]) -> None:
+    """And is not of it, so that it is never predicted."""
+    listed = [*SPECIALS, *dict.fromkeys(piece for piece in pieces.split() if piece not in SPECIALS)]
+    words = Words(listed, range(len(SPECIALS)), scheme)
+    ids = np.array([listed.index(piece) for piece in pieces.split()])
+    assert words.numbered(ids).tolist() == expected
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_whole_words_are_masked_as_often_as_asked(scheme: str) -> None:
     """All pieces of a word or none; a seventh of the text, of it a tenth kept and a tenth replaced."""

@@ -111,6 +111,8 @@ def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> Non
     ours = mine.symbols
     if not len(theirs) <= rows[0] <= len(theirs) + 1:  # <mask> is added by tasks
         return  # it was made anew since
+    if theirs[mine.nspecial :] == [str(number) for number in range(mine.nspecial, len(theirs))]:
+        return  # import-hf's of a model without a vocabulary: numbers that name no text
     _compare(theirs, ours, f"{filename} has the dictionary {found}")
 
 

@@ -39,14 +39,16 @@ SCHEMES = {
 class Words:
     """Tells the words of a sequence of ids apart.
 
-    A special symbol is no word and ends one, so the first piece behind it begins a word, whatever its mark.
+    A special symbol is no word and ends one, so the first piece behind it begins a word, whatever its mark. <unk> is
+    not of the word, but does not end it: letters that SentencePiece does not know are in the midst of words.
 
     Args:
-        pieces: by id. specials: the ids that are no text. scheme: a name of `SCHEMES`.
+        pieces: by id. specials: the ids that are no text, `unknown` among them. scheme: a name of `SCHEMES`.
     """
 
-    def __init__(self, pieces: Sequence[str], specials: Sequence[int], scheme: str) -> None:
+    def __init__(self, pieces: Sequence[str], specials: Sequence[int], scheme: str, unknown: int = 3) -> None:
         marks = SCHEMES[scheme]
+        self.unknown = unknown
         self.special: Flags = np.zeros(len(pieces), bool)
         self.special[list(specials)] = True
         self.begins: Flags = np.array([marks.begins(piece) for piece in pieces])
@@ -55,10 +57,14 @@ class Words:
     def numbered(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The word of each id [n], from 0; -1 for specials."""
         special = self.special[ids]
-        before = np.concatenate([[True], special[:-1]])
+        ends = special & (ids != self.unknown)
+        before = np.concatenate([[True], ends[:-1]])
         goes_on = np.concatenate([[False], self.goes_on[ids[:-1]]])
-        starts = ~special & (before | (self.begins[ids] & ~goes_on))
-        return np.where(special, -1, starts.cumsum() - 1)
+        starts = ~ends & (before | (self.begins[ids] & ~goes_on))
+        numbers = np.full(len(ids), -1)
+        # a word of which nothing is known is none
+        numbers[~special] = np.unique(starts.cumsum()[~special], return_inverse=True)[1]
+        return numbers
 
 
 def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:

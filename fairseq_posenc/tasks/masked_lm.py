@@ -74,7 +74,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
             pieces = gpt2_pieces(pieces[dictionary.nspecial :], Path(self.cfg.gpt2_encoder_json))
             pieces = dictionary.symbols[: dictionary.nspecial] + pieces
         specials = [*range(dictionary.nspecial), self.mask_idx]
-        words = Words(pieces, specials, self.cfg.subwords)
+        words = Words(pieces, specials, self.cfg.subwords, dictionary.unk())
         text = ~words.special
         if (words.begins[text].all() and not words.goes_on.any()) or not words.begins[text].any():
             raise ValueError(

@@ -46,6 +46,8 @@ def learned(form: str, folder: Path) -> Path:
         made = BertWordPieceTokenizer(lowercase=how != "cased", strip_accents=False if how == "cased" else None)
         made.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)
         made.save_model(str(folder))
+        with (folder / "vocab.txt").open("a", encoding="utf-8") as file:
+            file.writelines(f"[unused{i}]\n" for i in range(30))  # as BERT's has, and dictionaries need not
     elif kind == "gpt2":
         made = ByteLevelBPETokenizer()
         made.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)

@@ -36,7 +36,7 @@ def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: 
     own = _scores(model, source.get("added_tokens") or ())
     names = _named(symbols, model["vocab"])
     ids = {name: i for i, name in enumerate(names)}
-    lacking = [piece for piece in own if piece not in NO_TEXT and piece not in ids]
+    lacking = [piece for piece in own if piece not in ids and _is_text(piece)]
     _check(own, names, lacking, where)
     made = {
         "version": "1.0",
@@ -62,14 +62,14 @@ def _scores(model: Mapping[str, Any], added: Sequence[Mapping[str, Any]]) -> dic
     return own
 
 
-def _made_up(symbol: str) -> bool:
-    """fairseq fills dictionaries up with these."""
-    return re.fullmatch(r"madeupword\d+", symbol) is not None
+def _is_text(piece: str) -> bool:
+    """fairseq and BERT fill vocabularies up with pieces that no text is cut into."""
+    return piece not in NO_TEXT and not re.fullmatch(r"madeupword\d+|\[unused\d+\]", piece)
 
 
 def _named(symbols: Sequence[str], vocabulary: Any) -> list[str]:
     """The dictionary's pieces, where it has GPT-2's numbers in their place (as fairseq's RoBERTa)."""
-    text = [symbol for symbol in symbols if symbol not in NO_TEXT and not _made_up(symbol)]
+    text = [symbol for symbol in symbols if _is_text(symbol)]
     byte_level = isinstance(vocabulary, Mapping) and any(piece.startswith(BYTE_SPACE) for piece in vocabulary)
     if not byte_level or not all(symbol.isdecimal() for symbol in text):
         return list(symbols)
@@ -81,7 +81,7 @@ def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str
     """Refuse another dictionary's tokenizer."""
     letters = {piece for piece in own if len(piece) == 1}
     # SentencePiece leaves text of unknown letters as it is, so that it gets into dictionaries
-    extra = [name for name in names if name not in own and name not in NO_TEXT and not _made_up(name)]
+    extra = [name for name in names if name not in own and _is_text(name)]
     extra = [name for name in extra if letters & set(name)]
     if len(lacking) + len(extra) <= FEW * len(own):
         return

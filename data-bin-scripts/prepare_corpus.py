@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     options.check(parser, asked)
     try:
-        sources = listed(asked.train, asked.valid, asked.language, languages=asked.languages)
+        sources = listed(asked.train, asked.valid, asked.language, asked.documents, languages=asked.languages)
         if asked.dry_run:
             return show(sources)
         output = asked.output.absolute()
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 def show(sources: list[Source]) -> int:
     for source in sources:
-        print(f"{source.split}\t{source.language}\t{source.path}")
+        print(source.split, source.language, source.documents, source.path, sep="\t")
     return 0
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FILES, CATEGORIES = "6", "14"
 #: characters of the markup of a page; what is longer is a list or a table by a program
 LONGEST = 2_000_000
+_NO_TEXT = {"ref", "references", "gallery", "imagemap", "timeline", "math", "score", "syntaxhighlight", "source"}
 _OTHER_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*")
 _LEFT = re.compile(r"\(\s*[,;:]*\s*\)|__[A-Z]+__|'{2,}")  # where a template or a style was
 _TABLE = re.compile(r"\{\|(?:(?!\{\||\|\}).)*\|\}", re.DOTALL)  # an innermost one
@@ -89,9 +90,10 @@ def plain(markup: str, unwanted: frozenset[str] = frozenset({"file", "image", "c
         code = mwparserfromhell.parse(_without_tables(markup), skip_style_tags=True)
     except (ParserError, RecursionError):
         return ""
-    for link in code.filter_wikilinks(recursive=True):
-        if _is_unwanted(str(link.title), unwanted):
-            _remove(code, link)
+    links = [link for link in code.filter_wikilinks(recursive=True) if _is_unwanted(str(link.title), unwanted)]
+    tags = [tag for tag in code.filter_tags(recursive=True) if str(tag.tag).strip().lower() in _NO_TEXT]
+    for node in links + tags:
+        _remove(code, node)
     return _LEFT.sub("", str(code.strip_code()))
 
 
@@ -108,8 +110,8 @@ def _is_unwanted(title: str, unwanted: frozenset[str]) -> bool:
     return bool(colon) and (prefix in unwanted or _OTHER_LANGUAGE.fullmatch(prefix) is not None)
 
 
-def _remove(code: Any, link: Any) -> None:
+def _remove(code: Any, node: Any) -> None:
     try:
-        code.remove(link)
-    except ValueError:  # it went with the link that it was in
+        code.remove(node)
+    except ValueError:  # it went with the one that it was in
         return

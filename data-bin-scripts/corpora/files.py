@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from .compressed import OPENERS
+from .documents import KINDS
 from .errors import CorpusError
 
 Split = Literal["train", "valid"]
@@ -18,23 +19,31 @@ class Source(NamedTuple):
     path: Path
     split: Split
     language: str
+    documents: str = "auto"  # of `documents.KINDS`
 
 
-def listed(train: list[Path], valid: list[Path], language: str, *, languages: bool) -> list[Source]:
+def listed(train: list[str], valid: list[str], language: str, documents: str, *, languages: bool) -> list[Source]:
     """All files, those of training first.
 
     Args:
-        language: of all text, unless `languages`: then each folder given holds a folder a language, named by its code.
+        train: files and folders, each also as KIND:PATH. documents: the kind of the others. language: of all text,
+            unless `languages`: then each folder given holds a folder a language, named by its code.
     Raises:
         CorpusError: what does not exist, a folder without files, an unfinished download.
     """
-    given: dict[Split, list[Path]] = {"train": train, "valid": valid}
+    given: dict[Split, list[str]] = {"train": train, "valid": valid}
     found: list[Source] = []
-    for split, paths in given.items():
-        for root in paths:
+    for split, words in given.items():
+        for word in words:
+            kind, root = _kind(word, documents)
             parts = _languages(root) if languages else [(language, root)]
-            found += [Source(path, split, code) for code, part in parts for path in _files(part)]
+            found += [Source(path, split, code, kind) for code, part in parts for path in _files(part)]
     return found
+
+
+def _kind(word: str, otherwise: str) -> tuple[str, Path]:
+    kind, colon, path = word.partition(":")
+    return (kind, Path(path)) if colon and kind in KINDS and not Path(word).exists() else (otherwise, Path(word))
 
 
 def _languages(root: Path) -> list[tuple[str, Path]]:
@@ -49,19 +58,41 @@ def _languages(root: Path) -> list[tuple[str, Path]]:
 
 
 def _files(root: Path) -> list[Path]:
-    """The file itself, or all files in the folder and those below it."""
+    """The file itself, all files in the folder and those below it, or those that a pattern fits."""
+    if not root.exists() and any(mark in root.name for mark in "*?["):
+        return _matching(root)
     if root.is_file():
-        return [root.resolve()]
+        return [root.absolute()]
     if not root.is_dir():
         raise CorpusError(f"{root}: no such file or folder; give text with --train and --valid")
-    found = sorted(path for path in root.resolve().rglob("*") if path.is_file() and not _hidden(path, root.resolve()))
+    found = sorted(_below(root.absolute(), frozenset()))
     if not found:
         raise CorpusError(f"{root}: a folder without files; give one with text")
     return list(_once(found))
 
 
-def _hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(root).parts)
+def _matching(pattern: Path) -> list[Path]:
+    """Left to us by a command that no shell has read."""
+    found = sorted(path for path in pattern.absolute().parent.glob(pattern.name) if path.is_file())
+    if not found:
+        raise CorpusError(f"{pattern}: no such files; fetch them first, or give others")
+    return list(_once(found))
+
+
+def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
+    """Links are followed, as large corpora are often put together by them."""
+    real = folder.resolve()
+    if real in above:
+        raise CorpusError(f"{folder}: a link to a folder that it is in; remove it")
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield from _below(path, above | {real})
+        elif path.is_file():
+            yield path
+        else:
+            raise CorpusError(f"{path}: a link to nothing, or no file; remove it")
 
 
 def _once(paths: Iterable[Path]) -> Iterator[Path]:
@@ -71,7 +102,9 @@ def _once(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         if path.suffix == ".part":
             raise CorpusError(f"{path}: an unfinished download; fetch it again, or remove it")
-        if path.suffix in OPENERS and path.with_suffix("") in there:
-            print(f"{path} is left out: {path.with_suffix('').name} is beside it", flush=True)
+        plain = path.with_suffix("") if path.suffix in OPENERS else path
+        plain = plain.with_suffix("") if plain.suffix == ".tar" else plain
+        if plain != path and (plain in there or plain.is_dir()):
+            print(f"{path} is left out: {plain.name}, what is in it, is beside it", flush=True)
             continue
         yield path

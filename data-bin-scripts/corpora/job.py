@@ -23,7 +23,6 @@ class Settings:
     tokenizer: str
     vocabulary: int
     cased: bool
-    documents: str
     longest: int
     tasks: int
     language: str
@@ -70,11 +69,12 @@ class Job:
         return self.folder / "logs" / stage
 
     def sources(self) -> list[Source]:
-        return [Source(Path(path), split, code) for path, split, code in read_json(self.folder / "files.json")]
+        rows = read_json(self.folder / "files.json")
+        return [Source(Path(path), split, code, kind) for path, split, code, kind in rows]
 
     def identity(self, sources: list[Source], tokenizer: dict[str, str], versions: dict[str, str]) -> dict[str, Any]:
         """A run goes on from what another of the same identity left."""
-        files = [(str(one.path), one.split, one.language, *_facts(one.path)) for one in sources]
+        files = [(str(one.path), *one[1:], *_facts(one.path)) for one in sources]
         return json.loads(  # as it is read again: no tuples
             json.dumps({"options": asdict(self.settings), "tokenizer": tokenizer, "versions": versions, "files": files})
         )

@@ -68,11 +68,13 @@ def wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary: 
         CorpusError: text for fewer pieces.
     """
     from tokenizers import BertWordPieceTokenizer
+    from tokenizers.normalizers import BertNormalizer
 
+    normalizer = BertNormalizer(lowercase=lowercase)
     made = BertWordPieceTokenizer(lowercase=lowercase)
     counts: Counter[str] = Counter()
     for sentence in sentences():
-        counts.update(made.normalize(sentence).replace(" ", ""))
+        counts.update(normalizer.normalize_str(sentence).replace(" ", ""))
     # Given here, as of characters that are equally frequent the trainer would leave out some by chance.
     alphabet = [character for character, _ in sorted(counts.items(), key=lambda one: (-one[1], one[0]))][:ALPHABET]
     made.train_from_iterator(

@@ -40,9 +40,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _text(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--train", type=Path, nargs="+", required=True, metavar="FILE|FOLDER")
+    group.add_argument(
+        "--train", nargs="+", required=True, metavar="FILE|FOLDER", help="also KIND:FOLDER, of --documents"
+    )
     valid = group.add_mutually_exclusive_group(required=True)
-    valid.add_argument("--valid", type=Path, nargs="+", default=[], metavar="FILE|FOLDER")
+    valid.add_argument("--valid", nargs="+", default=[], metavar="FILE|FOLDER")
     valid.add_argument(
         "--valid-part", type=_part, default=0.0, metavar="P", help="hold out each document of --train with chance P"
     )
@@ -102,7 +104,6 @@ def settings(asked: argparse.Namespace) -> Settings:
         tokenizer=asked.tokenizer,
         vocabulary=0 if asked.tokenizer_path else asked.vocabulary or VOCABULARY[asked.tokenizer],
         cased=asked.cased,
-        documents=asked.documents,
         longest=asked.longest,
         tasks=asked.tasks,
         language=asked.language,

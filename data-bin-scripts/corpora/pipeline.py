@@ -48,7 +48,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, own: Path |
         print(f"{output} is there already", flush=True)
         return False
     with partial(output, identity) as folder:
-        write(folder / "files.json", json.dumps([(str(one.path), one.split, one.language) for one in sources]))
+        write(folder / "files.json", json.dumps([(str(one.path), *one[1:]) for one in sources]))
         _tokenizer(job, tokenizer, machines)
         stages.run(job, "tokenise", [Read(job), Clean(job), Tokenise(job)], settings.tasks, machines)
         table = _merged(job)

@@ -73,7 +73,7 @@ def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int,
     """Those of training with their keys; files in an order by draw, as not all may be looked at."""
     seed, left = job.settings.seed, job.settings.limit or -1
     for file, source in sorted(files, key=lambda one: int(keys.keys(seed, keys.FILES, one[0])[0])):
-        for index, found in enumerate(documents(source.path, job.settings.documents)):
+        for index, found in enumerate(documents(source.path, source.documents)):
             if left == 0:
                 return
             left -= 1

@@ -36,7 +36,7 @@ class Read(BaseReader):
         shared = len(sources) < world_size
         left = room(self.job.settings.limit, rank, world_size)
         for file, source in sources if shared else sources[rank::world_size]:
-            for index, found in enumerate(documents(source.path, self.job.settings.documents)):
+            for index, found in enumerate(documents(source.path, source.documents)):
                 if shared and index % world_size != rank:
                     continue
                 if source.split == "train":

@@ -1,0 +1,92 @@
+# shellcheck shell=bash
+# Sourced by data-bin-scripts/prepare_*.sh: fetch a corpus, then prepare it. Needs: NAME, USAGE.
+# Leaves: output, raw, text (of --text), fetch_from, fetch_limit, text_only, dry_run; and `rest`, for prepare_corpus.py.
+
+SCRIPTS="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+OPTIONS="
+  --output DIR         what is trained on (data-bin/$NAME)
+  --raw DIR            what is fetched (data/raw)
+  --text FILE|FOLDER   your own text of this kind, instead of fetching it; as often as you like
+  --fetch-from FOLDER  copy the published files from a folder of yours (fetch.py --from)
+  --fetch-limit N      fetch so many files, or bytes (fetch.py --limit)
+  --text-only          stop before pieces are made, and print where the text is
+  --dry-run            print the commands
+All other options go to prepare_corpus.py (see its --help): --tokenizer is wanted."
+
+fail() {
+  echo "error: $*" >&2
+  exit 1
+}
+
+parse() {
+  output=data-bin/$NAME raw=data/raw text=() fetch_from='' fetch_limit='' text_only='' dry_run='' rest=()
+  while (($#)); do
+    case $1 in
+      -h | --help) echo "$USAGE$OPTIONS" && exit 0 ;;
+      --text-only) text_only=1 && shift && continue ;;
+      --dry-run) dry_run=1 && shift && continue ;;
+      --output | --raw | --text | --fetch-from | --fetch-limit)
+        (($# > 1)) || fail "$1 wants a value"
+        ;;
+      *) rest+=("$1") && shift && continue ;;
+    esac
+    case $1 in
+      --output) output=$2 ;;
+      --raw) raw=$2 ;;
+      --text) text+=("$2") ;;
+      --fetch-from) fetch_from=$2 ;;
+      # shellcheck disable=SC2034  # the scripts read it
+      --fetch-limit) fetch_limit=$2 ;;
+    esac
+    shift 2
+  done
+}
+
+# start ARGUMENT...: what was asked for, in the right environment.
+start() {
+  local word
+  for word; do
+    case $word in -h | --help | --dry-run | --text-only) export POSENC_LOOK_ONLY=1 ;; esac
+  done
+  parse "$@"
+  # shellcheck source=recipes/lib/env.sh
+  source "$SCRIPTS/../recipes/lib/env.sh"
+}
+
+has() {
+  local wanted=$1 word
+  shift
+  for word; do [[ $word != "$wanted" && $word != "$wanted="* ]] || return 0; done
+  return 1
+}
+
+# run WORD...: or print it.
+run() {
+  if [[ -n $dry_run ]]; then
+    printf '%q ' "$@" && echo
+  else
+    "$@"
+  fi
+}
+
+# fetch LIMIT WANTED...: with fetch.py's other options among the wanted. Nothing where --text has the text.
+fetch() {
+  local limit=$1
+  shift
+  ((${#text[@]} == 0)) || return 0
+  set -- python "$SCRIPTS/fetch.py" "$@" --output "$raw" ${limit:+--limit "$limit"} ${fetch_from:+--from "$fetch_from"}
+  if [[ -n $dry_run ]]; then run "$@"; else "$@" >&2; fi # what --text-only prints is read by others
+}
+
+# prepare PLACE...: of --text, else of the places; with a part held out, unless told otherwise.
+prepare() {
+  ((${#text[@]} == 0)) || set -- "${text[@]}"
+  if [[ -n $text_only ]]; then
+    printf '%s\n' "$@"
+    return
+  fi
+  has --tokenizer "${rest[@]}" || fail "--tokenizer gpt2, wordpiece or sentencepiece is wanted"
+  has --valid "${rest[@]}" || has --valid-part "${rest[@]}" || rest+=(--valid-part 0.005)
+  run python "$SCRIPTS/prepare_corpus.py" --train "$@" --output "$output" "${rest[@]}"
+}

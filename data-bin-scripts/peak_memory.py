@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Runs a command and says how much memory it and all its processes took at most: peak_memory.py COMMAND [WORD...]"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+INTERVAL = 0.2
+
+
+def facts() -> dict[int, tuple[int, int]]:
+    """Parent and resident bytes of each process."""
+    found = {}
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        except (FileNotFoundError, ProcessLookupError):  # it has ended
+            continue
+        resident = int(lines.get("VmRSS", "0 kB").split()[0]) * 1024
+        found[int(status.parent.name)] = int(lines["PPid"]), resident
+    return found
+
+
+def resident(root: int) -> int:
+    """Of a process and all below it; what they share counts for each."""
+    known = facts()
+    family, size = {root}, 0
+    while len(family) > size:
+        size = len(family)
+        family |= {process for process, (parent, _) in known.items() if parent in family}
+    return sum(known[process][1] for process in family if process in known)
+
+
+def main(command: list[str]) -> int:
+    started, peak = time.monotonic(), 0
+    with subprocess.Popen(command) as process:
+        while process.poll() is None:
+            peak = max(peak, resident(process.pid))
+            time.sleep(INTERVAL)
+    print(f"peak memory {peak / 1e9:.2f} GB, {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return process.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]) if sys.argv[1:] else __doc__)

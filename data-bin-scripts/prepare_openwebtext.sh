@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# OpenWebText (Gokaslan and Cohen 2019), from its archive to shards.
+set -euo pipefail
+NAME=openwebtext
+USAGE="prepare_openwebtext.sh --tokenizer NAME [OPTION...]
+
+13 GB packed, 38 GB of text: an archive of archives, of which the inner ones are read as they are. Each document is held
+out for validation with a chance of 0.5 % (--valid-part).
+
+  prepare_openwebtext.sh --tokenizer gpt2 --tokenizer-path data/raw/gpt2-bpe --tasks 64 --workers 16
+  prepare_openwebtext.sh --fetch-from ~/corpora --tokenizer sentencepiece --vocabulary 32000
+  prepare_openwebtext.sh --text-only
+"
+# shellcheck source=data-bin-scripts/corpora/prepare.sh
+source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
+start "$@"
+fetch "$fetch_limit" openwebtext
+prepare "$raw/openwebtext"

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The English Wikipedia, from its dump to shards.
+set -euo pipefail
+NAME=wikipedia
+USAGE="prepare_wikipedia.sh --tokenizer NAME [OPTION...]
+
+The latest English dump (more than 20 GB packed), whose articles are read as text. Each document is held out for validation with
+a chance of 0.5 % (--valid-part). --text takes another dump (NAMEwiki-DATE-pages-articles.xml.bz2, with --language), or
+what WikiExtractor wrote.
+
+  prepare_wikipedia.sh --tokenizer wordpiece --vocabulary 30522 --tasks 64 --workers 16
+  prepare_wikipedia.sh --text dewiki.xml.bz2 --language de --tokenizer sentencepiece --output data-bin/dewiki
+  prepare_wikipedia.sh --text-only
+"
+# shellcheck source=data-bin-scripts/corpora/prepare.sh
+source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
+start "$@"
+fetch "$fetch_limit" wikipedia --no-unpack
+prepare "$raw/wikipedia"

@@ -1,0 +1,348 @@
+"""The corpus pipeline from text to what fairseq reads: pieces, items, shards, counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support_corpora import Corpora, binary, documents, gpt2, hashes, items, pieces, reading, sentences, text
+
+pytest_plugins = ["support_corpora"]
+SCHEMES = ("sentencepiece", "wordpiece", "gpt2")
+
+
+def prepared(corpora: Corpora, scheme: str, *more: object) -> None:
+    train, valid = corpora.two()
+    words = {
+        "sentencepiece": ["--vocabulary", 60],
+        "wordpiece": ["--vocabulary", 90],
+        "gpt2": ["--tokenizer-path", gpt2(corpora.folder / "gpt2")],
+    }
+    ended = corpora.run("--train", train, "--valid", valid, "--tokenizer", scheme, *words[scheme], *more)
+    assert ended.status == 0, ended.error
+
+
+def decoded(scheme: str, folder: Path, item: list[str]) -> str:
+    """The text of an item, by each tokenizer's own rule."""
+    assert item[-1] == "</s>"
+    if scheme == "wordpiece":
+        return " ".join(item[:-1]).replace(" ##", "")
+    if scheme == "sentencepiece":
+        return "".join(item[:-1]).replace("\u2581", " ").strip()
+    from tokenizers import ByteLevelBPETokenizer
+
+    made = ByteLevelBPETokenizer(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
+    return made.decode([int(number) for number in item[:-1]])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_fairseq_reads_the_text_back_item_by_item(corpora, scheme):
+    prepared(corpora, scheme)
+    found = items(corpora.output / "shard00000", "valid")
+    wanted = [line for document in documents(5, seed=1) for line in [*document, ""]]  # an empty line behind each
+    if scheme == "wordpiece":
+        wanted = [line.lower().replace(".", " .") for line in wanted]
+    assert [decoded(scheme, corpora.output / "tokenizer", item) for item in found] == wanted
+    assert sorted(path.name for path in (corpora.output / "tokenizer").iterdir()) == sorted(
+        set(pieces.FILES[scheme]) - {"dict.txt"}
+    )
+
+
+def test_each_document_stays_whole_and_is_in_one_shard(corpora):
+    prepared(corpora, "sentencepiece", "--tasks", 3)
+    found = []
+    for shard in range(3):
+        read = [decoded("sentencepiece", corpora.folder, item) for item in items(corpora.output / f"shard{shard:05d}")]
+        found.append("\n".join(read).split("\n\n") if read[-1] else "\n".join(read[:-1]).split("\n\n"))
+        assert (corpora.output / f"shard{shard:05d}" / "valid.bin").exists() == (shard == 0)
+    together = [document for shard in found for document in shard]
+    wanted = ["\n".join(lines) for lines in documents(60)]
+    assert together != wanted  # they are shuffled
+    assert sorted(together) == sorted(wanted)
+    assert min(map(len, found)) > 5
+
+
+def test_dict_txt_counts_the_pieces_of_the_training_text(corpora):
+    prepared(corpora, "wordpiece", "--tasks", 2)
+    lines = [line.rsplit(" ", 1) for line in (corpora.output / "shard00001" / "dict.txt").read_text().splitlines()]
+    counted = {piece: int(number) for piece, number in lines}
+    shards = (items(corpora.output / f"shard0000{number}") for number in range(2))
+    read = [piece for shard in shards for item in shard for piece in item if piece != "</s>"]
+    assert {piece: number for piece, number in counted.items() if number > 1} == {
+        piece: number for piece in set(read) if (number := read.count(piece)) > 1
+    }
+    assert any(piece.startswith("##") for piece in counted)  # as whole-word masking wants them
+    assert (corpora.output / "shard00000" / "dict.txt").read_text() == (
+        corpora.output / "shard00001" / "dict.txt"
+    ).read_text()
+
+
+def test_corpus_json_says_what_there_is(corpora):
+    prepared(corpora, "sentencepiece")
+    record = corpora.record()
+    train = record["counts"]["train"]
+    assert (train["files"], train["documents"], train["sentences"], train["items"]) == (1, 60, 180, 240)
+    assert train["characters"] == sum(len(line) for document in documents(60) for line in document)
+    read = [piece for item in items(corpora.output / "shard00000") for piece in item if piece != "</s>"]
+    assert (train["pieces"], train["unknown_pieces"]) == (len(read), read.count("<unk>"))
+    model = (corpora.output / "tokenizer" / "sentencepiece.model").read_bytes()
+    assert record["tokenizer"]["sentencepiece.model"] == hashlib.sha256(model).hexdigest()
+    assert record["options"]["vocabulary"] == 60
+
+
+def test_gpt2_keeps_the_dictionary_it_is_given(corpora):
+    prepared(corpora, "gpt2")
+    assert (corpora.output / "shard00000" / "dict.txt").read_bytes() == (corpora.folder / "gpt2/dict.txt").read_bytes()
+
+
+@pytest.mark.parametrize("scheme", ["wordpiece", "sentencepiece"])
+def test_a_tokenizer_that_was_learned_can_be_given(corpora, scheme):
+    prepared(corpora, scheme)
+    train, valid = corpora.two()
+    given = corpora.output / "tokenizer" / pieces.FILES[scheme][0]
+    again = corpora.folder / "again"
+    words = ["--train", train, "--valid", valid, "--tokenizer", scheme, "--tokenizer-path", given]
+    assert corpora.run(*words, output=again).status == 0
+    first, second = hashes(corpora.output), hashes(again)
+    if scheme == "sentencepiece":  # scores are written with other digits
+        first.pop("tokenizer/sentencepiece.vocab"), second.pop("tokenizer/sentencepiece.vocab")
+    assert first == second
+
+
+def test_a_part_is_held_out_by_draw(corpora):
+    train, _ = corpora.two()
+    assert corpora.learn("--train", train, "--valid-part", 0.3).status == 0
+    counts = corpora.record()["counts"]
+    assert counts["train"]["documents"] + counts["valid"]["documents"] == 60
+    assert 8 < counts["valid"]["documents"] < 30
+    assert not {tuple(item) for item in items(corpora.output / "shard00000", "valid") if len(item) > 1} & {
+        tuple(item) for item in items(corpora.output / "shard00000") if len(item) > 1
+    }
+
+
+def test_a_limit_takes_so_many_documents(corpora):
+    train, valid = corpora.two()
+    assert corpora.learn("--train", train, "--valid", valid, "--limit", 11, "--tasks", 3).status == 0
+    assert corpora.record()["counts"]["train"]["documents"] == 11
+    assert corpora.record()["counts"]["valid"]["documents"] == 5
+
+
+def test_documents_without_text_are_dropped_and_counted(corpora):
+    _, valid = corpora.two()
+    rows = [{"text": "\n".join(lines)} for lines in documents(30)] + [{"text": " \n\u200b"}, {"text": ""}]
+    train = corpora.write("train.jsonl", "\n".join(map(json.dumps, rows)))
+    assert corpora.learn("--train", train, "--valid", valid).status == 0
+    counts = corpora.record()["counts"]["train"]
+    assert (counts["documents"], counts["without_text"]) == (30, 2)
+
+
+def test_done_is_done(corpora):
+    train, valid = corpora.two()
+    words = ["--train", train, "--valid", valid]
+    assert corpora.learn(*words).status == 0
+    assert "is there already" in corpora.learn(*words, "--workers", 2).out
+    refused = corpora.learn(*words, "--seed", 2)
+    assert refused.status == 1
+    assert "out is in the way: a corpus of other text or options" in refused.error
+    assert not (corpora.folder / "out.partial").exists()
+
+
+class TestItems:
+    #: ids from 10 begin a word
+    BEGINS = np.arange(20) >= 10
+
+    def cut(self, *found: list[int], longest: int = 4) -> list[list[int]]:
+        lengths = np.array([len(one) for one in found], np.int64)
+        ids, sizes = sentences.items(np.array([*chain(*found)], np.int64), lengths, self.BEGINS, longest)
+        return [part.tolist() for part in np.split(ids, sizes.cumsum()[:-1])]
+
+    def test_sentences_end_and_the_document_ends(self):
+        assert self.cut([10, 4], [], [11]) == [[10, 4, 2], [11, 2], [2]]
+
+    def test_a_long_sentence_is_cut_before_a_word(self):
+        assert self.cut([10, 4, 5, 11, 4, 12]) == [[10, 4, 5, 2], [11, 4, 12, 2], [2]]
+        assert self.cut([10, 4, 5, 6, 11, 4]) == [[10, 4, 5, 6, 2], [11, 4, 2], [2]]  # a cut at the last place
+
+    def test_a_long_word_is_cut_where_it_must(self):
+        assert self.cut([10, 4, 4, 4, 4, 4, 12, 4]) == [[10, 4, 4, 4, 2], [4, 4, 12, 4, 2], [2]]
+
+    def test_no_item_is_longer(self):
+        drawn = np.random.default_rng(0)
+        found = [drawn.integers(4, 20, drawn.integers(0, 30)).tolist() for _ in range(50)]
+        cut = self.cut(*found, longest=7)
+        assert max(map(len, cut)) == 8
+        assert [number for item in cut for number in item[:-1]] == [*chain(*found)]
+
+
+def test_long_sentences_are_cut_in_shards(corpora):
+    train, valid = corpora.two()
+    assert corpora.learn("--train", train, "--valid", valid, "--longest", 12).status == 0
+    found = items(corpora.output / "shard00000")
+    assert max(map(len, found)) == 13
+    cut = [item for item, before in zip(found[1:], found, strict=False) if len(item) > 1 and len(before) > 10]
+    assert sum(item[0].startswith("\u2581") for item in cut) > 0.8 * len(cut)
+    assert corpora.record()["counts"]["train"]["items"] > 240
+
+
+def test_sentences_are_split_by_language():
+    paragraph = "Am 3. Mai z. B. kam er. Dann ging er."
+    assert sentences.split("de", [paragraph]) == ["Am 3. Mai z. B. kam er.", "Dann ging er."]
+    assert sentences.split("en", ["Dr. Smith came. He left!"]) == ["Dr. Smith came.", "He left!"]
+    giant = "word " * 50_000
+    assert " ".join(sentences.split("en", [giant])) == giant.strip()
+
+
+def test_the_binary_files_are_those_of_fairseqs_builder(tmp_path):
+    import torch
+    from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
+
+    for symbols in (300, 70_000):
+        dtype = binary.dtype_for(symbols)
+        found = [np.random.default_rng(size).integers(0, symbols, size) for size in (3, 1, 127, 40)]
+        theirs = MMapIndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=dtype.type)
+        for ids in found:
+            theirs.add_item(torch.tensor(ids))
+        theirs.finalize(str(tmp_path / "theirs.idx"))
+        with binary.replacing(tmp_path / "ours", ("bin", "idx")) as new, binary.ShardWriter(new, dtype) as ours:
+            for ids in found:
+                ours.add(ids.astype(dtype).tobytes(), np.array([len(ids)], "<i4").tobytes())
+        for end in ("bin", "idx"):
+            assert (tmp_path / f"ours.{end}").read_bytes() == (tmp_path / f"theirs.{end}").read_bytes()
+
+
+def test_pieces_begin_words_as_whole_word_masking_has_it():
+    from fairseq_posenc.data.words import SCHEMES as MARKS
+
+    for scheme, begins in pieces.BEGINS.items():
+        for piece in ("\u2581a", "a", "##a", "\u0120a", "\u010a", "\u0109b", "\u2581", "."):
+            assert begins(piece) == MARKS[scheme].begins(piece), (scheme, piece)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("", "train.txt: no document with text"),
+            ("  \n\n\u200b\n", "train.txt: no document with text"),
+            ("fine text here.\n\nb\0d\n", "train.txt:3: binary data, no text: leave this file out"),
+            ("fine text here.\n\n" + "word " * 4_100_000, "train.txt:3: a line of more than 10,000,000 characters"),
+        ],
+    )
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_bad_text_is_one_line_and_nothing_is_there(self, corpora, content, message, workers):
+        _, valid = corpora.two()
+        words = ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(corpora.folder / "gpt2")]
+        train = corpora.write("train.txt", content)
+        ended = corpora.run("--train", train, "--valid", valid, *words, "--tasks", workers, "--workers", workers)
+        assert ended.status == 1
+        assert ended.error.startswith("error: ")
+        assert message in ended.error
+        assert ended.error.count("\n") == 1
+        assert not corpora.output.exists()
+
+    def test_too_little_text_for_the_vocabulary(self, corpora):
+        train, valid = corpora.two()
+        for scheme in ("sentencepiece", "wordpiece"):
+            words = ["--train", train, "--valid", valid, "--tokenizer", scheme, "--vocabulary", 20_000]
+            ended = corpora.run(*words)
+            assert (ended.status, ended.error.count("\n")) == (1, 1)
+            assert "--vocabulary 20000" in ended.error
+
+    def test_a_tokenizer_of_another_script(self, corpora):
+        prepared(corpora, "sentencepiece")
+        train = corpora.write("other.txt", "\u0430\u0431\u0432 \u0433\u0434\u0435. " * 500 + "\n")
+        model = corpora.output / "tokenizer" / "sentencepiece.model"
+        words = ["--train", train, "--valid", train, "--tokenizer", "sentencepiece", "--tokenizer-path", model]
+        ended = corpora.run(*words, output=corpora.folder / "other")
+        assert ended.status == 1
+        assert "pieces are unknown to the tokenizer, which is of another language or script" in ended.error
+
+    def test_a_tokenizer_that_does_not_fit_its_dictionary(self, corpora):
+        train, valid = corpora.two()
+        folder = gpt2(corpora.folder / "gpt2")
+        (folder / "dict.txt").write_text("".join(f"{number} 1\n" for number in range(200)))
+        words = ["--train", train, "--valid", valid, "--tokenizer", "gpt2", "--tokenizer-path", folder]
+        ended = corpora.run(*words)
+        assert ended.status == 1
+        assert "dict.txt has no symbol 200, as " in ended.error
+        assert "they are of two tokenizers" in ended.error
+        (folder / "dict.txt").unlink()
+        assert "dict.txt is no file; gpt2 takes a folder with" in corpora.run(*words).error
+
+    @pytest.mark.parametrize(
+        ("scheme", "content", "message"),
+        [
+            ("sentencepiece", "junk", "no model of SentencePiece"),
+            ("wordpiece", "a\nb\n", "no vocabulary of WordPiece"),
+            (
+                "wordpiece",
+                "[UNK]\n##a\nb\nb\n",
+                "vocab.txt:4: the piece 'b' is empty, has a space",
+            ),
+        ],
+    )
+    def test_a_tokenizer_that_is_none(self, corpora, scheme, content, message):
+        train, valid = corpora.two()
+        path = corpora.write("given", content)
+        ended = corpora.run("--train", train, "--valid", valid, "--tokenizer", scheme, "--tokenizer-path", path)
+        assert ended.status == 1
+        assert message in ended.error
+
+    def test_more_shards_than_documents(self, corpora):
+        train = corpora.write("train.txt", text(documents(2)))
+        words = ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(corpora.folder / "gpt2"), "--tasks", 3]
+        ended = corpora.run("--train", train, "--valid", train, *words)
+        assert ended.status == 1
+        assert "has no document: there are too few for so many; give a smaller --tasks" in ended.error
+
+    @pytest.mark.parametrize("part", [0.0001, 0.9999])
+    def test_a_part_that_leaves_a_split_empty(self, corpora, part):
+        train, _ = corpora.two()
+        words = ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(corpora.folder / "gpt2"), "--valid-part", part]
+        ended = corpora.run("--train", train, *words)
+        assert ended.status == 1
+        assert f"--valid-part {part}: " in ended.error
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["--tokenizer", "gpt2"], "wants --tokenizer-path FOLDER"),
+            (["--tokenizer", "sentencepiece", "--tokenizer-path", "x", "--vocabulary", "9"], "leave it out"),
+            (["--tokenizer", "sentencepiece", "--cased"], "--cased is for wordpiece"),
+            (["--tokenizer", "wordpiece", "--slurm-partition", "p"], "goes with --executor slurm"),
+            (["--tokenizer", "wordpiece", "--tasks", "0"], "at least 1"),
+            (["--tokenizer", "wordpiece", "--smoothing", "2"], "0 \\(all languages alike\\) to 1"),
+            (["--tokenizer", "wordpiece", "--valid-part", "0.5"], "not allowed with argument --valid"),
+        ],
+    )
+    def test_options_that_contradict_each_other(self, corpora, words, message):
+        train, valid = corpora.two()
+        ended = corpora.run("--train", train, "--valid", valid, *words)
+        assert ended.status == 2
+        assert re.search(message, ended.error)
+
+    def test_what_is_in_the_way(self, corpora):
+        train, valid = corpora.two()
+        corpora.write("out/mine", "x")
+        assert "out is in the way: no corpus of this program" in corpora.learn("--train", train, "--valid", valid).error
+        corpora.write("other.partial/mine", "x")
+        ended = corpora.learn("--train", train, "--valid", valid, output=corpora.folder / "other")
+        assert "other.partial is in the way: no run of this program left it" in ended.error
+
+
+def test_a_dry_run_lists_the_files_and_writes_nothing(corpora):
+    train, valid = corpora.two()
+    ended = corpora.learn("--train", f"file:{train}", "--valid", valid, "--dry-run")
+    assert ended.out == f"train\ten\tfile\t{train}\nvalid\ten\tauto\t{valid}\n"
+    assert sorted(path.name for path in corpora.folder.iterdir()) == ["train.txt", "valid.txt"]
+
+
+def test_the_help_names_every_kind(corpora):
+    ended = corpora.run("--help")
+    assert ended.status == 0
+    assert all(kind in ended.out for kind in reading.KINDS)

@@ -27,7 +27,9 @@ from corpora import (  # noqa: E402
     keys,
     lines,
     pieces,
+    sample,
     sentences,
+    stages,
     steps,
 )
 from corpora import documents as reading  # noqa: E402
@@ -52,7 +54,9 @@ __all__ = [
     "lines",
     "pieces",
     "reading",
+    "sample",
     "sentences",
+    "stages",
     "steps",
     "text",
     "words",

@@ -108,10 +108,7 @@ def test_a_tokenizer_that_was_learned_can_be_given(corpora, scheme):
     again = corpora.folder / "again"
     words = ["--train", train, "--valid", valid, "--tokenizer", scheme, "--tokenizer-path", given]
     assert corpora.run(*words, output=again).status == 0
-    first, second = hashes(corpora.output), hashes(again)
-    if scheme == "sentencepiece":  # scores are written with other digits
-        first.pop("tokenizer/sentencepiece.vocab"), second.pop("tokenizer/sentencepiece.vocab")
-    assert first == second
+    assert hashes(corpora.output) == hashes(again)
 
 
 def test_a_part_is_held_out_by_draw(corpora):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 
 from .errors import CorpusError
@@ -34,7 +35,7 @@ class Sample:
 
 
 def sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, byte_fallback: bool) -> None:
-    """sentencepiece.model (unigram; Kudo 2018) and .vocab.
+    """sentencepiece.model (unigram; Kudo 2018).
 
     Args:
         byte_fallback: characters that are left out become their UTF-8 bytes, of which no text is unknown.
@@ -43,10 +44,11 @@ def sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, by
     """
     from sentencepiece import SentencePieceTrainer
 
+    model = BytesIO()  # into a file, it would name the file in itself
     try:
         SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
-            model_prefix=str(folder / "sentencepiece"),
+            model_writer=model,
             model_type="unigram",
             vocab_size=vocabulary,
             character_coverage=0.9995,
@@ -57,6 +59,7 @@ def sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, by
         )
     except RuntimeError as error:  # when there is too little text
         raise CorpusError(f"--vocabulary {vocabulary}: {' '.join(str(error).split())}") from None
+    (folder / "sentencepiece.model").write_bytes(model.getvalue())
 
 
 def wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary: int, *, lowercase: bool) -> None:

@@ -70,7 +70,7 @@ def _preload() -> None:
     here, known = str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")
     if here not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))
-    set_forkserver_preload(["corpora.steps"])
+    set_forkserver_preload(["corpora.steps", "sentencepiece", "tokenizers"])
 
 
 def _task(executor: bytes, rank: int, log: Path) -> None:

@@ -184,7 +184,7 @@ def given(scheme: str, path: Path) -> dict[str, bytes]:
 
 
 def write_vocabulary(folder: Path) -> None:
-    """sentencepiece.vocab beside the model, as SentencePiece's trainer writes it."""
+    """sentencepiece.vocab beside the model, in the form that SentencePiece's trainer writes."""
     import sentencepiece
 
     made = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))

@@ -66,7 +66,7 @@ def _tokenizer(job: Job, given: dict[str, bytes], machines: Machines) -> None:
     if not given:
         stages.run(job, "learn", [Learn(job)], 1, machines)
     pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
-    if given and job.settings.tokenizer == "sentencepiece":
+    if job.settings.tokenizer == "sentencepiece":
         pieces.write_vocabulary(job.tokenizer)
 
 

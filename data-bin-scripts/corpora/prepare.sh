@@ -19,6 +19,7 @@ fail() {
   exit 1
 }
 
+# shellcheck disable=SC2034  # the scripts read what is left here
 parse() {
   output=data-bin/$NAME raw=data/raw text=() fetch_from='' fetch_limit='' text_only='' dry_run='' rest=()
   while (($#)); do
@@ -36,7 +37,6 @@ parse() {
       --raw) raw=$2 ;;
       --text) text+=("$2") ;;
       --fetch-from) fetch_from=$2 ;;
-      # shellcheck disable=SC2034  # the scripts read it
       --fetch-limit) fetch_limit=$2 ;;
     esac
     shift 2
@@ -50,6 +50,7 @@ start() {
     case $word in -h | --help | --dry-run | --text-only) export POSENC_LOOK_ONLY=1 ;; esac
   done
   parse "$@"
+  [[ -n $text_only ]] || has --tokenizer "${rest[@]}" || fail "--tokenizer gpt2, wordpiece or sentencepiece is wanted"
   # shellcheck source=recipes/lib/env.sh
   source "$SCRIPTS/../recipes/lib/env.sh"
 }
@@ -86,7 +87,6 @@ prepare() {
     printf '%s\n' "$@"
     return
   fi
-  has --tokenizer "${rest[@]}" || fail "--tokenizer gpt2, wordpiece or sentencepiece is wanted"
   has --valid "${rest[@]}" || has --valid-part "${rest[@]}" || rest+=(--valid-part 0.005)
   run python "$SCRIPTS/prepare_corpus.py" --train "$@" --output "$output" "${rest[@]}"
 }

@@ -1,0 +1,334 @@
+"""The corpus pipeline's runs: the same bytes whoever does the work, on clusters too, and after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from support_corpora import (
+    SCRIPTS,
+    Corpora,
+    cluster,
+    counts,
+    documents,
+    files,
+    gpt2,
+    hashes,
+    items,
+    keys,
+    sample,
+    stages,
+    steps,
+    text,
+)
+
+pytest_plugins = ["support_corpora"]
+TASKS = 3
+
+
+def words(corpora: Corpora, files: int = 5) -> list[object]:
+    for one in range(files):
+        corpora.write(f"train/{one}.txt", text(documents(12, seed=one)))
+    valid = corpora.write("valid.txt", text(documents(5, seed=99)))
+    tokenizer = ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(corpora.folder / "gpt2"), "--tasks", TASKS]
+    return ["--train", corpora.folder / "train", "--valid", valid, *tokenizer]
+
+
+@pytest.fixture
+def plain(corpora) -> tuple[list[object], dict[str, str]]:
+    """The options of a run, and what it gave with one worker."""
+    asked = words(corpora)
+    assert corpora.run(*asked, output=corpora.folder / "plain").status == 0
+    return asked, hashes(corpora.folder / "plain")
+
+
+def test_neither_workers_nor_the_order_of_tasks_change_a_byte(corpora, plain, monkeypatch):
+    asked, wanted = plain
+    assert corpora.run(*asked, "--workers", 3).status == 0
+    assert hashes(corpora.output) == wanted
+    ranks = stages.Local.get_incomplete_ranks
+    monkeypatch.setattr(stages.Local, "get_incomplete_ranks", lambda self, **more: ranks(self, **more)[::-1])
+    assert corpora.run(*asked, output=corpora.folder / "backwards").status == 0
+    assert hashes(corpora.folder / "backwards") == wanted
+
+
+def test_the_seed_changes_the_order(corpora, plain):
+    asked, wanted = plain
+    assert corpora.run(*asked, "--seed", 2).status == 0
+    found = hashes(corpora.output)
+    assert found["shard00000/train.bin"] != wanted["shard00000/train.bin"]
+    assert found["shard00000/valid.bin"] == wanted["shard00000/valid.bin"]
+
+
+def test_a_file_for_each_task_or_one_for_all_are_the_same_documents(corpora):
+    asked = words(corpora, files=1)  # fewer files than tasks: each task takes its part of it
+    assert corpora.run(*asked).status == 0
+    found = [tuple(item) for shard in range(TASKS) for item in items(corpora.output / f"shard{shard:05d}")]
+    assert len(found) == 12 * 4
+    assert corpora.record()["counts"]["train"]["documents"] == 12
+
+
+def test_learning_gives_the_same_vocabulary_again(corpora):
+    corpora.write("train.txt", text(documents(40)))
+    for scheme, size in (("sentencepiece", 60), ("wordpiece", 90)):
+        found = []
+        for name in ("a", "b"):
+            output = corpora.folder / f"{scheme}-{name}"
+            asked = ["--train", corpora.folder / "train.txt", "--valid-part", 0.2, "--tokenizer", scheme]
+            assert corpora.run(*asked, "--vocabulary", size, output=output).status == 0
+            found.append(hashes(output))
+        assert found[0] == found[1]
+
+
+class TestKilled:
+    def start(self, corpora: Corpora, asked: list[object]) -> subprocess.Popen[str]:
+        command = [sys.executable, SCRIPTS / "prepare_corpus.py", *asked, "--output", corpora.output]
+        return subprocess.Popen(map(str, command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def finished(self, corpora: Corpora) -> list[Path]:
+        return sorted((corpora.folder / "out.partial" / "logs" / "tokenise" / "completions").glob("*"))
+
+    def wait(self, ready, seconds: float = 120) -> None:
+        end = time.monotonic() + seconds
+        while not ready():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    def test_a_killed_run_goes_on_and_gives_the_same(self, corpora, plain):
+        asked, wanted = plain
+        process = self.start(corpora, asked)
+        self.wait(lambda: self.finished(corpora) or process.poll() is not None)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        done = {path: path.stat().st_mtime_ns for path in self.finished(corpora)}
+        tokens = corpora.folder / "out.partial" / "tokens"
+        first = (tokens / "00000.ids").stat().st_mtime_ns if done else None
+        assert not corpora.output.exists()
+        seen = []
+        original = stages.run
+
+        def run(job, stage, *more):
+            if stage == "shard":
+                seen.append({path: path.stat().st_mtime_ns for path in self.finished(corpora)})
+                seen.append((tokens / "00000.ids").stat().st_mtime_ns)
+            return original(job, stage, *more)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stages, "run", run)
+            ended = corpora.run(*asked)
+        assert ended.status == 0, ended.error
+        assert "goes on from what an earlier run left" in ended.out
+        assert done.items() <= seen[0].items()  # not done again
+        assert first in (None, seen[1])
+        assert hashes(corpora.output) == wanted
+
+    def test_no_task_outlives_its_run(self, corpora):
+        asked = words(corpora, files=3)
+        os.unlink(corpora.folder / "train" / "0.txt")
+        corpora.write("train/0.txt", text(documents(20_000)))
+        process = self.start(corpora, [*asked, "--workers", 3])
+        self.wait(lambda: list((corpora.folder / "out.partial").glob("tokens/.00000*")))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        time.sleep(1)
+        sizes = [path.stat().st_size for path in (corpora.folder / "out.partial" / "tokens").iterdir()]
+        time.sleep(1)
+        assert sizes == [path.stat().st_size for path in (corpora.folder / "out.partial" / "tokens").iterdir()]
+
+    def test_a_killed_task_is_told_and_gone_on_from(self, corpora, plain, monkeypatch):
+        asked, wanted = plain
+        start = stages.Local._start
+
+        def killed(self, rank):
+            process = start(self, rank)
+            if rank == 1:
+                process.kill()
+            return process
+
+        monkeypatch.setattr(stages.Local, "_start", killed)
+        ended = corpora.run(*asked)
+        assert (ended.status, ended.error.count("\n")) == (1, 1)
+        assert "task 1 was killed by SIGKILL: SIGKILL often means that there was too little memory" in ended.error
+        monkeypatch.undo()
+        assert corpora.run(*asked).status == 0
+        assert hashes(corpora.output) == wanted
+
+    def test_other_options_begin_anew_and_say_so(self, corpora, plain, monkeypatch):
+        asked, _ = plain
+        monkeypatch.setattr(stages.Local, "_start", lambda self, rank: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            corpora.run(*asked)
+        monkeypatch.undo()
+        ended = corpora.run(*asked, "--longest", 50)
+        assert "out.partial: left by a run with --longest 126 (now 50): begun anew" in ended.out
+        assert ended.status == 0
+
+    def test_two_runs_do_not_mix(self, corpora):
+        asked = words(corpora)
+        held = corpora.write("out.partial/lock", "")
+        script = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX)"
+        command = [sys.executable, "-c", f"{script}; print(1, flush=True); time.sleep(60)", str(held)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+            other.stdout.readline()
+            assert "another run is at work there" in corpora.run(*asked).error
+            other.kill()
+
+
+SBATCH = """#!/usr/bin/env bash
+# A queue of one machine: each task of the array at once, in the environment of the job script alone.
+set -eu
+for word; do case $word in --export=*) export "${word#--export=ALL,}" ;; esac; done
+script=${!#}
+last=$(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\).*/\\1/p' "$script")
+cp "$script" "$QUEUE/script"
+for task in $(seq 0 "$last"); do
+  SLURM_ARRAY_TASK_ID=$task SLURM_JOB_ID=7 SLURM_NODELIST=here bash "$script" >>"$QUEUE/log" 2>&1 || true
+done
+echo "Submitted batch job 7"
+"""
+SRUN = """#!/usr/bin/env bash
+while [[ $1 != launch_pickled_pipeline ]]; do shift; done
+exec "$@"
+"""
+
+
+class TestClusters:
+    @pytest.fixture
+    def queue(self, corpora, monkeypatch) -> Path:
+        folder = corpora.folder / "bin"
+        for name, content in {"sbatch": SBATCH, "srun": SRUN, "squeue": "#!/bin/sh\nexit 1\n"}.items():
+            path = corpora.write(f"bin/{name}", content)
+            path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        monkeypatch.setenv("QUEUE", str(folder))
+        monkeypatch.setattr(cluster, "POLL", 0.01)
+        return folder
+
+    def test_slurm_gives_the_same_bytes(self, corpora, plain, queue):
+        asked, wanted = plain
+        more = ["--executor", "slurm", "--slurm-partition", "cpu", "--slurm-arg", "account=me", "--workers", 2]
+        ended = corpora.run(*asked, *more)
+        assert ended.status == 0, ended.error + (queue / "log").read_text()
+        assert hashes(corpora.output) == wanted
+        script = (queue / "script").read_text()
+        for line in ("--partition=cpu", "--account=me", "--array=0-2%2", "--time=24:00:00"):
+            assert f"#SBATCH {line}" in script
+
+    def test_a_fault_on_the_cluster_reaches_the_user(self, corpora, queue):
+        asked = words(corpora)
+        corpora.write("train/2.txt", "good\n\nb\0d\n")
+        ended = corpora.run(*asked, "--executor", "slurm", "--slurm-partition", "cpu")
+        assert (ended.status, ended.error.count("\n")) == (1, 1)
+        assert "train/2.txt:3: binary data, no text" in ended.error
+
+    def test_tasks_that_do_not_end_are_told(self, corpora, queue):
+        asked = words(corpora)
+        (queue / "srun").write_text("#!/bin/sh\nexit 1\n")
+        ended = corpora.run(*asked, "--executor", "slurm", "--slurm-partition", "cpu")
+        assert "3 of 3 tasks of tokenise did not end (the first: 0): see " in ended.error
+
+    def test_what_is_missing_is_told(self, corpora, monkeypatch):
+        asked = words(corpora)
+        monkeypatch.setattr(cluster.shutil, "which", lambda name: None)
+        assert "no `sbatch` here" in corpora.run(*asked, "--executor", "slurm").error
+        monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
+        ended = corpora.run(*asked, "--executor", "ray")
+        assert (ended.status, ended.error.count("\n")) == (1, 1)
+        assert "ray is not installed, and not part of the recipes' environment: pip install ray" in ended.error
+        assert not (corpora.folder / "out.partial").exists()
+
+
+class TestLanguages:
+    SIZES: ClassVar = {"de": 40, "en": 160, "fi": 10}
+
+    @pytest.fixture
+    def languages(self, corpora) -> list[object]:
+        for number, (language, size) in enumerate(self.SIZES.items()):
+            corpora.write(f"wiki/{language}/AA/wiki_00", text(documents(size, seed=number)))
+        return ["--train", corpora.folder / "wiki", "--valid-part", 0.05, "--languages", "--smoothing", 0.5]
+
+    def test_they_are_drawn_by_smoothed_size(self, corpora, languages):
+        assert corpora.learn(*languages, "--tasks", 2, vocabulary=330).status == 0
+        record = {one["language"]: one for one in corpora.record()["languages"] if one["split"] == "train"}
+        drawn = self.drawn(corpora, record)
+        most = record["en"]["pieces"]
+        for language, one in record.items():
+            assert one["taken"] == pytest.approx((most / one["pieces"]) ** 0.5)
+            wanted = one["documents"] * one["taken"]
+            assert abs(drawn[language] - wanted) < 3 * np.sqrt(one["documents"] / 4) + 1, language
+        assert drawn["en"] == record["en"]["documents"]
+        # bytes stand in for characters that are no pieces
+        lines = (corpora.output / "tokenizer" / "sentencepiece.vocab").read_text().splitlines()
+        assert sum(line.startswith("<0x") for line in lines) == 256
+
+    def drawn(self, corpora: Corpora, record: dict) -> dict[str, int]:
+        """How many documents of each language are in the shards, told by their text."""
+        names = {
+            "".join(lines[0].split()): language
+            for number, (language, size) in enumerate(self.SIZES.items())
+            for lines in documents(size, seed=number)
+        }
+        found = dict.fromkeys(record, 0)
+        for shard in range(2):
+            for item in items(corpora.output / f"shard{shard:05d}"):
+                line = "".join(item[:-1]).replace("\u2581", "")
+                if line in names:
+                    found[names[line]] += 1
+        return found
+
+    def test_the_factors_are_those_of_the_formula(self):
+        sizes = {"a": 1000, "b": 10, "c": 1}
+        for smoothing in (0.0, 0.3, 0.7, 1.0):
+            found = counts.factors(sizes, smoothing)
+            drawn = {name: size * found[name] for name, size in sizes.items()}
+            for name, size in sizes.items():
+                assert drawn[name] / drawn["a"] == pytest.approx((size / 1000) ** smoothing)
+
+    def test_the_sample_of_the_vocabulary_is_smoothed_alike(self, corpora, languages):
+        assert corpora.learn(*languages, vocabulary=330).status == 0
+        sizes = {name: (corpora.folder / "wiki" / name / "AA/wiki_00").stat().st_size for name in self.SIZES}
+
+        class Job:
+            settings = type("Settings", (), {"smoothing": 0.5})
+
+            def sources(self):
+                return files.listed([str(corpora.folder / "wiki")], [], "en", "auto", languages=True)
+
+        found = sample.shares(Job())
+        assert sum(found.values()) == pytest.approx(1)
+        for name, size in sizes.items():
+            assert found[name] / found["en"] == pytest.approx((size / sizes["en"]) ** 0.5)
+
+
+class TestDraws:
+    def test_they_are_uniform_and_known(self):
+        found = keys.keys(1, keys.SHARD, np.arange(100_000), 7)
+        assert found[:2].tolist() == keys.keys(1, keys.SHARD, np.array([0, 1]), np.array([7, 7])).tolist()
+        assert np.bincount((found % np.uint64(10)).astype(int)) == pytest.approx(10_000, rel=0.05)
+        assert keys.fractions(found).mean() == pytest.approx(0.5, abs=0.01)
+        # the published first numbers of splitmix64 from 0
+        assert [hex(keys._mixed(np.array([seed], np.uint64))[0]) for seed in (0, 0x9E3779B97F4A7C15)] == [
+            "0xe220a8397b1dcdaf",
+            "0x6e789e6aa1b965f4",
+        ]
+
+    def test_uses_and_seeds_are_apart(self):
+        found = {int(keys.keys(seed, use, 5)[0]) for seed in range(4) for use in range(1, 7)}
+        assert len(found) == 24
+
+    def test_a_limit_is_shared_by_tasks(self):
+        assert [steps.room(11, task, 3) for task in range(3)] == [4, 4, 3]
+        assert steps.room(0, 0, 3) < 0
+
+
+def test_json_is_read_by_others_too(corpora, plain):
+    record = json.loads((corpora.folder / "plain" / "corpus.json").read_text())
+    assert set(record) == {"counts", "languages", "options", "tokenizer", "identity"}

@@ -1,0 +1,131 @@
+"""The wrappers that fetch a corpus and prepare it."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from support_corpora import SCRIPTS, documents, gpt2, text
+
+pytest_plugins = ["support_corpora"]
+NAMES = ("wikipedia", "openwebtext", "c4", "bookscorpus")
+
+
+def script(name: str, *words: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    """In a folder of its own, with this environment."""
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    command = [SCRIPTS / f"prepare_{name}.sh", *words]
+    return subprocess.run(map(str, command), cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def tar(members: dict[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:xz") as made:
+        for name, inside in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(inside)
+            made.addfile(info, io.BytesIO(inside))
+    return content.getvalue()
+
+
+def page(number: int, lines: list[str]) -> str:
+    return (
+        f"<page><title>{number}</title><ns>0</ns><id>{number}</id><revision><id>1</id>"
+        f"<text>{' '.join(lines)}</text></revision></page>"
+    )
+
+
+def wikipedia() -> dict[str, bytes]:
+    found = "".join(page(number, lines) for number, lines in enumerate(documents(40)))
+    dump = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">{found}</mediawiki>'
+    return {"enwiki-latest-pages-articles.xml.bz2": bz2.compress(dump.encode())}
+
+
+def openwebtext() -> dict[str, bytes]:
+    """An archive of archives; the real one's hash is known, so the text is given as it is unpacked."""
+    inner = {f"{number}.txt": "\n\n".join(lines).encode() for number, lines in enumerate(documents(40))}
+    return {"openwebtext/urlsf_subset00-1_data.xz": tar(inner)}
+
+
+def c4() -> dict[str, bytes]:
+    rows = "\n".join(json.dumps({"text": "\n".join(lines), "url": "u"}) for lines in documents(40)).encode()
+    names = ["c4-train.00000-of-01024", "c4-train.00001-of-01024", "c4-validation.00000-of-00008"]
+    return {f"{name}.json.gz": gzip.compress(rows) for name in names}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_and_dry_runs_need_nothing(tmp_path, name):
+    told = script(name, "--help", folder=tmp_path)
+    assert told.returncode == 0
+    assert "prepare_" in told.stdout
+    assert "--text-only" in told.stdout
+    words = ["--text", "mine"] if name == "bookscorpus" else ["--fetch-limit", 2, "--fetch-from", "own"]
+    told = script(name, "--dry-run", "--tokenizer", "gpt2", "--tasks", 4, *words, folder=tmp_path)
+    assert told.returncode == 0, told.stderr
+    *fetched, prepared = told.stdout.splitlines()
+    assert len(fetched) == {"bookscorpus": 0, "c4": 2}.get(name, 1)
+    assert all("--from own" in line and "--limit" in line for line in fetched)
+    assert "prepare_corpus.py --train" in prepared
+    assert "--tokenizer gpt2 --tasks 4" in prepared
+    assert ("--valid " if name == "c4" else "--valid-part 0.005") in prepared
+    assert not list(tmp_path.iterdir())
+
+
+def test_books_are_not_fetched_and_the_script_says_what_there_is(tmp_path):
+    told = script("bookscorpus", "--tokenizer", "gpt2", folder=tmp_path)
+    assert told.returncode == 1
+    assert "BooksCorpus is no longer distributed: give a folder of books with --text FOLDER" in told.stderr
+    told = script("bookscorpus", "--help", folder=tmp_path)
+    assert all(name in told.stdout for name in ("BookCorpusOpen", "Project Gutenberg", "PG-19"))
+
+
+def test_a_tokenizer_is_wanted_before_anything_is_fetched(tmp_path):
+    for name in NAMES:
+        told = script(name, "--text", "x", folder=tmp_path)
+        assert told.returncode == 1
+        assert "error: --tokenizer gpt2, wordpiece or sentencepiece is wanted" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "published", "counts"),
+    [("wikipedia", wikipedia, None), ("c4", c4, (80, 40)), ("openwebtext", openwebtext, None)],
+)
+def test_a_run_from_published_files(tmp_path, name, published, counts):
+    own = tmp_path / "own" / name
+    words = ["--fetch-from", tmp_path / "own"]
+    if name == "openwebtext":
+        own, words = tmp_path / "data" / "raw" / name, ["--text", tmp_path / "data" / "raw" / name]
+    for file, content in published().items():
+        (own / file).parent.mkdir(parents=True, exist_ok=True)
+        (own / file).write_bytes(content)
+    words += ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(tmp_path / "gpt2"), "--output", tmp_path / "out"]
+    words += ["--fetch-limit", 2] if name == "c4" else ["--valid-part", 0.2]
+    told = script(name, *words, folder=tmp_path)
+    assert told.returncode == 0, told.stderr
+    found = json.loads((tmp_path / "out" / "corpus.json").read_text())["counts"]
+    found = found["train"]["documents"], found["valid"]["documents"]
+    assert found == counts if counts else sum(found) == 40
+
+
+def test_books_and_wikipedia_go_into_one_run(corpora):
+    for number, lines in enumerate(documents(12)):
+        corpora.write(f"books/{number}.txt", text([[line] for line in lines]))  # with blank lines
+    dump = corpora.write("wiki.xml", bz2.decompress(next(iter(wikipedia().values()))))
+    texts = [
+        script(name, "--text", place, "--text-only", folder=corpora.folder).stdout.strip()
+        for name, place in (("bookscorpus", corpora.folder / "books"), ("wikipedia", dump))
+    ]
+    assert texts == [f"file:{corpora.folder}/books", str(dump)]
+    tokenizer = ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(corpora.folder / "gpt2")]
+    ended = corpora.run("--train", *texts, "--valid-part", 0.1, *tokenizer)
+    assert ended.status == 0, ended.error
+    counts = corpora.record()["counts"]
+    assert counts["train"]["documents"] + counts["valid"]["documents"] == 12 + 40

@@ -112,6 +112,7 @@ class TestKilled:
         tokens = corpora.folder / "out.partial" / "tokens"
         first = (tokens / "00000.ids").stat().st_mtime_ns if done else None
         assert not corpora.output.exists()
+        corpora.write("out.partial/corpus/shard00000/.train.bin.99", "left by a task")
         seen = []
         original = stages.run
 

@@ -115,6 +115,15 @@ def test_a_run_from_published_files(tmp_path, name, published, counts):
     assert found == counts if counts else sum(found) == 40
 
 
+def test_peak_memory_counts_all_processes():
+    inner = "import time; x = bytearray(150_000_000); time.sleep(1.5)"
+    outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}]); sys.exit(3)"
+    command = [sys.executable, SCRIPTS / "peak_memory.py", sys.executable, "-c", outer]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.returncode == 3
+    assert 0.15 < float(told.stderr.split()[2]) < 0.4
+
+
 def test_books_and_wikipedia_go_into_one_run(corpora):
     for number, lines in enumerate(documents(12)):
         corpora.write(f"books/{number}.txt", text([[line] for line in lines]))  # with blank lines

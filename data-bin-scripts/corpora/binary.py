@@ -59,6 +59,9 @@ def index(sizes: NDArray[np.int32], dtype: np.dtype[np.generic], path: Path) -> 
 def replacing(prefix: Path, ends: tuple[str, ...]) -> Iterator[Callable[[str], Path]]:
     """Names to write to, which take those of `prefix` when all is well; the last one last, as it says that all is."""
     prefix.parent.mkdir(parents=True, exist_ok=True)
+    for end in ends:
+        for left in prefix.parent.glob(f".{prefix.name}.{end}.*"):
+            left.unlink()  # by a task that was killed
 
     def unfinished(end: str) -> Path:
         return prefix.with_name(f".{prefix.name}.{end}.{os.getpid()}")

@@ -72,7 +72,7 @@ def wait(executor: Slurm, told: Callable[[], str | None], watch: Callable[[], No
 
 
 def _late(executor: Slurm) -> bool:
-    """Whether tasks are still missing, after a look at a file system that may be behind: True once they have come."""
+    """Whether the last tasks were done after all: a file system may tell it a while after the queue."""
     time.sleep(POLL)
     return not executor.get_incomplete_ranks(skip_completed=True)
 

@@ -91,5 +91,7 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 def finish(folder: Path, result: Path, output: Path) -> None:
     """The result takes the name of the output."""
+    for left in result.rglob(".*"):
+        left.unlink()  # unfinished, by a run that was killed
     os.replace(result, output)
     shutil.rmtree(folder)

@@ -1,0 +1,59 @@
+"""The pretraining recipe from text to table, on its built-in corpus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recipes.lib.command import main
+from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
+
+pytest.importorskip("fairseq")
+TINY = ["--preset", "smoke", "--jobs", "1", "--tasks", "1"]
+
+
+def run(output: Path, *more: str) -> None:
+    assert main(PRETRAIN_MLM, [*TINY, "--output", str(output), *more]) == 0
+
+
+def test_the_smoke_preset_runs_from_text_to_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path, "--pos-enc", "learned", "--tasks", "2")
+    facts = json.loads((tmp_path / "result.json").read_text())
+    (row,) = facts["results"]
+    assert row["encoding"] == "learned"
+    assert row["updates"] == 40
+    assert 3 < row["loss, bits"] < 7
+    assert row["perplexity"] == pytest.approx(2 ** row["loss, bits"], rel=0.01)
+    assert (tmp_path / "curves.png").stat().st_size > 1000
+    capsys.readouterr()
+    run(tmp_path, "--pos-enc", "learned", "--tasks", "2")
+    told = capsys.readouterr().out
+    assert "Everything is done" in told
+    assert "export-hf" in told
+
+
+@pytest.mark.long
+def test_it_goes_on_from_a_bert(tmp_path: Path) -> None:
+    """Its absolute table is dropped where the encoding has none; the words' vectors are those that it had."""
+    source = bert(tmp_path / "bert")
+    words = ["--tokenizer", "wordpiece", "--tokenizer-path", str(source / "vocab.txt")]
+    output = tmp_path / "out"
+    run(output, "--pos-enc", "m4", "--init-from", str(source), *words, "--train.max-update", "20")
+    report = json.loads((output / "imported" / "m4" / "report.json").read_text())
+    assert "the absolute table" in report["dropped"]
+    log = (output / "logs" / "m4.train.log").read_text()
+    assert "loading pretrained model from" in log
+
+
+def bert(folder: Path) -> Path:
+    """A random model of Hugging Face's, of the preset's size, with letters as its vocabulary."""
+    transformers = pytest.importorskip("transformers")
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *letters, *(f"##{letter}" for letter in letters)]
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    config = transformers.BertConfig(vocab_size=len(pieces), max_position_embeddings=64, **sizes)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    return folder

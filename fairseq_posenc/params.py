@@ -21,6 +21,8 @@ from .published import PUBLISHED
 
 BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
 VOCABULARY = 30_522  # of the DIET paper's totals: BERT's, with pooler and masked-LM head
+#: architectures made for one vocabulary, whose types, </s> and <unk> among them, are counted too: WikiText-103
+TYPES = {"posenc_transformer_lm_wt103": 267_735}
 
 _FACTOR = re.compile(r"(d_p|[mnhdk])(\^2)?")
 
@@ -116,7 +118,7 @@ MODEL_FLAGS = tuple(f"--pos-enc{stack}{args}" for stack in ("", "-encoder", "-de
 
 
 def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """The parameters of a whole model with a dictionary of nothing but special symbols.
+    """The parameters of a whole model with a dictionary of nothing but special symbols, or of its `TYPES`.
 
     Args:
         arch: its name.
@@ -138,9 +140,13 @@ def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
     own = [flag for flag in given if flag.removeprefix("--").replace("-", "_") not in options]
     if own:
         raise ValueError(f"{own[0]} is for models of two stacks, which {arch} is not: use --pos-enc")
+    lm = ARCH_MODEL_NAME_REGISTRY[arch] == "posenc_transformer_lm"
     words = ["data", "--arch", arch, *(f"{flag}={value}" for flag, value in given.items())]
+    words += ["--task=language_modeling", f"--tokens-per-sample={BASE.max_length}"] if lm else []
     config = convert_namespace_to_omegaconf(parsers.parse_args_and_arch(parsers.get_training_parser(), words))
-    dictionary = Dictionary()
+    dictionary, types = Dictionary(), TYPES.get(arch)
+    for number in range(len(dictionary), types or 0):
+        dictionary.add_symbol(f"type {number}")
     with torch.device("meta"):
         task = Namespace(
             source_dictionary=dictionary, target_dictionary=dictionary, max_positions=lambda: BASE.max_length
@@ -149,7 +155,8 @@ def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
     positions = {name: value.numel() for name, value in model.named_parameters() if ".pos." in name}
     every = sum(value.numel() for value in model.parameters())
     facts = {flag.removeprefix("--").replace("-", "_"): value for flag, value in given.items()}
-    return {"arch": arch, **facts, "model_without_words": every, "positions": sum(positions.values()), **positions}
+    counted = {"types": types, "model": every} if types else {"model_without_words": every}
+    return {"arch": arch, **facts, **counted, "positions": sum(positions.values()), **positions}
 
 
 def main(argv: Sequence[str]) -> int:

@@ -166,6 +166,35 @@ def test_one_directional_encodings_are_counted_in_the_stack_that_takes_them(caps
     assert "cope" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("args", "count"), [([], 151_119_838), (["--pos-enc-args", "biases=tied"], 151_107_538)], ids=["untied", "original"]
+)
+def test_transformer_xl_of_wikitext_103_has_its_count(
+    args: list[str], count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """u and v a pair a layer, or one for all as in Transformer-XL's own code."""
+    pytest.importorskip("fairseq")
+    assert params.main(["--arch", "posenc_transformer_lm_wt103", "--pos-enc", "xl", "--json", *args]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["types"], found["model"]) == (267_735, count)
+
+
+def test_a_symbol_more_is_a_row_and_a_bias_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq's dictionary adds <s>, <pad> and what fills it up to a multiple of 8."""
+    pytest.importorskip("fairseq")
+    arch, given = "posenc_transformer_lm_wt103", {"--pos-enc": "xl"}
+    for more in (1, 5):
+        monkeypatch.setitem(params.TYPES, arch, 267_735 + more)
+        assert params.of_architecture(arch, given)["model"] == 151_119_838 + 411 * more
+
+
+@pytest.mark.parametrize("size", ["", "_tiny", "_small"])
+def test_a_language_model_of_any_vocabulary_is_counted_without_words(size: str) -> None:
+    pytest.importorskip("fairseq")
+    none, xl = (params.of_architecture(f"posenc_transformer_lm{size}", {"--pos-enc": name}) for name in ("none", "xl"))
+    assert xl["model_without_words"] - none["model_without_words"] == xl["positions"] > 0
+
+
 @pytest.mark.parametrize("flag", params.MODEL_FLAGS)
 def test_flags_of_models_are_refused_without_one(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

@@ -27,20 +27,29 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     """
 
     def __init__(
-        self, dim: int, heads: int, *, dropout: float = 0.0, q_noise: float = 0.0, qn_block_size: int = 8
+        self,
+        dim: int,
+        heads: int,
+        *,
+        dropout: float = 0.0,
+        bias: bool = True,
+        q_noise: float = 0.0,
+        qn_block_size: int = 8,
     ) -> None:
-        super().__init__(dim, heads, dropout=dropout, batch_first=False)
+        super().__init__(dim, heads, dropout=dropout, bias=bias, batch_first=False)
         for name in ("k_proj", "v_proj", "q_proj", "out_proj"):
             setattr(self, name, quant_noise(getattr(self, name), q_noise, qn_block_size))
         if q_noise:
             say_once(logger, "quant-noise reaches self-attention here; fairseq's own bypasses it in training")
         self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
-        self._given: tuple[Positions, Mapping[str, Tensor]] | None = None
+        self._given: tuple[Positions, Mapping[str, Tensor], Tensor | None] | None = None
 
     @contextmanager
-    def given(self, positions: Positions, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-        """The positions of the forward inside this context."""
-        self._given = (positions, tensors)
+    def given(
+        self, positions: Positions, tensors: Mapping[str, Tensor], memory: Tensor | None = None
+    ) -> Iterator[None]:
+        """The positions of the forward inside this context, and the memory of earlier segments [M, B, d]."""
+        self._given = (positions, tensors, memory)
         try:
             yield
         finally:
@@ -69,7 +78,8 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
             raise ValueError("posenc self-attention takes x and `given` positions, no masks of its own")
         cache = self._cache(incremental_state)
         wanted = need_weights or need_head_weights
-        out, weights = super().forward(query, *self._given, cache=cache, need_weights=wanted)
+        positions, tensors, memory = self._given
+        out, weights = super().forward(query, positions, tensors, memory=memory, cache=cache, need_weights=wanted)
         if weights is not None:
             weights = weights.transpose(0, 1) if need_head_weights else weights.mean(1)
         return out, weights

@@ -7,6 +7,7 @@ from typing import Any
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
+from ..memory import SegmentMemory
 from ..positions import Positions
 from .layers import PosEncDecoderLayer, tensors_of, wrapped
 from .positioned import Positioned
@@ -15,20 +16,36 @@ from .positioned import Positioned
 class PosEncDecoder(Positioned, TransformerDecoderBase):
     """fairseq's decoder; `self.pos` is the position encoding of its self-attention."""
 
+    #: sets the longest sequence
+    length_flag = "--max-target-positions"
+
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, no_encoder_attn: bool = False) -> None:
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=no_encoder_attn)
-        self.use_positions(cfg, "decoder", cfg.decoder.embed_dim, cfg.max_target_positions, "--max-target-positions")
+        self.use_positions(cfg, "decoder", cfg.decoder.embed_dim, cfg.max_target_positions, self.length_flag)
 
     def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
         return wrapped(PosEncDecoderLayer(cfg, no_encoder_attn), cfg)
 
-    def positions(self, prev_output_tokens: Tensor, incremental_state: dict[str, Any] | None) -> Positions:
-        """Where the tokens stand: [B, K], all columns so far, of which the cache holds the first."""
+    def positions(
+        self,
+        prev_output_tokens: Tensor,
+        incremental_state: dict[str, Any] | None,
+        memory: SegmentMemory | None = None,
+    ) -> Positions:
+        """Where the tokens [B, T] stand, behind the memory: the cache holds memory and the first of the tokens."""
+        columns = 0 if memory is None else memory.columns
         cached = self._first_attention.cached_length(incremental_state) if self.num_layers else 0
+        cached = cached - columns if cached else 0
         if cached >= prev_output_tokens.shape[1]:
             raise ValueError(f"{prev_output_tokens.shape[1]} tokens given, {cached} are cached already")
         where = Positions.of_tokens(
-            prev_output_tokens, pad=self.padding_idx, boundaries=self.boundaries, causal=True, cached=cached
+            prev_output_tokens,
+            pad=self.padding_idx,
+            boundaries=self.boundaries,
+            causal=True,
+            cached=cached,
+            memory=columns,
+            span=None if memory is None else memory.span,
         )
         self.pos.check(where)
         return where
@@ -57,25 +74,30 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         full_context_alignment: bool = False,
         alignment_layer: int | None = None,
         alignment_heads: int | None = None,
+        memory: SegmentMemory | None = None,
     ) -> tuple[Tensor, dict[str, list[Tensor | None]]]:
-        """[B, K] tokens -> features of the new ones [B, Q, d], and fairseq's extras.
+        """[B, T] tokens -> features of the new ones [B, Q, d], and fairseq's extras.
 
-        With `incremental_state` the cache holds the first K - Q columns; without, Q = K.
+        With `incremental_state` the cache holds the first T - Q tokens; without, Q = T.
         """
         if full_context_alignment:
             raise ValueError("full-context alignment would show a decoder's encoding the future")
         alignment_layer = self.num_layers - 1 if alignment_layer is None else alignment_layer
         source = _first(encoder_out, "encoder_out")
         source_padding = _first(encoder_out, "encoder_padding_mask")
-        where = self.positions(prev_output_tokens, incremental_state)
-        x = self.embed(prev_output_tokens[:, where.offset :], where)
+        where = self.positions(prev_output_tokens, incremental_state, memory)
+        x = self.embed(prev_output_tokens[:, prev_output_tokens.shape[1] - where.query_length :], where)
         x = x.transpose(0, 1)  # [B, Q, d] -> [Q, B, d]
         attention: Tensor | None = None
         states: list[Tensor | None] = [x]
         per_layer = self.pos.per_layer(where)
+        # what the cache holds is not given again
+        remembered = memory.states if memory is not None and where.offset == where.memory else ()
         for index, layer in enumerate(self.layers):
             wanted = index == alignment_layer
             given = tensors_of(layer, per_layer)
+            if remembered:
+                given = {**given, "memory": remembered[index].to(x)}
             x, weights, _ = layer(
                 x, source, source_padding, incremental_state, wanted, wanted, positions=where, **given
             )

@@ -19,6 +19,7 @@ def _self_attention(layer: Any, dim: int, heads: int, cfg: Any) -> PosEncSelfAtt
         dim,
         heads,
         dropout=cfg.attention_dropout,
+        bias=not getattr(cfg, "no_attention_bias", False),
         q_noise=layer.quant_noise,
         qn_block_size=layer.quant_noise_block_size,
     )
@@ -63,10 +64,17 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
         need_head_weights: bool = False,
         *,
         positions: Positions,
+        memory: Tensor | None = None,
         **tensors: Tensor,
     ) -> tuple[Tensor, Tensor | None, None]:
-        """[T, B, d] -> [T, B, d], the cross-attention's weights, None."""
-        with self.self_attn.given(positions, tensors):
+        """[T, B, d] -> [T, B, d], the cross-attention's weights, None.
+
+        Args:
+            memory: this layer's inputs in earlier segments, [M, B, d].
+        """
+        if memory is not None and self.normalize_before:
+            memory = self.self_attn_layer_norm(memory)  # keys are of what queries are of
+        with self.self_attn.given(positions, tensors, memory):
             out: tuple[Tensor, Tensor | None, None] = super().forward(
                 x,
                 encoder_out,

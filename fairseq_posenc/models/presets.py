@@ -83,3 +83,34 @@ MASKED_LM: dict[str, dict[str, Any]] = {
     "bert_base": {**_encoder(12, 768, 12), **BERT},
     "bert_large": {**_encoder(24, 1024, 16), **BERT},
 }
+
+
+def _decoder(layers: int, dim: int, heads: int, ffn: int) -> dict[str, Any]:
+    return {
+        "decoder_layers": layers,
+        "decoder_embed_dim": dim,
+        "decoder_ffn_embed_dim": ffn,
+        "decoder_attention_heads": heads,
+    }
+
+
+TIED = {"share_decoder_input_output_embed": True}
+
+#: language models; `posenc_transformer_lm`, without suffix, is fairseq's transformer_lm
+LM: dict[str, dict[str, Any]] = {
+    "tiny": {**_decoder(2, 64, 2, 128), **TIED},
+    "small": {**_decoder(4, 256, 4, 1024), **TIED},
+    # Transformer-XL base on WikiText-103 (Dai et al. 2019, its run_wt103_base.sh). It drops out at one rate its
+    # embeddings, its layers' outputs, what is between the two FFN layers, and the input of the softmax.
+    "wt103": {
+        **_decoder(16, 410, 10, 2100),
+        "adaptive_one_matrix": True,
+        "adaptive_softmax_cutoff": "20000,40000,200000",
+        "no_attention_bias": True,
+        "init_std": 0.02,
+        "dropout": 0.1,
+        "activation_dropout": 0.1,
+        "adaptive_softmax_dropout": 0.1,
+        "attention_dropout": 0.0,
+    },
+}

@@ -1,0 +1,78 @@
+"""What a language model remembers of the segments before (Dai et al. 2019, Transformer-XL).
+
+Legend: T tokens of a segment, M columns of memory, B streams, d model width, L layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, cat
+
+
+@dataclass
+class SegmentMemory:
+    """The inputs of each layer at the last tokens before a segment, without gradient.
+
+    A stream is read segment by segment; `begin` says which one comes, `keep` gets its states. The first segment
+    begins with nothing. The last segment may come again (fairseq repeats a step that failed): then memory is what
+    it was before it.
+
+    Args:
+        length: how many states a layer keeps at most; 0: none.
+        span: a query sees at most its last `span` keys, itself included (`same_length`); None: all.
+        states: L tensors [M, B, d], M at most `length`; empty where nothing is remembered.
+        segment: the number of the last segment, from 0.
+    """
+
+    length: int
+    span: int | None = None
+    states: tuple[Tensor, ...] = ()
+    segment: int = -1
+    _before: tuple[Tensor, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.length < 0:
+            raise ValueError(f"a memory of {self.length} states: at least 0")
+
+    @property
+    def columns(self) -> int:
+        """M, now."""
+        return self.states[0].shape[0] if self.states else 0
+
+    def begin(self, segment: int) -> SegmentMemory:
+        """Segment `segment` comes.
+
+        Raises:
+            ValueError: it is neither the first one, nor the next, nor the last again.
+        """
+        if segment == 0:
+            self.states = ()
+        elif segment == self.segment:
+            self.states = self._before
+        elif segment != self.segment + 1:
+            came = f"segment {self.segment}" if self.segment >= 0 else "nothing"
+            raise ValueError(
+                f"segment {segment} of the streams came after {came}: its memory is not there. Streams are read in "
+                "order; was a step skipped (out of memory: lower --batch-size), or a checkpoint made without memory "
+                "(--reset-dataloader)?"
+            )
+        self.segment, self._before = segment, self.states
+        return self
+
+    def keep(self, inputs: Sequence[Tensor]) -> None:
+        """The inputs of each layer in this segment, L tensors [T, B, d]."""
+        if not self.length:
+            return
+        if self.states and len(inputs) != len(self.states):
+            raise ValueError(f"states of {len(inputs)} layers, memory has {len(self.states)}")
+        old = self.states or (None,) * len(inputs)
+        self.states = tuple(self._last(*pair) for pair in zip(old, inputs, strict=True))
+
+    def _last(self, old: Tensor | None, new: Tensor) -> Tensor:
+        new = new.detach()
+        missing = self.length - new.shape[0]
+        if old is None or missing <= 0:
+            return new[-self.length :]
+        return cat([old[-missing:].to(new), new])

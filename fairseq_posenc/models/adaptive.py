@@ -1,0 +1,116 @@
+"""Adaptive softmax whose loss counts every word, and Transformer-XL's, in bands of one matrix.
+
+fairseq's `adaptive_loss` leaves out targets that equal the number of the pad, in every band: the word at place 1 of
+each band behind the first, whose numbers start anew, would have no loss there. So those numbers are moved here.
+
+Legend: N tokens, d width, V types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from fairseq.modules import AdaptiveSoftmax, FairseqDropout
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Bands = tuple[list[Tensor | None], list[Tensor | None]]
+
+
+def clear_of(pad: int, logits: Sequence[Tensor | None], targets: Sequence[Tensor | None]) -> Bands:
+    """The bands behind the first with columns in front that no target is, so that no target is `pad`."""
+    moved_logits: list[Tensor | None] = [logits[0]]
+    moved_targets: list[Tensor | None] = [targets[0]]
+    for band, target in zip(logits[1:], targets[1:], strict=True):
+        moved_logits.append(None if band is None else F.pad(band, (pad + 1, 0), value=float("-inf")))
+        moved_targets.append(None if target is None else target + (pad + 1))
+    return moved_logits, moved_targets
+
+
+class CountingAdaptiveSoftmax(AdaptiveSoftmax):
+    """fairseq's, with a loss of all words."""
+
+    #: the number of the pad
+    pad = 1
+
+    def forward(self, input: Tensor, target: Tensor) -> Bands:
+        """[.., d] and [..] -> logits and targets of each band, None where it has none."""
+        return clear_of(self.pad, *super().forward(input, target))
+
+
+class OneMatrixSoftmax(nn.Module):
+    """p(w) = p(band) p(w | band), of rows of the embedding, with a bias a word (Dai et al. 2019, div_val 1).
+
+    The first band's words and the other bands themselves share the first softmax.
+
+    Args:
+        weight: the embedding, [V, d]. cutoffs: where bands end; the last ends at V.
+        dropout: of the input. pad: number of the pad, which no loss counts.
+    Raises:
+        ValueError: cutoffs that are no bands of V types.
+    """
+
+    def __init__(self, weight: nn.Parameter, cutoffs: Sequence[int], *, dropout: float, pad: int) -> None:
+        super().__init__()
+        types, dim = weight.shape
+        if list(cutoffs) != sorted(set(cutoffs)) or not 0 < cutoffs[0] <= cutoffs[-1] < types or pad >= cutoffs[0]:
+            raise ValueError(
+                f"--adaptive-softmax-cutoff {','.join(map(str, cutoffs))}: numbers that grow, below the {types} "
+                "types of the dictionary; give others"
+            )
+        self.ends = (*cutoffs, types)
+        self.pad = pad
+        self.weight = weight
+        self.bias = nn.Parameter(torch.zeros(types))
+        self.band_weight = nn.Parameter(torch.empty(len(cutoffs), dim))
+        self.band_bias = nn.Parameter(torch.zeros(len(cutoffs)))
+        self.dropout_module = FairseqDropout(dropout, module_name=type(self).__name__)
+        nn.init.normal_(self.band_weight, std=dim**-0.5)
+
+    def forward(self, input: Tensor, target: Tensor) -> Bands:
+        """[.., d] and [..] -> logits and targets of each band, None where no target is of it."""
+        x, wanted = self.dropout_module(input.flatten(0, -2)), target.flatten()
+        first = wanted.clone()
+        logits: list[Tensor | None] = [self._first(x)]
+        targets: list[Tensor | None] = [first]
+        for band, (start, end) in enumerate(self._tails()):
+            rows = self._rows(wanted, start, end)
+            first[rows] = self.ends[0] + band
+            some = len(rows) > 0
+            logits.append(self._tail(x[rows], start, end) if some else None)
+            targets.append(wanted[rows] - start if some else None)
+        return clear_of(self.pad, logits, targets)
+
+    def get_log_prob(self, input: Tensor, target: Tensor | None) -> Tensor:
+        """[B, T, d] -> [B, T, V] in at least float32; given targets [B, T], other bands than theirs stay at -inf."""
+        x = input.flatten(0, -2)
+        head = self._log_softmax(self._first(x))
+        found = head.new_full((len(x), self.ends[-1]), float("-inf"))
+        found[:, : self.ends[0]] = head[:, : self.ends[0]]
+        for band, (start, end) in enumerate(self._tails()):
+            rows = torch.arange(len(x), device=x.device)
+            rows = rows if target is None else self._rows(target.flatten(), start, end)
+            inside = self._log_softmax(self._tail(x[rows], start, end))
+            found[rows, start:end] = inside + head[rows, self.ends[0] + band, None]
+        return found.unflatten(0, input.shape[:-1])
+
+    def _tails(self) -> list[tuple[int, int]]:
+        return list(zip(self.ends[:-1], self.ends[1:], strict=True))
+
+    @staticmethod
+    def _rows(target: Tensor, start: int, end: int) -> Tensor:
+        return ((target >= start) & (target < end)).nonzero().squeeze(1)
+
+    def _first(self, x: Tensor) -> Tensor:
+        """[N, d] -> [N, first band + other bands]."""
+        words = F.linear(x, self.weight[: self.ends[0]], self.bias[: self.ends[0]])
+        return torch.cat([words, F.linear(x, self.band_weight, self.band_bias)], -1)
+
+    def _tail(self, x: Tensor, start: int, end: int) -> Tensor:
+        return F.linear(x, self.weight[start:end], self.bias[start:end])
+
+    @staticmethod
+    def _log_softmax(logits: Tensor) -> Tensor:
+        wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+        return wide.log_softmax(-1)

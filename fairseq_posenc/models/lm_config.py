@@ -1,0 +1,118 @@
+"""The flat options of the language models."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from fairseq.models.transformer import TransformerConfig
+from fairseq.models.transformer_lm import TransformerLanguageModelConfig
+
+from .config import Field, PosEncConfig, values_of
+
+# What fairseq parses and these models do not have: the flag and what to do instead.
+_REFUSED = {
+    "decoder_learned_pos": "use --pos-enc learned",
+    "no_token_positional_embeddings": "use --pos-enc none",
+    "decoder_xformers_att_config": "self-attention here applies the position encoding itself",
+    "decoder_layers_to_keep": "position tables are stored for all layers of a stack",
+    "base_layers": "BASE layers take no positions",
+    "character_embeddings": "these models read no characters",
+}
+_FOLLOWS = ("decoder_input_dim", "decoder_output_dim")
+#: fairseq's adaptive input and softmax, which --adaptive-one-matrix replaces
+_OTHER_ADAPTIVE = {
+    "adaptive_input": False,
+    "adaptive_input_cutoff": None,
+    "adaptive_input_factor": 4,
+    "adaptive_softmax_factor": 4,
+    "tie_adaptive_weights": False,
+    "tie_adaptive_proj": False,
+}
+
+
+def _option(default: Any, help: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+@dataclasses.dataclass
+class OwnLMConfig(PosEncConfig):
+    """What fairseq's `transformer_lm` does not have."""
+
+    no_attention_bias: bool = _option(
+        False, "no biases in the projections of self-attention: Transformer-XL's; its encoding has u and v"
+    )
+    adaptive_one_matrix: bool = _option(
+        False,
+        "adaptive input and softmax in bands of one matrix, without projections, with biases of the words: "
+        "Transformer-XL's with div_val 1; the bands are --adaptive-softmax-cutoff",
+    )
+    init_std: Optional[float] = _option(
+        None, "draw all matrices of the model from a normal distribution of this width (Transformer-XL's: 0.02)"
+    )
+
+
+def _fields() -> Iterator[Field]:
+    """fairseq's own; input and output are as wide as the decoder unless told otherwise, as in its architectures."""
+    for field in dataclasses.fields(TransformerLanguageModelConfig):
+        if field.name in _FOLLOWS:
+            yield field.name, Optional[int], _option(None, "unset: decoder_embed_dim")
+        elif not field.name.startswith("_") and field.name != "add_bos_token":
+            yield field.name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
+
+
+LMPosEncConfig = dataclasses.make_dataclass("LMPosEncConfig", list(_fields()), bases=(OwnLMConfig,))
+LMPosEncConfig.__module__ = __name__
+LMPosEncConfig.__doc__ = "All options of fairseq's transformer_lm, and the plugin's."
+
+
+def decoder_config(flat: Any) -> TransformerConfig:
+    """fairseq's hierarchical config of the decoder, with the plugin's fields on it.
+
+    Raises:
+        ValueError: options that these models do not have, or that contradict each other.
+    """
+    values = values_of(flat, OwnLMConfig)
+    for name, reason in _REFUSED.items():
+        if values.get(name):
+            raise ValueError(f"{_flag(name)} is not for posenc architectures: {reason}")
+    _check_adaptive(values)
+    for name in _FOLLOWS:
+        values[name] = values["decoder_embed_dim"] if values[name] is None else values[name]
+    longest = values["max_target_positions"]
+    values["max_target_positions"] = values["tokens_per_sample"] if longest is None else longest
+    values["no_token_positional_embeddings"] = True  # fairseq's own positions are never built
+    return TransformerConfig.from_namespace(Namespace(**values))
+
+
+def _check_adaptive(values: dict[str, Any]) -> None:
+    one, cutoffs = values["adaptive_one_matrix"], values["adaptive_softmax_cutoff"]
+    if one and not cutoffs:
+        raise ValueError("--adaptive-one-matrix needs its bands: --adaptive-softmax-cutoff 20000,40000,200000, say")
+    if one:
+        for name, default in _OTHER_ADAPTIVE.items():
+            if values[name] != default:
+                raise ValueError(f"{_flag(name)} has no effect with --adaptive-one-matrix: leave one of them out")
+        if len({values["decoder_embed_dim"], *(values[name] or values["decoder_embed_dim"] for name in _FOLLOWS)}) > 1:
+            raise ValueError("--adaptive-one-matrix has no projections: leave out --decoder-input-dim and -output-dim")
+    if values["tie_adaptive_weights"]:
+        _check_tied(values)
+
+
+def _check_tied(values: dict[str, Any]) -> None:
+    """What fairseq asserts without a word."""
+    if not values["adaptive_input"]:
+        raise ValueError("--tie-adaptive-weights needs --adaptive-input")
+    for one, other in (
+        ("adaptive_input_cutoff", "adaptive_softmax_cutoff"),
+        ("adaptive_input_factor", "adaptive_softmax_factor"),
+        ("decoder_input_dim", "decoder_output_dim"),
+    ):
+        if values[one] != values[other]:
+            raise ValueError(
+                f"--tie-adaptive-weights: {_flag(one)} is {values[one]}, {_flag(other)} is {values[other]}"
+            )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

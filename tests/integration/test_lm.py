@@ -1,0 +1,225 @@
+"""Language models: fairseq's transformer_lm with any causal encoding, and Transformer-XL's adaptive softmax."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq.criterions.adaptive_loss import AdaptiveLoss
+from omegaconf import OmegaConf
+from torch import Tensor, nn
+
+from fairseq_posenc.encodings import StackShape, build, get, names
+from fairseq_posenc.models.adaptive import CountingAdaptiveSoftmax, OneMatrixSoftmax
+from fairseq_posenc.models.lm_config import LMPosEncConfig, OwnLMConfig, decoder_config
+from fairseq_posenc.models.presets import LM
+
+from . import lm, support
+from .lm import ARCH, SIZES, STOCK, STOCK_TASK
+
+PAD = 1
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lm.write_corpus(tmp_path_factory.mktemp("lm") / "data-bin")
+
+
+def serves_a_decoder(name: str) -> bool:
+    try:
+        build(name, None, StackShape(layers=2, heads=2, dim=16, max_length=lm.SEGMENT, causal=True))
+    except ValueError:
+        return False
+    return not get(name).needs_segments
+
+
+DECODERS = [name for name in names() if serves_a_decoder(name)]
+
+
+# -- beside stock fairseq ---------------------------------------------------------------------------------
+
+
+def test_sinusoidal_losses_equal_those_of_stock_fairseq(data: Path) -> None:
+    """From the same seed: the weights are drawn in the same order."""
+    positions = ["--pos-enc", "sinusoidal", "--pos-enc-args", "freq=t2t,offset=2"]
+    ours = lm.train(data, *positions, "--max-update", 20, task=STOCK_TASK)
+    theirs = lm.train(data, "--max-update", 20, task=STOCK_TASK, model=STOCK)
+    assert len(ours.losses) == 20
+    assert ours.losses == pytest.approx(theirs.losses, rel=1e-4)
+    assert ours.losses[-1] < ours.losses[0] - 0.3
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--decoder-normalize-before"],
+        "--adaptive-softmax-cutoff 10,20 --adaptive-input --adaptive-input-cutoff 10,20 --tie-adaptive-weights".split(),
+    ],
+    ids=["pre-LN", "adaptive"],
+)
+def test_learned_positions_are_those_of_stock_fairseq(data: Path, more: list[str]) -> None:
+    """The same weights by the same names, the same logits, the same number of parameters but unused rows."""
+    ours, task = lm.built(data, "--pos-enc", "learned", *more, task=STOCK_TASK)
+    theirs, _ = lm.built(data, "--decoder-learned-pos", *more, model=STOCK, task=STOCK_TASK)
+    state = {name: tensor for name, tensor in ours.state_dict().items() if ".pos." not in name}
+    table = ours.decoder.pos.learned.weight.detach()
+    state["decoder.embed_positions.weight"] = torch.cat([torch.zeros(PAD + 1, table.shape[1]), table])
+    theirs.load_state_dict(state)
+    counts = [sum(p.numel() for p in model.parameters()) for model in (theirs, ours)]
+    assert counts[0] - counts[1] == (PAD + 1) * 16
+    for batch in support.batches(task, "valid", size=8, longest=lm.SEGMENT):
+        real = batch["target"].ne(PAD)
+        probs = [model.get_normalized_probs(model(**batch["net_input"]), True)[real] for model in (ours, theirs)]
+        torch.testing.assert_close(*probs, rtol=1e-5, atol=1e-5)
+
+
+# -- every encoding ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_every_encoding_trains_without_memory(data: Path, name: str) -> None:
+    run = lm.train(data, "--pos-enc", name, "--max-update", 8, "--batch-size", 16, task=STOCK_TASK)
+    assert run.losses[-1] < run.losses[0]
+
+
+# -- architectures ----------------------------------------------------------------------------------------
+
+SUFFIXES = ["", *(f"_{name}" for name in LM)]
+
+
+@functools.cache
+def parsed(suffix: str, *arguments: str) -> Any:
+    words = [
+        "data",
+        *STOCK_TASK,
+        "--optimizer",
+        "adam",
+        "--max-tokens",
+        "1",
+        "--arch",
+        f"posenc_transformer_lm{suffix}",
+    ]
+    return support.parse([*words, *arguments]).model
+
+
+def expected(suffix: str) -> dict[str, Any]:
+    own = {field.name: field.default for field in dataclasses.fields(OwnLMConfig) if field.name != "_name"}
+    return {**own, **LM.get(suffix.removeprefix("_"), {})}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_preset_writes_its_sizes_and_the_yaml_has_them(suffix: str) -> None:
+    model = parsed(suffix)
+    assert {name: model[name] for name in expected(suffix)} == expected(suffix)
+    path = support.PLUGIN / "config" / "model" / f"posenc_transformer_lm{suffix}.yaml"
+    assert OmegaConf.to_container(OmegaConf.load(path)) == {"_name": "posenc_transformer_lm", **expected(suffix)}
+    made = OmegaConf.merge(OmegaConf.structured(LMPosEncConfig), OmegaConf.load(path), {"pos_enc": "xl"})
+    assert {key: made[key] for key in expected(suffix)} == {**expected(suffix), "pos_enc": "xl"}
+
+
+def test_every_yaml_has_its_preset() -> None:
+    found = {path.stem for path in (support.PLUGIN / "config" / "model").glob("posenc_transformer_lm*")}
+    assert found == {f"posenc_transformer_lm{suffix}" for suffix in SUFFIXES}
+
+
+def test_the_user_beats_the_preset() -> None:
+    model = parsed("_wt103", "--dropout", "0", "--adaptive-softmax-cutoff", "10,20")
+    assert (model.dropout, model.adaptive_softmax_cutoff, model.decoder_layers) == (0, "10,20", 16)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--decoder-learned-pos", "--pos-enc learned"),
+        ("--no-token-positional-embeddings", "--pos-enc none"),
+        ("--character-embeddings", "characters"),
+        ("--adaptive-one-matrix", "--adaptive-softmax-cutoff"),
+        ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --adaptive-input", "--adaptive-input has no effect"),
+        ("--adaptive-one-matrix --adaptive-softmax-cutoff 9 --decoder-output-dim 8", "no projections"),
+        ("--tie-adaptive-weights", "needs --adaptive-input"),
+        ("--tie-adaptive-weights --adaptive-input --adaptive-input-cutoff 9", "--adaptive-softmax-cutoff is None"),
+    ],
+)
+def test_what_these_models_do_not_have_is_refused(words: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        decoder_config(parsed("", *words.split()))
+
+
+# -- the softmax in bands ---------------------------------------------------------------------------------
+
+ONE_MATRIX = "--adaptive-one-matrix --adaptive-softmax-cutoff 10,20 --no-attention-bias --init-std 0.02".split()
+#: of one matrix
+BANDS = [*ARCH, *(word for word in SIZES if word != "--share-decoder-input-output-embed"), *ONE_MATRIX]
+
+
+def softmax(types: int = 30, dim: int = 8) -> OneMatrixSoftmax:
+    torch.manual_seed(0)
+    made = OneMatrixSoftmax(nn.Parameter(torch.randn(types, dim)), [10, 20], dropout=0, pad=PAD).double()
+    nn.init.normal_(made.bias)
+    nn.init.normal_(made.band_bias)
+    return made
+
+
+def test_probabilities_are_those_of_the_definition() -> None:
+    made, x = softmax(), torch.randn(2, 3, 8, dtype=torch.float64)
+    words = x @ made.weight.T + made.bias
+    first = torch.cat([words[..., :10], x @ made.band_weight.T + made.band_bias], -1).softmax(-1)
+    tails = [words[..., a:b].softmax(-1) * first[..., 10 + i, None] for i, (a, b) in enumerate([(10, 20), (20, 30)])]
+    torch.testing.assert_close(made.get_log_prob(x, None).exp(), torch.cat([first[..., :10], *tails], -1))
+
+
+@pytest.mark.parametrize("kind", ["one matrix", "fairseq's"])
+def test_the_loss_is_the_log_probability_of_every_word(kind: str) -> None:
+    """Also of the word at place 1 of a band, which fairseq's criterion takes for the pad."""
+    made: Any = softmax() if kind == "one matrix" else CountingAdaptiveSoftmax(30, 8, [10, 20], 0.0).double()
+    targets = torch.tensor([[0, 2, 10, 11, 19], [20, 21, 29, PAD, PAD]])
+    x = torch.randn(2, 5, 8, dtype=torch.float64, requires_grad=True)
+    loss = nll(made, x, targets)
+    real = targets.ne(PAD)
+    scored = made.get_log_prob(x, targets).gather(-1, targets[..., None])[..., 0]
+    torch.testing.assert_close(loss, -scored[real].sum()[None])
+    loss.backward()
+    assert x.grad is not None
+    assert bool(torch.isfinite(x.grad).all())
+
+
+def nll(made: Any, x: Tensor, targets: Tensor) -> Tensor:
+    """As fairseq's criterion sums it."""
+
+    class Model:
+        class decoder:
+            adaptive_softmax = made
+
+        def __call__(self, src_tokens: Tensor) -> tuple[Tensor]:
+            return (src_tokens,)
+
+        def get_targets(self, sample: Any, net_output: Any) -> Tensor:
+            return targets
+
+    criterion = AdaptiveLoss.__new__(AdaptiveLoss)
+    nn.Module.__init__(criterion)
+    criterion.sentence_avg, criterion.padding_idx = False, PAD
+    loss: Tensor = criterion(Model(), {"net_input": {"src_tokens": x}, "target": targets})[0]
+    return loss
+
+
+def test_cutoffs_beyond_the_dictionary_are_refused(data: Path) -> None:
+    with pytest.raises(ValueError, match="below the 34 types"):
+        lm.built(data, model=[*BANDS, "--adaptive-softmax-cutoff", "10,50"], task=STOCK_TASK)
+
+
+def test_a_model_of_one_matrix_trains_and_starts_as_it_was_asked_to(data: Path) -> None:
+    loss = ["--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp"]
+    run = lm.train(data, "--pos-enc", "xl", *loss, "--max-update", 12, model=BANDS, task=STOCK_TASK)
+    assert run.losses[-1] < run.losses[0] - 0.1
+    assert not [name for name, _ in run.model.named_parameters() if "_proj.bias" in name]
+    model, _ = lm.built(data, "--decoder-embed-dim", 64, model=BANDS, task=STOCK_TASK)
+    assert model.decoder.embed_tokens.weight is model.decoder.adaptive_softmax.weight
+    assert not model.decoder.embed_tokens.weight[PAD].any()
+    for name, weight in model.named_parameters():
+        if weight.dim() == 2 and "band" not in name:
+            assert weight.std().item() == pytest.approx(0.02, rel=0.25), name

@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     add("--scaling", action="store_true", help="add the exponents of time and memory over lengths 128 to 4096")
     add("--peers", action="store_true", help="add other implementations, where installed")
     add("--translation", type=Path, metavar="DATA-BIN", help="add translation beside fairseq's transformer")
+    add("--memory", dest="lm_memory", action="store_true", help="add memory of earlier segments, in decoders")
     add("--what", metavar="PART,...", help=f"of {', '.join([*PARTS, *EXTRA_PARTS])}; default: {', '.join(PARTS)}")
     add("--rounds", type=_count, metavar="N", help=f"default: {ROUNDS}; quick: from {LEAST}, as the time allows")
     add("--threads", type=_count, metavar="N", help="torch's threads; default: torch's")
@@ -45,7 +46,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
         args.parts = _chosen("--what", args.what, [*PARTS, *EXTRA_PARTS], ["layer"] if args.quick else PARTS)
     except ValueError as error:
         made.error(str(error))
-    args.parts += [part for part in EXTRA_PARTS if getattr(args, part) and part not in args.parts]
+    args.parts += [part for part in EXTRA_PARTS if getattr(args, part.replace("-", "_")) and part not in args.parts]
     if "translation" in args.parts and not (args.translation and args.translation.is_dir()):
         made.error(f"--translation {args.translation}: not a folder that fairseq-preprocess made")
     if "translation" in args.parts and args.device == "cuda":

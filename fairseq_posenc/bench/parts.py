@@ -7,8 +7,8 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from . import lm_memory, memory, peers, scaling, targets, translation
 from . import measure as measuring
-from . import memory, peers, scaling, targets, translation
 from .measure import Measured, Plan
 from .progress import Progress
 from .rows import Row, timed
@@ -16,7 +16,7 @@ from .settings import Setting, Shape, Subject
 from .subjects import step_of
 
 PARTS = ("layer", "padded", "model", "decode", "memory")
-EXTRA_PARTS = ("scaling", "peers", "translation")
+EXTRA_PARTS = ("scaling", "peers", "translation", "lm-memory")
 #: rounds of the first pass, and of `--quick`: as many in this range as fit its seconds
 ROUNDS, LEAST, MOST, QUICK_SECONDS = 11, 2, 15, 17 * 60
 #: columns; sequences, as beam search with a beam of 4 over 4 sentences has them
@@ -42,6 +42,7 @@ def rows(args: Namespace) -> list[Row]:
         "translation": lambda args, tell: translation.rows(
             args.subjects, args.translation, args.device, plan_of(args, tell)
         ),
+        "lm-memory": lambda args, tell: lm_memory.rows(args.subjects, args.device, plan_of(args, tell)),
     }
     with Progress() as progress:
         return [row for part in args.parts for row in parts[part](args, progress.tell)]

@@ -69,6 +69,8 @@ def _title(row: Row) -> str:
         if row.mode == "train":
             return f"training translation, {size}, batches of {row.length} tokens, beside fairseq's transformer"
         return f"translating, {size}, {row.length} words by beam search, beside fairseq's transformer"
+    if row.what == "lm-memory":
+        return f"memory, {size}, {row.layers} layers, segments of {row.length}, {row.batch} streams, {row.dtype}"
     depth = f" of {row.layers} layers" if row.layers > 1 else ""
     return f"{row.what}{depth}, {size}, n = {row.length}, {row.batch} sequences{pads}, {row.dtype}"
 

@@ -65,6 +65,8 @@ MEMORY = {"shaw": 1.15, "xl": 1.15, "m3": 1.15, "deberta": 1.35, "m4": 1.35, "m4
 DECODING = {"shaw": 1.05, "m4": 1.4, "m4m": 1.4, "m3": 1.4, "xl": 1.2, "deberta": 1.6}
 DECODING_LENGTH = 512
 CONTENT_FREE_DECODING, CLIPPED_DECODING = 1.02, 1.10
+#: a training step with memory beside one without; a token of evaluation beside one of a sliding window
+MEMORY_TRAINING, MEMORY_EVALUATION = 1.6, 1 / 50
 #: translation beside stock fairseq: the time for a word, (train, infer), the reciprocal of the words a second
 CONTENT_FREE_WORDS, OTHER_WORDS = (1 / 0.97, 1.0), (1 / 0.85, 1 / 0.85)
 WORDS = dict.fromkeys(("shaw", "lfhc", "xl", "gcdf"), (1 / 0.9, 1 / 0.85)) | {"deberta": (1 / 0.85, 1 / 0.7)}

@@ -23,6 +23,7 @@ def apply() -> None:
     from .numpy2 import restore_numpy_names
     from .shutdown import stop_buffer_threads
     from .spawn import refuse_to_spawn_nothing
+    from .task_states import ask_all_workers
 
     keep_tail_batch()
     block_ngrams()
@@ -35,3 +36,4 @@ def apply() -> None:
     refuse_second_copy()
     refuse_to_spawn_nothing()
     name_misfits()
+    ask_all_workers()

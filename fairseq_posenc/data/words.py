@@ -54,6 +54,10 @@ class Words:
         self.begins: Flags = np.array([marks.begins(piece) for piece in pieces])
         self.goes_on: Flags = np.array([marks.goes_on(piece) for piece in pieces])
 
+    def starts(self, before: NDArray[np.int64], ids: NDArray[np.int64]) -> Flags:
+        """[n] each: whether an id behind `before` begins a word, or is a special symbol."""
+        return self.special[ids] | self.special[before] | (self.begins[ids] & ~self.goes_on[before])
+
     def numbered(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The word of each id [n], from 0; -1 for specials."""
         special = self.special[ids]

@@ -1,0 +1,33 @@
+"""What a task keeps in checkpoints, where several workers have their own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from .patching import replace, say_once
+
+logger = logging.getLogger(__name__)
+
+
+def ask_all_workers() -> None:
+    """Call a task's `before_save` in every worker ahead of a checkpoint.
+
+    fairseq asks the task of worker 0 alone for its state (checkpoint_utils.py:99), after the others have left, so
+    that nothing can be collected from them then.
+    """
+    from fairseq import checkpoint_utils
+
+    replace(checkpoint_utils, "save_checkpoint", _asking)
+
+
+def _asking(original: Callable[..., Any]) -> Callable[..., Any]:
+    def save_checkpoint(cfg: Any, trainer: Any, *args: Any, **kwargs: Any) -> Any:
+        before = getattr(trainer.task, "before_save", None)
+        if before is not None and not cfg.no_save:
+            say_once(logger, "every worker's task is asked for its state; fairseq asks that of worker 0 alone")
+            before()
+        return original(cfg, trainer, *args, **kwargs)
+
+    return save_checkpoint

@@ -1,0 +1,273 @@
+"""`posenc_lm_memory`: language modelling of contiguous streams, with memory of earlier segments."""
+
+import logging
+from pathlib import Path
+from typing import Any, Optional
+
+from fairseq import utils
+from fairseq.data import Dictionary, data_utils
+from fairseq.tasks import FairseqTask, register_task
+
+from ..data.streams import Corpus, Segments, StreamIterator
+from ..data.words import Words
+from ..memory import SegmentMemory
+from . import lm_scores, lm_states
+from .lm_memory_config import MEMORY, SEGMENT, LMMemoryConfig, check
+
+logger = logging.getLogger(__name__)
+
+#: fairseq-eval-lm's own, where --max-tokens is not given
+EVAL_LM_TOKENS = 36000
+
+
+@register_task("posenc_lm_memory", dataclass=LMMemoryConfig)
+class LMMemoryTask(FairseqTask):
+    """Each worker has --batch-size streams of its own; a batch is the next segment of each.
+
+    Models get a `SegmentMemory` with each batch. There is one of training, which checkpoints keep, and one of
+    evaluation; each begins anew with the first segment.
+    """
+
+    training: SegmentMemory
+    evaluating: SegmentMemory
+
+    def __init__(self, cfg: LMMemoryConfig, **unused: Any) -> None:
+        super().__init__(cfg)
+        check(cfg)
+        self.dictionary = Dictionary.load(str(Path(utils.split_paths(cfg.data)[0]) / "dict.txt"))
+        logger.info("dictionary: %d types", len(self.dictionary))
+        self.words = _words(self.dictionary, cfg.subwords) if cfg.subwords else None
+        #: tokens_per_sample and mem_length of training
+        self.trained: dict[str, int] = {}
+        self.trains = False
+        #: how many segments an epoch of training has
+        self.epoch_length = 0
+        self._gathered: list[Any] = []
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        return self.dictionary
+
+    def max_positions(self) -> None:
+        """No limit but the encoding's."""
+
+    # -- lengths ---------------------------------------------------------------------------------------
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """The model, whose longest row in training is memory and segment.
+
+        Raises:
+            ValueError: memory for an encoding, or an architecture, that has none.
+        """
+        if not from_checkpoint:
+            self._begin_training(cfg)
+        self.trained = self.trained or self._told()
+        model = super().build_model(cfg, from_checkpoint)
+        lengths = {"--mem-length": self.trained["mem_length"], "--eval-mem-length": self.eval_memory}
+        _check_memory(model, lengths, self.cfg.same_length)
+        self.training, self.evaluating = (self._memory(length) for length in lengths.values())
+        return model
+
+    def _begin_training(self, cfg: Any) -> None:
+        remembered = MEMORY if self.cfg.mem_length is None else self.cfg.mem_length
+        self.trained = {"tokens_per_sample": self.cfg.tokens_per_sample or SEGMENT, "mem_length": remembered}
+        self.trains = True
+        cfg.tokens_per_sample = self.trained["tokens_per_sample"]
+        cfg.max_target_positions = sum(self.trained.values())
+        self.state.merge_state_dict({"lm_memory": self.trained})  # into every checkpoint
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Of a checkpoint that is evaluated: how its model was trained.
+
+        Raises:
+            ValueError: it does not say, or flags of training say something else.
+        """
+        super().load_state_dict(state_dict)
+        self.trained = dict(state_dict.get("lm_memory") or self._told())
+        given = {"tokens_per_sample": self.cfg.tokens_per_sample or None, "mem_length": self.cfg.mem_length}
+        instead = {"tokens_per_sample": "--eval-segment-length", "mem_length": "--eval-mem-length"}
+        for name, value in given.items():
+            if value is not None and value != self.trained[name]:
+                raise ValueError(
+                    f"--{name.replace('_', '-')} {value}: the model was trained with {self.trained[name]}; for "
+                    f"evaluation use {instead[name]}"
+                )
+
+    def _told(self) -> dict[str, int]:
+        """Of a model that was trained with another task."""
+        length, remembered = self.cfg.eval_segment_length, self.cfg.eval_mem_length
+        if length is None or remembered is None:
+            raise ValueError(
+                "this model was not trained with --task posenc_lm_memory: give --eval-segment-length and "
+                "--eval-mem-length, or evaluate it with --task language_modeling"
+            )
+        return {"tokens_per_sample": length, "mem_length": remembered}
+
+    @property
+    def eval_length(self) -> int:
+        """Tokens of a segment in evaluation."""
+        return int(self.cfg.eval_segment_length or self.trained["tokens_per_sample"])
+
+    @property
+    def eval_memory(self) -> int:
+        """States remembered in evaluation."""
+        own = self.cfg.eval_mem_length
+        return int(self.trained["mem_length"] if own is None else own)
+
+    def _memory(self, length: int) -> SegmentMemory:
+        return SegmentMemory(length, span=length if self.cfg.same_length else None)
+
+    # -- data ------------------------------------------------------------------------------------------
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
+        """A split, as one long text."""
+        paths = utils.split_paths(self.cfg.data)
+        path = str(Path(paths[(epoch - 1) % len(paths)]) / split)
+        lines = data_utils.load_indexed_dataset(path, self.dictionary, self.cfg.dataset_impl, combine=combine)
+        if lines is None:
+            raise FileNotFoundError(f"Dataset not found: {split} ({path})")
+        symbols = {"first": self.dictionary.eos(), "pad": self.dictionary.pad()}
+        self.datasets[split] = Corpus(lines, split, **symbols, words=self.words)
+
+    def get_batch_iterator(
+        self,
+        dataset: Any,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        max_positions: Any = None,
+        num_shards: int = 1,
+        shard_id: int = 0,
+        num_workers: int = 0,
+        epoch: int = 1,
+        data_buffer_size: int = 0,
+        skip_remainder_batch: bool = False,
+        grouped_shuffling: bool = False,
+        **unused: Any,
+    ) -> StreamIterator:
+        """Segments in order, of --batch-size streams a worker; none is dropped, skipped or shuffled.
+
+        Raises:
+            ValueError: flags that would drop segments or change their order, or rows beyond what the encoding defines.
+        """
+        if max_tokens is not None or max_sentences is None:
+            raise ValueError(
+                "--task posenc_lm_memory reads --batch-size streams a worker, a segment of each at a time: leave out "
+                "--max-tokens, give --batch-size (--batch-size-valid)"
+            )
+        for flag, given in (("skip-remainder-batch", skip_remainder_batch), ("grouped-shuffling", grouped_shuffling)):
+            if given:
+                raise ValueError(f"--{flag} would leave out segments of the streams, or reorder them: leave it out")
+        training = self.trains and dataset.name == self.cfg.train_subset
+        length, remembered = (self.eval_length, self.eval_memory)
+        if training:
+            length, remembered = self.trained["tokens_per_sample"], self.trained["mem_length"]
+        _check_positions(length, remembered, max_positions)
+        segments = Segments(dataset, streams=max_sentences, workers=num_shards, length=length)
+        self.epoch_length = segments.count if training else self.epoch_length
+        loading = {"num_workers": num_workers, "buffer_size": data_buffer_size}
+        return StreamIterator(segments, {"--mem-length": remembered}, shard_id=shard_id, epoch=epoch, **loading)
+
+    def eval_lm_dataloader(
+        self,
+        dataset: Corpus,
+        max_tokens: Optional[int] = EVAL_LM_TOKENS,
+        batch_size: Optional[int] = None,
+        context_window: int = 0,
+        **kwargs: Any,
+    ) -> lm_scores.Remembering:
+        """For fairseq-eval-lm: one stream unless --batch-size says more.
+
+        Raises:
+            ValueError: what `get_batch_iterator` refuses.
+        """
+        if context_window:
+            raise ValueError("--context-window is for --task language_modeling: --eval-mem-length gives context here")
+        lm_scores.name_both()
+        asked = None if max_tokens == EVAL_LM_TOKENS else max_tokens
+        iterator = self.get_batch_iterator(dataset, asked, batch_size or 1, **kwargs)
+        return lm_scores.Remembering(iterator.next_epoch_itr(shuffle=False), self.evaluating)
+
+    # -- steps -----------------------------------------------------------------------------------------
+
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
+    ) -> Any:
+        """fairseq's, with the memory of training."""
+        given = lm_scores.with_memory(sample, self.training)
+        loss, size, output = super().train_step(given, model, criterion, optimizer, update_num, ignore_grad)
+        return loss, size, {**output, "nwords": sample["nwords"]}
+
+    def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
+        """fairseq's, with the memory of evaluation; the loss is a Python float, as float32 cannot sum a corpus."""
+        loss, size, output = super().valid_step(lm_scores.with_memory(sample, self.evaluating), model, criterion)
+        exact = {name: float(output[name]) for name in ("loss", "nll_loss") if name in output}
+        return loss, size, {**output, **exact, "nwords": sample["nwords"]}
+
+    def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
+        """fairseq's, and the perplexities per token and per word."""
+        super().reduce_metrics(logging_outputs, criterion)
+        lm_scores.log(logging_outputs)
+
+    def inference_step(self, *args: Any, **kwargs: Any) -> Any:
+        """Not here."""
+        raise ValueError(
+            "--task posenc_lm_memory scores text: fairseq-generate and -interactive need --task language_modeling; "
+            "with memory, fairseq_posenc.models.continuation.continued goes on from a prompt"
+        )
+
+    # -- checkpoints -----------------------------------------------------------------------------------
+
+    def before_save(self) -> None:
+        """Collect the memory of all workers; called in each of them."""
+        self._gathered = lm_states.gathered(self.training)
+
+    def get_checkpoint_dict(self) -> dict[str, Any]:
+        """The memory of training. At the end of an epoch there is none to keep."""
+        if self.training.segment + 1 >= self.epoch_length:
+            return {}
+        return {type(self).__name__: {"segment": self.training.segment, "states": self._gathered}}
+
+    def set_checkpoint_dict(self, saved: dict[str, Any]) -> None:
+        """Go on with the memory that a checkpoint holds."""
+        lm_states.restored(self.training, saved)
+
+
+def _words(dictionary: Dictionary, scheme: str) -> Words:
+    words = Words(dictionary.symbols, range(dictionary.nspecial), scheme)
+    text = ~words.special
+    if not words.begins[text].any() or (words.begins[text].all() and not words.goes_on.any()):
+        raise ValueError(
+            f"--subwords {scheme}: the dictionary's pieces do not have its marks; without it each is a word"
+        )
+    return words
+
+
+def _check_memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
+    if not getattr(model, "remembers", False):
+        raise ValueError(
+            f"--task posenc_lm_memory is for posenc_transformer_lm and its sizes, not {type(model).__name__}: choose "
+            "one with --arch, or --task language_modeling"
+        )
+    pos = model.decoder.pos
+    for flag, length in lengths.items():
+        if length and not pos.capabilities.memory:
+            raise ValueError(
+                f"{flag} {length}: --pos-enc {pos.name} has no memory, as it has no positions for earlier segments; "
+                f"give {flag} 0, or a relative encoding"
+            )
+        if length and model.decoder.decoder_layerdrop:
+            raise ValueError("--decoder-layerdrop leaves out layers, whose states memory needs: leave it out")
+        if same_length and not length:
+            raise ValueError(f"--same-length: a query sees as many keys as {flag}, which is 0; leave one of them out")
+
+
+def _check_positions(length: int, remembered: int, longest: Any) -> None:
+    if isinstance(longest, int | float) and length + remembered > longest:
+        raise ValueError(
+            f"memory of {remembered} and segments of {length} tokens: the encoding is defined up to {longest:.0f}; "
+            "lower --eval-mem-length or --eval-segment-length, or train with longer ones"
+        )

@@ -1,0 +1,60 @@
+"""The options of `posenc_lm_memory`."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from typing import Any, Optional
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from omegaconf import II
+
+from ..data.words import SCHEMES
+
+#: Transformer-XL's on WikiText-103
+SEGMENT, MEMORY = 150, 150
+
+
+def _option(default: Any, help: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+@dataclasses.dataclass
+class LMMemoryConfig(FairseqDataclass):
+    """How streams are cut, and how much of them is remembered."""
+
+    data: Optional[str] = _option(None, "folder of fairseq-preprocess --only-source; several are joined by ':'")
+    tokens_per_sample: int = _option(
+        0, f"tokens of a segment in training (0: {SEGMENT}; in evaluation those that the model was trained with)"
+    )
+    mem_length: Optional[int] = _option(
+        None,
+        f"states of earlier segments that each layer remembers in training; 0: none (unset: {MEMORY}; in evaluation "
+        "those that the model was trained with)",
+    )
+    eval_segment_length: Optional[int] = _option(None, "tokens of a segment in evaluation; unset: as in training")
+    eval_mem_length: Optional[int] = _option(None, "states remembered in evaluation; unset: as in training")
+    same_length: bool = _option(
+        False, "each query sees the same number of keys, the last --mem-length (in evaluation --eval-mem-length)"
+    )
+    subwords: Optional[ChoiceEnum(list(SCHEMES))] = dataclasses.field(  # type: ignore[valid-type]
+        default=None,
+        metadata={"help": "how pieces mark words, for the perplexity per word; unset: each token is a word"},
+    )
+    max_target_positions: Optional[int] = II("task.tokens_per_sample")  # memory and segment: build_model says
+    sentence_avg: bool = II("optimization.sentence_avg")
+    train_subset: str = II("dataset.train_subset")
+    dataset_impl: Optional[str] = II("dataset.dataset_impl")
+
+
+def check(cfg: LMMemoryConfig) -> None:
+    """Refuse what has no meaning, or would change the loss per token.
+
+    Raises:
+        ValueError: with the flags.
+    """
+    if cfg.tokens_per_sample < 0:
+        raise ValueError("--context-window is for --task language_modeling: --eval-mem-length gives context here")
+    for name, least in (("mem_length", 0), ("eval_mem_length", 0), ("eval_segment_length", 1)):
+        value = getattr(cfg, name)
+        if value is not None and value < least:
+            raise ValueError(f"--{name.replace('_', '-')} {value}: at least {least}")
+    if cfg.sentence_avg:
+        raise ValueError("--sentence-avg would divide the loss by streams: leave it out, it is that of a token")

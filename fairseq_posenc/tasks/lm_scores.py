@@ -1,0 +1,86 @@
+"""Perplexity per token and per word, by name, in training, validation and fairseq-eval-lm."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fairseq.logging import metrics
+
+from ..compat.patching import replace
+from ..memory import SegmentMemory
+
+logger = logging.getLogger(__name__)
+
+
+def log(outputs: Sequence[Mapping[str, Any]]) -> None:
+    """`token_nll` and `word_nll` in nats, `token_ppl` and `word_ppl`: of all tokens, so of any batches."""
+    nats = sum(float(output.get("nll_loss", output["loss"])) for output in outputs)
+    for unit, count in (("token", "ntokens"), ("word", "nwords")):
+        number = sum(int(output.get(count, 0)) for output in outputs)
+        if number:
+            metrics.log_scalar(f"{unit}_nll", nats / number, number, round=8)
+            metrics.log_derived(f"{unit}_ppl", lambda meters, unit=unit: _perplexity(meters[f"{unit}_nll"].avg))
+
+
+def _perplexity(nats: float) -> float:
+    return round(math.exp(min(nats, 700.0)), 4)
+
+
+class Remembering:
+    """Batches of one pass over streams, each with the memory of those before it; counts what was read.
+
+    Args:
+        batches: of `Segments`, in order.
+    """
+
+    def __init__(self, batches: Any, memory: SegmentMemory) -> None:
+        self.batches, self.memory = batches, memory
+        self.tokens = self.words = 0
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for sample in self.batches:
+            self.tokens += sample["ntokens"]
+            self.words += sample["nwords"]
+            yield with_memory(sample, self.memory)
+
+
+def with_memory(sample: Mapping[str, Any], memory: SegmentMemory) -> dict[str, Any]:
+    """The batch, whose model gets the memory at its segment."""
+    memory.begin(sample["segment"])
+    return {**sample, "net_input": {**sample["net_input"], "memory": memory}}
+
+
+def name_both() -> None:
+    """Let fairseq-eval-lm, which knows one perplexity and calls it so, name the two (fairseq_cli/eval_lm.py)."""
+    for name in ("fairseq_cli.eval_lm", "__main__"):
+        module = sys.modules.get(name)
+        if hasattr(module, "eval_lm") and hasattr(module, "SequenceScorer"):
+            replace(module, "eval_lm", _naming)
+
+
+def _naming(original: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    def eval_lm(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        source = getattr(kwargs.get("batch_iterator"), "iterable", None)
+        if not isinstance(source, Remembering):
+            return original(*args, **kwargs)
+        if kwargs.get("post_process"):
+            raise ValueError("--post-process: words are counted by --subwords here, which names both perplexities")
+        found = original(*args, **kwargs)
+        nll = float(found["loss"]) * math.log(2)
+        per_word = nll * source.tokens / source.words
+        both = {"token_nll": nll, "word_nll": per_word, "tokens": source.tokens, "words": source.words}
+        both |= {"token_ppl": _perplexity(nll), "word_ppl": _perplexity(per_word)}
+        logger.info(
+            "per token: nll %.8f, perplexity %.4f (%d tokens); per word: nll %.8f, perplexity %.4f (%d words)",
+            *(both[key] for key in ("token_nll", "token_ppl", "tokens", "word_nll", "word_ppl", "words")),
+        )
+        return {**found, **both}
+
+    return eval_lm

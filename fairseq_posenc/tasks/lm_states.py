@@ -1,0 +1,44 @@
+"""The memory of all workers in one checkpoint.
+
+Legend: W workers, L layers, M columns of memory, B streams, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from fairseq.distributed import utils
+from torch import Tensor
+
+from ..memory import SegmentMemory
+
+
+def place() -> tuple[int, int]:
+    """This worker's number, and how many there are."""
+    if not torch.distributed.is_initialized():
+        return 0, 1
+    return utils.get_data_parallel_rank(), utils.get_data_parallel_world_size()
+
+
+def gathered(memory: SegmentMemory) -> list[list[Tensor]]:
+    """The states of each worker, on the CPU, at worker 0; nothing at the others. Every worker calls it.
+
+    Returns:
+        W lists of L tensors [M, B, d].
+    """
+    rank, workers = place()
+    if not memory.states or workers == 1:
+        return [[state.cpu() for state in memory.states]]
+    own = torch.stack(memory.states)  # [L, M, B, d]
+    found = [torch.empty_like(own) for _ in range(workers)] if rank == 0 else None
+    torch.distributed.gather(own, found, dst=0, group=utils.get_data_parallel_group())
+    return [list(one.cpu().unbind(0)) for one in found or []]
+
+
+def restored(memory: SegmentMemory, saved: Mapping[str, Any]) -> None:
+    """Take this worker's part of what `gathered` gave."""
+    states: Sequence[Sequence[Tensor]] = saved["states"]
+    memory.segment = saved["segment"]
+    memory.states = tuple(states[place()[0]]) if any(states) else ()

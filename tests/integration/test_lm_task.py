@@ -1,0 +1,297 @@
+"""The task of language modelling with memory, in fairseq's own commands."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from pathlib import Path
+from typing import Any
+
+import fairseq_cli.eval_lm
+import fairseq_cli.train
+import fairseq_cli.validate
+import pytest
+import torch
+from fairseq import options
+from fairseq.logging import progress_bar
+
+from fairseq_posenc.data.streams import Corpus, Segments
+
+from . import lm, support, test_distributed
+from .lm import MEMORY, STREAMS
+
+XL = ["--pos-enc", "xl"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lm.write_corpus(tmp_path_factory.mktemp("lm") / "data-bin")
+
+
+# -- streams ----------------------------------------------------------------------------------------------
+
+
+class Lines(list[torch.Tensor]):
+    """Of a text of `total` tokens, 4, 5, ..., cut anywhere."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__(torch.arange(4, 4 + total).split([3] * (total // 3) + [total % 3] * (total % 3 > 0)))
+        self.sizes = [len(line) for line in self]
+
+
+@pytest.mark.parametrize("total", [6, 7, 23, 24, 48, 49])
+@pytest.mark.parametrize(("streams", "workers", "length"), [(1, 1, 4), (3, 1, 4), (2, 3, 4), (2, 2, 1)])
+def test_every_token_is_a_target_once_behind_the_token_before_it(
+    total: int, streams: int, workers: int, length: int
+) -> None:
+    corpus = Corpus(Lines(total), "text", first=2, pad=1)
+    segments = Segments(corpus, streams=streams, workers=workers, length=length)
+    pairs: list[tuple[int, int]] = []
+    for item in range(len(segments)):
+        batch = segments[item]
+        real = batch["target"].ne(1)
+        assert batch["target"].shape[0] == streams
+        assert batch["target"].shape[1] <= length
+        assert (batch["ntokens"], batch["nwords"]) == (int(real.sum()), int(real.sum()))
+        assert batch["net_input"]["src_tokens"].eq(1).equal(~real)
+        pairs += zip(batch["net_input"]["src_tokens"][real].tolist(), batch["target"][real].tolist(), strict=True)
+    text = [2, *range(4, 4 + total)]
+    assert sorted(pairs) == sorted(itertools.pairwise(text))
+
+
+def test_streams_go_on_where_they_ended() -> None:
+    segments = Segments(Corpus(Lines(50), "text", first=2, pad=1), streams=2, workers=2, length=4)
+    for worker, stream in itertools.product(range(2), range(2)):
+        rows = [segments[segment * 2 + worker]["net_input"]["src_tokens"][stream] for segment in range(segments.count)]
+        text = torch.cat(rows)
+        text = text[text.ne(1) & text.ne(2)]
+        assert text.diff().eq(1).all()
+
+
+def test_a_corpus_shorter_than_its_streams_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"text has 5 tokens, fewer than the 6 streams .* lower --batch-size"):
+        Segments(Corpus(Lines(5), "text", first=2, pad=1), streams=3, workers=2, length=4)
+
+
+# -- training, and the commands that evaluate -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, support.Run]:
+    """Two epochs, with a checkpoint in the middle of the second and validation."""
+    folder = tmp_path_factory.mktemp("whole")
+    _, task = lm.built(data, *XL)
+    epoch = len(lm.batches(task, "train"))
+    every = ["--save-interval-updates", epoch + 3, "--max-epoch", 2]
+    run = lm.train(data, *XL, *every, "--valid-subset", "valid", "--save-dir", folder)
+    assert len(run.losses) == 2 * epoch
+    return folder, run
+
+
+def middle(folder: Path) -> Path:
+    (found,) = [path for path in folder.glob("checkpoint_2_*.pt") if not path.stem.startswith("checkpoint_2_0")][:1]
+    return found
+
+
+def test_it_learns(whole: tuple[Path, support.Run]) -> None:
+    losses = whole[1].losses
+    assert losses[-1] < losses[0] - 0.5
+
+
+def test_a_resumed_training_goes_on_bit_by_bit(whole: tuple[Path, support.Run], data: Path, tmp_path: Path) -> None:
+    """From the middle of an epoch: with the memory of the segment before."""
+    folder, run = whole
+    shutil.copy(middle(folder), tmp_path / "checkpoint_last.pt")
+    rest = lm.train(data, *XL, "--max-epoch", 2, "--valid-subset", "valid", "--save-dir", tmp_path)
+    assert 0 < len(rest.losses) < len(run.losses) / 2
+    assert rest.losses == run.losses[-len(rest.losses) :]
+    test_distributed.assert_same(rest.model.state_dict(), run.model.state_dict(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--batch-size", 2], r"--batch-size 4 in the checkpoint, 2 here.*--reset-dataloader"),
+        (["--tokens-per-sample", 6, "--mem-length", 14], "--tokens-per-sample 8"),
+        (["--mem-length", 6], "--mem-length 12"),
+    ],
+)
+def test_other_streams_at_resume_are_refused(
+    whole: tuple[Path, support.Run], data: Path, tmp_path: Path, more: list[Any], told: str
+) -> None:
+    shutil.copy(middle(whole[0]), tmp_path / "checkpoint_last.pt")
+    with pytest.raises(ValueError, match=told):
+        lm.train(data, *XL, *more, "--max-epoch", 2, "--save-dir", tmp_path)
+
+
+def validated(data: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, float]:
+    """fairseq-validate's stats, unrounded by no more than its meters."""
+    words = [data, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
+    words += ["--valid-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
+    parser = options.get_validation_parser()
+    given = options.parse_args_and_arch(parser, [str(word) for word in words], suppress_defaults=True)
+    return printed(lambda: fairseq_cli.validate.main(support.parse(words, options.get_validation_parser), given))
+
+
+def printed(call: Any) -> dict[str, float]:
+    """What a progress bar gets to print at the end."""
+    found: list[Any] = []
+    keep = progress_bar.NoopProgressBar.print
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress_bar.NoopProgressBar, "print", lambda self, stats, **kw: found.append(stats))
+        call()
+    assert progress_bar.NoopProgressBar.print is keep
+    return {name: float(getattr(value, "avg", value)) for name, value in found[-1].items()}
+
+
+def scored(data: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, Any]:
+    """What fairseq-eval-lm finds."""
+    words = [data, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
+    words += ["--gen-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
+    found: dict[str, Any] = fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
+    return found
+
+
+def test_the_three_commands_agree(whole: tuple[Path, support.Run], data: Path, tmp_path: Path) -> None:
+    folder, _ = whole
+    last = folder / "checkpoint_last.pt"
+    shutil.copy(last, tmp_path / "checkpoint_last.pt")
+    trained = torch.load(last, weights_only=False)["extra_state"]["val_loss"]  # bits, of three decimals
+    valid, scores = validated(data, last), scored(data, last)
+    assert valid["token_nll"] == pytest.approx(float(scores["token_nll"]), abs=1e-6)
+    assert valid["word_nll"] == valid["token_nll"]
+    assert valid["token_ppl"] == pytest.approx(float(scores["word_ppl"]), rel=1e-5)
+    assert trained == pytest.approx(valid["token_nll"] / torch.tensor(2.0).log().item(), abs=6e-4)
+    assert scores["tokens"] == len(torch.cat(list(text_of(data, "valid"))))
+
+
+def text_of(data: Path, split: str) -> Any:
+    from fairseq.data import data_utils
+
+    return data_utils.load_indexed_dataset(str(data / split), None)
+
+
+def test_training_flags_are_not_those_of_evaluation(whole: tuple[Path, support.Run], data: Path) -> None:
+    path = whole[0] / "checkpoint_last.pt"
+    pairs = [("--mem-length", "--eval-mem-length"), ("--tokens-per-sample", "--eval-segment-length")]
+    for flag, instead in pairs:
+        with pytest.raises(ValueError, match=f"{flag} 3: the model was trained .*{instead}"):
+            scored(data, path, flag, 3)
+    assert scored(data, path, "--mem-length", MEMORY)["tokens"] > 0
+    with pytest.raises(ValueError, match="--eval-mem-length"):
+        scored(data, path, "--context-window", 4)
+
+
+def test_memory_of_evaluation_is_chosen_without_training_again(whole: tuple[Path, support.Run], data: Path) -> None:
+    """Each of them is another number, over as many tokens, in both commands."""
+    path = whole[0] / "checkpoint_last.pt"
+    found = [scored(data, path, "--eval-mem-length", length) for length in (0, 4, 40)]
+    assert len({float(one["loss"]) for one in found}) == 3
+    assert len({one["tokens"] for one in found}) == 1
+    same = [*("--eval-mem-length", 40, "--eval-segment-length", 5, "--same-length")]
+    assert validated(data, path, *same)["token_nll"] == pytest.approx(scored(data, path, *same)["token_nll"], abs=1e-6)
+
+
+def test_validation_in_between_changes_nothing(data: Path, whole: tuple[Path, support.Run]) -> None:
+    """Training has a memory of its own, and each epoch begins without."""
+    plain = lm.train(data, *XL, "--max-epoch", 2)
+    assert plain.losses == whole[1].losses
+
+
+# -- accumulation and workers -----------------------------------------------------------------------------
+
+
+def test_accumulation_reads_the_same_streams(data: Path) -> None:
+    """At a learning rate of 0 the losses of two segments are those of each."""
+    still = ["--lr", 0, "--max-epoch", 1]
+    single, double = (lm.train(data, *XL, *still, "--update-freq", freq) for freq in (1, 2))
+    task = single.trainer.task
+    sizes = [batch["ntokens"] for batch in lm.batches(task, "train")]
+    sums = [loss * size for loss, size in zip(single.losses, sizes, strict=True)]
+    pairs = [sum(sums[i : i + 2]) / sum(sizes[i : i + 2]) for i in range(0, len(sums), 2)]
+    assert double.losses == pytest.approx(pairs, rel=1e-6)
+
+
+def test_two_workers_have_the_streams_of_one(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the streams each: the same losses and weights; and a resumed training is the same, bit by bit."""
+    monkeypatch.setattr(support, "command_line", lambda data, *words: lm.command_line(data, *words))
+    monkeypatch.setattr(test_distributed, "ENCODING", XL)
+    save = ["--save-dir", tmp_path / "saved", "--save-interval-updates", 3, "--no-epoch-checkpoints"]
+    half = ["--batch-size", STREAMS // 2]
+    ranks = test_distributed.two_processes(tmp_path / "two", data, *half, "--max-update", 5, *save)
+    one = lm.train(data, *XL, "--max-update", 5)
+    assert ranks[0]["losses"] == pytest.approx(one.losses, rel=1e-5)
+    shutil.copy(tmp_path / "saved" / "checkpoint_1_3.pt", tmp_path / "saved" / "checkpoint_last.pt")
+    again = test_distributed.two_processes(tmp_path / "again", data, *half, "--max-update", 5, *save)
+    assert again[0]["losses"] == ranks[0]["losses"][3:]
+    for rank in range(2):
+        test_distributed.assert_same(again[rank]["model"], ranks[rank]["model"], rtol=0, atol=0)
+
+
+# -- what is refused --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--pos-enc learned", r"--mem-length 12: --pos-enc learned has no memory.*--mem-length 0"),
+        ("--pos-enc learned --mem-length 0 --eval-mem-length 5", "--eval-mem-length 5: --pos-enc learned"),
+        ("--pos-enc xl --mem-length 0 --same-length", "--same-length"),
+        ("--pos-enc xl --decoder-layerdrop 0.5", "--decoder-layerdrop"),
+        ("--pos-enc xl --mem-length -1", "--mem-length -1: at least 0"),
+        ("--pos-enc xl --eval-segment-length 0", "--eval-segment-length 0: at least 1"),
+        ("--pos-enc xl --sentence-avg", "--sentence-avg"),
+        ("--pos-enc xl --subwords sentencepiece", "--subwords sentencepiece"),
+        ("--arch transformer_lm", "posenc_transformer_lm"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_the_start(data: Path, words: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        lm.built(data, *words.split())
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ({"max_tokens": 100}, "--max-tokens"),
+        ({"max_sentences": None}, "--batch-size"),
+        ({"skip_remainder_batch": True}, "--skip-remainder-batch"),
+        ({"grouped_shuffling": True}, "--grouped-shuffling"),
+        ({"max_positions": 19}, "defined up to 19"),
+    ],
+)
+def test_what_would_break_the_streams_is_refused(data: Path, flags: dict[str, Any], told: str) -> None:
+    _, task = lm.built(data, *XL)
+    task.load_dataset("valid")
+    with pytest.raises(ValueError, match=told):
+        task.get_batch_iterator(task.dataset("valid"), **{"max_sentences": 2, **flags})
+
+
+def test_absolute_encodings_train_without_memory(data: Path) -> None:
+    run = lm.train(data, "--pos-enc", "learned", "--mem-length", 0, "--max-update", 6)
+    assert run.losses[-1] < run.losses[0]
+
+
+def test_words_of_pieces_are_counted(tmp_path: Path) -> None:
+    """@@ goes on, and each </s> is a word, as in what is published."""
+    data = lm.write_corpus(tmp_path / "data-bin")
+    dictionary = (data / "dict.txt").read_text().splitlines()
+    pieces = [line.replace(" ", "@@ ", 1) if i % 3 == 0 else line for i, line in enumerate(dictionary)]
+    (data / "dict.txt").write_text("\n".join(pieces) + "\n")
+    _, task = lm.built(data, *XL, "--subwords", "fastbpe")
+    going_on = torch.tensor([symbol.endswith("@@") for symbol in task.dictionary.symbols])
+    text = torch.cat(list(text_of(data, "valid")))
+    joined = int((going_on[text[:-1].long()] & text[1:].ne(2)).sum())
+    assert sum(batch["nwords"] for batch in lm.batches(task)) == len(text) - joined
+    assert sum(batch["ntokens"] for batch in lm.batches(task)) == len(text)
+
+
+def test_segments_out_of_order_are_refused(data: Path) -> None:
+    model, task = lm.built(data, *XL)
+    criterion = task.build_criterion(support.parse(lm.command_line(data, *XL)).criterion)
+    first, second, third, *_ = lm.batches(task)
+    task.valid_step(first, model, criterion)
+    with pytest.raises(ValueError, match="segment 2 of the streams came after segment 0"):
+        task.valid_step(third, model, criterion)
+    once = task.valid_step(second, model, criterion)[0]
+    assert task.valid_step(second, model, criterion)[0] == once  # fairseq repeats a step that failed

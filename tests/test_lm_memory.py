@@ -1,0 +1,253 @@
+"""Memory of earlier segments: what it must equal, by the plain definition.
+
+Legend: B streams, N tokens, T tokens of a segment, M states of memory, d width, V types.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("fairseq")
+
+from fairseq.data import Dictionary
+from laws.cases import Case, defaults
+from laws.compare import assert_close
+from laws.literal import heads_of, literal_embed, literal_logits, literal_softmax
+
+from fairseq_posenc.encodings import Layer
+from fairseq_posenc.memory import SegmentMemory
+from fairseq_posenc.models.continuation import continued
+from fairseq_posenc.models.lm import PosEncTransformerLM
+from fairseq_posenc.models.lm_config import LMPosEncConfig
+from fairseq_posenc.positions import Positions
+
+STREAMS, TOKENS, SEGMENT, MEMORY = 2, 18, 5, 7  # the last segment has 3
+WORDS = 20
+
+#: all that allow memory, in a decoder
+CASES = defaults(lambda case: case.causal and case.capabilities.memory)
+
+
+def model_of(encoding: str, layers: int = 2, **options: Any) -> Any:
+    """A random model, float64, in evaluation."""
+    config = LMPosEncConfig()
+    sizes = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": layers, "attention_heads": 2}
+    options = {**{f"decoder_{name}": size for name, size in sizes.items()}, **options}
+    options |= {"tokens_per_sample": SEGMENT, "max_target_positions": TOKENS, "pos_enc": encoding}
+    for name, value in options.items():
+        setattr(config, name, value)
+    dictionary = Dictionary()
+    for number in range(WORDS):
+        dictionary.add_symbol(f"w{number}")
+    task = Namespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = PosEncTransformerLM.build_model(config, task)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.3 * torch.randn(parameter.shape)
+    return model.double().eval()
+
+
+def text(length: int = TOKENS) -> Tensor:
+    """[B, N], </s> first."""
+    tokens = torch.randint(4, 4 + WORDS, (STREAMS, length), generator=torch.Generator().manual_seed(1))
+    tokens[:, 0] = 2
+    return tokens
+
+
+def read(model: Any, tokens: Tensor, segment: int, memory: SegmentMemory) -> Tensor:
+    """[B, N, V], segment by segment."""
+    with torch.no_grad():
+        parts = [model(part, memory=memory.begin(i))[0] for i, part in enumerate(tokens.split(segment, 1))]
+    return torch.cat(parts, 1)
+
+
+# -- the plain definition ---------------------------------------------------------------------------------
+
+
+def mask(length: int, segment: int, memory: int, same_length: bool = False) -> Tensor:
+    """[N, N]: row t sees the columns from the start of its segment less M (of its last M) up to t."""
+    rows, columns = torch.arange(length)[:, None], torch.arange(length)[None]
+    first = rows - memory + 1 if same_length else rows // segment * segment - memory
+    return (columns <= rows) & (columns >= first)
+
+
+def plain(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
+    """[B, N] -> [B, N, V]: one forward of all tokens without memory, under a mask that holds in every layer."""
+    decoder = model.decoder
+    where = Positions(tokens.shape[1], tokens.shape[1], tokens.device, causal=True)
+    vars(where)["allowed"] = allowed[None]  # for an encoding that asks for it
+    x = literal_embed(decoder.pos, decoder.embed_scale * decoder.embed_tokens(tokens), where)
+    for index, layer in enumerate(decoder.layers, start=1):
+        x = layer.self_attn_layer_norm(x + attended(layer.self_attn, decoder.pos, index, x, where, allowed))
+        x = layer.final_layer_norm(x + layer.fc2(layer.fc1(x).relu()))
+    return decoder.output_layer(x)
+
+
+def attended(attention: Any, pos: Any, index: int, x: Tensor, where: Positions, allowed: Tensor) -> Tensor:
+    """[B, N, d] -> [B, N, d], from the encodings' literal references."""
+    layer = Layer(index, {}, attention.content_query, attention.content_key)
+    q, k, v = (heads_of(project(x), attention) for project in (attention.q_proj, attention.k_proj, attention.v_proj))
+    weights = literal_softmax(literal_logits(pos, q, k, where, layer), allowed[None, None])
+    out = torch.einsum("bhij,bhjd->bhid", weights, v)
+    for member in pos.members.values():
+        extra = member.reference_values(weights, where, layer)
+        out = out if extra is None else out + extra
+    return attention.out_proj(out.transpose(1, 2).flatten(2))
+
+
+def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
+    """[B, N, V]: for each token one forward of its whole prefix."""
+    ends = range(1, tokens.shape[1] + 1)
+    with torch.no_grad():
+        rows = [plain(model, tokens[:, :end], allowed[:end, :end])[:, -1] for end in ends]
+    return torch.stack(rows, 1)
+
+
+def perplexity(logits: Tensor, tokens: Tensor) -> float:
+    """Of each token but the first."""
+    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).exp().item()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_memory_is_its_definition(case: Case) -> None:
+    """In every layer, over segments and a rest; and so is the perplexity."""
+    model, tokens = model_of(case.spec), text()
+    found = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))
+    wanted = by_prefixes(model, tokens, mask(TOKENS, SEGMENT, MEMORY))
+    assert_close(found, wanted, 1e-9, case.spec)
+    assert perplexity(found, tokens) == pytest.approx(perplexity(wanted, tokens), rel=1e-9)
+    single = read(model.float(), tokens, SEGMENT, SegmentMemory(MEMORY))
+    assert perplexity(single, tokens) == pytest.approx(perplexity(wanted, tokens), rel=1e-4)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_same_length_is_its_definition(case: Case) -> None:
+    model, tokens = model_of(case.spec), text()
+    found = read(model, tokens, SEGMENT, SegmentMemory(MEMORY, span=MEMORY))
+    with torch.no_grad():
+        wanted = plain(model, tokens, mask(TOKENS, SEGMENT, MEMORY, same_length=True))
+    assert_close(found, wanted, 1e-9, case.spec)
+
+
+def test_a_column_too_few_is_caught() -> None:
+    model, tokens = model_of("xl"), text()
+    found = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))
+    with pytest.raises(AssertionError, match="xl: differs"):
+        assert_close(found, by_prefixes(model, tokens, mask(TOKENS, SEGMENT, MEMORY - 1)), 1e-9, "xl")
+
+
+# -- segments and long texts ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_memory_of_all_makes_two_segments_one(case: Case, layers: int) -> None:
+    model, tokens = model_of(case.spec, layers), text()
+    with torch.no_grad():
+        whole = model(tokens)[0]
+    half = TOKENS // 2
+    assert_close(read(model, tokens, half, SegmentMemory(half)), whole, 1e-9, case.spec)
+    assert_close(read(model, tokens, 4, SegmentMemory(TOKENS)), whole, 1e-9, case.spec)
+
+
+def test_one_layer_sees_as_far_as_its_memory_and_two_see_twice_as_far() -> None:
+    """What a token early in the text changes, at the last one: T = 1, so each row sees M columns before it."""
+    for layers in (1, 2):
+        model, tokens = model_of("xl", layers), text()
+        for back in (1, MEMORY, MEMORY + 1, 2 * MEMORY, 2 * MEMORY + 1):
+            other = tokens.clone()
+            other[:, TOKENS - 1 - back] = 2 + tokens[:, TOKENS - 1 - back] % 3
+            one, two = (read(model, each, 1, SegmentMemory(MEMORY))[:, -1] for each in (tokens, other))
+            assert bool((one - two).abs().max() > 1e-12) == (back <= layers * MEMORY), (layers, back)
+
+
+@pytest.mark.parametrize("norm", [False, True], ids=["post-LN", "pre-LN"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_other_layers_have_the_same_law(norm: bool, checkpointing: bool) -> None:
+    model = model_of("xl", decoder_normalize_before=norm, checkpoint_activations=checkpointing)
+    with torch.no_grad():
+        whole = model(text())[0]
+    assert_close(read(model, text(), 4, SegmentMemory(TOKENS)), whole, 1e-9)
+
+
+def test_without_memory_segments_are_texts_of_their_own() -> None:
+    model, tokens = model_of("alibi"), text()
+    found = read(model, tokens, SEGMENT, SegmentMemory(0))
+    with torch.no_grad():
+        alone = torch.cat([model(part)[0] for part in tokens.split(SEGMENT, 1)], 1)
+    assert torch.equal(found, alone)
+
+
+@pytest.mark.parametrize("encoding", ["xl", "shaw", "t5"])
+def test_more_memory_is_another_perplexity_of_the_same_model_up_to_the_whole_text(encoding: str) -> None:
+    model, tokens = model_of(encoding), text()
+    found = [perplexity(read(model, tokens, SEGMENT, SegmentMemory(m)), tokens) for m in (0, 3, 7, TOKENS, 50)]
+    with torch.no_grad():
+        whole = perplexity(model(tokens)[0], tokens)
+    assert len({round(one, 9) for one in found}) == 4
+    assert found[-2:] == pytest.approx([whole, whole], rel=1e-9)
+
+
+# -- what memory is ---------------------------------------------------------------------------------------
+
+
+def test_memory_has_no_gradient() -> None:
+    """A segment's gradient is that with the states before it as constants."""
+    model, tokens = model_of("xl").train(), text()
+    memory = SegmentMemory(MEMORY)
+    model(tokens[:, :SEGMENT], memory=memory.begin(0))
+    assert not any(state.requires_grad for state in memory.states)
+    assert [tuple(state.shape) for state in memory.states] == [(SEGMENT, STREAMS, 16)] * 2
+    early, late = tokens[:, :SEGMENT], tokens[:, SEGMENT : 2 * SEGMENT]
+    model(late, memory=memory.begin(1))[0].logsumexp(-1).sum().backward()
+    rows = model.decoder.embed_tokens.weight.grad.abs().sum(1)
+    assert all(rows[word] == 0 for word in set(early.flatten().tolist()) - set(late.flatten().tolist()))
+    assert memory.columns == MEMORY
+
+
+def test_segments_come_in_order_or_again() -> None:
+    model, tokens = model_of("xl"), text()
+    memory, parts = SegmentMemory(MEMORY), tokens.split(SEGMENT, 1)
+    with pytest.raises(ValueError, match="segment 3 of the streams came after nothing"):
+        memory.begin(3)
+    with torch.no_grad():
+        for number in (0, 1, 2):
+            first = model(parts[number], memory=memory.begin(number))[0]
+        assert torch.equal(model(parts[2], memory=memory.begin(2))[0], first)
+        with pytest.raises(ValueError, match="segment 1 of the streams came after segment 2"):
+            memory.begin(1)
+        assert memory.begin(0).columns == 0
+
+
+def test_a_negative_memory_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 0"):
+        SegmentMemory(-1)
+
+
+# -- generation -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_prompt_goes_on_as_recomputed(case: Case) -> None:
+    """Through cache and memory, over the ends of segments; recomputed from the first token at each step."""
+    model, tokens = model_of(case.spec), text(8)
+    found, scores = continued(model, tokens, 9, segment=SEGMENT, remembered=MEMORY)
+    for step in range(9):
+        logits = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))[:, -1].log_softmax(-1)
+        assert_close(scores[:, step], logits.max(-1).values, 1e-6, case.spec)  # fairseq's are float32
+        tokens = torch.cat([tokens, logits.argmax(-1, keepdim=True)], 1)
+    assert torch.equal(found, tokens)
+
+
+def test_prompts_with_pads_are_refused() -> None:
+    tokens = text(4)
+    tokens[0, -1] = 1
+    with pytest.raises(ValueError, match="no pads"):
+        continued(model_of("xl"), tokens, 2, segment=SEGMENT, remembered=MEMORY)

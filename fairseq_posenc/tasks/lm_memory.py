@@ -73,6 +73,8 @@ class LMMemoryTask(FairseqTask):
         return model
 
     def _begin_training(self, cfg: Any) -> None:
+        if self.cfg.sentence_avg:  # fairseq-eval-lm, which has no such flag, says true here
+            raise ValueError("--sentence-avg would divide the loss by streams: leave it out, it is that of a token")
         remembered = MEMORY if self.cfg.mem_length is None else self.cfg.mem_length
         self.trained = {"tokens_per_sample": self.cfg.tokens_per_sample or SEGMENT, "mem_length": remembered}
         self.trains = True

@@ -45,7 +45,7 @@ class LMMemoryConfig(FairseqDataclass):
 
 
 def check(cfg: LMMemoryConfig) -> None:
-    """Refuse what has no meaning, or would change the loss per token.
+    """Refuse what has no meaning.
 
     Raises:
         ValueError: with the flags.
@@ -56,5 +56,3 @@ def check(cfg: LMMemoryConfig) -> None:
         value = getattr(cfg, name)
         if value is not None and value < least:
             raise ValueError(f"--{name.replace('_', '-')} {value}: at least {least}")
-    if cfg.sentence_avg:
-        raise ValueError("--sentence-avg would divide the loss by streams: leave it out, it is that of a token")

@@ -80,7 +80,8 @@ class LMMemoryTask(FairseqTask):
         self.trains = True
         cfg.tokens_per_sample = self.trained["tokens_per_sample"]
         cfg.max_target_positions = sum(self.trained.values())
-        self.state.merge_state_dict({"lm_memory": self.trained})  # into every checkpoint
+        told = {"lm_memory": self.trained, "lm_same_length": bool(self.cfg.same_length)}
+        self.state.merge_state_dict(told)  # into every checkpoint
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Of a checkpoint that is evaluated: how its model was trained.
@@ -89,6 +90,8 @@ class LMMemoryTask(FairseqTask):
             ValueError: it does not say, or flags of training say something else.
         """
         super().load_state_dict(state_dict)
+        if state_dict.get("lm_same_length") and not self.cfg.same_length:
+            logger.warning("this model was trained with --same-length and is evaluated without it")
         self.trained = dict(state_dict.get("lm_memory") or self._told())
         given = {"tokens_per_sample": self.cfg.tokens_per_sample or None, "mem_length": self.cfg.mem_length}
         instead = {"tokens_per_sample": "--eval-segment-length", "mem_length": "--eval-mem-length"}

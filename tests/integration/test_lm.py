@@ -82,7 +82,7 @@ def test_learned_positions_are_those_of_stock_fairseq(data: Path, more: list[str
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_every_encoding_trains_without_memory(data: Path, name: str) -> None:
-    run = lm.train(data, "--pos-enc", name, "--max-update", 8, "--batch-size", 16, task=STOCK_TASK)
+    run = lm.train(data, "--pos-enc", name, "--max-update", 4, "--batch-size", 16, task=STOCK_TASK)
     assert run.losses[-1] < run.losses[0]
 
 

@@ -30,6 +30,8 @@ class LMDecoder(PosEncDecoder):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=True)
 
     def build_output_projection(self, cfg: Any, dictionary: Any, embed_tokens: Any) -> None:
+        if cfg.adaptive_softmax_cutoff is not None:  # else fairseq looks for an output matrix in every checkpoint
+            self.share_input_output_embed = False
         if cfg.adaptive_one_matrix:
             cutoffs, rate = _cutoffs(cfg.adaptive_softmax_cutoff), cfg.adaptive_softmax_dropout
             self.adaptive_softmax = OneMatrixSoftmax(embed_tokens.weight, cutoffs, dropout=rate, pad=dictionary.pad())

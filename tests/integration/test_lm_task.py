@@ -222,20 +222,38 @@ def test_accumulation_reads_the_same_streams(data: Path) -> None:
     assert double.losses == pytest.approx(pairs, rel=1e-6)
 
 
-def test_two_workers_have_the_streams_of_one(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the streams each: the same losses and weights; and a resumed training is the same, bit by bit."""
-    monkeypatch.setattr(support, "command_line", lambda data, *words: lm.command_line(data, *words))
-    monkeypatch.setattr(test_distributed, "ENCODING", XL)
-    save = ["--save-dir", tmp_path / "saved", "--save-interval-updates", 3, "--no-epoch-checkpoints"]
-    half = ["--batch-size", STREAMS // 2]
-    ranks = test_distributed.two_processes(tmp_path / "two", data, *half, "--max-update", 5, *save)
+HALF = ["--batch-size", STREAMS // 2, "--max-update", 5, "--save-interval-updates", 3, "--no-epoch-checkpoints"]
+
+
+@pytest.fixture(scope="module")
+def two(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """The folder with a checkpoint of update 3, and what two workers with half of the streams each learned in 5."""
+    folder = tmp_path_factory.mktemp("two")
+    return folder, two_workers(folder, data)
+
+
+def two_workers(folder: Path, data: Path) -> list[dict[str, Any]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(support, "command_line", lambda data, *words: lm.command_line(data, *words))
+        patch.setattr(test_distributed, "ENCODING", XL)
+        return test_distributed.two_processes(folder, data, *HALF, "--save-dir", folder / "saved")
+
+
+def test_two_workers_have_the_streams_of_one(data: Path, two: tuple[Path, list[dict[str, Any]]]) -> None:
     one = lm.train(data, *XL, "--max-update", 5)
-    assert ranks[0]["losses"] == pytest.approx(one.losses, rel=1e-5)
-    shutil.copy(tmp_path / "saved" / "checkpoint_1_3.pt", tmp_path / "saved" / "checkpoint_last.pt")
-    again = test_distributed.two_processes(tmp_path / "again", data, *half, "--max-update", 5, *save)
-    assert again[0]["losses"] == ranks[0]["losses"][3:]
+    assert two[1][0]["losses"] == pytest.approx(one.losses, rel=1e-5)
+
+
+def test_two_workers_that_resume_go_on_bit_by_bit(
+    data: Path, two: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    """Each with the memory of its own streams."""
+    (tmp_path / "saved").mkdir()
+    shutil.copy(two[0] / "saved" / "checkpoint_1_3.pt", tmp_path / "saved" / "checkpoint_last.pt")
+    again = two_workers(tmp_path, data)
     for rank in range(2):
-        test_distributed.assert_same(again[rank]["model"], ranks[rank]["model"], rtol=0, atol=0)
+        assert again[rank]["losses"] == two[1][rank]["losses"][3:]
+        test_distributed.assert_same(again[rank]["model"], two[1][rank]["model"], rtol=0, atol=0)
 
 
 # -- what is refused --------------------------------------------------------------------------------------

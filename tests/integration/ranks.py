@@ -32,14 +32,18 @@ def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
     for rank, output in enumerate(outputs):
         mine = [*words, *TWO, address, "--distributed-rank", str(rank)]
         command = [sys.executable, str(Path(__file__).with_name("rank.py")), str(output), *mine]
-        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-        ranks.append(subprocess.Popen(command, env=support.environment(package=True), **pipes))
+        # into a file: a pipe that nobody reads while the other rank is waited for fills up, and both stand still
+        with output.with_suffix(".err").open("w") as log:
+            pipes = {"stdout": subprocess.DEVNULL, "stderr": log}
+            ranks.append(subprocess.Popen(command, env=support.environment(package=True), **pipes))
     try:
-        errors = [process.communicate(timeout=200)[1] for process in ranks]
+        for process in ranks:
+            process.wait(timeout=200)
     finally:
         for process in ranks:
             process.kill()
-    assert [process.returncode for process in ranks] == [0, 0], "\n".join(error[-2500:] for error in errors)
+    errors = "\n".join(output.with_suffix(".err").read_text()[-2500:] for output in outputs)
+    assert [process.returncode for process in ranks] == [0, 0], errors
     return [torch.load(output) for output in outputs]
 
 

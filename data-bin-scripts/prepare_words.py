@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Checks a corpus of words in three splits, and lays it out for fairseq-preprocess --only-source.
+
+From FOLDER with wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz:
+OUTPUT/{train,valid,test}.txt and counts.json. The conventions are those of the published figures of WikiText: words are
+what spaces part; each line, an empty one too, ends with an <eos>, which fairseq-preprocess adds as its </s>; the
+vocabulary is that of the training text. <unk> in the text is fairseq's own <unk>, and is scored as any word.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from corpora import lines
+from corpora.errors import CorpusError
+
+SPLITS = ("train", "valid", "test")
+UNKNOWN = "<unk>"
+#: words of the text that fairseq, or a reader of its output, would take for something else
+TAKEN = {
+    "<s>": "fairseq's sign of a beginning",
+    "<pad>": "fairseq's padding, which is never scored",
+    "</s>": "fairseq's end of a line",
+    "<eos>": "the end of a line, which is counted at each line already",
+}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--text", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument(
+        "--types", type=int, default=0, help="that the training text must have, <unk> and <eos> too (0: any)"
+    )
+    asked = parser.parse_args(arguments)
+    try:
+        counts = prepare(asked.text, asked.output, asked.types)
+    except (CorpusError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for split, one in counts["splits"].items():
+        print(f"{split}: {one['lines']:,} lines, {one['tokens']:,} tokens with <eos>, {one['unknown']:,} unknown")
+    print(f"{counts['types']:,} types in train, <eos> and <unk> among them")
+    return 0
+
+
+def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
+    """Write OUTPUT whole, or leave what was there.
+
+    Returns:
+        the types of the training text, and the lines, tokens and unknown words of each split.
+    Raises:
+        CorpusError: a split that is missing, empty, or holds what fairseq would read as something else; another number
+            of types than `types`.
+    """
+    files = {split: find(folder, split) for split in SPLITS}
+    partial = output.with_name(output.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        known: set[str] = set()
+        splits = {split: copy(path, partial / f"{split}.txt", known, split) for split, path in files.items()}
+        number = len(known | {UNKNOWN}) + 1  # <eos>
+        if types and number != types:
+            raise CorpusError(
+                f"{files['train']}: {number:,} types (with <unk> and <eos>), {types:,} are wanted: this is not the "
+                "tokenised text (wiki.*.tokens, not raw), or not the whole of it; fetch it again, or leave out --types "
+                "for a corpus of your own"
+            )
+        counts = {"types": number, "splits": splits}
+        (partial / "counts.json").write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    shutil.rmtree(output, ignore_errors=True)
+    os.replace(partial, output)
+    return counts
+
+
+def find(folder: Path, split: str) -> Path:
+    """The file of a split; a packed one beside the plain one is what the downloader leaves.
+
+    Raises:
+        CorpusError: none, or two of different names.
+    """
+    if not folder.is_dir():
+        raise CorpusError(f"{folder}: no such folder")
+    names = (f"wiki.{split}.tokens", f"{split}.txt")
+    there = [folder / name for name in names if (folder / name).is_file() or (folder / f"{name}.gz").is_file()]
+    if not there:
+        others = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
+        raise CorpusError(
+            f"{folder}: no {' or '.join(names)} (plain or .gz); there is: {others}. Rename your {split} text, of words "
+            "with spaces between them, to one of these"
+        )
+    if len(there) > 1:
+        raise CorpusError(f"{folder} has both {names[0]} and {names[1]}: move one of them elsewhere")
+    return there[0] if there[0].is_file() else there[0].with_name(f"{there[0].name}.gz")
+
+
+def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int]:
+    """Its lines with a space between words; the words of training are added to `known`."""
+    count = {"lines": 0, "tokens": 0, "unknown": 0}
+    words_there = False
+    with target.open("w", encoding="utf-8", newline="\n") as out:
+        for line, words in read(path):
+            out.write(" ".join(words) + "\n")
+            for word in TAKEN.keys() & set(words):
+                raise CorpusError.at(path, line, f"the word {word} would be {TAKEN[word]}: remove it, or rename it")
+            if split == "train":
+                known.update(words)
+            count["lines"] += 1
+            count["tokens"] += len(words) + 1
+            count["unknown"] += sum(word == UNKNOWN or word not in known for word in words)
+            words_there = words_there or bool(words)
+    if not words_there:
+        raise CorpusError(f"{path}: no words in it: give the {split} text, or fetch it again")
+    return count
+
+
+def read(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The number and the words of each line."""
+    file: IO[bytes]
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:  # type: ignore[assignment]
+        for number, text in lines.read(path, file):
+            yield number, text.split()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,112 @@
+"""The language model recipe; `recipes/lm_wikitext103/run.sh` calls it in the right environment."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from recipes.lib.command import main
+from recipes.lib.recipe import Hints, Recipe, Row
+from recipes.lib.stages import Stage
+
+from .plan import make_plan
+from .settings import CONF, Settings
+
+DESCRIPTION = """\
+Language models of words with Transformer-XL's memory of earlier segments: text to streams, fairseq-train, and the
+perplexity of the test text with each memory, without training again. Encodings share the text and are compared."""
+
+LEGEND = """\
+Perplexity: of a token, each scored once, </s> of each line too; of a word: the same nats, shared among the words.
+Paper: WikiText-103 with 16 layers (LFHC, Table 3); other texts and sizes are not comparable with it. Memory: states of
+earlier segments that a layer reads. Tokens/s: in training, with whatever else ran beside it. Evaluated is
+checkpoint_best.pt. Best: of an encoding's memories."""
+
+COLUMNS = (
+    *("encoding", "memory", "segment", "perplexity", "of a word", "paper", "best", "tokens"),
+    *("updates", "parameters", "minutes", "tokens/s"),
+)
+
+
+def results(settings: Settings, output: Path) -> list[Row]:
+    rows: list[Row] = json.loads((output / "comparison.json").read_text(encoding="utf-8"))
+    return rows
+
+
+def tell(stage: Stage) -> str:
+    """What a finished stage found."""
+    if stage.kind == "prepare":
+        return f" {counted(stage.outputs[0])}"
+    if stage.kind == "evaluate":
+        found = _json(stage.outputs[0])
+        return f" perplexity {found['token_ppl']:.2f} of a token, {found['word_ppl']:.2f} of a word"
+    return ""
+
+
+def counted(folder: Path) -> str:
+    """The words of a prepared text; a folder that fairseq-preprocess alone made does not say."""
+    if not (folder / "counts.json").is_file():
+        return f"{folder.name}, prepared elsewhere"
+    counts = _json(folder / "counts.json")
+    parts = (f"{name} {one['tokens']:,} tokens" for name, one in counts["splits"].items())
+    return f"{', '.join(parts)}, {counts['types']:,} types"
+
+
+def _json(path: Path) -> dict:  # type: ignore[type-arg]
+    found: dict = json.loads(path.read_text(encoding="utf-8"))  # type: ignore[type-arg]
+    return found
+
+
+def remarks(settings: Settings, output: Path) -> list[str]:
+    data = Path(settings.corpus) if settings.prepared else output / "text"
+    return [LEGEND, f"Text: {counted(data)}."]
+
+
+def default_output(settings: Settings) -> str:
+    """Another corpus or size is another experiment."""
+    corpus = Path(settings.corpus).resolve().name
+    return f"lm_wikitext103/{corpus}.{settings.arch}.{settings.length}.{settings.mem_train}.{settings.seed}"
+
+
+def hints(settings: Settings, output: Path, shown: str) -> Hints:
+    best = min(results(settings, output), key=lambda row: float(str(row["perplexity"])))
+    encoding = next(one for one in settings.encodings if one.label == best["encoding"])
+    data = settings.corpus if settings.prepared else f"{shown}/data-bin"
+    command = f"fairseq-eval-lm {data} --user-dir fairseq_posenc --task posenc_lm_memory"
+    command += f" --path {shown}/checkpoints/{encoding.slug}/checkpoint_best.pt --gen-subset {settings.split}"
+    command += f" --batch-size {settings.eval_batch} --eval-mem-length {best['memory']}"
+    command += f" --eval-segment-length {best['segment']}" + (" --same-length" if best["same length"] else "")
+    if best["options"] != encoding.args:  # a clamp
+        command += f""" --model-overrides "{{'pos_enc_args': '{best["options"]}'}}\""""
+    return {f"fairseq's own evaluation of {encoding.label} (from the repository's root, .venv active):": command}
+
+
+LM_WIKITEXT103 = Recipe(
+    name="lm_wikitext103",
+    description=DESCRIPTION,
+    settings=Settings,
+    conf=CONF,
+    preset="small",
+    plan=make_plan,
+    results=results,
+    tell=tell,
+    hints=hints,
+    environment=Settings.variables,
+    slots=Settings.slots,
+    remarks=remarks,
+    default_output=default_output,
+    examples=(
+        "--preset smoke --pos-enc xl,learned --output /tmp/smoke",
+        "--preset small --corpus wikitext-2 --pos-enc 'xl,lfhc[clip=16],learned' --mem-eval 0,150,640",
+        "--preset wt103 --corpus wikitext103 --pos-enc xl,gcdf --precision fp16",
+        "--preset wt103-k-shaw --launch torchrun --processes 4 --train.batch-size 15 --batches 4",
+        "--preset wt103 --corpus data-bin/wikitext103 --pos-enc xl --mem-train 150 --mem-eval 150,640 --dry-run",
+    ),
+    columns=COLUMNS,
+    figure="curves.png",
+    files=("curves.png", "checkpoints/"),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(LM_WIKITEXT103, sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""Build every model of a comparison once, before hours go into the first: a wrong option or length is refused now.
+
+python -m recipes.lm_wikitext103.check --output FILE --pos-enc xl --trained 300 --longest 704 -- FLAGS OF fairseq-train
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from fairseq import models, options
+from fairseq.data import Dictionary
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+from recipes.lib.check_models import without_drawing
+from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.stages import write_atomically
+from recipes.lm_wikitext103.settings import forgets
+
+
+def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) -> int:
+    """The parameters beside those of words.
+
+    Raises:
+        ValueError: what the model refuses; lengths in evaluation that its encoding does not define.
+    """
+    arguments = ["data-bin", *flags, *encoding.flags()]
+    config = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
+    config.model.max_target_positions = trained
+    cutoffs = options.eval_str_list(config.model.adaptive_softmax_cutoff or "0", type=int)
+    words = Dictionary()
+    for number in range(max(cutoffs) + 1):  # so many that the bands are bands; the text's come later
+        words.add_symbol(str(number))
+    with without_drawing():
+        model = models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
+    pos = model.decoder.pos
+    if not forgets(encoding):
+        if not pos.capabilities.memory:
+            raise ValueError("has no memory with these options: leave it out, or give --mem-train 0 --mem-eval 0")
+        if longest > model.decoder.max_positions():
+            raise ValueError(
+                f"is defined up to {model.decoder.max_positions()}, memory and segment in evaluation are {longest}: "
+                "lower --mem-eval or --eval-segment, or leave it out"
+            )
+    return sum(one.numel() for one in model.parameters()) - sum(
+        one.numel() for name, one in model.named_parameters() if len(words) in one.shape
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--pos-enc", action="append", required=True)
+    parser.add_argument("--trained", type=int, required=True, help="memory and segment in training")
+    parser.add_argument("--longest", type=int, required=True, help="memory and segment in evaluation")
+    parser.add_argument("flags", nargs="*", help="after --, of fairseq-train; without data")
+    asked = parser.parse_args()
+    found: dict[str, int] = {}
+    for encoding in parse_all(asked.pos_enc):
+        try:
+            found[encoding.label] = checked(encoding, asked.flags, asked.trained, asked.longest)
+        except ValueError as error:
+            sys.exit(f"error: {encoding.label}: {error}")
+    write_atomically(asked.output, json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

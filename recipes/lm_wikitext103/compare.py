@@ -1,0 +1,72 @@
+"""comparison.json and curves.png: each encoding's perplexity with each memory, the paper's, and what it cost."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from recipes.lib.encodings import Encoding, parse
+from recipes.lib.recipe import Row
+from recipes.lib.stages import write_atomically
+from recipes.lm_wikitext103.curves import draw
+from recipes.lm_wikitext103.published import papers
+from recipes.pretrain_mlm.curves import Curve, read
+
+
+def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) -> list[Row]:
+    """One for each memory; the best one is marked, as the paper reports the better."""
+    scores = [_json(output / "scores" / f"{encoding.slug}.{memory}.json") for memory in memories]
+    marker = _json(output / ".stages" / f"train.{encoding.slug}.done")
+    best = min(score["token_ppl"] for score in scores)
+    return [row(encoding, score, score["token_ppl"] == best, curve, marker) for score in scores]
+
+
+def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, marker: dict[str, Any]) -> Row:
+    return {
+        "encoding": encoding.label,
+        "memory": score["memory"],
+        "segment": score["segment"],
+        "same length": score["same_length"],
+        "options": score["pos_enc_args"],
+        "perplexity": round(score["token_ppl"], 2),
+        "of a word": round(score["word_ppl"], 2),
+        "paper": papers(encoding, score["memory"]),
+        "best": best,
+        "split": score["split"],
+        "tokens": score["tokens"],
+        "words": score["words"],
+        "nats": round(score["token_nll"], 6),
+        "updates": curve.train[-1][0] if curve.train else None,
+        "parameters": score["parameters"],
+        "minutes": round(marker["seconds"] / 60, 1),
+        "seconds of evaluation": round(score["seconds"], 1),
+        "tokens/s": curve.speed and round(curve.speed),
+        "command": marker["command"],
+        "commit": marker["commit"],
+    }
+
+
+def _json(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
+    parser.add_argument("--pos-enc", action="append", required=True)
+    parser.add_argument("--memories", action="append", required=True, help="of each encoding, parted by commas")
+    asked = parser.parse_args()
+    memories = {
+        parse(label): [*map(int, text.split(","))] for label, text in zip(asked.pos_enc, asked.memories, strict=True)
+    }
+    curves = {one: read(asked.output / "logs" / f"{one.slug}.train.log") for one in memories}
+    found = [row for one in memories for row in rows(one, memories[one], curves[one], asked.output)]
+    draw({one.label: curve for one, curve in curves.items()}, asked.output / "curves.png")
+    write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""A checkpoint's perplexity with a memory and a segment of any length: what fairseq-eval-lm prints, as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, utils
+
+import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from recipes.lib.stages import write_atomically
+
+
+@torch.no_grad()
+def evaluate(model: Any, task: Any, criterion: Any, split: str, streams: int, gpu: bool) -> dict[str, float]:
+    """Nats and perplexity of a token and of a word, and how many were scored: every token of the split, once."""
+    task.load_dataset(split)
+    segments = task.get_batch_iterator(task.dataset(split), max_sentences=streams)
+    nats, tokens, words = 0.0, 0, 0
+    for batch in segments.next_epoch_itr(shuffle=False):
+        _, _, found = task.valid_step(utils.move_to_cuda(batch) if gpu else batch, model, criterion)
+        nats += float(found.get("nll_loss", found["loss"]))  # with label smoothing, the loss is another
+        tokens += int(found["ntokens"])
+        words += int(found["nwords"])
+    if tokens != len(task.dataset(split)):
+        raise SystemExit(f"error: {split} has {len(task.dataset(split))} tokens, {tokens} were scored")
+    return {
+        "token_nll": nats / tokens,
+        "token_ppl": math.exp(nats / tokens),
+        "word_nll": nats / words,
+        "word_ppl": math.exp(nats / words),
+        "tokens": tokens,
+        "words": words,
+    }
+
+
+def clamped(args: str | None, clamp: int) -> str:
+    """The encoding's options with a limit, unless it was trained with one."""
+    given = [word for word in (args or "").split(",") if word]
+    return ",".join(given if any(word.startswith("clamp=") for word in given) else [*given, f"clamp={clamp}"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--memory", type=int, required=True, help="states of earlier segments")
+    parser.add_argument("--segment", type=int, required=True, help="tokens")
+    parser.add_argument("--streams", type=int, default=10)
+    parser.add_argument("--same-length", action="store_true")
+    parser.add_argument("--clamp", type=int, help="longest distance, of xl and gcdf")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
+    asked = parser.parse_args()
+    gpu = torch.cuda.is_available() and not asked.cpu
+    overrides: dict[str, Any] = {"data": asked.data, "same_length": asked.same_length}
+    overrides |= {"eval_mem_length": asked.memory, "eval_segment_length": asked.segment}
+    if asked.clamp:
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(asked.checkpoint))
+        overrides["pos_enc_args"] = clamped(state["cfg"].model.pos_enc_args, asked.clamp)
+    models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(asked.checkpoint)], overrides)
+    criterion = task.build_criterion(config.criterion)
+    model = models[0].eval()
+    criterion.eval()
+    if gpu:
+        model.cuda()
+    began = time.perf_counter()
+    found = evaluate(model, task, criterion, asked.split, asked.streams, gpu)
+    facts = {
+        "split": asked.split,
+        "memory": asked.memory,
+        "segment": asked.segment,
+        "same_length": asked.same_length,
+        "pos_enc_args": overrides.get("pos_enc_args", config.model.pos_enc_args) or "",
+        "seconds": time.perf_counter() - began,
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+    }
+    write_atomically(asked.output, json.dumps({**found, **facts}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

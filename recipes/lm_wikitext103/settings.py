@@ -1,0 +1,128 @@
+"""The settings of the language model recipe; the numbers, with their sources, are in conf/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from recipes.lib import launch
+from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.recipe import about
+from recipes.lib.values import Flags, Refused
+
+CONF = Path(__file__).parent / "conf"
+BUILTIN = "builtin"
+WIKITEXT103 = "wikitext103"
+TYPES = 267_735  # of WikiText-103's training text, <unk> and <eos> among them (Merity et al. 2017, Table 1)
+#: encodings that give each token a place of its own: a memory's tokens would have none (tests compare the registry)
+WITHOUT_MEMORY = ("learned", "sinusoidal", "sentence-restart", "tupe", "diet-abs", "fire")
+#: encodings whose distances can be clamped
+CLAMPED = ("xl", "gcdf")
+
+# What the plan writes into the commands itself.
+DECIDED = {
+    **launch.DECIDED,
+    **{name: f"--{name}" for name in ("seed", "arch")},
+    **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
+    **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
+    **dict.fromkeys(("tokens-per-sample", "max-target-positions"), "--length"),
+    **dict.fromkeys(("eval-mem-length", "eval-segment-length"), "--mem-eval and --eval-segment"),
+    "same-length": "--eval-same-length",
+    "mem-length": "--mem-train",
+    "max-tokens": "--train.batch-size, in streams",
+    "task": "posenc_lm_memory",
+}
+
+
+@dataclass(kw_only=True)
+class Settings(launch.Training):
+    corpus: str = field(
+        metadata=about(
+            f"{WIKITEXT103} (fetched), {BUILTIN} (a small invented one), or a FOLDER: wiki.{{train,valid,test}}.tokens "
+            "or {train,valid,test}.txt, plain or .gz, or what fairseq-preprocess made of them"
+        )
+    )
+    raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
+    types: int = field(
+        default=0,
+        metadata=about(f"that the training text must have (0: any; of {WIKITEXT103} {TYPES:,})"),
+    )
+    workers: int = field(default=1, metadata=about("of fairseq-preprocess"))
+    length: int = field(metadata=about("tokens of a segment in training"))
+    mem_train: int = field(metadata=about("states of earlier segments that a layer remembers in training; 0: none"))
+    mem_eval: list[int] = field(metadata=about("in evaluation: one for each memory"))
+    eval_segment: int = field(
+        metadata=about("tokens of a segment in evaluation where the memory is longer than --length; else --length")
+    )
+    eval_clamp: int = field(metadata=about(f"there, the longest distance of {', '.join(CLAMPED)} (0: no limit)"))
+    eval_same_length: bool = field(metadata=about("there, each token sees as many keys, the last of the memory"))
+    eval_batch: int = field(metadata=about("streams in evaluation"))
+    split: Literal["test", "valid"] = field(default="test", metadata=about("that is evaluated"))
+    arch: str = field(metadata=about("a posenc_transformer_lm architecture"))
+    pos_enc: list[str] = field(metadata=about("NAME or NAME[OPTION=VALUE,...]"))
+    train: Flags = field(metadata=about("a flag of fairseq-train"))
+
+    batch_flag = "batch-size"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.encodings = parse_all(self.pos_enc)
+        launch.refuse_decided(self.train, DECIDED)
+        least = {"length": 1, "mem_train": 0, "eval_segment": 1, "eval_clamp": 0, "eval_batch": 1, "types": 0}
+        for name, number in {**least, "workers": 1, "threads": 0}.items():
+            if getattr(self, name) < number:
+                raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
+        if not self.mem_eval or min(self.mem_eval) < 0:
+            raise Refused(
+                f"--mem-eval is {','.join(map(str, self.mem_eval))}: numbers from 0 on are wanted, 150,640 say"
+            )
+        self.mem_eval = sorted(set(self.mem_eval))
+        if self.corpus == WIKITEXT103:
+            self.types = self.types or TYPES
+        elif self.corpus == BUILTIN:
+            if self.types:
+                raise Refused("--types is for a corpus of words of yours: leave it out")
+        elif not Path(self.corpus).is_dir():
+            raise Refused(f"--corpus {self.corpus}: no such folder; there are: {WIKITEXT103}, {BUILTIN}")
+
+    @property
+    def own(self) -> bool:
+        """The corpus is a folder of the user's."""
+        return self.corpus not in (WIKITEXT103, BUILTIN)
+
+    @property
+    def prepared(self) -> bool:
+        """The corpus is binary already."""
+        return self.own and (Path(self.corpus) / "dict.txt").is_file()
+
+    @property
+    def streams(self) -> int:
+        """Of all processes together, in training."""
+        return self.number("batch-size", 1) * self.processes * self.nodes
+
+    def number(self, flag: str, unless: int) -> int:
+        """A whole number among the flags of fairseq-train."""
+        value = self.train.get(flag, unless)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
+        return value
+
+    def memory_of(self, encoding: Encoding) -> int:
+        """In training."""
+        return 0 if forgets(encoding) else self.mem_train
+
+    def memories_of(self, encoding: Encoding) -> list[int]:
+        """In evaluation, one for each."""
+        return [0] if forgets(encoding) else self.mem_eval
+
+    def protocol(self, memory: int) -> tuple[int, int, bool]:
+        """Of an evaluation: the tokens of a segment, the longest distance (0: no limit), --same-length."""
+        if memory > self.length:
+            return self.eval_segment, self.eval_clamp, self.eval_same_length
+        return self.length, 0, False
+
+
+def forgets(encoding: Encoding) -> bool:
+    """It has no positions for earlier segments; a composition has none where one of its members has none."""
+    return any(name in WITHOUT_MEMORY for name in encoding.name.split("+"))

@@ -1,0 +1,218 @@
+"""The language model recipe: its plan, what is refused, the papers' numbers, and the words that it reads."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipes.lib.command import main
+from recipes.lib.encodings import parse
+from recipes.lib.recipe import ROOT, shown
+from recipes.lib.settings import load
+from recipes.lib.stages import Stage
+from recipes.lib.values import Refused
+from recipes.lm_wikitext103.__main__ import LM_WIKITEXT103
+from recipes.lm_wikitext103.published import papers
+from recipes.lm_wikitext103.settings import WITHOUT_MEMORY, Settings
+
+OUTPUT = Path("/tmp/an output")
+PAPERS = [name for name in LM_WIKITEXT103.presets() if name.startswith("wt103")]
+
+
+def settings(preset: str = "small", **given: str) -> Settings:
+    return load(LM_WIKITEXT103, preset, given={name.replace("__", "."): value for name, value in given.items()})
+
+
+def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
+    plan = LM_WIKITEXT103.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+    return {stage.name: stage for stage in plan.stages()}
+
+
+def value(stage: Stage, flag: str) -> str:
+    return stage.command[stage.command.index(flag) + 1]
+
+
+# --- the plan
+
+
+@pytest.mark.parametrize("preset", LM_WIKITEXT103.presets())
+def test_every_preset_plans_every_stage(preset: str) -> None:
+    found = stages(preset, pos_enc="xl,shaw[clip=8]", corpus="builtin")
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    assert kinds == ["check", "builtin", "prepare", "binarise", "train", "evaluate", "compare"]
+
+
+def test_wikitext103_is_fetched_and_its_types_counted() -> None:
+    found = stages("wt103")
+    assert "wikitext-103/wikitext-103-v1.zip" in found["fetch"].command
+    assert value(found["prepare"], "--types") == "267735"
+    assert value(found["binarise"], "--padding-factor") == "1"
+
+
+@pytest.mark.parametrize("preset", PAPERS)
+def test_the_papers_numbers(preset: str) -> None:
+    """METHODS.md 6.C."""
+    found = settings(preset)
+    wanted = {"lr": 2.5e-4, "clip-norm": 0.25, "max-update": 200_000, "warmup-updates": 0, "lr-scheduler": "cosine"}
+    assert wanted.items() <= found.train.items()
+    assert (found.streams, found.length, found.mem_train, found.mem_eval) == (60, 150, 150, [150, 640])
+    assert found.train["dropout"] == (0.0 if preset == "wt103-dropout0" else 0.1)
+
+
+def test_the_papers_sweeps_have_a_figure_each() -> None:
+    for preset in ("wt103-k-shaw", "wt103-k-lfhc"):
+        assert [label.partition("=")[2] for label in settings(preset).pos_enc] == ["4]", "8]", "12]", "16]"]
+        assert all(papers(one, memory) for one in settings(preset).encodings for memory in (150, 640))
+    assert papers(parse("diet-rel[clip=150]"), 640) == 25.02
+    assert papers(parse("t5"), 640) is None
+    assert papers(parse("xl"), 0) is None
+
+
+def test_a_memory_longer_than_a_segment_is_evaluated_as_published() -> None:
+    found = stages("wt103")
+    short, long = found["evaluate:xl.150"], found["evaluate:xl.640"]
+    assert (value(short, "--segment"), value(long, "--segment")) == ("150", "64")
+    assert "--same-length" not in short.command
+    assert "--same-length" in long.command
+    assert value(long, "--clamp") == "400"
+    assert "--clamp" not in short.command
+    assert "--clamp" not in found["evaluate:t5.640"].command
+
+
+def test_encodings_without_memory_are_trained_without_it_and_it_is_said() -> None:
+    found = stages(pos_enc="xl,learned,learned+t5")
+    assert value(found["train:xl"], "--mem-length") == "150"
+    assert value(found["train:learned"], "--mem-length") == value(found["train:learned+t5"], "--mem-length") == "0"
+    assert [name for name in found if name.startswith("evaluate:learned.")] == ["evaluate:learned.0"]
+    plan = LM_WIKITEXT103.plan(settings(pos_enc="xl,learned"), OUTPUT, shown(OUTPUT))
+    assert any(note.startswith("No memory: learned ") for note in plan.notes)
+
+
+def test_the_encodings_without_memory_are_those_of_the_registry() -> None:
+    pytest.importorskip("torch")
+    from fairseq_posenc.encodings import registry
+    from fairseq_posenc.encodings.base import StackShape
+
+    shape = StackShape(layers=2, heads=2, dim=16, max_length=32, causal=True)
+    found = set()
+    for name in registry.names():
+        try:
+            found |= set() if registry.build(name, None, shape).capabilities.memory else {name}
+        except ValueError as error:  # those of encoders
+            assert "does not work in a decoder" in str(error)  # noqa: PT017
+    assert found == set(WITHOUT_MEMORY)
+
+
+def test_another_memory_in_evaluation_trains_nothing_again() -> None:
+    old, new = stages(mem_eval="0"), stages(mem_eval="0,640")
+    assert {name for name in old if old[name].key() != new[name].key()} <= {"check", "compare"}
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"corpus": "no-such"}, "--corpus no-such: no such folder; there are: wikitext103, builtin"),
+        ({"mem_eval": "-1"}, "--mem-eval is -1"),
+        ({"mem_train": "-1"}, "--mem-train is -1: 0 or more"),
+        ({"train__mem-length": "8"}, "decided by --mem-train"),
+        ({"train__tokens-per-sample": "8"}, "decided by --length"),
+        ({"train__max-tokens": "8"}, "decided by --train.batch-size"),
+        ({"train__same-length": "true"}, "decided by --eval-same-length"),
+        ({"types": "9"}, "--types is for a corpus of words of yours"),
+        ({"pos_enc": "xk"}, "no position encoding 'xk'"),
+    ],
+)
+def test_what_is_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        stages(**given)
+
+
+# --- the words
+
+
+def folder(path: Path, **texts: str) -> Path:
+    path.mkdir()
+    for name, text in {"train": "a b\n\n", "valid": "a\n", "test": "b c <unk>\n", **texts}.items():
+        (path / f"{name}.txt").write_text(text)
+    return path
+
+
+def prepared(text: Path, output: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        ROOT / "data-bin-scripts" / "prepare_words.py",
+        "--text",
+        text,
+        "--output",
+        output,
+        *more,
+    ]
+    return subprocess.run(map(str, command), capture_output=True, text=True, check=False)
+
+
+def test_words_and_ends_are_counted_as_published(tmp_path: Path) -> None:
+    text = folder(tmp_path / "text")
+    (text / "test.txt").unlink()
+    with gzip.open(text / "wiki.test.tokens.gz", "wt") as file:
+        file.write(" b  c <unk> \n")
+    told = prepared(text, tmp_path / "out", "--types", "4")
+    assert told.returncode == 0, told.stderr
+    counts = json.loads((tmp_path / "out" / "counts.json").read_text())
+    assert counts["types"] == 4  # a, b, <unk>, <eos>
+    assert counts["splits"]["train"] == {"lines": 2, "tokens": 4, "unknown": 0}
+    assert counts["splits"]["test"] == {"lines": 1, "tokens": 4, "unknown": 2}
+    assert (tmp_path / "out" / "test.txt").read_text() == "b c <unk>\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "more", "message"),
+    [
+        ({"valid": "\n\n"}, [], "valid.txt: no words in it"),
+        ({"test": "a\nb <eos>\n"}, [], "test.txt:2: the word <eos> would be the end of a line"),
+        ({"train": "<pad>\n"}, [], "train.txt:1: the word <pad> would be fairseq's padding"),
+        ({}, ["--types", "267735"], "train.txt: 4 types (with <unk> and <eos>), 267,735 are wanted"),
+        ({"wiki.test.tokens": ""}, [], None),
+    ],
+)
+def test_a_text_that_would_be_read_wrongly_is_refused(
+    tmp_path: Path, texts: dict[str, str], more: list[str], message: str | None
+) -> None:
+    text = folder(tmp_path / "text", **texts)
+    if message is None:
+        (text / "wiki.test.tokens.txt").rename(text / "wiki.test.tokens")
+        message = "has both wiki.test.tokens and test.txt"
+    told = prepared(text, tmp_path / "out", *more)
+    assert told.returncode == 1
+    assert message in told.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_split_is_named(tmp_path: Path) -> None:
+    text = folder(tmp_path / "text")
+    (text / "test.txt").rename(text / "wiki.test.raw")
+    told = prepared(text, tmp_path / "out")
+    assert (
+        "no wiki.test.tokens or test.txt (plain or .gz); there is: train.txt, valid.txt, wiki.test.raw" in told.stderr
+    )
+
+
+# --- a run
+
+
+def test_the_smoke_preset_runs_from_text_to_table(tmp_path: Path) -> None:
+    pytest.importorskip("fairseq")
+    words = ["--preset", "smoke", "--jobs", "1", "--pos-enc", "xl", "--mem-eval", "16,40", "--output", str(tmp_path)]
+    assert main(LM_WIKITEXT103, words) == 0
+    rows = json.loads((tmp_path / "result.json").read_text())["results"]
+    tokens = json.loads((tmp_path / "text" / "counts.json").read_text())["splits"]["test"]["tokens"]
+    assert [(row["memory"], row["segment"], row["options"]) for row in rows] == [(16, 16, ""), (40, 8, "clamp=20")]
+    assert all(row["tokens"] == tokens and 1 < row["perplexity"] < 120 for row in rows)
+    assert (tmp_path / "curves.png").stat().st_size > 1000

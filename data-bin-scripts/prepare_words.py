@@ -17,7 +17,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from corpora import lines
 from corpora.errors import CorpusError
@@ -128,8 +128,7 @@ def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int
 
 def read(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The number and the words of each line."""
-    file: IO[bytes]
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:  # type: ignore[assignment]
+    with cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
         for number, text in lines.read(path, file):
             yield number, text.split()
 

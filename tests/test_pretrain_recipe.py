@@ -17,6 +17,7 @@ from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
 from recipes.pretrain_mlm.settings import Settings
 
 OUTPUT = Path("/tmp/an output")
+WARM = {"m1-m4-warm-start", "m4m-large", "m4m-large-roberta-large"}
 #: what each preset cannot do without
 NEEDED = {"m1-m4-warm-start", "m1-m4", "m4m-small", "m4m-large", "m4m-large-roberta-large", "diet-english"}
 
@@ -33,7 +34,9 @@ def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
 def needed(preset: str, folder: Path) -> dict[str, str]:
     if preset == "diet-multilingual":
         return {"languages": str(folder)}
-    return {"books": str(folder)} if preset in NEEDED | {"base", "large"} else {}
+    (folder / "vocab.txt").touch()  # as in the folder of a BERT
+    start = {"init_from": str(folder)} if preset in WARM else {}
+    return {"books": str(folder), **start} if preset in NEEDED | {"base", "large"} else {}
 
 
 def value(stage: Stage, flag: str) -> str:
@@ -70,7 +73,7 @@ def test_the_papers_numbers(preset, sequences, length, updates, rate, tmp_path) 
     assert found.batches * found.number("batch-size", 0) == sequences
     assert found.length == length
     assert found.train["lr"] == rate
-    assert updates is None or found.train["max-update"] == found.train["total-num-update"] == updates
+    assert updates is None or found.train["max-update"] == updates
 
 
 def test_the_diet_schedule_warms_up_a_fortieth_with_lamb(tmp_path: Path) -> None:
@@ -80,12 +83,25 @@ def test_the_diet_schedule_warms_up_a_fortieth_with_lamb(tmp_path: Path) -> None
         assert train["warmup-updates"] == 0.025 * train["max-update"]
 
 
-def test_the_warm_start_drops_the_absolute_table_and_goes_on_from_what_was_imported(tmp_path: Path) -> None:
-    found = stages("m1-m4-warm-start", books=str(tmp_path), init_from=str(tmp_path))
-    assert value(found["import:m4"], "--pos-enc") == "m4"
-    assert value(found["train:m4"], "--finetune-from-model").endswith("imported/m4/checkpoint.pt")
-    assert found["import:m4"] in found["train:m4"].after
-    assert value(found["train:m4"], "--max-epoch") == "3"
+def test_a_warm_start_goes_on_from_what_was_imported(tmp_path: Path) -> None:
+    found = stages("m1-m4-warm-start", **needed("m1-m4-warm-start", tmp_path))
+    slug = "m4+segments-input"
+    assert value(found[f"import:{slug}"], "--pos-enc") == slug
+    train = found[f"train:{slug}"]
+    assert value(train, "--finetune-from-model").endswith(f"imported/{slug}/checkpoint.pt")
+    assert found[f"import:{slug}"] in train.after
+    assert value(train, "--max-epoch") == "3"
+    assert value(found["corpus"], "--tokenizer-path") == str(tmp_path / "vocab.txt")  # the model's own
+    names = list(found)
+    assert names.index("source") < names.index(f"import:{slug}") < names.index("corpus")
+
+
+def test_the_linear_decay_ends_with_the_training() -> None:
+    words = stages(**{"train__max-update": "5000"})["train:none"]
+    assert value(words, "--total-num-update") == "5000"
+    words = stages(**{"train__max-update": "50", "train__total-num-update": "70"})["train:none"]
+    assert words.command.count("--total-num-update") == 1
+    assert value(words, "--total-num-update") == "70"
 
 
 def test_an_items_pieces_leave_room_for_two_symbols() -> None:
@@ -108,12 +124,12 @@ def test_whole_words_need_to_know_the_tokenizer() -> None:
 
 
 def test_published_corpora_and_tokenizers_are_fetched(tmp_path: Path) -> None:
-    found = stages("m4m-large", books=str(tmp_path))
+    found = stages("m4m-large", **needed("m4m-large", tmp_path))
     assert {"fetch-wikipedia", "fetch-openwebtext", "fetch-gpt2-bpe"} <= set(found)
     words = found["corpus"].command
     assert {"data/raw/wikipedia", "data/raw/openwebtext", f"file:{tmp_path}"} <= set(words)
     assert value(found["corpus"], "--valid-part") == "0.005"
-    c4 = stages("m4m-large", corpus="c4_en")["corpus"]
+    c4 = stages("m4m-large", corpus="c4_en", init_from=str(tmp_path))["corpus"]
     assert value(c4, "--valid") == "data/raw/c4/c4-validation.*"
 
 
@@ -130,10 +146,15 @@ def test_a_folder_is_its_train_and_valid_files(tmp_path: Path) -> None:
 def test_a_prepared_corpus_is_used_as_it_is(tmp_path: Path) -> None:
     for name in ("shard00000", "shard00001"):
         (tmp_path / name).mkdir()
-    (tmp_path / "corpus.json").write_text("{}")
+    options = {"tokenizer": "sentencepiece", "longest": 126}
+    (tmp_path / "corpus.json").write_text(json.dumps({"options": options}))
     found = stages(corpus=str(tmp_path))
     assert "corpus" not in found
     assert f"{tmp_path}/shard00000:{tmp_path}/shard00001" in found["train:none"].command
+    assert tmp_path / "corpus.json" in found["train:none"].inputs
+    for wrong, message in (({"length": "64"}, "--length 128 or more"), ({"tokenizer": "gpt2"}, "with sentencepiece")):
+        with pytest.raises(Refused, match=message):
+            stages(corpus=str(tmp_path), **wrong)
 
 
 def changed(**given: str) -> set[str]:
@@ -174,6 +195,12 @@ def test_a_changed_setting_redoes_what_depends_on_it() -> None:
         ({"train__tokens-per-sample": "64"}, "decided by --length"),
         ({"train__max-tokens": "64"}, "decided by --train.batch-size"),
         ({"prepare__seed": "2"}, "--prepare.seed is decided by a setting"),
+        ({"valid_part": "0.3"}, "--valid-part would have no effect"),
+        ({"smoothing": "0.3"}, "--smoothing would have no effect"),
+        ({"raw": "x"}, "--raw would have no effect, nothing is fetched"),
+        ({"documents": "wiki"}, "--documents would have no effect"),
+        ({"train__max-sentences": "64"}, "decided by --train.batch-size"),
+        ({"init_from": "."}, "a learned one would be another"),
         ({"valid_part": "2"}, "--valid-part is 2"),
         ({"smoothing": "-1"}, "--smoothing is -1"),
         ({"length": "4"}, "--length is 4: 8 or more"),
@@ -183,6 +210,22 @@ def test_a_changed_setting_redoes_what_depends_on_it() -> None:
 def test_what_is_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message):
         stages(**given)
+
+
+def test_a_warm_start_without_its_start_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="goes on from roberta-base: --init-from"):
+        stages("m4m-large", books=str(tmp_path))
+
+
+def test_a_folder_without_validation_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("a\n")
+    with pytest.raises(Refused, match=r"no file valid\.\* in it"):
+        stages(corpus=str(tmp_path))
+
+
+def test_lamb_in_half_precision_keeps_its_tensors_apart(tmp_path: Path) -> None:
+    given = {"device": "gpu", "precision": "fp16", **needed("diet-english", tmp_path)}
+    assert "--fp16-no-flatten-grads" in stages("diet-english", **given)["train:shaw"].command
 
 
 def test_a_batch_that_cannot_be_shared_names_its_flag() -> None:

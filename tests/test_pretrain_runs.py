@@ -43,8 +43,20 @@ def test_it_goes_on_from_a_bert(tmp_path: Path) -> None:
     run(output, "--pos-enc", "m4", "--init-from", str(source), *words, "--train.max-update", "20")
     report = json.loads((output / "imported" / "m4" / "report.json").read_text())
     assert "the absolute table" in report["dropped"]
+    assert "m4 went on from a model. Dropped: the absolute table" in (output / "report.md").read_text()
     log = (output / "logs" / "m4.train.log").read_text()
     assert "loading pretrained model from" in log
+
+
+@pytest.mark.long
+def test_a_start_of_another_size_is_told_before_the_text_is_prepared(tmp_path, capsys) -> None:
+    source = bert(tmp_path / "bert")
+    words = ["--tokenizer", "wordpiece", "--tokenizer-path", str(source / "vocab.txt"), "--train.encoder-layers", "2"]
+    output = tmp_path / "out"
+    asked = [*TINY, "--output", str(output), "--pos-enc", "m4", "--init-from", str(source), *words]
+    assert main(PRETRAIN_MLM, asked) == 1
+    assert "--encoder-layers is 2, the model has 1" in capsys.readouterr().out
+    assert not (output / "data").exists()
 
 
 def bert(folder: Path) -> Path:
@@ -53,7 +65,8 @@ def bert(folder: Path) -> Path:
     letters = "abcdefghijklmnopqrstuvwxyz"
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *letters, *(f"##{letter}" for letter in letters)]
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-    config = transformers.BertConfig(vocab_size=len(pieces), max_position_embeddings=64, **sizes)
+    # RoBERTa's eps, as the preset's model has
+    config = transformers.BertConfig(len(pieces), max_position_embeddings=64, layer_norm_eps=1e-5, **sizes)
     transformers.BertForMaskedLM(config).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
     return folder

@@ -199,6 +199,8 @@ def test_an_earlier_training_is_put_aside_not_deleted(tmp_path, capsys):
     (aside,) = tmp_path.glob("out.old-*")
     assert (aside.read_text(), (tmp_path / "out").read_text()) == ("one", "two")
     assert f"one begins anew: its settings changed; the earlier one is in {aside}" in capsys.readouterr().out
+    log = tmp_path / "logs" / "one.log"  # curves are read from it: another training's would be among them
+    assert log.read_text().count("$ ") == log.with_name("one.log.old").read_text().count("$ ") == 1
 
 
 def test_a_training_whose_marker_a_crash_emptied_is_put_aside_and_a_forgotten_one_is_not(tmp_path):

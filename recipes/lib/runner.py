@@ -100,7 +100,10 @@ class Runner:
             for kept in self.ledger.start(stage, self.commit, log.stat().st_mtime if log.exists() else None):
                 self.screen.line(f"{stage.name} begins anew: its settings changed; the earlier one is in {kept}")
             log.parent.mkdir(parents=True, exist_ok=True)
-            with log.open("ab" if stage.resumes else "wb") as file:
+            goes_on = stage.resumes and len(self.ledger.read(stage, "begun").get("attempts", [])) > 1
+            if stage.resumes and not goes_on and log.exists():
+                os.replace(log, log.with_name(f"{log.name}.old"))  # of another training: its losses are not this one's
+            with log.open("ab" if goes_on else "wb") as file:
                 status = self._run_command(stage, file)
             if status != 0 and not self.stopping.is_set():
                 raise Failed(explain(stage, f"failed with exit status {status}", log))

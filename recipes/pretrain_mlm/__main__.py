@@ -37,6 +37,10 @@ def tell(stage: Stage) -> str:
     """What a finished stage found."""
     if stage.kind == "corpus":
         return f" {counted(stage.outputs[0])}"
+    if stage.kind == "import":
+        report = _json(stage.outputs[0] / "report.json")
+        parts = (f"{name}: {', '.join(report[name]) or 'nothing'}" for name in ("dropped", "made"))
+        return f" {'; '.join([*parts, *report['notes']])}"
     if stage.kind == "unigrams":
         return f" frequencies alone: {_json(stage.outputs[0])['bits']:.2f} bits"
     if stage.kind == "evaluate":
@@ -62,7 +66,18 @@ def _json(path: Path) -> dict:  # type: ignore[type-arg]
 def remarks(settings: Settings, output: Path) -> list[str]:
     data = Path(settings.corpus) if settings.prepared else output / "data"
     plateau = _json(output / "unigrams.json")["bits"]
-    return [LEGEND, f"Text: {counted(data)}. The frequencies of pieces alone give {plateau:.2f} bits."]
+    told = [LEGEND, f"Text: {counted(data)}. The frequencies of pieces alone give {plateau:.2f} bits."]
+    return told + [note for one in settings.encodings for note in started(one.label, output / "imported" / one.slug)]
+
+
+def started(label: str, folder: Path) -> list[str]:
+    """What --init-from gave an encoding, in a line for the report; none without it."""
+    if not folder.exists():
+        return []
+    report = _json(folder / "report.json")
+    dropped = "; ".join(f"{name} ({why})" for name, why in report["dropped"].items()) or "nothing"
+    made = "; ".join(f"{name} ({how})" for name, how in report["made"].items()) or "nothing"
+    return [" ".join([f"{label} went on from a model. Dropped: {dropped}. Made: {made}.", *report["notes"]])]
 
 
 def default_output(settings: Settings) -> str:
@@ -98,7 +113,7 @@ PRETRAIN_MLM = Recipe(
         "--preset small --corpus FOLDER --pos-enc 'learned,t5,shaw[clip=16]'",
         "--preset m4m-small --corpus books_wiki --books BOOKS --tokenizer-path data/raw/gpt2-bpe --pos-enc m4m "
         "--launch torchrun --processes 8 --precision bf16",
-        "--preset m1-m4-warm-start --corpus books_wiki --books BOOKS --init-from BERT --tokenizer-path BERT/vocab.txt",
+        "--preset m1-m4-warm-start --corpus books_wiki --books BOOKS --init-from BERT",
         "--preset diet-english --books BOOKS --executor slurm --prepare.slurm-partition cpu --dry-run",
     ),
     columns=COLUMNS,

@@ -25,7 +25,7 @@ def row(encoding: Encoding, curve: Curve, plateau: float, output: Path) -> Row:
         "perplexity": round(score["perplexity"], 2),
         "accuracy": round(score["accuracy"], 4),
         "left the plateau": left(curve.train, plateau),
-        "updates": curve.train[-1][0] if curve.train else None,
+        "updates": score["updates"],
         "parameters": score["parameters"],
         "minutes": round(marker["seconds"] / 60, 1),
         "pieces/s": curve.speed and round(curve.speed),

@@ -54,6 +54,12 @@ def evaluate(model: Any, task: Any, gpu: bool) -> dict[str, float]:
     }
 
 
+def updates(checkpoint: Path) -> int:
+    """How many made it."""
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+    return int(state["optimizer_history"][-1]["num_updates"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True)
@@ -68,7 +74,8 @@ def main() -> None:
     if gpu:
         model.cuda()
     weights = sum(weight.numel() for weight in model.parameters())
-    write_atomically(asked.output, json.dumps({**evaluate(model, task, gpu), "parameters": weights}, indent=1))
+    facts = {**evaluate(model, task, gpu), "parameters": weights, "updates": updates(asked.checkpoint)}
+    write_atomically(asked.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

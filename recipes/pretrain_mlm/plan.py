@@ -13,7 +13,7 @@ from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 from recipes.lib.translation.flags import PLUGIN, QUIET, WHOLE
 
-from .settings import BUILTIN, Settings
+from .settings import BUILTIN, MADE, SPLITS, Settings
 
 HERE = Path(__file__).parent
 PREPARE = "data-bin-scripts/prepare_corpus.py"
@@ -37,7 +37,7 @@ class Planner:
     shown: str  # the output folder as the commands name it, relative to the repository
 
     def plan(self) -> Plan:
-        prepare = [self.check(), *self.corpus]
+        prepare = [self.check(), *self.start.values(), *self.corpus]  # what is wrong with a start is told before
         prepare += [unigrams := self.unigrams()]
         chains = [self.chain(encoding) for encoding in self.settings.encodings]
         compare = self.compare((unigrams, *(chain[-1] for chain in chains)))
@@ -48,6 +48,8 @@ class Planner:
         told = [self.effective_batch()]
         if settings.corpus == BUILTIN:
             told.append("The built-in corpus shows that the machinery works, not what an encoding is worth.")
+        if settings.prepared:
+            told.append("The corpus is prepared: the settings that prepare one are not used.")
         if settings.launch == "torchrun" and settings.nodes > 1:
             told.append("Start each training's torchrun command on the other nodes too: --dry-run --stage train.")
         return told
@@ -164,6 +166,11 @@ class Planner:
         return str(Path(self.settings.corpus).resolve()) if self.settings.prepared else f"{self.shown}/data"
 
     @property
+    def as_prepared(self) -> tuple[Path, ...]:
+        """The record of a corpus that was prepared before, by which another in its place is noticed."""
+        return (Path(self.data) / MADE,) if self.settings.prepared else ()
+
+    @property
     def shards(self) -> list[str]:
         """Of a prepared corpus, those that are there."""
         if self.settings.prepared:
@@ -174,21 +181,37 @@ class Planner:
         command = [*module("unigrams"), "--shard", self.shards[0], "--output", f"{self.shown}/unigrams.json"]
         command += ["--without-specials"] if self.settings.masking == "whole-word" else []
         outputs = (self.output / "unigrams.json",)
-        return Stage("unigrams", tuple(command), outputs, tuple(self.corpus[-1:]), (HERE / "unigrams.py",))
+        return Stage(
+            "unigrams", tuple(command), outputs, tuple(self.corpus[-1:]), (HERE / "unigrams.py", *self.as_prepared)
+        )
 
     # --- one encoding
 
     def chain(self, encoding: Encoding) -> list[Stage]:
-        first = [self.imported(encoding)] if self.settings.init_from else []
-        train = self.train(encoding, first)
-        return [*first, train, self.evaluate(encoding, train)]
+        train = self.train(encoding)
+        return [train, self.evaluate(encoding, train)]
 
-    def imported(self, encoding: Encoding) -> Stage:
-        command = ["python", "-m", "fairseq_posenc", "import-hf", str(Path(self.settings.init_from).resolve())]
+    @cached_property
+    def start(self) -> dict[str, Stage]:
+        """With --init-from: a look at the model, and the model with each encoding."""
+        settings = self.settings
+        if not settings.init_from:
+            return {}
+        source = Path(settings.init_from).resolve()
+        command = [*module("check_source"), "--source", str(source), "--output", f"{self.shown}/source.json"]
+        flags = [*PLUGIN, *self.model_flags(gpt2_encoder=False)]
+        inputs = (source, HERE / "check_source.py")
+        found = {"": Stage("source", (*command, "--", *flags), (self.output / "source.json",), inputs=inputs)}
+        for encoding in settings.encodings:
+            found[encoding.slug] = self.imported(encoding, source, found[""])
+        return found
+
+    def imported(self, encoding: Encoding, source: Path, look: Stage) -> Stage:
+        command = ["python", "-m", "fairseq_posenc", "import-hf", str(source)]
         command += [*encoding.flags(), "--max-positions", str(self.settings.length)]
         command += ["--seed", str(self.settings.seed), "--output", f"{self.shown}/imported/{encoding.slug}"]
         outputs = (self.output / "imported" / encoding.slug,)
-        return Stage(f"import:{encoding.slug}", tuple(command), outputs, inputs=(Path(self.settings.init_from),))
+        return Stage(f"import:{encoding.slug}", tuple(command), outputs, (look,), inputs=(source,))
 
     def model_flags(self, *, gpt2_encoder: bool = True) -> list[str]:
         settings = self.settings
@@ -199,21 +222,30 @@ class Planner:
             flags += ["--mask-whole-words", "--subwords", settings.tokenizer]
             if settings.tokenizer == "gpt2" and gpt2_encoder:
                 flags += ["--gpt2-encoder-json", f"{self.data}/tokenizer/encoder.json"]
-        return [*flags, *as_arguments(settings.train)]
+        return [*flags, *self.schedule(), *as_arguments(settings.train)]
 
-    def train(self, encoding: Encoding, first: list[Stage]) -> Stage:
-        settings = self.settings
+    def schedule(self) -> list[str]:
+        """The linear decay ends with the training, unless it is said otherwise."""
+        train = self.settings.train
+        linear = train.get("lr-scheduler") == "polynomial_decay" and "max-update" in train
+        return ["--total-num-update", str(train["max-update"])] if linear and "total-num-update" not in train else []
+
+    def train(self, encoding: Encoding) -> Stage:
+        settings, first = self.settings, self.start.get(encoding.slug)
         command = [":".join(self.shards), *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
         command += [*PLUGIN, *self.model_flags(), *encoding.flags(), "--seed", str(settings.seed)]
         if first:
             command += ["--finetune-from-model", f"{self.shown}/imported/{encoding.slug}/checkpoint.pt"]
         command += ["--save-dir", f"{self.shown}/checkpoints/{encoding.slug}"]
         kept = ["--no-epoch-checkpoints", "--keep-interval-updates", str(KEPT)]
+        if settings.on_gpu and settings.precision == "fp16" and settings.train.get("optimizer") == "posenc_lamb":
+            kept.append("--fp16-no-flatten-grads")  # LAMB looks at each tensor; on CPUs it is there already
         return Stage(
             f"train:{encoding.slug}",
             launch.train_command([*command, *kept], settings),
             (self.output / "checkpoints" / encoding.slug,),
-            (*self.corpus[-1:], *first),
+            (*self.corpus[-1:], *([first] if first else [])),
+            self.as_prepared,
             resumes=True,
             identity=launch.identity(command, settings),  # how many checkpoints are kept is none of it
         )
@@ -241,7 +273,6 @@ class Planner:
         return Stage("compare", tuple(command), outputs, after, (HERE / "compare.py", HERE / "curves.py"))
 
 
-SPLITS = ("train.", "valid.")
 #: what fetch.py is asked for, and where it lies then
 FETCHED = {
     "books_wiki": [["wikipedia", "--no-unpack"]],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,7 @@ BUILTIN = "builtin"
 NAMED = ("books_wiki", "openwebtext", "c4_en", "wiki100")
 PUBLISHED = "published"
 MACHINES = {"slurm-partition", "slurm-time", "slurm-arg", "memory"}
+SPLITS = ("train.", "valid.")  # how the files of a FOLDER begin
 MADE = "corpus.json"  # in a folder that prepare_corpus.py made
 
 # What the plan writes into the commands itself.
@@ -28,7 +30,7 @@ DECIDED = {
     **dict.fromkeys(("mask-whole-words", "subwords", "gpt2-encoder-json"), "--masking"),
     **dict.fromkeys(("sample-break-mode", "shorten-method"), "full sentences"),
     "finetune-from-model": "--init-from",
-    "max-tokens": "--train.batch-size, in sequences",
+    **dict.fromkeys(("max-tokens", "max-sentences"), "--train.batch-size, in sequences"),
     "criterion": "masked_lm",
 }
 
@@ -70,6 +72,7 @@ class Settings(launch.Training):
     init_from: str = field(
         default="", metadata=about("a BERT or RoBERTa to go on from: Hugging Face's folder, or fairseq's checkpoint")
     )
+    goes_on_from: str = field(default="", metadata=about("the model that --init-from has to name, of a warm start"))
     train: Flags = field(metadata=about("a flag of fairseq-train"))
     prepare: Flags = field(
         default_factory=dict, metadata=about("a flag of prepare_corpus.py about machines: slurm-partition, memory")
@@ -90,8 +93,13 @@ class Settings(launch.Training):
             raise Refused(f"--valid-part is {self.valid_part}: more than 0, less than 1 is wanted")
         if not 0 <= self.smoothing <= 1:
             raise Refused(f"--smoothing is {self.smoothing}: 0 to 1 is wanted")
-        self._refuse_tokenizer()
         self._refuse_corpus()
+        self._refuse_start()
+        self._refuse_tokenizer()
+        self._refuse_schedule()
+        if self.prepared:
+            self._refuse_prepared()
+        self._refuse_without_effect()
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -121,6 +129,56 @@ class Settings(launch.Training):
             raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
         return value
 
+    def _refuse_start(self) -> None:
+        """A warm start without its start would be a training from scratch on a schedule that is none."""
+        self._refuse_missing("init-from", self.init_from)
+        if self.goes_on_from and not self.init_from:
+            raise Refused(f"this preset goes on from {self.goes_on_from}: --init-from names its folder or checkpoint")
+        if not self.init_from or self.tokenizer_path or self.tokenizer == "gpt2" or self.prepared:
+            return
+        own = Path(self.init_from) / "vocab.txt"
+        if self.tokenizer != "wordpiece" or not own.is_file():
+            raise Refused(
+                f"--init-from {self.init_from} has a vocabulary, a learned one would be another: give its tokenizer "
+                "with --tokenizer and --tokenizer-path"
+            )
+        self.tokenizer_path = str(own)
+
+    def _refuse_schedule(self) -> None:
+        """fairseq's linear decay ends at a number of its own, after which nothing is learned."""
+        train = self.train
+        if train.get("lr-scheduler") == "polynomial_decay" and not {"max-update", "total-num-update"} & set(train):
+            raise Refused("--train.lr-scheduler polynomial_decay needs --train.max-update, or --train.total-num-update")
+
+    def _refuse_prepared(self) -> None:
+        """What a prepared corpus is decides what can be trained on it."""
+        made = json.loads((Path(self.corpus) / MADE).read_text(encoding="utf-8"))["options"]
+        if made["tokenizer"] != self.tokenizer:
+            raise Refused(
+                f"--tokenizer {self.tokenizer}: {self.corpus} was prepared with {made['tokenizer']}: give that, or "
+                "prepare the text anew"
+            )
+        if made["longest"] > self.length - 2:
+            raise Refused(
+                f"--length {self.length}: sentences of {self.corpus} have up to {made['longest']} pieces, and <s> and "
+                f"</s>: --length {made['longest'] + 2} or more, or prepare the text anew"
+            )
+
+    def _refuse_without_effect(self) -> None:
+        """Settings that are not at their default, and of no use to this corpus."""
+        fetched, c4 = bool(self.named), self.named == ("c4_en",)
+        useless = {
+            "valid_part": "the validation text is there" if not fetched or c4 else "",
+            "smoothing": "" if self.languages else "it is for --corpus wiki100",
+            "raw": "" if fetched or self.fetched_tokenizer else "nothing is fetched",
+            "documents": "" if self.own and not self.prepared else "it is for a FOLDER of text",
+            "limit": "the corpus is prepared" if self.prepared else "",
+        }
+        for one in fields(Settings):
+            why = useless.get(one.name)
+            if why and getattr(self, one.name) != one.default:
+                raise Refused(f"--{one.name.replace('_', '-')} would have no effect, {why}: leave it out")
+
     def _refuse_tokenizer(self) -> None:
         if self.cased and self.tokenizer != "wordpiece":
             raise Refused(f"--cased is of WordPiece: {self.tokenizer} keeps capitals as they are")
@@ -128,7 +186,6 @@ class Settings(launch.Training):
             raise Refused("--tokenizer-path published: no model of SentencePiece is: leave it out to learn one")
         if not self.fetched_tokenizer:
             self._refuse_missing("tokenizer-path", self.tokenizer_path)
-        self._refuse_missing("init-from", self.init_from)
 
     def _refuse_missing(self, option: str, path: str) -> None:
         if path and not Path(path).exists():
@@ -147,6 +204,10 @@ class Settings(launch.Training):
             raise Refused("--corpus wiki100 stands alone: its languages are sampled, other corpora are not")
         if self.own and not Path(self.corpus).is_dir():
             raise Refused(f"--corpus {self.corpus}: no such folder; there are: {', '.join((*NAMED, BUILTIN))}")
+        if self.own and not self.prepared:
+            for split in SPLITS:
+                if not any(path.name.startswith(split) for path in Path(self.corpus).iterdir()):
+                    raise Refused(f"--corpus {self.corpus}: no file {split}* in it; train.* and valid.* are wanted")
 
 
 WHY = {

@@ -107,13 +107,62 @@ def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> Non
     rows = [tensor.shape[0] for name, tensor in state["model"].items() if name.endswith("embed_tokens.weight")]
     if not isinstance(mine, Dictionary) or found is None or not rows:
         return
-    theirs = Dictionary.load(str(found)).symbols
-    ours = mine.symbols
+    theirs, ours = Dictionary.load(str(found)).symbols, mine.symbols
     if not len(theirs) <= rows[0] <= len(theirs) + 1:  # <mask> is added by tasks
         return  # it was made anew since
     if theirs[mine.nspecial :] == [str(number) for number in range(mine.nspecial, len(theirs))]:
         return  # import-hf's of a model without a vocabulary: numbers that name no text
-    _compare(theirs, ours, f"{filename} has the dictionary {found}")
+    told = f"{filename} has the dictionary {found}"
+    if _numbers(theirs[mine.nspecial :]) == _numbers(ours[mine.nspecial :]):
+        _compare(theirs, ours, told)
+    elif _numbers(ours[mine.nspecial :]):
+        _compare(theirs, _spelled(ours, mine.nspecial, _encoder(task), theirs, told), told)
+    else:
+        _compare(_spelled(theirs, mine.nspecial, _beside(found.parent), ours, told), ours, told)
+
+
+def _numbers(symbols: Sequence[str]) -> bool:
+    """GPT-2's, in place of the pieces, as fairseq's RoBERTa has; <mask> and what fills dictionaries up are none."""
+    named = [symbol for symbol in symbols if symbol != "<mask>" and not symbol.startswith("madeupword")]
+    return bool(named) and all(symbol.isdecimal() for symbol in named)
+
+
+def _encoder(task: Any) -> Path | None:
+    """encoder.json of the data: what --gpt2-encoder-json names, otherwise in tokenizer/."""
+    settings = _vars(getattr(task, "cfg", None) or getattr(task, "args", None))
+    if settings.get("gpt2_encoder_json"):
+        return Path(settings["gpt2_encoder_json"])
+    folders = [Path(folder) for folder in str(settings.get("data") or "").split(":") if folder]
+    return next((path for path in map(_beside, folders) if path), None)
+
+
+def _beside(folder: Path) -> Path | None:
+    """Of a folder with dict.txt, or of the one that its shards are in."""
+    places = [place / "tokenizer" / "encoder.json" for place in (folder, folder.absolute().parent)]
+    return next((path for path in places if path.is_file()), None)
+
+
+def _spelled(
+    symbols: Sequence[str], specials: int, encoder: Path | None, others: Sequence[str], told: str
+) -> Sequence[str]:
+    """A dictionary of numbers as pieces. Without the encoder as many of `others`: that much is known.
+
+    Raises:
+        CheckpointError: an encoder of other numbers.
+    """
+    from ..data.words import gpt2_pieces
+
+    if encoder is None:
+        logger.warning(
+            f"{told}: of it and that of the data one has GPT-2's numbers, the other one pieces, so only their sizes "
+            "are compared. For the rest lay GPT-2's encoder.json into tokenizer/ beside the dict.txt with numbers, or "
+            "a folder higher"
+        )
+        return [*others[: len(symbols)], *symbols[len(others) :]]
+    try:
+        return [*symbols[:specials], *gpt2_pieces(symbols[specials:], encoder)]
+    except (OSError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{told}, which cannot be compared with that of the data: {error}") from None
 
 
 def _compare(theirs: Sequence[str], ours: Sequence[str], told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import shutil
@@ -95,6 +96,63 @@ def test_the_dictionary_beside_the_checkpoint_is_the_one(folder: Path, tmp_path:
     (tmp_path / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in masked_lm.PIECES[::-1]), "utf-8")
     with pytest.raises(CheckpointError, match=r"dict\.txt, in which id 4 is 'p5'"):
         masked_lm.train(folder / "data-bin", *words)
+
+
+#: an encoder of GPT-2's form, whose numbers are in another order than the dictionary's, and that dictionary
+ENCODER = {piece: 100 - i for i, piece in enumerate(masked_lm.PIECES)}
+NUMBERS = [str(ENCODER[piece]) for piece in masked_lm.PIECES]
+
+
+def encoder(folder: Path, pieces: dict[str, int] = ENCODER) -> None:
+    (folder / "tokenizer").mkdir(parents=True)
+    (folder / "tokenizer" / "encoder.json").write_text(json.dumps(pieces), "utf-8")
+
+
+@pytest.mark.parametrize("place", ["corpus/shard00000", "corpus"])
+def test_numbers_of_gpt2_are_the_pieces_that_they_stand_for(
+    folder: Path, caplog: pytest.LogCaptureFixture, place: str
+) -> None:
+    """A model of Hugging Face's has pieces in its dictionary, data for fairseq's RoBERTa numbers."""
+    name = f"{place.replace('/', '-')}/{place}"
+    data = with_dictionary(folder, name, NUMBERS)
+    encoder(folder / name.removesuffix("/shard00000"))
+    with caplog.at_level(logging.WARNING):
+        go_on(folder, data=data)
+    assert "GPT-2" not in caplog.text
+    with_dictionary(folder, f"{name}-other", NUMBERS[::-1])
+    if "/shard" not in name:
+        encoder(folder / f"{name}-other")
+    with pytest.raises(CheckpointError, match="id 4 is '\u2581w0', in that of the data 'p5'"):
+        go_on(folder, data=f"{name}-other")
+
+
+def test_a_checkpoint_may_have_the_numbers(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "save" / "checkpoint_last.pt", tmp_path)
+    words = ["--finetune-from-model", tmp_path / "checkpoint_last.pt", "--save-dir", tmp_path / "new", "--no-save"]
+    words += ["--max-update", 1, "--pos-enc", "learned+rope"]
+    (tmp_path / "dict.txt").write_text("".join(f"{number} 1\n" for number in NUMBERS), "utf-8")
+    encoder(tmp_path)
+    masked_lm.train(folder / "data-bin", *words)
+    (tmp_path / "dict.txt").write_text("".join(f"{number} 1\n" for number in NUMBERS[::-1]), "utf-8")
+    with pytest.raises(CheckpointError, match="id 4 is 'p5', in that of the data '\u2581w0'"):
+        masked_lm.train(folder / "data-bin", *words)
+
+
+def test_without_an_encoder_the_sizes_are_compared(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        go_on(folder, data=with_dictionary(folder, "numbers", NUMBERS))
+    assert (
+        caplog.text.count("only their sizes are compared. For the rest lay GPT-2's encoder.json into tokenizer/") == 1
+    )
+    with pytest.raises(CheckpointError, match="of 18 symbols with <s> and its kin, and the data one of 19"):
+        go_on(folder, data=with_dictionary(folder, "more", [*NUMBERS, "7"]))
+
+
+def test_an_encoder_of_other_numbers_is_refused(folder: Path) -> None:
+    data = with_dictionary(folder, "strange", NUMBERS)
+    encoder(folder / data, {"a": 1})
+    with pytest.raises(CheckpointError, match=r"encoder\.json has no piece 100, .* it is another's"):
+        go_on(folder, data=data)
 
 
 def test_where_its_dictionary_is_gone_the_size_tells(folder: Path, tmp_path: Path) -> None:

@@ -135,19 +135,23 @@ def test_the_dictionary_is_the_vocabulary(tmp_path: Path) -> None:
     assert words == [BERT_WORDS[i] for i in BERT_ORDER[4:-1]]
 
 
-def test_training_goes_on_from_it(tmp_path: Path) -> None:
-    """With the flags that are printed, from the same loss."""
+def test_training_goes_on_from_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With the flags that are printed, from the same loss; the start of M4M's table is none of them."""
     data = masked_lm.write_corpus(tmp_path / "data-bin")
     size = len(masked_lm.PIECES) + 5
     theirs = transformers.RobertaForMaskedLM(
         transformers.RobertaConfig(size, max_position_embeddings=26, pad_token_id=1, type_vocab_size=1, **SIZES["tiny"])
     )
-    folder = imported(saved(theirs, tmp_path / "hf"), tmp_path / "out", "--pos-enc", "learned+m4m")
+    folder = imported(
+        saved(theirs, tmp_path / "hf"), tmp_path / "out", "--pos-enc", "learned+m4m", "--pos-enc-args", "clip=16"
+    )
     from fairseq_posenc.hub.checkpoint import flags
 
     model = ["--arch", "posenc_roberta", *flags(read(folder / "checkpoint.pt"))]
+    assert model[model.index("--pos-enc-args") + 1] == "clip=16"
     start = ["--finetune-from-model", folder / "checkpoint.pt", "--save-dir", tmp_path / "save"]
     run = masked_lm.train(data, *start, "--max-update", 2, "--lr", "1e-9", "--no-save", model=model)
+    assert "was trained otherwise" not in caplog.text
     loaded = in_fairseq(folder).state_dict()
     for name, tensor in run.model.state_dict().items():
         torch.testing.assert_close(tensor, loaded[name], rtol=0, atol=1e-6)
@@ -181,6 +185,7 @@ def test_new_tables_start_by_their_rule(tmp_path: Path) -> None:
         model, report = converted(source, name)
         assert model.tensors[f"encoder.pos.{key}.weight"].std().item() == pytest.approx(std, rel=0.1, abs=1e-9)
         assert (M4M_FACTS in report.notes) == (name == "m4m")
+        assert model.config.pos_enc_args is None
     model, _ = converted(source, "m4m", "init_std=0.3")
     assert model.tensors["encoder.pos.m4m.weight"].std().item() == pytest.approx(0.3, rel=0.1)
 

@@ -69,10 +69,11 @@ def converted(
             given["m4m.init_std"] = M4M_STD
     text = ",".join(f"{key}={value}" for key, value in given.items()) or None
     length = source.config.max_length if max_length is None else max_length
-    config = replace(source.config, pos_enc=pos_enc, pos_enc_args=text, max_length=length)
+    # without our start of M4M's table: training need not name it, and where it does not, it is no other model
+    config = replace(source.config, pos_enc=pos_enc, pos_enc_args=args or None, max_length=length)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = MaskedLM(config)
+        model = MaskedLM(replace(config, pos_enc_args=text))
     state = {
         name: tensor for name, tensor in model.state_dict().items() if not (config.tied and name == "lm_head.weight")
     }

@@ -193,6 +193,19 @@ class TestFiles:
         assert self.paths(tmp_path) == ["en auto d", "en auto x.txt", "en auto y.gz"]
         assert "x.txt.gz is left out" in capsys.readouterr().out
 
+    def test_what_is_given_with_what_was_unpacked_counts_once(self, tmp_path, capsys):
+        for name in ("x.txt", "x.txt.gz", "c.tar.xz", "c/d"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text("x")
+        assert self.paths(tmp_path / "x.txt.gz", tmp_path / "x.txt") == ["en auto x.txt"]
+        assert capsys.readouterr().out.count("x.txt.gz is left out") == 1
+        assert self.paths(f"text:{tmp_path}/x.txt.gz", f"{tmp_path}/x.t*") == ["en auto x.txt"]
+        assert self.paths(tmp_path / "c", tmp_path / "c.tar.xz") == ["en auto d"]
+        # alone, it is the text that was asked for
+        assert self.paths(tmp_path / "x.txt.gz", tmp_path / "c.tar.xz") == ["en auto x.txt.gz", "en auto c.tar.xz"]
+        valid = files.listed([str(tmp_path / "x.txt")], [str(tmp_path / "x.txt.gz")], "en", "auto", languages=False)
+        assert [one.path.name for one in valid] == ["x.txt", "x.txt.gz"]
+
     def test_languages_are_folders(self, tmp_path):
         for name in ("de/a", "en/deep/b"):
             (tmp_path / name).parent.mkdir(parents=True)

@@ -34,10 +34,13 @@ def listed(train: list[str], valid: list[str], language: str, documents: str, *,
     given: dict[Split, list[str]] = {"train": train, "valid": valid}
     found: list[Source] = []
     for split, words in given.items():
+        named: list[Source] = []
         for word in words:
             kind, root = _kind(word, documents)
             parts = _languages(root) if languages else [(language, root)]
-            found += [Source(path, split, code, kind) for code, part in parts for path in _files(part)]
+            named += [Source(path, split, code, kind) for code, part in parts for path in _files(part)]
+        once = set(_once(dict.fromkeys(source.path for source in named)))
+        found += [source for source in named if source.path in once]
     return found
 
 
@@ -68,7 +71,7 @@ def _files(root: Path) -> list[Path]:
     found = sorted(_below(root.absolute(), frozenset()))
     if not found:
         raise CorpusError(f"{root}: a folder without files; give one with text")
-    return list(_once(found))
+    return found
 
 
 def _matching(pattern: Path) -> list[Path]:
@@ -76,7 +79,7 @@ def _matching(pattern: Path) -> list[Path]:
     found = sorted(path for path in pattern.absolute().parent.glob(pattern.name) if path.is_file())
     if not found:
         raise CorpusError(f"{pattern}: no such files; fetch them first, or give others")
-    return list(_once(found))
+    return found
 
 
 def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
@@ -96,15 +99,15 @@ def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
 
 
 def _once(paths: Iterable[Path]) -> Iterator[Path]:
-    """The downloader leaves X.gz beside X, which it unpacked: the text counts once."""
+    """The downloader leaves X.gz beside X, which it unpacked: where both are given, the text counts once."""
     paths = list(paths)
-    there = set(paths)
+    there = {*paths, *(folder for path in paths for folder in path.parents)}
     for path in paths:
         if path.suffix == ".part":
             raise CorpusError(f"{path}: an unfinished download; fetch it again, or remove it")
         plain = path.with_suffix("") if path.suffix in OPENERS else path
         plain = plain.with_suffix("") if plain.suffix == ".tar" else plain
-        if plain != path and (plain in there or plain.is_dir()):
+        if plain != path and plain in there:
             print(f"{path} is left out: {plain.name}, what is in it, is beside it", flush=True)
             continue
         yield path

@@ -111,6 +111,59 @@ def test_a_tokenizer_that_was_learned_can_be_given(corpora, scheme):
     assert hashes(corpora.output) == hashes(again)
 
 
+@pytest.mark.parametrize("cased", [False, True])
+def test_the_tokenizer_says_whether_it_keeps_capitals(corpora, cased):
+    """So export-hf cuts text as training did."""
+    more = ["--cased"] if cased else []
+    prepared(corpora, "wordpiece", *more)
+    folder = corpora.output / "tokenizer"
+    settings = (folder / "tokenizer_config.json").read_bytes()
+    assert json.loads(settings) == {"do_lower_case": not cased}
+    assert corpora.record()["tokenizer"]["tokenizer_config.json"] == hashlib.sha256(settings).hexdigest()
+    from fairseq_posenc.hub.tokenizer.sources import read
+
+    for _ in range(2):
+        made, _ = read(folder)
+        assert made["normalizer"]["lowercase"] != cased
+        (folder / "tokenizer_config.json").unlink(missing_ok=True)  # the capitals tell it too
+
+
+class TestCase:
+    """Of a vocab.txt that is given."""
+
+    def prepare(self, corpora, capitals, *more):
+        train, valid = corpora.two()
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        found = ["[UNK]", "[CLS]", "[SEP]", "[unused1]", "<S>", ".", *letters, *(f"##{letter}" for letter in letters)]
+        given = corpora.write("given/vocab.txt", "\n".join([*found, *capitals]) + "\n")
+        words = ["--train", train, "--valid", valid, "--tokenizer", "wordpiece", "--tokenizer-path", given]
+        return corpora.run(*words, *more)
+
+    def test_capitals_want_cased(self, corpora):
+        ended = self.prepare(corpora, ["K", "##L"])
+        assert ended.status == 1
+        assert "vocab.txt: it has capitals ('K'), and text would lose its own; give --cased" in ended.error
+        assert self.prepare(corpora, [*"DKLMNOPRSV"], "--cased").status == 0
+        read = [piece for item in items(corpora.output / "shard00000") for piece in item]
+        assert "K" in read
+
+    def test_without_capitals_cased_is_refused(self, corpora):
+        ended = self.prepare(corpora, [], "--cased")
+        assert ended.status == 1
+        assert "vocab.txt: it has no capitals, and words of the text that have some would be unknown" in ended.error
+        assert "leave out --cased" in ended.error
+        assert self.prepare(corpora, []).status == 0
+
+    def test_settings_beside_it_say_it(self, corpora):
+        """As of a script without capitals."""
+        corpora.write("given/tokenizer_config.json", '{"do_lower_case": false}')
+        ended = self.prepare(corpora, [])
+        assert "tokenizer_config.json beside it says do_lower_case false" in ended.error
+        assert "give --cased" in ended.error
+        corpora.write("given/tokenizer_config.json", "{}")
+        assert "it has no capitals" in self.prepare(corpora, [], "--cased").error
+
+
 def test_a_part_is_held_out_by_draw(corpora):
     train, _ = corpora.two()
     assert corpora.learn("--train", train, "--valid-part", 0.3).status == 0

@@ -72,7 +72,11 @@ def _tokenizer(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--vocabulary", type=_positive, metavar="N", help="pieces to learn (sentencepiece 8000, wordpiece 30000)"
     )
-    group.add_argument("--cased", action="store_true", help="wordpiece: keep capitals and accents")
+    group.add_argument(
+        "--cased",
+        action="store_true",
+        help="wordpiece: keep capitals and accents; wanted for a vocab.txt with capitals",
+    )
 
 
 def _machines(group: argparse._ArgumentGroup) -> None:

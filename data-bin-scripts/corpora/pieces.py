@@ -5,6 +5,7 @@ The ids are those of `dict.txt` behind fairseq's four special symbols; <mask> is
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import CorpusError
+from .job import write
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a task is one process on one core
 Ids = NDArray[np.int64]
@@ -27,9 +29,11 @@ FOREIGN = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SPECIALS, "<mask>"}
 #: the files of a tokenizer in its folder
 FILES = {
     "gpt2": ("encoder.json", "vocab.bpe", "dict.txt"),
-    "wordpiece": ("vocab.txt",),
+    "wordpiece": ("vocab.txt", "tokenizer_config.json"),
     "sentencepiece": ("sentencepiece.model", "sentencepiece.vocab"),
 }
+#: those of them that are written here
+WRITTEN = ("sentencepiece.vocab", "tokenizer_config.json")
 #: which pieces begin a word; those of fairseq_posenc/data/words.py, whose import takes seconds (tested to agree)
 BEGINS: dict[str, Callable[[str], bool]] = {
     "gpt2": lambda piece: piece[:1] in ("\u0120", "\u010a", "\u0109"),
@@ -74,7 +78,7 @@ def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
     """
     paths = [folder / name for name in FILES[scheme]]
     for path in paths:
-        if not path.is_file() and path.suffix != ".vocab":
+        if not path.is_file() and path.name not in WRITTEN:
             raise CorpusError(f"{path}: no such file; --tokenizer {scheme} wants it")
     if scheme == "gpt2":
         return _gpt2(*paths)
@@ -181,6 +185,39 @@ def given(scheme: str, path: Path) -> dict[str, bytes]:
             wanted = "a folder with encoder.json, vocab.bpe and dict.txt" if scheme == "gpt2" else "a file"
             raise CorpusError(f"--tokenizer-path {path}: {one} is no file; {scheme} takes {wanted}")
     return {name: one.read_bytes() for name, one in zip(FILES[scheme], paths, strict=False)}
+
+
+def check_case(vocabulary: Path, *, cased: bool) -> None:
+    """Of a vocabulary of WordPiece that the user has: by the settings beside it, without them by its capitals.
+
+    So fairseq_posenc/hub/tokenizer/sources.py tells it too.
+    Raises:
+        CorpusError: text would be cut otherwise than the vocabulary is meant for.
+    """
+    settings = vocabulary.with_name("tokenizer_config.json")
+    try:
+        lowercase = json.loads(settings.read_text("utf-8"))["do_lower_case"] if settings.is_file() else None
+    except (ValueError, KeyError, TypeError):
+        lowercase = None
+    if lowercase is not None:
+        meant, why = not lowercase, f"{settings.name} beside it says do_lower_case {json.dumps(lowercase)}"
+    else:
+        # [UNK], [unused7], <S> are no text, in which marks stand alone
+        pieces = (piece for piece in vocabulary.read_text("utf-8").split("\n") if piece[:1] not in ("[", "<"))
+        capital = next((piece for piece in pieces if piece != piece.lower()), None)
+        meant, why = capital is not None, f"it has capitals ({capital!r})" if capital else "it has no capitals"
+    if meant and not cased:
+        raise CorpusError(f"--tokenizer-path {vocabulary}: {why}, and text would lose its own; give --cased")
+    if cased and not meant:
+        raise CorpusError(
+            f"--tokenizer-path {vocabulary}: {why}, and words of the text that have some would be unknown; leave out "
+            "--cased"
+        )
+
+
+def write_case(folder: Path, *, cased: bool) -> None:
+    """tokenizer_config.json beside vocab.txt, by which export-hf cuts text in the same way."""
+    write(folder / "tokenizer_config.json", json.dumps({"do_lower_case": not cased}) + "\n")
 
 
 def write_vocabulary(folder: Path) -> None:

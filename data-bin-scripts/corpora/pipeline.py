@@ -49,7 +49,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, own: Path |
         return False
     with partial(output, identity) as folder:
         write(folder / "files.json", json.dumps([(str(one.path), *one[1:]) for one in sources]))
-        _tokenizer(job, tokenizer, machines)
+        _tokenizer(job, tokenizer, own, machines)
         stages.run(job, "tokenise", [Read(job), Clean(job), Tokenise(job)], settings.tasks, machines)
         table = _merged(job)
         stages.run(job, "shard", [Shard(job)], settings.tasks, machines)
@@ -58,7 +58,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, own: Path |
     return True
 
 
-def _tokenizer(job: Job, given: dict[str, bytes], machines: Machines) -> None:
+def _tokenizer(job: Job, given: dict[str, bytes], own: Path | None, machines: Machines) -> None:
     """Looked at here, before anything long."""
     for name, content in given.items():
         job.tokenizer.mkdir(parents=True, exist_ok=True)
@@ -66,8 +66,12 @@ def _tokenizer(job: Job, given: dict[str, bytes], machines: Machines) -> None:
     if not given:
         stages.run(job, "learn", [Learn(job)], 1, machines)
     pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
+    if own and job.settings.tokenizer == "wordpiece":
+        pieces.check_case(own, cased=job.settings.cased)
     if job.settings.tokenizer == "sentencepiece":
         pieces.write_vocabulary(job.tokenizer)
+    if job.settings.tokenizer == "wordpiece":
+        pieces.write_case(job.tokenizer, cased=job.settings.cased)
 
 
 def _merged(job: Job) -> Table:

@@ -92,7 +92,7 @@ def _wordpiece(path: Path) -> Tokenizer:
         raise ValueError("no vocabulary of WordPiece: it has no [UNK], or no piece with ##")
     beside = path.with_name("tokenizer_config.json")
     told = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
-    capitals = any(piece != piece.lower() for piece in pieces if not piece.startswith("["))
+    capitals = any(piece != piece.lower() for piece in pieces if not piece.startswith(("[", "<")))
     normalizer = {
         "type": "BertNormalizer",
         "clean_text": True,

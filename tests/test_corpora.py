@@ -329,6 +329,7 @@ class TestRefused:
         [
             ("sentencepiece", "junk", "no model of SentencePiece"),
             ("wordpiece", "a\nb\n", "no vocabulary of WordPiece"),
+            ("wordpiece", "[UNK]\n[CLS]\n##a\n", "no vocabulary of WordPiece (no [SEP])"),
             (
                 "wordpiece",
                 "[UNK]\n##a\nb\nb\n",

@@ -134,6 +134,8 @@ def _wordpiece(vocabulary: Path, lowercase: bool) -> Pieces:
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
         raise CorpusError(f"{vocabulary}: no vocabulary of WordPiece (no [UNK], or no piece with ##)")
     _unique(vocabulary, pieces)
+    if missing := {"[CLS]", "[SEP]"} - {*pieces}:  # which `tokenizers` asks for
+        raise CorpusError(f"{vocabulary}: no vocabulary of WordPiece (no {min(missing)}); add it as a line")
     made = BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)
     return _made("wordpiece", _batches(made), pieces, [piece for piece in pieces if piece not in FOREIGN])
 

@@ -107,7 +107,7 @@ def test_jobs_side_by_side_share_out_the_gpus(monkeypatch):
         {"CUDA_VISIBLE_DEVICES": "2,3"},
     ]
     assert Training(jobs=1, processes=4, batches=4).slots() == [{}]
-    assert "1 of the 4 GPUs here are used" in " ".join(launch.notes(Training(), 100))
+    assert "1 of the 4 GPUs here are used" in " ".join(launch.notes(Training(), ""))
     with pytest.raises(Refused, match="need as many GPUs, 4 are here"):
         Training(jobs=3, processes=2, batches=2).slots()
 

@@ -256,7 +256,7 @@ def test_the_loss_of_frequencies() -> None:
 
 
 def test_a_curve_has_all_attempts_and_the_later_one_counts(tmp_path: Path) -> None:
-    from recipes.pretrain_mlm.curves import read
+    from recipes.lib.curves import read
 
     def line(kind: str, **facts: str) -> str:
         return f"2026-01-01 00:00:00 | INFO | {kind} | {json.dumps(facts)}"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from recipes.demo import corpus
+from recipes.lib.lines import read
 from recipes.lib.translation import subwords
-from recipes.lib.translation.lines import read
 
 pytest.importorskip("fairseq")
 ROOT = Path(__file__).resolve().parents[1]

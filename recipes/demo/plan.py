@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.flags import ALONE, PLUGIN, QUIET, WHOLE
 from recipes.lib.recipe import Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
-from recipes.lib.translation.flags import ALONE, PLUGIN, QUIET, WHOLE
 
 from .settings import Settings
 

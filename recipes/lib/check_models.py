@@ -20,8 +20,8 @@ from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.flags import PLUGIN
 from recipes.lib.stages import write_atomically
-from recipes.lib.translation.flags import PLUGIN
 from recipes.lib.translation.score import tokenizer
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from .machine import ASK_GPUS, answer
 from .recipe import Settings, about
-from .values import Refused
+from .values import Flags, Refused
 
 
 @dataclass(kw_only=True)
@@ -27,6 +27,8 @@ class Training(Settings):
     batches: int = field(default=1, metadata=about("batches an update; all processes together, whatever their number"))
     threads: int = field(default=0, metadata=about("of every command (0: all cores)"))
 
+    train: Flags = field(default_factory=dict, metadata=about("a flag of fairseq-train"))
+
     batch_flag: ClassVar[str] = "max-tokens"  # of fairseq-train: what a batch is counted in
 
     def __post_init__(self) -> None:
@@ -35,6 +37,13 @@ class Training(Settings):
                 raise Refused(f"--{name} is {getattr(self, name)}: 1 or more is wanted")
         if self.rendezvous and (self.launch != "torchrun" or self.nodes == 1):
             raise Refused("--rendezvous is for --launch torchrun on several --nodes: leave it out")
+
+    def number(self, flag: str, unless: int) -> int:
+        """A whole number among the flags of fairseq-train."""
+        value = self.train.get(flag, unless)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
+        return value
 
     @property
     def on_gpu(self) -> bool:
@@ -91,9 +100,9 @@ def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
     return tuple(launchers[how.launch](flags, how))
 
 
-def notes(how: Training, max_tokens: int) -> list[str]:
-    """What a user should know of the training before it runs."""
-    told = [effective_batch(how, max_tokens)] if max_tokens else []
+def notes(how: Training, batch: str) -> list[str]:
+    """What a user should know of the training before it runs; `batch`: what an update is, if that is known."""
+    told = [batch] if batch else []
     if how.launch == "torchrun" and how.nodes > 1:
         told.append("Start each training's torchrun command on the other nodes too: --dry-run --stage train prints it.")
     used = how.jobs * how.processes

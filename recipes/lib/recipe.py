@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from .stages import Stage
+from .stages import Stage, read_json
 
 ROOT = Path(__file__).resolve().parents[2]  # commands run here, so that they can be copied from any report
 Row = dict[str, object]
@@ -51,6 +51,12 @@ def shown(output: Path) -> str:
 
 def no_rows(settings: Settings, output: Path) -> list[Row]:
     return []
+
+
+def compared(settings: Settings, output: Path) -> list[Row]:
+    """The rows that a stage `compare` left."""
+    rows: list[Row] = read_json(output / "comparison.json")
+    return rows
 
 
 def always_good(settings: Settings, output: Path) -> int:

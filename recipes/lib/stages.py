@@ -155,6 +155,10 @@ class Ledger:
         return self.folder / f"{stage.name.replace(':', '.')}.{state}"
 
 
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def write_atomically(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 from recipes.lib.command import main
-from recipes.lib.recipe import Hints, Recipe, Row
-from recipes.lib.stages import Stage
+from recipes.lib.recipe import Hints, Recipe, compared
+from recipes.lib.stages import Stage, read_json
 
 from .plan import make_plan
 from .settings import CONF, Settings
@@ -29,17 +28,12 @@ COLUMNS = (
 )
 
 
-def results(settings: Settings, output: Path) -> list[Row]:
-    rows: list[Row] = json.loads((output / "comparison.json").read_text(encoding="utf-8"))
-    return rows
-
-
 def tell(stage: Stage) -> str:
     """What a finished stage found."""
     if stage.kind == "prepare":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "evaluate":
-        found = _json(stage.outputs[0])
+        found = read_json(stage.outputs[0])
         return f" perplexity {found['token_ppl']:.2f} of a token, {found['word_ppl']:.2f} of a word"
     return ""
 
@@ -48,14 +42,9 @@ def counted(folder: Path) -> str:
     """The words of a prepared text; a folder that fairseq-preprocess alone made does not say."""
     if not (folder / "counts.json").is_file():
         return f"{folder.name}, prepared elsewhere"
-    counts = _json(folder / "counts.json")
+    counts = read_json(folder / "counts.json")
     parts = (f"{name} {one['tokens']:,} tokens" for name, one in counts["splits"].items())
     return f"{', '.join(parts)}, {counts['types']:,} types"
-
-
-def _json(path: Path) -> dict:  # type: ignore[type-arg]
-    found: dict = json.loads(path.read_text(encoding="utf-8"))  # type: ignore[type-arg]
-    return found
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
@@ -70,7 +59,7 @@ def default_output(settings: Settings) -> str:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    best = min(results(settings, output), key=lambda row: float(str(row["perplexity"])))
+    best = min(compared(settings, output), key=lambda row: float(str(row["perplexity"])))
     encoding = next(one for one in settings.encodings if one.label == best["encoding"])
     data = settings.corpus if settings.prepared else f"{shown}/data-bin"
     command = f"fairseq-eval-lm {data} --user-dir fairseq_posenc --task posenc_lm_memory"
@@ -89,7 +78,7 @@ LM_WIKITEXT103 = Recipe(
     conf=CONF,
     preset="small",
     plan=make_plan,
-    results=results,
+    results=compared,
     tell=tell,
     hints=hints,
     environment=Settings.variables,

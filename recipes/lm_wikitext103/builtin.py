@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 from recipes.demo.corpus import Grammar, Lexicon
-from recipes.lib.translation.folders import whole
-from recipes.lib.translation.lines import write
+from recipes.lib.folders import whole
+from recipes.lib.lines import write
 
 ARTICLES = {"train": 150, "valid": 15, "test": 15}
 PARAGRAPHS, SENTENCES = (2, 4), (2, 6)

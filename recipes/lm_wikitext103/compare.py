@@ -7,18 +7,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+from recipes.lib.curves import Curve, draw, read
 from recipes.lib.encodings import Encoding, parse
 from recipes.lib.recipe import Row
-from recipes.lib.stages import write_atomically
-from recipes.lm_wikitext103.curves import draw
+from recipes.lib.stages import read_json, write_atomically
 from recipes.lm_wikitext103.published import papers
-from recipes.pretrain_mlm.curves import Curve, read
 
 
 def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) -> list[Row]:
     """One for each memory; the best one is marked, as the paper reports the better."""
-    scores = [_json(output / "scores" / f"{encoding.slug}.{memory}.json") for memory in memories]
-    marker = _json(output / ".stages" / f"train.{encoding.slug}.done")
+    scores = [read_json(output / "scores" / f"{encoding.slug}.{memory}.json") for memory in memories]
+    marker = read_json(output / ".stages" / f"train.{encoding.slug}.done")
     best = min(score["token_ppl"] for score in scores)
     return [row(encoding, score, score["token_ppl"] == best, curve, marker) for score in scores]
 
@@ -38,7 +37,7 @@ def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, mar
         "tokens": score["tokens"],
         "words": score["words"],
         "nats": round(score["token_nll"], 6),
-        "updates": curve.train[-1][0] if curve.train else None,
+        "updates": score["updates"],  # of the checkpoint that is evaluated, the best
         "parameters": score["parameters"],
         "minutes": round(marker["seconds"] / 60, 1),
         "seconds of evaluation": round(score["seconds"], 1),
@@ -46,11 +45,6 @@ def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, mar
         "command": marker["command"],
         "commit": marker["commit"],
     }
-
-
-def _json(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
 
 
 def main() -> None:
@@ -64,7 +58,10 @@ def main() -> None:
     }
     curves = {one: read(asked.output / "logs" / f"{one.slug}.train.log") for one in memories}
     found = [row for one in memories for row in rows(one, memories[one], curves[one], asked.output)]
-    draw({one.label: curve for one, curve in curves.items()}, asked.output / "curves.png")
+    points = {
+        one.label: [(update, 2**bits) for update, bits in curve.valid or curve.train] for one, curve in curves.items()
+    }
+    draw(points, "validation perplexity", asked.output / "curves.png", log=True)
     write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1) + "\n")
 
 

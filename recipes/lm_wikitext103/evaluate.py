@@ -13,6 +13,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from recipes.lib.checkpoints import updates
 from recipes.lib.stages import write_atomically
 
 
@@ -79,6 +80,7 @@ def main() -> None:
         "same_length": asked.same_length,
         "pos_enc_args": overrides.get("pos_enc_args", config.model.pos_enc_args) or "",
         "seconds": time.perf_counter() - began,
+        "updates": updates(asked.checkpoint),
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
     write_atomically(asked.output, json.dumps({**found, **facts}, indent=1))

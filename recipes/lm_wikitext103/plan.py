@@ -8,10 +8,10 @@ from pathlib import Path
 
 from recipes.lib import launch
 from recipes.lib.encodings import Encoding
+from recipes.lib.flags import PLUGIN, QUIET, WHOLE
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
-from recipes.lib.translation.flags import PLUGIN, QUIET, WHOLE
 
 from .settings import BUILTIN, CLAMPED, Settings, forgets
 
@@ -47,7 +47,7 @@ class Planner:
 
     def notes(self) -> list[str]:
         settings = self.settings
-        told = [self.effective_batch()]
+        told = launch.notes(settings, self.effective_batch())
         without = [encoding.label for encoding in settings.encodings if forgets(encoding)]
         if without and (settings.mem_train or any(settings.mem_eval)):
             told.append(
@@ -57,8 +57,6 @@ class Planner:
             told.append("The built-in corpus shows that the machinery works, not what an encoding is worth.")
         if settings.arch.endswith("_wt103"):
             told.append(CONTRADICTION)
-        if settings.launch == "torchrun" and settings.nodes > 1:
-            told.append("Start each training's torchrun command on the other nodes too: --dry-run --stage train.")
         return told
 
     def effective_batch(self) -> str:
@@ -190,7 +188,7 @@ class Planner:
             memories = ",".join(map(str, self.settings.memories_of(encoding)))
             command += ["--pos-enc", encoding.label, "--memories", memories]
         outputs = (self.output / "comparison.json", self.output / "curves.png")
-        inputs = tuple(HERE / f"{name}.py" for name in ("compare", "curves", "published"))
+        inputs = tuple(HERE / f"{name}.py" for name in ("compare", "published"))
         return Stage("compare", tuple(command), outputs, after, inputs)
 
 

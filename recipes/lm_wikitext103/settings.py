@@ -101,13 +101,6 @@ class Settings(launch.Training):
         """Of all processes together, in training."""
         return self.number("batch-size", 1) * self.processes * self.nodes
 
-    def number(self, flag: str, unless: int) -> int:
-        """A whole number among the flags of fairseq-train."""
-        value = self.train.get(flag, unless)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
-        return value
-
     def memory_of(self, encoding: Encoding) -> int:
         """In training."""
         return 0 if forgets(encoding) else self.mem_train

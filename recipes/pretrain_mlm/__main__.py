@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 from recipes.lib.command import main
-from recipes.lib.recipe import Hints, Recipe, Row
-from recipes.lib.stages import Stage
+from recipes.lib.recipe import Hints, Recipe, compared
+from recipes.lib.stages import Stage, read_json
 
 from .plan import make_plan
 from .settings import CONF, MADE, Settings
@@ -28,29 +27,24 @@ COLUMNS = (
 )
 
 
-def results(settings: Settings, output: Path) -> list[Row]:
-    rows: list[Row] = json.loads((output / "comparison.json").read_text(encoding="utf-8"))
-    return rows
-
-
 def tell(stage: Stage) -> str:
     """What a finished stage found."""
     if stage.kind == "corpus":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "import":
-        report = _json(stage.outputs[0] / "report.json")
+        report = read_json(stage.outputs[0] / "report.json")
         parts = (f"{name}: {', '.join(report[name]) or 'nothing'}" for name in ("dropped", "made"))
         return f" {'; '.join([*parts, *report['notes']])}"
     if stage.kind == "unigrams":
-        return f" frequencies alone: {_json(stage.outputs[0])['bits']:.2f} bits"
+        return f" frequencies alone: {read_json(stage.outputs[0])['bits']:.2f} bits"
     if stage.kind == "evaluate":
-        found = _json(stage.outputs[0])
+        found = read_json(stage.outputs[0])
         return f" loss {found['bits']:.3f} bits, {found['accuracy']:.1%} of the masked pieces right"
     return ""
 
 
 def counted(folder: Path) -> str:
-    counts = _json(folder / MADE)["counts"]
+    counts = read_json(folder / MADE)["counts"]
     parts = (f"{name} {counts[name]['documents']:,} documents, {counts[name]['pieces']:,} pieces" for name in SPLITS)
     return "; ".join(parts)
 
@@ -58,14 +52,9 @@ def counted(folder: Path) -> str:
 SPLITS = ("train", "valid")
 
 
-def _json(path: Path) -> dict:  # type: ignore[type-arg]
-    found: dict = json.loads(path.read_text(encoding="utf-8"))  # type: ignore[type-arg]
-    return found
-
-
 def remarks(settings: Settings, output: Path) -> list[str]:
     data = Path(settings.corpus) if settings.prepared else output / "data"
-    plateau = _json(output / "unigrams.json")["bits"]
+    plateau = read_json(output / "unigrams.json")["bits"]
     told = [LEGEND, f"Text: {counted(data)}. The frequencies of pieces alone give {plateau:.2f} bits."]
     return told + [note for one in settings.encodings for note in started(one.label, output / "imported" / one.slug)]
 
@@ -74,7 +63,7 @@ def started(label: str, folder: Path) -> list[str]:
     """What --init-from gave an encoding, in a line for the report; none without it."""
     if not folder.exists():
         return []
-    report = _json(folder / "report.json")
+    report = read_json(folder / "report.json")
     dropped = "; ".join(f"{name} ({why})" for name, why in report["dropped"].items()) or "nothing"
     made = "; ".join(f"{name} ({how})" for name, how in report["made"].items()) or "nothing"
     return [" ".join([f"{label} went on from a model. Dropped: {dropped}. Made: {made}.", *report["notes"]])]
@@ -87,7 +76,7 @@ def default_output(settings: Settings) -> str:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    best = min(results(settings, output), key=lambda row: float(str(row["loss, bits"])))
+    best = min(compared(settings, output), key=lambda row: float(str(row["loss, bits"])))
     encoding = next(one for one in settings.encodings if one.label == best["encoding"])
     export = f"python -m fairseq_posenc export-hf {shown}/checkpoints/{encoding.slug}/checkpoint_last.pt"
     title = f"For plain torch and Hugging Face, {encoding.label} (from the repository's root, .venv active):"
@@ -101,7 +90,7 @@ PRETRAIN_MLM = Recipe(
     conf=CONF,
     preset="small",
     plan=make_plan,
-    results=results,
+    results=compared,
     tell=tell,
     hints=hints,
     environment=Settings.variables,

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 from recipes.demo.corpus import Grammar, Lexicon
-from recipes.lib.translation.folders import whole
-from recipes.lib.translation.lines import write
+from recipes.lib.folders import whole
+from recipes.lib.lines import write
 
 DOCUMENTS = {"train": 200, "valid": 20}
 SENTENCES = (4, 12)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
+from recipes.lib.curves import Curve, Points, draw, read
 from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.recipe import Row
-from recipes.lib.stages import write_atomically
-from recipes.pretrain_mlm.curves import Curve, Points, draw, read
+from recipes.lib.stages import read_json, write_atomically
 
 LEFT = 0.5  # bits below the loss of frequencies: there the plateau is left
 
 
 def row(encoding: Encoding, curve: Curve, plateau: float, output: Path) -> Row:
-    score = _json(output / "scores" / f"{encoding.slug}.json")
-    marker = _json(output / ".stages" / f"train.{encoding.slug}.done")
+    score = read_json(output / "scores" / f"{encoding.slug}.json")
+    marker = read_json(output / ".stages" / f"train.{encoding.slug}.done")
     return {
         "encoding": encoding.label,
         "loss, bits": round(score["bits"], 3),
@@ -41,21 +40,18 @@ def left(points: Points, plateau: float) -> int | None:
     return below[0] if below else None
 
 
-def _json(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
     parser.add_argument("--pos-enc", action="append", required=True)
     asked = parser.parse_args()
     encodings = parse_all(asked.pos_enc)
-    plateau = _json(asked.output / "unigrams.json")["bits"]
+    plateau = read_json(asked.output / "unigrams.json")["bits"]
     curves = {one.label: read(asked.output / "logs" / f"{one.slug}.train.log") for one in encodings}
     rows = [row(one, curves[one.label], plateau, asked.output) for one in encodings]
-    draw(curves, plateau, asked.output / "curves.png")
+    points = {label: curve.valid or curve.train for label, curve in curves.items()}
+    floor = ("frequencies of pieces", plateau)
+    draw(points, "validation loss, bits a masked piece", asked.output / "curves.png", floor=floor)
     write_atomically(asked.output / "comparison.json", json.dumps(rows, indent=1) + "\n")
 
 

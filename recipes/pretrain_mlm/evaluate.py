@@ -15,6 +15,7 @@ from fairseq.tasks.fairseq_task import FairseqTask
 from torch import Tensor
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from recipes.lib.checkpoints import updates
 from recipes.lib.stages import write_atomically
 
 MASKS = 1  # the seed that they are drawn from
@@ -52,12 +53,6 @@ def evaluate(model: Any, task: Any, gpu: bool) -> dict[str, float]:
         "accuracy": right / number,
         "predicted": number,
     }
-
-
-def updates(checkpoint: Path) -> int:
-    """How many made it."""
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
-    return int(state["optimizer_history"][-1]["num_updates"])
 
 
 def main() -> None:

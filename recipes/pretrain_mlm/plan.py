@@ -8,10 +8,10 @@ from pathlib import Path
 
 from recipes.lib import launch
 from recipes.lib.encodings import Encoding
+from recipes.lib.flags import PLUGIN, QUIET, WHOLE
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
-from recipes.lib.translation.flags import PLUGIN, QUIET, WHOLE
 
 from .settings import BUILTIN, MADE, SPLITS, Settings
 
@@ -45,13 +45,11 @@ class Planner:
 
     def notes(self) -> list[str]:
         settings = self.settings
-        told = [self.effective_batch()]
+        told = launch.notes(settings, self.effective_batch())
         if settings.corpus == BUILTIN:
             told.append("The built-in corpus shows that the machinery works, not what an encoding is worth.")
         if settings.prepared:
             told.append("The corpus is prepared: the settings that prepare one are not used.")
-        if settings.launch == "torchrun" and settings.nodes > 1:
-            told.append("Start each training's torchrun command on the other nodes too: --dry-run --stage train.")
         return told
 
     def effective_batch(self) -> str:
@@ -270,7 +268,7 @@ class Planner:
         for encoding in self.settings.encodings:
             command += ["--pos-enc", encoding.label]
         outputs = (self.output / "comparison.json", self.output / "curves.png")
-        return Stage("compare", tuple(command), outputs, after, (HERE / "compare.py", HERE / "curves.py"))
+        return Stage("compare", tuple(command), outputs, after, (HERE / "compare.py",))
 
 
 #: what fetch.py is asked for, and where it lies then

@@ -23,7 +23,7 @@ MADE = "corpus.json"  # in a folder that prepare_corpus.py made
 # What the plan writes into the commands itself.
 DECIDED = {
     **launch.DECIDED,
-    **{name: f"--{name}" for name in ("seed", "arch", "task")},
+    **{name: f"--{name}" for name in ("seed", "arch")},
     **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
     **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
     **dict.fromkeys(("tokens-per-sample", "max-positions"), "--length"),
@@ -32,6 +32,7 @@ DECIDED = {
     "finetune-from-model": "--init-from",
     **dict.fromkeys(("max-tokens", "max-sentences"), "--train.batch-size, in sequences"),
     "criterion": "masked_lm",
+    "task": "posenc_masked_lm",
 }
 
 
@@ -121,13 +122,6 @@ class Settings(launch.Training):
     def fetched_tokenizer(self) -> bool:
         """fetch.py brings it."""
         return self.tokenizer_path == PUBLISHED or (self.tokenizer == "gpt2" and not self.tokenizer_path)
-
-    def number(self, flag: str, unless: int) -> int:
-        """A whole number among the flags of fairseq-train."""
-        value = self.train.get(flag, unless)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
-        return value
 
     def _refuse_start(self) -> None:
         """A warm start without its start would be a training from scratch on a schedule that is none."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 from recipes.lib.command import main
-from recipes.lib.recipe import Hints, Recipe, Row
-from recipes.lib.stages import Stage
+from recipes.lib.recipe import Hints, Recipe, compared
+from recipes.lib.stages import Stage, read_json
 
 from .plan import Planner, make_plan
 from .settings import CONF, SPLITS, Settings
@@ -29,23 +28,18 @@ COLUMNS = (
 )
 
 
-def results(settings: Settings, output: Path) -> list[Row]:
-    rows: list[Row] = json.loads((output / "comparison.json").read_text(encoding="utf-8"))
-    return rows
-
-
 def tell(stage: Stage) -> str:
     """What a finished stage found."""
     if stage.kind in ("corpus", "subwords"):
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "score":
-        found = json.loads(stage.outputs[1].read_text(encoding="utf-8"))
+        found = read_json(stage.outputs[1])
         return f" BLEU {found['bleu']:.1f} {found['signature']}, chrF {found['chrf']:.1f}"
     return ""
 
 
 def counted(folder: Path) -> str:
-    counts = json.loads((folder / "counts.json").read_text(encoding="utf-8"))
+    counts = read_json(folder / "counts.json")
     sizes = ", ".join(f"{split} {counts[split]['pairs']:,}" for split in SPLITS)
     left, why = counts["train"]["left out"], counts["train"].get("because", "over-long or without a piece")
     return f"pairs: {sizes}" + (f"; {left:,} left out of training ({why})" if left else "")
@@ -63,7 +57,7 @@ def default_output(settings: Settings) -> str:
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
     """How to translate with what was trained: with the best of the comparison."""
-    best = max(results(settings, output), key=lambda row: float(str(row["BLEU"])))
+    best = max(compared(settings, output), key=lambda row: float(str(row["BLEU"])))
     encoding = next(one for one in settings.encodings if one.label == best["encoding"])
     title = f"Translate raw text, a sentence a line, with {encoding.label} (from the repository's root, .venv active):"
     return {title: Planner(settings, output, shown).interactive(encoding)}
@@ -76,7 +70,7 @@ TRANSLATION = Recipe(
     conf=CONF,
     preset="base",
     plan=make_plan,
-    results=results,
+    results=compared,
     tell=tell,
     hints=hints,
     environment=Settings.variables,

@@ -9,15 +9,16 @@ from pathlib import Path
 
 from recipes.lib import launch
 from recipes.lib.encodings import Encoding
+from recipes.lib.flags import ALONE, PLUGIN, QUIET, WHOLE
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
-from recipes.lib.translation.flags import ALONE, PLUGIN, QUIET, WHOLE
 
 from .settings import BUILTIN, SPLITS, WMT18, Settings
 
-SHARED = ROOT / "recipes" / "lib" / "translation"
-TEXT = (SHARED / "lines.py", SHARED / "folders.py", SHARED / "parallel.py")
+LIB = ROOT / "recipes" / "lib"
+SHARED = LIB / "translation"
+TEXT = (LIB / "lines.py", LIB / "folders.py", SHARED / "parallel.py")
 BUILTIN_SIZES = {"train": 1000, "valid": 50, "test": 50}
 LEAST_KEPT = 10  # checkpoints
 PREPARE_WMT18 = "data-bin-scripts/prepare_wmt18.sh"
@@ -49,7 +50,8 @@ class Planner:
 
     def notes(self) -> list[str]:
         settings = self.settings
-        told = launch.notes(settings, int(settings.train.get("max-tokens", 0)))
+        most = settings.number("max-tokens", 0)
+        told = launch.notes(settings, launch.effective_batch(settings, most) if most else "")
         if settings.corpus == WMT18 and not (ROOT / PREPARE_WMT18).exists():
             told.append(f"--corpus {WMT18} can be looked at only: {PREPARE_WMT18} is not there yet; give a FOLDER")
         if settings.corpus == BUILTIN:
@@ -242,7 +244,7 @@ class Planner:
         ]
         outputs = (self.output / "translations" / name, self.output / "scores" / f"{encoding.slug}.json")
         return Stage(
-            f"score:{encoding.slug}", tuple(command), outputs, (generate,), (SHARED / "score.py", SHARED / "lines.py")
+            f"score:{encoding.slug}", tuple(command), outputs, (generate,), (SHARED / "score.py", LIB / "lines.py")
         )
 
     # --- all of them
@@ -268,5 +270,5 @@ class Planner:
         for encoding in self.settings.encodings:
             command += ["--pos-enc", encoding.label]
         outputs = (self.output / "comparison.json", self.output / "bleu.png")
-        inputs = (SHARED / "compare.py", SHARED / "figure.py", SHARED / "lines.py")
+        inputs = (SHARED / "compare.py", SHARED / "figure.py", LIB / "lines.py")
         return Stage("compare", tuple(command), outputs, (measure, *scored), inputs)

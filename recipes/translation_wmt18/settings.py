@@ -91,13 +91,6 @@ class Settings(launch.Training):
                 if one.name.endswith("_set") and getattr(self, one.name) != one.default:
                     raise Refused(f"--{one.name.replace('_', '-')} is for a FOLDER: {self.corpus} has its own sets")
 
-    def number(self, flag: str, unless: int) -> int:
-        """A whole number among the flags of fairseq-train."""
-        value = self.train.get(flag, unless)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
-        return value
-
     def _refuse_lengths(self) -> None:
         self.number("max-tokens", 0)
         for side in ("source", "target"):

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from recipes.demo import corpus
+from recipes.lib.lines import read
 from recipes.lib.report import RESULT
-from recipes.lib.translation.lines import read
 
 from .support import ROOT
 

@@ -11,10 +11,10 @@ from sacrebleu.metrics import CHRF
 from sacrebleu.significance import PairedTest
 
 from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.lines import read
 from recipes.lib.recipe import Row
 from recipes.lib.stages import write_atomically
 from recipes.lib.translation.figure import draw
-from recipes.lib.translation.lines import read
 from recipes.lib.translation.score import bleu_of
 
 

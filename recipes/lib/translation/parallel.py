@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from recipes.lib.folders import whole
+from recipes.lib.lines import raw_lines
 from recipes.lib.stages import write_atomically
-from recipes.lib.translation.folders import whole
-from recipes.lib.translation.lines import raw_lines
 
 SHOWN = 5  # problems that are told one by one
 SPLITS = ("train", "valid", "test")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU, CHRF
 
+from recipes.lib.lines import read
 from recipes.lib.stages import write_atomically
-from recipes.lib.translation.lines import read
 
 THREE_LETTERS = {"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko"}
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from tqdm import tqdm
 
+from recipes.lib.folders import whole
+from recipes.lib.lines import read, write
 from recipes.lib.stages import write_atomically
-from recipes.lib.translation.folders import whole
-from recipes.lib.translation.lines import read, write
 from recipes.lib.translation.parallel import COUNTS, SHOWN, SPLITS
 
 Encode = Callable[[str], str]

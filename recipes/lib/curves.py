@@ -49,19 +49,21 @@ def _lines(log: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 continue
 
 
-def draw(curves: Mapping[str, Curve], plateau: float, path: Path) -> None:
-    """Validation loss over updates; a dashed line where frequencies alone lead."""
+def draw(
+    curves: Mapping[str, Points], label: str, path: Path, *, log: bool = False, floor: tuple[str, float] | None = None
+) -> None:
+    """Lines over updates; `floor`: a dashed one, with its name."""
     figure, axes = pyplot.subplots(figsize=(8, 5))
     colours = pyplot.get_cmap("tab20").colors
     for number, (name, curve) in enumerate(curves.items()):
-        points = curve.valid or curve.train
-        axes.plot(*zip(*points, strict=True), label=name, linewidth=1.5, color=colours[number % len(colours)])
-    axes.axhline(plateau, color="#a0a0a0", linestyle="--", linewidth=1)
-    axes.annotate(
-        "frequencies of pieces", (1, plateau), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
-    )
+        axes.plot(*zip(*curve, strict=True), label=name, linewidth=1.5, color=colours[number % len(colours)])
+    if floor:
+        name, height = floor
+        axes.axhline(height, color="#a0a0a0", linestyle="--", linewidth=1)
+        axes.annotate(name, (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
+    axes.set_yscale("log" if log else "linear")
     axes.set_xlabel("updates")
-    axes.set_ylabel("validation loss, bits a masked piece")
+    axes.set_ylabel(label)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, ncols=2)
     figure.tight_layout()

@@ -1,12 +1,14 @@
 """`python -m fairseq_posenc docs`: a page for every encoding and an index, from the registry's facts and docstrings.
 
-The page that helps to choose, beside their folder, is written by hand but for its blocks: `choosing.py`.
+The page that helps to choose, beside their folder, is written by hand but for its blocks: `choosing.py`. What recipes
+have to know of an encoding before there is torch, they read from a file that this writes, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +19,8 @@ from .encodings import get, names
 from .encodings.options import describe, fill
 from .listing import CAPABILITIES, constant, declared
 from .params import rows
+
+KNOWN = "recipes/lib/encodings.json"
 
 
 def pages() -> dict[str, str]:
@@ -63,6 +67,19 @@ def index() -> str:
     which = f"[Which one to use](../{choosing.PAGE}): what the papers' tables and our measurements show."
     more = "How near each stays to float64 in float16, bfloat16 and autocast: [half precision](../half-precision.md)."
     return f"# The encodings\n\n{which}\n\n{note}\n\n{table}\n\n{more}\n"
+
+
+def known() -> str:
+    """What recipes plan with: whether an encoding has segment memory, and its options."""
+    rows = [
+        f" {json.dumps(name)}: " + json.dumps({"memory": declared(name)["memory"], "options": _names_of_options(name)})
+        for name in names()
+    ]
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def _names_of_options(name: str) -> list[str]:
+    return [one["name"] for one in describe(get(name).Options)]
 
 
 def _answer(name: str, key: str) -> str:
@@ -132,13 +149,16 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
         description="Write a page for every encoding and an index; fill the derived blocks of "
-        f"{choosing.PAGE} beside their folder and of README.md above it, where they are there.",
+        f"{choosing.PAGE} beside their folder, of README.md above it, and {KNOWN}, where they are there.",
         epilog="example: python -m fairseq_posenc docs --output docs/encodings",
     )
     parser.add_argument("--output", type=Path, default=Path("docs/encodings"), metavar="DIR")
     folder = parser.parse_args(argv).output
     print(f"{folder}: {_write(folder)} pages")
-    pages_by_hand = (folder.parent / choosing.PAGE, folder.parent.parent / "README.md")
+    top = folder.parent.parent
+    if (top / KNOWN).exists():
+        (top / KNOWN).write_text(known(), encoding="utf-8")
+    pages_by_hand = (folder.parent / choosing.PAGE, top / "README.md")
     return max([_fill(page) for page in pages_by_hand if page.exists()], default=0)
 
 

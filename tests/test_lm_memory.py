@@ -17,14 +17,12 @@ pytest.importorskip("fairseq")
 from fairseq.data import Dictionary
 from laws.cases import Case, defaults
 from laws.compare import assert_close
-from laws.literal import heads_of, literal_embed, literal_logits, literal_softmax
+from support_plain_lm import by_prefixes, mask, states
 
-from fairseq_posenc.encodings import Layer
 from fairseq_posenc.memory import SegmentMemory
 from fairseq_posenc.models.continuation import continued
 from fairseq_posenc.models.lm import PosEncTransformerLM
 from fairseq_posenc.models.lm_config import LMPosEncConfig
-from fairseq_posenc.positions import Positions
 
 STREAMS, TOKENS, SEGMENT, MEMORY = 2, 18, 5, 7  # the last segment has 3
 WORDS = 20
@@ -71,43 +69,9 @@ def read(model: Any, tokens: Tensor, segment: int, memory: SegmentMemory) -> Ten
 # -- the plain definition ---------------------------------------------------------------------------------
 
 
-def mask(length: int, segment: int, memory: int, same_length: bool = False) -> Tensor:
-    """[N, N]: row t sees the columns from the start of its segment less M (of its last M) up to t."""
-    rows, columns = torch.arange(length)[:, None], torch.arange(length)[None]
-    first = rows - memory + 1 if same_length else rows // segment * segment - memory
-    return (columns <= rows) & (columns >= first)
-
-
 def plain(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
-    """[B, N] -> [B, N, V]: one forward of all tokens without memory, under a mask that holds in every layer."""
-    decoder = model.decoder
-    where = Positions(tokens.shape[1], tokens.shape[1], tokens.device, causal=True)
-    vars(where)["allowed"] = allowed[None]  # for an encoding that asks for it
-    x = literal_embed(decoder.pos, decoder.embed_scale * decoder.embed_tokens(tokens), where)
-    for index, layer in enumerate(decoder.layers, start=1):
-        x = layer.self_attn_layer_norm(x + attended(layer.self_attn, decoder.pos, index, x, where, allowed))
-        x = layer.final_layer_norm(x + layer.fc2(layer.fc1(x).relu()))
-    return decoder.output_layer(x)
-
-
-def attended(attention: Any, pos: Any, index: int, x: Tensor, where: Positions, allowed: Tensor) -> Tensor:
-    """[B, N, d] -> [B, N, d], from the encodings' literal references."""
-    layer = Layer(index, {}, attention.content_query, attention.content_key)
-    q, k, v = (heads_of(project(x), attention) for project in (attention.q_proj, attention.k_proj, attention.v_proj))
-    weights = literal_softmax(literal_logits(pos, q, k, where, layer), allowed[None, None])
-    out = torch.einsum("bhij,bhjd->bhid", weights, v)
-    for member in pos.members.values():
-        extra = member.reference_values(weights, where, layer)
-        out = out if extra is None else out + extra
-    return attention.out_proj(out.transpose(1, 2).flatten(2))
-
-
-def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
-    """[B, N, V]: for each token one forward of its whole prefix."""
-    ends = range(1, tokens.shape[1] + 1)
-    with torch.no_grad():
-        rows = [plain(model, tokens[:, :end], allowed[:end, :end])[:, -1] for end in ends]
-    return torch.stack(rows, 1)
+    """[B, N] -> [B, N, V]."""
+    return model.decoder.output_layer(states(model, tokens, allowed))
 
 
 def perplexity(logits: Tensor, tokens: Tensor) -> float:
@@ -120,7 +84,8 @@ def test_memory_is_its_definition(case: Case) -> None:
     """In every layer, over segments and a rest; and so is the perplexity."""
     model, tokens = model_of(case.spec), text()
     found = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))
-    wanted = by_prefixes(model, tokens, mask(TOKENS, SEGMENT, MEMORY))
+    with torch.no_grad():
+        wanted = model.decoder.output_layer(by_prefixes(model, tokens, mask(TOKENS, SEGMENT, MEMORY)))
     assert_close(found, wanted, 1e-9, case.spec)
     assert perplexity(found, tokens) == pytest.approx(perplexity(wanted, tokens), rel=1e-9)
     single = read(model.float(), tokens, SEGMENT, SegmentMemory(MEMORY))
@@ -140,7 +105,7 @@ def test_a_column_too_few_is_caught() -> None:
     model, tokens = model_of("xl"), text()
     found = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))
     with pytest.raises(AssertionError, match="xl: differs"):
-        assert_close(found, by_prefixes(model, tokens, mask(TOKENS, SEGMENT, MEMORY - 1)), 1e-9, "xl")
+        assert_close(found, plain(model, tokens, mask(TOKENS, SEGMENT, MEMORY - 1)).detach(), 1e-9, "xl")
 
 
 # -- segments and long texts ------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.recipe import ROOT, shown
 from recipes.lib.settings import load
@@ -18,7 +17,7 @@ from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 from recipes.lm_wikitext103.__main__ import LM_WIKITEXT103
 from recipes.lm_wikitext103.published import papers
-from recipes.lm_wikitext103.settings import WITHOUT_MEMORY, Settings
+from recipes.lm_wikitext103.settings import Settings
 
 OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in LM_WIKITEXT103.presets() if name.startswith("wt103")]
@@ -91,21 +90,6 @@ def test_encodings_without_memory_are_trained_without_it_and_it_is_said() -> Non
     assert [name for name in found if name.startswith("evaluate:learned.")] == ["evaluate:learned.0"]
     plan = LM_WIKITEXT103.plan(settings(pos_enc="xl,learned"), OUTPUT, shown(OUTPUT))
     assert any(note.startswith("No memory: learned ") for note in plan.notes)
-
-
-def test_the_encodings_without_memory_are_those_of_the_registry() -> None:
-    pytest.importorskip("torch")
-    from fairseq_posenc.encodings import registry
-    from fairseq_posenc.encodings.base import StackShape
-
-    shape = StackShape(layers=2, heads=2, dim=16, max_length=32, causal=True)
-    found = set()
-    for name in registry.names():
-        try:
-            found |= set() if registry.build(name, None, shape).capabilities.memory else {name}
-        except ValueError as error:  # those of encoders
-            assert "does not work in a decoder" in str(error)  # noqa: PT017
-    assert found == set(WITHOUT_MEMORY)
 
 
 def test_another_memory_in_evaluation_trains_nothing_again() -> None:
@@ -202,17 +186,3 @@ def test_a_missing_split_is_named(tmp_path: Path) -> None:
     assert (
         "no wiki.test.tokens or test.txt (plain or .gz); there is: train.txt, valid.txt, wiki.test.raw" in told.stderr
     )
-
-
-# --- a run
-
-
-def test_the_smoke_preset_runs_from_text_to_table(tmp_path: Path) -> None:
-    pytest.importorskip("fairseq")
-    words = ["--preset", "smoke", "--jobs", "1", "--pos-enc", "xl", "--mem-eval", "16,40", "--output", str(tmp_path)]
-    assert main(LM_WIKITEXT103, words) == 0
-    rows = json.loads((tmp_path / "result.json").read_text())["results"]
-    tokens = json.loads((tmp_path / "text" / "counts.json").read_text())["splits"]["test"]["tokens"]
-    assert [(row["memory"], row["segment"], row["options"]) for row in rows] == [(16, 16, ""), (40, 8, "clamp=20")]
-    assert all(row["tokens"] == tokens and 1 < row["perplexity"] < 120 for row in rows)
-    assert (tmp_path / "curves.png").stat().st_size > 1000

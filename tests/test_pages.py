@@ -21,6 +21,11 @@ def test_a_page_is_what_the_registry_says(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == PAGES[name]
 
 
+def test_what_recipes_know_is_what_the_registry_says() -> None:
+    """Mend by: python -m fairseq_posenc docs."""
+    assert (FOLDER.parents[1] / pages.KNOWN).read_text(encoding="utf-8") == pages.known()
+
+
 def test_no_page_is_left_of_an_encoding_that_is_gone(tmp_path: Path) -> None:
     assert {path.name for path in FOLDER.iterdir()} == set(PAGES)
     (tmp_path / "gone.md").write_text("# `gone`: an old encoding\n")

@@ -6,10 +6,14 @@ import ast
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from .recipe import ROOT
+from .stages import read_json
 from .values import Refused, nearest
 
+#: written by `python -m fairseq_posenc docs`, which a new encoding calls for anyway
+FACTS = ROOT / "recipes" / "lib" / "encodings.json"
 REGISTRY = ROOT / "fairseq_posenc" / "encodings" / "registry.py"
 
 
@@ -23,6 +27,20 @@ class Encoding:
     def slug(self) -> str:
         """Its name in paths and stages: `shaw.clip=16`."""
         return re.sub(r"[\[,]", ".", self.label).replace("]", "")
+
+    @property
+    def names(self) -> list[str]:
+        """Of a composition's members; else its own."""
+        return self.name.split("+")
+
+    @property
+    def remembers(self) -> bool:
+        """It has positions for earlier segments; a composition has some where all its members have."""
+        return all(facts(name)["memory"] for name in self.names)
+
+    def takes(self, option: str) -> bool:
+        """It has this option, which --pos-enc-args sets."""
+        return any(option in facts(name)["options"] for name in self.names)
 
     def flags(self) -> list[str]:
         return ["--pos-enc", self.name, *(["--pos-enc-args", self.args] if self.args else [])]
@@ -38,10 +56,11 @@ def parse(label: str) -> Encoding:
     found = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
     if not found:
         raise Refused(f"--pos-enc {label}: write NAME or NAME[OPTION=VALUE,...], in quotes")
-    for name in found[1].split("+"):
+    encoding = Encoding(label, found[1], found[2] or "")
+    for name in encoding.names:
         if name not in known():
             raise Refused(f"--pos-enc {label}: no position encoding '{name}'{nearest(name, known())}")
-    return Encoding(label, found[1], found[2] or "")
+    return encoding
 
 
 def parse_all(labels: list[str]) -> list[Encoding]:
@@ -57,3 +76,26 @@ def known() -> tuple[str, ...]:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["_ENCODINGS"]:
             return tuple(ast.literal_eval(node.value))
     raise RuntimeError(f"{REGISTRY} has no _ENCODINGS")
+
+
+def facts(name: str) -> dict[str, Any]:
+    """What an encoding has: `memory` (of earlier segments) and `options`.
+
+    Raises:
+        Refused: the file is older than the encoding.
+    """
+    if name not in _facts():
+        raise Refused(f"{FACTS.relative_to(ROOT)} lacks '{name}': write it anew by python -m fairseq_posenc docs")
+    found: dict[str, Any] = _facts()[name]
+    return found
+
+
+def with_option(option: str) -> list[str]:
+    """The encodings that have it."""
+    return [name for name, of in _facts().items() if option in of["options"]]
+
+
+@cache
+def _facts() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = read_json(FACTS)
+    return found

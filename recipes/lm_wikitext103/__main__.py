@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from recipes.lib.command import main
-from recipes.lib.recipe import Hints, Recipe, compared
+from recipes.lib.encodings import parse
+from recipes.lib.recipe import Hints, Recipe, Row, compared
 from recipes.lib.stages import Stage, read_json
 
 from .plan import make_plan
@@ -60,15 +61,21 @@ def default_output(settings: Settings) -> str:
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
     best = min(compared(settings, output), key=lambda row: float(str(row["perplexity"])))
-    encoding = next(one for one in settings.encodings if one.label == best["encoding"])
     data = settings.corpus if settings.prepared else f"{shown}/data-bin"
+    command = eval_lm(best, data, shown, settings.split, settings.eval_batch)
+    return {f"fairseq's own evaluation of {best['encoding']} (from the repository's root, .venv active):": command}
+
+
+def eval_lm(row: Row, data: str, folder: str, split: str, streams: int) -> str:
+    """fairseq's command for a row of the table of a run in `folder`."""
+    encoding = parse(str(row["encoding"]))
     command = f"fairseq-eval-lm {data} --user-dir fairseq_posenc --task posenc_lm_memory"
-    command += f" --path {shown}/checkpoints/{encoding.slug}/checkpoint_best.pt --gen-subset {settings.split}"
-    command += f" --batch-size {settings.eval_batch} --eval-mem-length {best['memory']}"
-    command += f" --eval-segment-length {best['segment']}" + (" --same-length" if best["same length"] else "")
-    if best["options"] != encoding.args:  # a clamp
-        command += f""" --model-overrides "{{'pos_enc_args': '{best["options"]}'}}\""""
-    return {f"fairseq's own evaluation of {encoding.label} (from the repository's root, .venv active):": command}
+    command += f" --path {folder}/checkpoints/{encoding.slug}/checkpoint_best.pt --gen-subset {split}"
+    command += f" --batch-size {streams} --eval-mem-length {row['memory']}"
+    command += f" --eval-segment-length {row['segment']}" + (" --same-length" if row["same length"] else "")
+    if row["options"] != encoding.args:  # a clamp
+        command += f""" --model-overrides "{{'pos_enc_args': '{row["options"]}'}}\""""
+    return command
 
 
 LM_WIKITEXT103 = Recipe(

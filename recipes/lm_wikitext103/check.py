@@ -18,7 +18,6 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from recipes.lib.check_models import without_drawing
 from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.stages import write_atomically
-from recipes.lm_wikitext103.settings import forgets
 
 
 def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) -> int:
@@ -37,7 +36,7 @@ def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) ->
     with without_drawing():
         model = models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
     pos = model.decoder.pos
-    if not forgets(encoding):
+    if encoding.remembers:
         if not pos.capabilities.memory:
             raise ValueError("has no memory with these options: leave it out, or give --mem-train 0 --mem-eval 0")
         if longest > model.decoder.max_positions():

@@ -13,7 +13,7 @@ from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
-from .settings import BUILTIN, CLAMPED, Settings, forgets
+from .settings import BUILTIN, Settings
 
 HERE = Path(__file__).parent
 PREPARE = "data-bin-scripts/prepare_words.py"
@@ -48,7 +48,7 @@ class Planner:
     def notes(self) -> list[str]:
         settings = self.settings
         told = launch.notes(settings, self.effective_batch())
-        without = [encoding.label for encoding in settings.encodings if forgets(encoding)]
+        without = [encoding.label for encoding in settings.encodings if not encoding.remembers]
         if without and (settings.mem_train or any(settings.mem_eval)):
             told.append(
                 f"No memory: {', '.join(without)} (no positions for earlier segments): trained and evaluated with 0."
@@ -169,7 +169,7 @@ class Planner:
         command += ["--data", self.data, "--split", settings.split, "--streams", str(settings.eval_batch)]
         command += ["--memory", str(memory), "--segment", str(segment)]
         command += ["--same-length"] if same_length else []
-        command += ["--clamp", str(clamp)] if clamp and encoding.name in CLAMPED else []
+        command += ["--clamp", str(clamp)] if clamp and encoding.takes("clamp") else []
         command += ["--output", f"{self.shown}/{scores}"]
         return Stage(
             f"evaluate:{encoding.slug}.{memory}",

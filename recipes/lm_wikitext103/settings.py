@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from recipes.lib import launch
-from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.encodings import Encoding, parse_all, with_option
 from recipes.lib.recipe import about
 from recipes.lib.values import Flags, Refused
 
@@ -15,10 +15,6 @@ CONF = Path(__file__).parent / "conf"
 BUILTIN = "builtin"
 WIKITEXT103 = "wikitext103"
 TYPES = 267_735  # of WikiText-103's training text, <unk> and <eos> among them (Merity et al. 2017, Table 1)
-#: encodings that give each token a place of its own: a memory's tokens would have none (tests compare the registry)
-WITHOUT_MEMORY = ("learned", "sinusoidal", "sentence-restart", "tupe", "diet-abs", "fire")
-#: encodings whose distances can be clamped
-CLAMPED = ("xl", "gcdf")
 
 # What the plan writes into the commands itself.
 DECIDED = {
@@ -55,7 +51,9 @@ class Settings(launch.Training):
     eval_segment: int = field(
         metadata=about("tokens of a segment in evaluation where the memory is longer than --length; else --length")
     )
-    eval_clamp: int = field(metadata=about(f"there, the longest distance of {', '.join(CLAMPED)} (0: no limit)"))
+    eval_clamp: int = field(
+        metadata=about(f"there, the longest distance of {', '.join(with_option('clamp'))} (0: no limit)")
+    )
     eval_same_length: bool = field(metadata=about("there, each token sees as many keys, the last of the memory"))
     eval_batch: int = field(metadata=about("streams in evaluation"))
     split: Literal["test", "valid"] = field(default="test", metadata=about("that is evaluated"))
@@ -103,19 +101,14 @@ class Settings(launch.Training):
 
     def memory_of(self, encoding: Encoding) -> int:
         """In training."""
-        return 0 if forgets(encoding) else self.mem_train
+        return self.mem_train if encoding.remembers else 0
 
     def memories_of(self, encoding: Encoding) -> list[int]:
         """In evaluation, one for each."""
-        return [0] if forgets(encoding) else self.mem_eval
+        return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
         """Of an evaluation: the tokens of a segment, the longest distance (0: no limit), --same-length."""
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False
-
-
-def forgets(encoding: Encoding) -> bool:
-    """It has no positions for earlier segments; a composition has none where one of its members has none."""
-    return any(name in WITHOUT_MEMORY for name in encoding.name.split("+"))

@@ -1,0 +1,55 @@
+"""The plain definition of memory in a language model: no memory, one forward of a whole text under a mask.
+
+Everything comes from the encodings' literal references. Legend: B streams, N tokens, M states of memory, d width,
+V types.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from laws.literal import heads_of, literal_embed, literal_logits, literal_softmax
+from torch import Tensor
+
+from fairseq_posenc.encodings import Layer
+from fairseq_posenc.positions import Positions
+
+
+def mask(length: int, segment: int, memory: int, same_length: bool = False) -> Tensor:
+    """[N, N]: row t sees the columns from the start of its segment less M (of its last M) up to t."""
+    rows, columns = torch.arange(length)[:, None], torch.arange(length)[None]
+    first = rows - memory + 1 if same_length else rows // segment * segment - memory
+    return (columns <= rows) & (columns >= first)
+
+
+def states(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
+    """[B, N] -> [B, N, d]: one forward of all tokens without memory, under a mask that holds in every layer."""
+    decoder = model.decoder
+    where = Positions(tokens.shape[1], tokens.shape[1], tokens.device, causal=True)
+    vars(where)["allowed"] = allowed[None]  # for an encoding that asks for it
+    x = literal_embed(decoder.pos, decoder.embed_scale * decoder.embed_tokens(tokens), where)
+    for index, layer in enumerate(decoder.layers, start=1):
+        x = layer.self_attn_layer_norm(x + _attended(layer.self_attn, decoder.pos, index, x, where, allowed))
+        x = layer.final_layer_norm(x + layer.fc2(layer.fc1(x).relu()))
+    return x
+
+
+def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
+    """[B, N, d]: for each token one forward of its whole prefix."""
+    ends = range(1, tokens.shape[1] + 1)
+    with torch.no_grad():
+        rows = [states(model, tokens[:, :end], allowed[:end, :end])[:, -1] for end in ends]
+    return torch.stack(rows, 1)
+
+
+def _attended(attention: Any, pos: Any, index: int, x: Tensor, where: Positions, allowed: Tensor) -> Tensor:
+    """[B, N, d] -> [B, N, d]."""
+    layer = Layer(index, {}, attention.content_query, attention.content_key)
+    q, k, v = (heads_of(project(x), attention) for project in (attention.q_proj, attention.k_proj, attention.v_proj))
+    weights = literal_softmax(literal_logits(pos, q, k, where, layer), allowed[None, None])
+    out = torch.einsum("bhij,bhjd->bhid", weights, v)
+    for member in pos.members.values():
+        extra = member.reference_values(weights, where, layer)
+        out = out if extra is None else out + extra
+    return attention.out_proj(out.transpose(1, 2).flatten(2))

@@ -1,0 +1,139 @@
+"""A run of the language model recipe: what it says of a text is what the plain definition and fairseq say.
+
+The suite makes a small run of its own. POSENC_LM_RUN=FOLDER takes a real one, and two thousand tokens of its text:
+minutes an encoding.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import data_utils
+from support_plain_lm import by_prefixes, mask
+from torch import Tensor
+
+from recipes.lib.command import main
+from recipes.lib.encodings import parse
+from recipes.lm_wikitext103.__main__ import LM_WIKITEXT103, eval_lm
+
+REAL = os.environ.get("POSENC_LM_RUN")
+ROOT = Path(__file__).parents[1]
+TOKENS = 2000 if REAL else 120
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run."""
+    if REAL:
+        return Path(REAL).resolve()
+    output = tmp_path_factory.mktemp("lm")
+    words = ["--preset", "smoke", "--jobs", "1", "--pos-enc", "xl", "--mem-eval", "0,16,40", "--output", str(output)]
+    assert main(LM_WIKITEXT103, words) == 0
+    return output
+
+
+def results(run: Path) -> list[dict[str, Any]]:
+    return json.loads((run / "result.json").read_text())["results"]
+
+
+def test_the_smoke_preset_runs_from_text_to_table(run: Path) -> None:
+    rows = results(run)
+    tokens = json.loads((run / "text" / "counts.json").read_text())["splits"]["test"]["tokens"]
+    assert all(row["tokens"] == tokens and row["perplexity"] > 1 for row in rows)
+    assert (run / "curves.png").stat().st_size > 1000
+    if not REAL:
+        found = [(row["memory"], row["segment"], row["options"]) for row in rows]
+        assert found == [(0, 16, ""), (16, 16, ""), (40, 8, "clamp=20")]
+        assert all(row["perplexity"] < 120 for row in rows)
+
+
+def test_the_perplexity_is_the_plain_definition(run: Path, beginning: Path, tmp_path: Path) -> None:
+    """To 1e-4, for each row of the table; for each token one forward of its whole prefix."""
+    for number, row in enumerate(results(run)):
+        found = evaluated(run, row, beginning, tmp_path / f"{number}.json")
+        wanted = defined(run, row, beginning)
+        print(f"{row['encoding']}, memory {row['memory']}: recipe {found:.6f}, plain definition {wanted:.6f}")
+        assert found == pytest.approx(wanted, rel=1e-4)
+
+
+def test_fairseqs_own_evaluation_agrees(run: Path) -> None:
+    """To 1e-6, by the command that the recipe prints, with each row's numbers."""
+    for row in results(run):
+        streams = 10 if REAL else 4  # of the presets
+        words = shlex.split(eval_lm(row, str(run / "data-bin"), str(run), row["split"], streams))
+        command = [sys.executable, "-m", "fairseq_cli.eval_lm", *words[1:]]
+        told = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        assert told.returncode == 0, told.stderr
+        nats = re.findall(r"per token: nll ([0-9.]+)", told.stderr)
+        assert float(nats[-1]) == pytest.approx(row["nats"], abs=1e-6)
+
+
+# --- how
+
+
+@pytest.fixture(scope="module")
+def beginning(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data whose test text is the first lines of the run's."""
+    folder, text, tokens = tmp_path_factory.mktemp("beginning"), "", 0
+    with (run / "text" / "test.txt").open(encoding="utf-8") as lines:
+        while tokens < TOKENS:
+            text += (line := next(lines))
+            tokens += len(line.split()) + 1
+    (folder / "test.txt").write_text(text, encoding="utf-8")
+    command = ["--only-source", "--testpref", folder / "test.txt", "--destdir", folder / "data-bin"]
+    command += ["--srcdict", run / "data-bin" / "dict.txt"]
+    subprocess.run([sys.executable, "-m", "fairseq_cli.preprocess", *map(str, command)], check=True)
+    return folder / "data-bin"
+
+
+def checkpoint(run: Path, row: dict[str, Any]) -> Path:
+    return run / "checkpoints" / parse(row["encoding"]).slug / "checkpoint_best.pt"
+
+
+def evaluated(run: Path, row: dict[str, Any], data: Path, output: Path) -> float:
+    """What the recipe finds, of one stream."""
+    command = ["--checkpoint", checkpoint(run, row), "--data", data, "--streams", 1, "--output", output, "--cpu"]
+    command += ["--memory", row["memory"], "--segment", row["segment"]]
+    command += ["--same-length"] if row["same length"] else []
+    command += [f"--clamp={row['options'].split('clamp=')[1]}"] if "clamp=" in row["options"] else []
+    asked = [sys.executable, "-m", "recipes.lm_wikitext103.evaluate", *map(str, command)]
+    subprocess.run(asked, check=True, cwd=ROOT)
+    return float(json.loads(output.read_text())["token_ppl"])
+
+
+@torch.no_grad()
+def defined(run: Path, row: dict[str, Any], data: Path) -> float:
+    """The same, by the definition."""
+    overrides = {"data": str(data), "pos_enc_args": row["options"]}
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint(run, row))], overrides)
+    model, tokens = models[0].eval(), torch.cat([*data_utils.load_indexed_dataset(str(data / "test"), task.dictionary)])
+    text = torch.cat([tokens.new_tensor([task.dictionary.eos()]), tokens]).long()[None]
+    allowed = mask(len(tokens), row["segment"], row["memory"], row["same length"])
+    if not REAL:
+        model.double()
+    nats = -log_probabilities(model, by_prefixes(model, text[:, :-1], allowed), text[:, 1:])
+    return math.exp(float(nats.double().mean()))
+
+
+def log_probabilities(model: Any, states: Tensor, targets: Tensor) -> Tensor:
+    """[B, N], in rows few enough for their [V]."""
+    softmax = model.decoder.adaptive_softmax
+    parts = [
+        softmax.get_log_prob(some, None).gather(-1, target[..., None])[..., 0]
+        for some, target in zip(states.split(100, 1), targets.split(100, 1), strict=True)
+    ]
+    return torch.cat(parts, 1)

@@ -36,7 +36,7 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
 
 def _forward(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     vectors = vectors.contiguous()
-    if q.dtype == k.dtype == vectors.dtype == torch.float32 and native.works():
+    if q.dtype == k.dtype == vectors.dtype == torch.float32 and native.works("triple"):
         return native.products(q, k, vectors)
     return compiled(products)(q.contiguous(), k.contiguous(), vectors)
 

@@ -1,7 +1,9 @@
-"""M3's product of three vectors in C++ (triple.cpp), compiled once a process: two thirds of a compiled loop's time.
+"""Passes over all pairs that are ours in C++, compiled once a process where a compiler is there.
 
-torch.compile sums one pair after another, and moves and adds more than it multiplies; the two multiplications a
-number, twice those of a matrix product, are nearly all that this does.
+M3's product of three vectors (triple.cpp) takes two thirds of a compiled loop's time: torch.compile sums one pair after
+another, and moves and adds more than it multiplies; the two multiplications a number, twice those of a matrix product,
+are nearly all that this does. M4M's gates (gates.cpp) are read where they are near, a few for each query, where torch
+would write them out for all pairs before it multiplies.
 """
 
 from __future__ import annotations
@@ -20,19 +22,21 @@ from .compiled import compiler
 
 logger = logging.getLogger(__name__)
 
-SOURCE = Path(__file__).with_name("triple.cpp")
+#: source -> what it makes, for who has no compiler
+SOURCES = {"triple": "M3's products are made by compiled loops", "gates": "M4M's gates are written out for all pairs"}
 #: no -ffast-math: with it some compilers make the whole process flush denormal numbers
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
+_POINTER, _SIZE = ctypes.c_void_p, ctypes.c_int64
 
 
-def works() -> bool:
-    """Whether `products` can be made here; tried once, and said once if not."""
-    return _library() is not None
+def works(source: str) -> bool:
+    """Whether `triple` or `gates` can be compiled here; tried once, and said once if not."""
+    return _library(source) is not None
 
 
 def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     """sum_d q_id k_jd a_ijd, float32 on a CPU: see `fused.products`. No gradients; vectors contiguous."""
-    library = _library()
+    library = _library("triple")
     assert library is not None
     q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
     batch, heads, queries, dim = q.shape
@@ -48,21 +52,61 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     return out
 
 
+def gates(content: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float) -> None:
+    """content_ij (o + of_query_i[e]) (o + of_key_j[e]) in place of the content, float32 on a CPU. No gradients.
+
+    Args:
+        content: [G, Q, K]. of_query, of_key: [G, Q, E] and [G, K, E], e = j - i + Q - 1 - first, from 0 to E - 1 where
+            it is beyond. All contiguous.
+    """
+    _run("gates", [content, of_query, of_key], [content, of_query, of_key], first, offset)
+
+
+def gates_backward(
+    content: Tensor, grad: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float
+) -> tuple[Tensor, Tensor]:
+    """The gradients of both gates, and in place of the content its own; `grad` is that of what `gates` makes."""
+    made = torch.zeros_like(of_query), torch.zeros_like(of_key)
+    _run("gates_backward", [content, grad, of_query, of_key, *made], [content, of_query, of_key], first, offset)
+    return made
+
+
+def _run(name: str, tensors: list[Tensor], sizes: list[Tensor], first: int, offset: float) -> None:
+    library = _library("gates")
+    assert library is not None
+    content, of_query, of_key = sizes
+    (matrices, queries, keys), vectors = content.shape, of_query.shape[-1]
+    fit = of_query.shape == (matrices, queries, vectors) and of_key.shape == (matrices, keys, vectors)
+    assert fit, "read without a look at their sizes"
+    assert all(x.is_contiguous() and x.dtype == torch.float32 for x in tensors)
+    pointers = [x.data_ptr() for x in tensors]
+    getattr(library, name)(*pointers, matrices, queries, keys, first, vectors, offset, torch.get_num_threads())
+
+
 @functools.cache
-def _library() -> ctypes.CDLL | None:
+def _library(source: str) -> ctypes.CDLL | None:
     """In a folder of this process, gone once it is loaded: it takes half a second, and no machine reads another's."""
     try:
         with tempfile.TemporaryDirectory(prefix="fairseq_posenc-") as folder:
-            path = f"{folder}/triple.so"
-            command = [compiler(), *FLAGS, str(SOURCE), "-o", path]
+            path = f"{folder}/{source}.so"
+            command = [compiler(), *FLAGS, str(Path(__file__).with_name(f"{source}.cpp")), "-o", path]
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
             library = ctypes.CDLL(path)
     except (OSError, subprocess.SubprocessError) as error:
         said = str(getattr(error, "stderr", None) or error).strip().splitlines()
-        logger.warning("M3's products are made by compiled loops, which is slower: %s", said[0] if said else error)
+        logger.warning("%s, which is slower: %s", SOURCES[source], said[0] if said else error)
         return None
-    pointer, size = ctypes.c_void_p, ctypes.c_int64
-    library.triple.argtypes = [pointer] * 7 + [size] * 6 + [ctypes.c_int]
-    library.triple.restype = None
-    library.triple_scratch.argtypes, library.triple_scratch.restype = [size] * 5, size
+    (_declare_triple if source == "triple" else _declare_gates)(library)
     return library
+
+
+def _declare_triple(library: ctypes.CDLL) -> None:
+    library.triple.argtypes = [_POINTER] * 7 + [_SIZE] * 6 + [ctypes.c_int]
+    library.triple.restype = None
+    library.triple_scratch.argtypes, library.triple_scratch.restype = [_SIZE] * 5, _SIZE
+
+
+def _declare_gates(library: ctypes.CDLL) -> None:
+    for function, tensors in ((library.gates, 3), (library.gates_backward, 6)):
+        function.argtypes = [_POINTER] * tensors + [_SIZE] * 5 + [ctypes.c_float, ctypes.c_int]
+        function.restype = None

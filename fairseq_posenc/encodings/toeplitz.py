@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..positions import Positions
-from . import one_query
+from . import gated_far, one_query
 from .content import Content
 from .gated import GatedProduct
+from .gated_far import FarGatedProduct
 from .precision import HALF, promoted
 from .windows import Products
 
@@ -158,8 +159,11 @@ def gated_product(
 ) -> Tensor:
     """(q_i . k_j) (o + q_i . a[j - i]) (o + k_j . a[j - i]) / sqrt(D) for all pairs, in at least float32."""
     if positions.query_length > 1 and q.dtype not in HALF and not torch.compiler.is_compiling():
-        given = q.contiguous(), k.contiguous(), take(table, rows, -2).to(q.dtype)
-        made: Tensor = GatedProduct.apply(*given, offset, _flat(positions, clip), torch.is_grad_enabled())
+        given, flat = (q.contiguous(), k.contiguous(), take(table, rows, -2).to(q.dtype)), _flat(positions, clip)
+        if gated_far.serves(*given, flat):
+            far: Tensor = FarGatedProduct.apply(*given, offset, flat)
+            return far
+        made: Tensor = GatedProduct.apply(*given, offset, flat, torch.is_grad_enabled())
         return made
     scaled, of_query = q * q.shape[-1] ** -0.5, promoted(query_product(q, table, positions, rows, clip))
     if positions.query_length == 1 and not torch.compiler.is_compiling():

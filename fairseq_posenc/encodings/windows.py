@@ -89,7 +89,7 @@ def _skewed(window: Tensor, columns: int) -> Tensor:
     return window.as_strided((groups, rows, columns), (rows * width, max(width - 1, 1), 1), rows - 1)
 
 
-def _of_groups(table: Tensor, groups: int) -> Tensor:
+def of_groups(table: Tensor, groups: int) -> Tensor:
     """[1 or h, ...] -> [G, ...]; a table a head is repeated for every sample."""
     if len(table) == 1:
         return table.expand(groups, -1, -1)
@@ -154,7 +154,7 @@ def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> Non
 
 def _by_entry(vectors: Vectors, groups: int) -> Tensor:
     """[G, D, L]."""
-    return _of_groups(vectors.table, groups).transpose(-1, -2)
+    return of_groups(vectors.table, groups).transpose(-1, -2)
 
 
 def _ends(x: Tensor, vectors: Vectors, by_entry: Tensor) -> dict[int, Tensor]:
@@ -167,7 +167,7 @@ def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor
     """Of x [G, R, D] and, in at least float32, the table [1 or h, L, D], given that of `fill`'s output, [G, R, C]."""
     groups, rows, _ = x.shape
     columns = grad.shape[-1]
-    table = _of_groups(vectors.table, groups)
+    table = of_groups(vectors.table, groups)
     for_x, for_table = torch.zeros_like(x), torch.zeros_like(promoted(vectors.table))
     window: Tensor | None = None
     for block in _blocks(rows, columns, vectors):
@@ -178,18 +178,18 @@ def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor
             if part.shape[-1]:
                 total = part.sum(-1, keepdim=True)
                 mine += total * table[:, entry : entry + 1]
-                _collect(for_table, slice(entry, entry + 1), total, some)
+                collect(for_table, slice(entry, entry + 1), total, some)
         if block.right > block.left:
             shape = (groups, block.stop - block.start, block.width)
             if window is None or window.shape != shape:
                 window = grad.new_zeros(shape)  # its corners stay zero from block to block
             _skewed(window, block.right - block.left).copy_(given[..., block.left : block.right])
             mine += torch.bmm(window, table[:, block.window])  # baddbmm_ into a part is a product a matrix
-            _collect(for_table, block.window, window, some)
+            collect(for_table, block.window, window, some)
     return for_x, for_table
 
 
-def _collect(for_table: Tensor, entries: slice, by_entry: Tensor, x: Tensor) -> None:
+def collect(for_table: Tensor, entries: slice, by_entry: Tensor, x: Tensor) -> None:
     """for_table[entries] += by_entry^T x, summed over the matrices that share it: [G, rows, W], [G, rows, D]."""
     tables = len(for_table)
     if tables == 1:

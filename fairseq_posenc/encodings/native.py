@@ -2,8 +2,8 @@
 
 M3's product of three vectors (triple.cpp) takes two thirds of a compiled loop's time: torch.compile sums one pair after
 another, and moves and adds more than it multiplies; the two multiplications a number, twice those of a matrix product,
-are nearly all that this does. M4M's gates (gates.cpp) are read where they are near, a few for each query, where torch
-would write them out for all pairs before it multiplies.
+are nearly all that this does. Where far distances share a vector (far.cpp) a query has few different products, which
+torch would write out for all keys, over and over, before it adds or multiplies them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import functools
 import logging
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,14 +25,26 @@ from .compiled import compiler
 logger = logging.getLogger(__name__)
 
 #: source -> what it makes, for who has no compiler
-SOURCES = {"triple": "M3's products are made by compiled loops", "gates": "M4M's gates are written out for all pairs"}
+SOURCES = {
+    "triple": "M3's products are made by compiled loops",
+    "far": "Products with clipped distances are written out for all pairs",
+}
 #: no -ffast-math: with it some compilers make the whole process flush denormal numbers
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
-_POINTER, _SIZE = ctypes.c_void_p, ctypes.c_int64
+_POINTER, _SIZE, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
+_DECLARED: dict[str, dict[str, list[Any]]] = {
+    "triple": {"triple": [*[_POINTER] * 7, *[_SIZE] * 6, _INT], "triple_scratch": [_SIZE] * 5},
+    "far": {
+        "far_spread": [*[_POINTER] * 3, *[_SIZE] * 5, _INT, _INT],
+        "far_spread_backward": [*[_POINTER] * 3, *[_SIZE] * 5, _INT],
+        "far_gates": [*[_POINTER] * 3, *[_SIZE] * 5, _FLOAT, _INT],
+        "far_gates_backward": [*[_POINTER] * 6, *[_SIZE] * 5, _FLOAT, _INT],
+    },
+}
 
 
 def works(source: str) -> bool:
-    """Whether `triple` or `gates` can be compiled here; tried once, and said once if not."""
+    """Whether `triple` or `far` can be compiled here; tried once, and said once if not."""
     return _library(source) is not None
 
 
@@ -52,14 +66,25 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     return out
 
 
-def gates(content: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float) -> None:
-    """content_ij (o + of_query_i[e]) (o + of_key_j[e]) in place of the content, float32 on a CPU. No gradients.
+def spread(out: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int, add: bool) -> None:
+    """of_query_i[e] + of_key_j[e], or what is given of it, into `out`; float32 on a CPU. No gradients.
 
     Args:
-        content: [G, Q, K]. of_query, of_key: [G, Q, E] and [G, K, E], e = j - i + Q - 1 - first, from 0 to E - 1 where
-            it is beyond. All contiguous.
+        out: [G, Q, K]. of_query, of_key: [G, Q, E] and [G, K, E], e = j - i + Q - 1 - first, from 0 to E - 1 where it
+            is beyond. All contiguous.
+        add: to what is there.
     """
-    _run("gates", [content, of_query, of_key], [content, of_query, of_key], first, offset)
+    _far("far_spread", out, [out, of_query, of_key], of_query, of_key, first, int(add))
+
+
+def spread_backward(grad: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int) -> None:
+    """The gradients of `spread` into zeros of the size of what it was given."""
+    _far("far_spread_backward", grad, [grad, of_query, of_key], of_query, of_key, first)
+
+
+def gates(content: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float) -> None:
+    """content_ij (o + of_query_i[e]) (o + of_key_j[e]) in place of the content; else as `spread`."""
+    _far("far_gates", content, [content, of_query, of_key], of_query, of_key, first, offset)
 
 
 def gates_backward(
@@ -67,20 +92,30 @@ def gates_backward(
 ) -> tuple[Tensor, Tensor]:
     """The gradients of both gates, and in place of the content its own; `grad` is that of what `gates` makes."""
     made = torch.zeros_like(of_query), torch.zeros_like(of_key)
-    _run("gates_backward", [content, grad, of_query, of_key, *made], [content, of_query, of_key], first, offset)
+    tensors = [content, grad, of_query, of_key, *made]
+    _far("far_gates_backward", content, tensors, of_query, of_key, first, offset)
     return made
 
 
-def _run(name: str, tensors: list[Tensor], sizes: list[Tensor], first: int, offset: float) -> None:
-    library = _library("gates")
+def _far(
+    name: str,
+    pairs: Tensor,
+    tensors: Sequence[Tensor | None],
+    of_query: Tensor | None,
+    of_key: Tensor | None,
+    first: int,
+    *more: float,
+) -> None:
+    """Call it with the tensors and sizes that it is given; `more` as declared."""
+    library = _library("far")
     assert library is not None
-    content, of_query, of_key = sizes
-    (matrices, queries, keys), vectors = content.shape, of_query.shape[-1]
-    fit = of_query.shape == (matrices, queries, vectors) and of_key.shape == (matrices, keys, vectors)
-    assert fit, "read without a look at their sizes"
-    assert all(x.is_contiguous() and x.dtype == torch.float32 for x in tensors)
-    pointers = [x.data_ptr() for x in tensors]
-    getattr(library, name)(*pointers, matrices, queries, keys, first, vectors, offset, torch.get_num_threads())
+    matrices, queries, keys = pairs.shape
+    (vectors,) = {x.shape[-1] for x in (of_query, of_key) if x is not None}
+    for x, length in ((of_query, queries), (of_key, keys)):
+        assert x is None or x.shape == (matrices, length, vectors), "read without a look at their sizes"
+    assert all(x is None or (x.is_contiguous() and x.dtype == torch.float32) for x in tensors)
+    pointers = [None if x is None else x.data_ptr() for x in tensors]
+    getattr(library, name)(*pointers, matrices, queries, keys, first, vectors, *more, torch.get_num_threads())
 
 
 @functools.cache
@@ -96,17 +131,7 @@ def _library(source: str) -> ctypes.CDLL | None:
         said = str(getattr(error, "stderr", None) or error).strip().splitlines()
         logger.warning("%s, which is slower: %s", SOURCES[source], said[0] if said else error)
         return None
-    (_declare_triple if source == "triple" else _declare_gates)(library)
+    for name, declared in _DECLARED[source].items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = declared, _SIZE if name == "triple_scratch" else None
     return library
-
-
-def _declare_triple(library: ctypes.CDLL) -> None:
-    library.triple.argtypes = [_POINTER] * 7 + [_SIZE] * 6 + [ctypes.c_int]
-    library.triple.restype = None
-    library.triple_scratch.argtypes, library.triple_scratch.restype = [_SIZE] * 5, _SIZE
-
-
-def _declare_gates(library: ctypes.CDLL) -> None:
-    for function, tensors in ((library.gates, 3), (library.gates_backward, 6)):
-        function.argtypes = [_POINTER] * tensors + [_SIZE] * 5 + [ctypes.c_float, ctypes.c_int]
-        function.restype = None

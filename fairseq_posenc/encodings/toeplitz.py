@@ -10,10 +10,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..positions import Positions
-from . import gated_far, one_query
+from . import far, one_query
 from .content import Content
 from .gated import GatedProduct
-from .gated_far import FarGatedProduct
 from .precision import HALF, promoted
 from .windows import Products
 
@@ -160,10 +159,10 @@ def gated_product(
     """(q_i . k_j) (o + q_i . a[j - i]) (o + k_j . a[j - i]) / sqrt(D) for all pairs, in at least float32."""
     if positions.query_length > 1 and q.dtype not in HALF and not torch.compiler.is_compiling():
         given, flat = (q.contiguous(), k.contiguous(), take(table, rows, -2).to(q.dtype)), _flat(positions, clip)
-        if gated_far.serves(*given, flat):
-            far: Tensor = FarGatedProduct.apply(*given, offset, flat)
-            return far
-        made: Tensor = GatedProduct.apply(*given, offset, flat, torch.is_grad_enabled())
+        if far.serves(flat, positions.query_length, k, q, table):
+            made: Tensor = far.FarGatedProduct.apply(*given, offset, flat)
+        else:
+            made = GatedProduct.apply(*given, offset, flat, torch.is_grad_enabled())
         return made
     scaled, of_query = q * q.shape[-1] ** -0.5, promoted(query_product(q, table, positions, rows, clip))
     if positions.query_length == 1 and not torch.compiler.is_compiling():
@@ -218,7 +217,9 @@ def _windowed(
     shape = (*x.shape[:2], queries, keys)
     taken = content.take() if content is not None and content.q.dtype == x.dtype not in HALF else None
     given = (None, None, 1.0) if taken is None else (taken.q, taken.k, taken.scale)
-    found: Tensor = Products.apply(q, k, first, second, *given, shape, _flat(positions, clip))
+    flat = _flat(positions, clip)
+    fast = far.serves(flat, queries, k, q, first, second, *given[:2])
+    found: Tensor = (far.FarProducts if fast else Products).apply(q, k, first, second, *given, shape, flat)
     return found
 
 

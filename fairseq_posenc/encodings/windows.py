@@ -272,13 +272,13 @@ class Products(torch.autograd.Function):
                 if k is not None:
                     _backward(by_pair, k, for_keys, ctx.flat, at, (made[1], made[3]), of_keys=True)
                 if content_q is not None:
-                    _times(by_pair, content_k[at], ctx.scale, made[4][at])
-                    _times(by_pair.mT, content_q[at], ctx.scale, made[5][at])
+                    times(by_pair, content_k[at], ctx.scale, made[4][at])
+                    times(by_pair.mT, content_q[at], ctx.scale, made[5][at])
         found = (None if x is None else x.to(like.dtype) for x, like in zip(made, given, strict=True))
         return *found, None, None, None
 
 
-def _times(pairs: Tensor, x: Tensor, scale: float, out: Tensor) -> None:
+def times(pairs: Tensor, x: Tensor, scale: float, out: Tensor) -> None:
     """out [B, h, R, D] = scale * pairs [G, R, C] times x [B, h, C, D]."""
     out.copy_(torch.bmm(pairs, x.flatten(0, 1)).mul_(scale).view(out.shape))
 

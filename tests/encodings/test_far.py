@@ -1,4 +1,4 @@
-"""M4M's product where far distances share a vector: one pass in C++ gives what the formula and the other way give."""
+"""Where far distances share a vector, one pass in C++ gives what the formulas and the other way give."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings import StackShape, gated_far, native, toeplitz
-from fairseq_posenc.encodings.gated_far import FarGatedProduct
+from fairseq_posenc.encodings import StackShape, far, native, toeplitz
+from fairseq_posenc.encodings.far import FarGatedProduct, FarProducts
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
 #: queries, keys, clip: a row, an end that no query has, memory, and rows beyond what a register holds
-SHAPES = [(2, 3, 0), (2, 3, 1), (20, 20, 3), (20, 20, 9), (7, 40, 5), (7, 40, 19), (70, 131, 17), (33, 33, 0)]
+SHAPES = [(2, 3, 0), (4, 5, 1), (20, 20, 3), (20, 20, 9), (12, 40, 5), (40, 45, 19), (70, 131, 17), (33, 33, 0)]
 
 
 def given(queries: int, keys: int, clip: int, tables: int = 3) -> tuple[Tensor, Tensor, Tensor]:
@@ -34,11 +34,22 @@ def rows(queries: int, keys: int, clip: int) -> Tensor:
 def literally(q: Tensor, k: Tensor, table: Tensor, clip: int, offset: float) -> Tensor:
     """In float64."""
     queries, keys = q.shape[2], k.shape[2]
-    distances = torch.arange(keys)[None, :] - torch.arange(keys - queries, keys)[:, None]
-    a = table.expand(q.shape[1], -1, -1)[:, distances.clamp(-clip, clip) + clip]
+    a = table.expand(q.shape[1], -1, -1)[:, pairs(queries, keys, clip)]
     of_query = torch.einsum("bhid,hijd->bhij", q, a) + offset
     of_key = torch.einsum("bhjd,hijd->bhij", k, a) + offset
     return torch.einsum("bhid,bhjd->bhij", q, k) * of_query * of_key / q.shape[-1] ** 0.5
+
+
+def pairs(queries: int, keys: int, clip: int) -> Tensor:
+    """The row of each pair; the queries are the last of the keys."""
+    distances = torch.arange(keys)[None, :] - torch.arange(keys - queries, keys)[:, None]
+    return distances.clamp(-clip, clip) + clip
+
+
+def assert_near(found: list[Tensor], wanted: list[Tensor]) -> None:
+    for one, other in zip(found, wanted, strict=True):
+        size = max(1.0, float(other.detach().abs().max()))
+        torch.testing.assert_close(one.double(), other, rtol=0, atol=2e-6 * size)
 
 
 def with_gradients(made: Tensor, *inputs: Tensor) -> list[Tensor]:
@@ -51,18 +62,46 @@ def with_gradients(made: Tensor, *inputs: Tensor) -> list[Tensor]:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_it_equals_the_formula(shape: tuple[int, int, int], tables: int, offset: float) -> None:
     """Outputs and gradients."""
-    _, keys, clip = shape
+    queries, keys, clip = shape
     single = [x.requires_grad_() for x in given(*shape, tables)]
     double = [x.detach().double().requires_grad_() for x in single]
     q, k, table = single
     flat = keys - 1 - clip, keys - 1 + clip
     by_distance = table[:, rows(*shape)]
-    assert gated_far.serves(q, k, by_distance, flat)
+    assert far.serves(flat, queries, k, q, by_distance)
     found = with_gradients(FarGatedProduct.apply(q, k, by_distance, offset, flat), *single)
     wanted = with_gradients(literally(*double, clip, offset), *double)
-    for one, other in zip(found, wanted, strict=True):
-        size = max(1.0, float(other.detach().abs().max()))
-        torch.testing.assert_close(one.double(), other, rtol=0, atol=2e-6 * size)
+    assert_near(found, wanted)
+
+
+@pytest.mark.parametrize("terms", ["q", "k", "qk", "qc", "kc", "qkc"])
+@pytest.mark.parametrize("tables", [1, 3])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_sums_equal_the_formula(shape: tuple[int, int, int], tables: int, terms: str) -> None:
+    """Of queries, keys and content; outputs and gradients, each table with its own."""
+    queries, keys, clip = shape
+    q, k, table = given(*shape, tables)
+    leaves = [x.clone().requires_grad_() for x in (q, k, table, table.flip(-2), q.flip(0), k.flip(0))]
+    used = [one for one, of in zip(leaves, "qkqkcc", strict=True) if of in terms]
+
+    def products(q: Tensor, k: Tensor, of_q: Tensor, of_k: Tensor, *content: Tensor) -> Tensor:
+        by_distance = [x[:, rows(*shape)] for x in (of_q, of_k)]
+        at = [x if of in terms else None for x, of in zip([q, k, *by_distance, *content], "qkqkcc", strict=True)]
+        return FarProducts.apply(*at, 0.3, (2, 3, queries, keys), (keys - 1 - clip, keys - 1 + clip))
+
+    def literally(q: Tensor, k: Tensor, of_q: Tensor, of_k: Tensor, *content: Tensor) -> Tensor:
+        e = pairs(queries, keys, clip)
+        made = {
+            "q": torch.einsum("bhid,hijd->bhij", q, of_q.expand(3, -1, -1)[:, e]),
+            "k": torch.einsum("bhjd,hijd->bhij", k, of_k.expand(3, -1, -1)[:, e]),
+            "c": 0.3 * torch.einsum("bhid,bhjd->bhij", *content),
+        }
+        return sum(made[one] for one in terms)  # type: ignore[return-value]
+
+    found = with_gradients(products(*leaves), *used)
+    double = [x.detach().double().requires_grad_() for x in leaves]
+    used = [one for one, of in zip(double, "qkqkcc", strict=True) if of in terms]
+    assert_near(found, with_gradients(literally(*double), *used))
 
 
 def test_gradients_may_come_in_any_layout() -> None:
@@ -72,8 +111,7 @@ def test_gradients_may_come_in_any_layout() -> None:
     made = FarGatedProduct.apply(q, k, table[:, rows(20, 20, 3)], 0.0, (16, 22))
     double = [x.detach().double().requires_grad_() for x in inputs]
     wanted = torch.autograd.grad(literally(*double, 3, 0.0).sum(), double)
-    for one, other in zip(torch.autograd.grad(made.sum(), inputs), wanted, strict=True):
-        torch.testing.assert_close(one.double(), other, rtol=0, atol=2e-6 * float(other.abs().max()))
+    assert_near([*torch.autograd.grad(made.sum(), inputs)], [*wanted])
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -89,17 +127,29 @@ def test_it_is_the_same_on_any_number_of_threads(threads: int) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("options", ["clip=7", "clip=7,share=none,gate_offset=1"])
-def test_a_layer_with_it_is_the_layer_without(options: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "options", "used"),
+    [
+        ("m4m", "clip=7", "gates"),
+        ("m4m", "clip=7,share=none,gate_offset=1", "gates"),
+        ("m4", "clip=7", "spread"),
+        ("shaw", "clip=7", "spread"),
+        ("lfhc", "clip=7", "spread"),
+        ("deberta", "clip=7", "spread"),
+    ],
+)
+def test_a_layer_with_it_is_the_layer_without(
+    name: str, options: str, used: str, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Outputs and gradients, with pads; and it is what a layer in float32 takes."""
     torch.manual_seed(0)
-    stack = Stack("m4m", options, StackShape(2, 4, 64, 96, causal=causal))
+    stack = Stack(name, options, StackShape(2, 4, 64, 96, causal=causal))
     padding = torch.zeros(2, 61, dtype=torch.bool)
     padding[1, 50:] = True
     positions = Positions(61, 61, torch.device("cpu"), causal=causal, padding=padding)
     x, taken = torch.randn(2, 61, 64), []
-    gates = native.gates
-    monkeypatch.setattr(native, "gates", lambda *x: taken.append(1) or gates(*x))
+    original = getattr(native, used)
+    monkeypatch.setattr(native, used, lambda *x, **more: taken.append(1) or original(*x, **more))
 
     def outcome() -> list[Tensor]:
         made = stack(x, positions)[0]
@@ -144,4 +194,6 @@ def test_without_a_compiler_the_other_way_serves_and_that_is_logged_once(
         found.double(), literally(q.double(), k.double(), table.double(), 3, 0.0), rtol=0, atol=1e-4
     )
     assert len(caplog.records) == 1
-    assert caplog.messages[0].startswith("M4M's gates are written out for all pairs, which is slower: ")
+    assert caplog.messages[0].startswith(
+        "Products with clipped distances are written out for all pairs, which is slower: "
+    )

@@ -44,14 +44,15 @@ What stops each at its aim:
 - Content-free (T5, DIET, ALiBi, M1, M2, ...): nothing but noise. The bias is made once a forward, and added.
 - RoPE, xPos: two passes over q and k.
 - Shaw, LFHC, XL, GCDF: half a product of queries and keys more, whose windows of rows cost 1.12 of what they need, and
-  a copy of each window into the logits. Clipped, that is a fraction; XL and GCDF also project the distances.
+  a copy of each window into the logits. XL and GCDF also project the distances.
 - M4, DeBERTa: twice that, and the half of the keys is written across the rows, which costs several times a copy along
   them. By operations alone they cost 1.14.
 - M4M: the same, then the product of three matrices, forward and backward. The gate of the keys is kept for the
   backward; that of the queries and the content are made twice, which saves two matrices a layer.
-- M3 is no matrix product: a loop over pairs and widths that torch.compile makes (without a C++ compiler, in steps).
-  Each pair reads three vectors and adds up across one, some 14 cycles for 64 numbers. Keys innermost, tiles of 2 x 2
-  pairs, fixed widths and windows without an index were no faster.
+- Clipped, all of these have few different products a query, which one pass in C++ adds to the content or multiplies in
+  (without a compiler, the windows serve). What remains is these products, and one more pass over the pairs.
+- M3 is no matrix product: its forward is a loop in C++, two multiplications a number where a product has one; its
+  backward is loops that torch.compile makes (without a C++ compiler, both in steps).
 """
 
 REPRODUCE = """\

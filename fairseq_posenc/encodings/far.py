@@ -24,7 +24,7 @@ def serves(flat: tuple[int, int], queries: int, k: Tensor | None, *others: Tenso
     """
     given = [x for x in (k, *others) if x is not None]
     single = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in given)
-    worth = flat[0] >= 0 and (k is None or queries > flat[1] - flat[0])
+    worth = flat[0] >= 0 and (k is None or queries >= flat[1] - flat[0])
     return worth and single and native.works("far")
 
 

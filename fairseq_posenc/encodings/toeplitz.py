@@ -14,7 +14,7 @@ from . import far, one_query
 from .content import Content
 from .gated import GatedProduct
 from .precision import HALF, promoted
-from .windows import Products
+from .windows import SMALL_BLOCK, Products
 
 
 def shift(x: Tensor, key_length: int) -> Tensor:
@@ -158,11 +158,11 @@ def gated_product(
 ) -> Tensor:
     """(q_i . k_j) (o + q_i . a[j - i]) (o + k_j . a[j - i]) / sqrt(D) for all pairs, in at least float32."""
     if positions.query_length > 1 and q.dtype not in HALF and not torch.compiler.is_compiling():
-        given, flat = (q.contiguous(), k.contiguous(), take(table, rows, -2).to(q.dtype)), _flat(positions, clip)
-        if far.serves(flat, positions.query_length, k, q, table):
-            made: Tensor = far.FarGatedProduct.apply(*given, offset, flat)
+        given = q.contiguous(), k.contiguous(), take(table, rows, -2).to(q.dtype)
+        if far.serves(_far(positions, clip), positions.query_length, k, q, table):
+            made: Tensor = far.FarGatedProduct.apply(*given, offset, _far(positions, clip))
         else:
-            made = GatedProduct.apply(*given, offset, flat, torch.is_grad_enabled())
+            made = GatedProduct.apply(*given, offset, _flat(positions, clip), torch.is_grad_enabled())
         return made
     scaled, of_query = q * q.shape[-1] ** -0.5, promoted(query_product(q, table, positions, rows, clip))
     if positions.query_length == 1 and not torch.compiler.is_compiling():
@@ -182,15 +182,20 @@ def triple_product(
     return one_query.of_all_three(k, vectors.to(k.dtype), q, shared)
 
 
-def _flat(positions: Positions, clip: int | None) -> tuple[int, int]:
+def _flat(positions: Positions, clip: int | None, more: int = 0) -> tuple[int, int]:
     """See `windows.Vectors`: the last entry from the left, and the first to the right, of distances beyond `clip`.
 
-    Where most pairs are nearer than that, the few others are not worth telling apart.
+    Where most pairs are nearer than that, the few others are not worth telling apart; `more`: even if a few less are.
     """
     keys = positions.key_length
-    if clip is None or 2 * clip >= keys:
+    if clip is None or clip >= keys or 2 * clip >= keys + more:
         return -1, positions.query_length + keys
     return keys - 1 - clip, keys - 1 + clip
+
+
+def _far(positions: Positions, clip: int | None) -> tuple[int, int]:
+    """For far.py, which has a product for each vector; a window has one for each of its rows more than the keys."""
+    return _flat(positions, clip, SMALL_BLOCK)
 
 
 def _windowed(
@@ -217,9 +222,10 @@ def _windowed(
     shape = (*x.shape[:2], queries, keys)
     taken = content.take() if content is not None and content.q.dtype == x.dtype not in HALF else None
     given = (None, None, 1.0) if taken is None else (taken.q, taken.k, taken.scale)
-    flat = _flat(positions, clip)
-    fast = far.serves(flat, queries, k, q, first, second, *given[:2])
-    found: Tensor = (far.FarProducts if fast else Products).apply(q, k, first, second, *given, shape, flat)
+    if far.serves(_far(positions, clip), queries, k, q, first, second, *given[:2]):
+        found: Tensor = far.FarProducts.apply(q, k, first, second, *given, shape, _far(positions, clip))
+    else:
+        found = Products.apply(q, k, first, second, *given, shape, _flat(positions, clip))
     return found
 
 

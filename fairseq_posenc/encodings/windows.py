@@ -83,10 +83,26 @@ def _blocks(rows: int, columns: int, vectors: Vectors) -> Iterator[_Block]:
         yield _Block(start, stop, left, right, rows)
 
 
-def _skewed(window: Tensor, columns: int) -> Tensor:
-    """[G, rows, columns + rows - 1] by distance -> [G, rows, columns] by column, a view."""
-    groups, rows, width = window.shape
-    return window.as_strided((groups, rows, columns), (rows * width, max(width - 1, 1), 1), rows - 1)
+def _by_column(window: Tensor, columns: int) -> Tensor:
+    """[1 or h, samples, rows, columns + rows - 1] by distance -> [samples, 1 or h, rows, columns] by column, a view."""
+    tables, samples, rows, width = window.shape
+    strides = (rows * width, samples * rows * width, max(width - 1, 1), 1)
+    return window.as_strided((samples, tables, rows, columns), strides, rows - 1)
+
+
+def _by_sample(x: Tensor, tables: int) -> Tensor:
+    """[G, ...] -> [samples, 1 or h, ...], a view."""
+    return x.unflatten(0, (-1, tables))
+
+
+def _behind(x: Tensor, tables: int) -> Tensor:
+    """[G, rows, D] -> [1 or h, samples * rows, D]: those that share a table behind each other, for one product."""
+    return _by_sample(x, tables).transpose(0, 1).flatten(1, 2)
+
+
+def _window(x: Tensor, table: Tensor) -> Tensor:
+    """The products of x [G, rows, D] with entries [1 or h, W, D]: [1 or h, samples, rows, W]."""
+    return torch.bmm(_behind(x, len(table)), table.mT).unflatten(1, (-1, x.shape[1]))
 
 
 def of_groups(table: Tensor, groups: int) -> Tensor:
@@ -98,19 +114,18 @@ def of_groups(table: Tensor, groups: int) -> Tensor:
 
 def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor], object] = Tensor.copy_) -> None:
     """out[g, r, c] = x[g, r] . vector of (r, c); out [G, R, C], x [G, R, D]; or, with Tensor.add_, that much more."""
-    groups, rows, _ = x.shape
-    columns = out.shape[-1]
-    by_entry = _by_entry(vectors, groups)
-    ends = _ends(x, vectors, by_entry)
-    for block in _blocks(rows, columns, vectors):
+    columns, table = out.shape[-1], vectors.table
+    ends = _ends(x, vectors)
+    for block in _blocks(x.shape[1], columns, vectors):
         part, some = out[:, block.start : block.stop], x[:, block.start : block.stop]
         if block.left:
             put(part[..., : block.left], ends[vectors.first][:, block.start : block.stop])
         if block.right < columns:
             put(part[..., block.right :], ends[vectors.last][:, block.start : block.stop])
         if block.right > block.left:
-            window = torch.bmm(some, by_entry[..., block.window])
-            put(part[..., block.left : block.right], _skewed(window, block.right - block.left))
+            window = _window(some, table[:, block.window])
+            near = part[..., block.left : block.right]
+            put(_by_sample(near, len(table)), _by_column(window, near.shape[-1]))
 
 
 def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
@@ -118,19 +133,18 @@ def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
 
     What is far is written first, all in one go, and what is near then by columns.
     """
-    groups, rows, columns = out.shape
+    rows, columns = out.shape[1:]
     flipped = vectors.flipped()
-    by_entry = _by_entry(flipped, groups)
-    far = [end.mT for end in _ends(x, flipped, by_entry).values()]  # to the right of a row, to its left
+    far = [end.mT for end in _ends(x, flipped).values()]  # to the right of a row, to its left
     if len(far) == 2:
         _fill_far(out, far[1], far[0], vectors)
     elif far:
         out.copy_(far[0])
     for block in _blocks(columns, rows, flipped):
         if block.right > block.left:
-            window = torch.bmm(x[:, block.start : block.stop], by_entry[..., block.window])
-            near = out.mT[:, block.start : block.stop, block.left : block.right]
-            near.copy_(_skewed(window, block.right - block.left))
+            window = _window(x[:, block.start : block.stop], flipped.table[:, block.window])
+            near = _by_sample(out.mT[:, block.start : block.stop, block.left : block.right], len(flipped.table))
+            near.copy_(_by_column(window, near.shape[-1]))
 
 
 def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> None:
@@ -152,40 +166,36 @@ def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> Non
         out[:, start:stop, change:] = right[..., change:]
 
 
-def _by_entry(vectors: Vectors, groups: int) -> Tensor:
-    """[G, D, L]."""
-    return of_groups(vectors.table, groups).transpose(-1, -2)
-
-
-def _ends(x: Tensor, vectors: Vectors, by_entry: Tensor) -> dict[int, Tensor]:
+def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
     """x times the vectors that stand for more than one distance, by their entries: [G, R, 1] each."""
-    found = (entry for entry in (vectors.first, vectors.last) if 0 <= entry < by_entry.shape[-1])
-    return {entry: torch.bmm(x, by_entry[..., entry : entry + 1]) for entry in found}
+    found = (entry for entry in (vectors.first, vectors.last) if 0 <= entry < vectors.table.shape[-2])
+    return {entry: torch.bmm(x, of_groups(vectors.table[:, entry, :, None], len(x))) for entry in found}
 
 
 def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor]:
     """Of x [G, R, D] and, in at least float32, the table [1 or h, L, D], given that of `fill`'s output, [G, R, C]."""
-    groups, rows, _ = x.shape
-    columns = grad.shape[-1]
-    table = of_groups(vectors.table, groups)
-    for_x, for_table = torch.zeros_like(x), torch.zeros_like(promoted(vectors.table))
+    table, tables = vectors.table, len(vectors.table)
+    for_x, for_table = torch.zeros_like(x), torch.zeros_like(promoted(table))
     window: Tensor | None = None
-    for block in _blocks(rows, columns, vectors):
+    for block in _blocks(x.shape[1], grad.shape[-1], vectors):
         given, some = grad[:, block.start : block.stop], x[:, block.start : block.stop]
         mine = for_x[:, block.start : block.stop]
         flat = [(vectors.first, given[..., : block.left]), (vectors.last, given[..., block.right :])]
         for entry, part in flat:
             if part.shape[-1]:
                 total = part.sum(-1, keepdim=True)
-                mine += total * table[:, entry : entry + 1]
+                mine += total * of_groups(table[:, entry : entry + 1], len(x))
                 collect(for_table, slice(entry, entry + 1), total, some)
         if block.right > block.left:
-            shape = (groups, block.stop - block.start, block.width)
+            near = _by_sample(given[..., block.left : block.right], tables)
+            shape = (tables, len(near), near.shape[2], block.width)
             if window is None or window.shape != shape:
                 window = grad.new_zeros(shape)  # its corners stay zero from block to block
-            _skewed(window, block.right - block.left).copy_(given[..., block.left : block.right])
-            mine += torch.bmm(window, table[:, block.window])  # baddbmm_ into a part is a product a matrix
-            collect(for_table, block.window, window, some)
+            _by_column(window, near.shape[-1]).copy_(near)
+            by_entry = window.flatten(1, 2)
+            products = torch.bmm(by_entry, table[:, block.window])  # baddbmm_ into a part is a product a matrix
+            _by_sample(mine, tables).add_(products.unflatten(1, shape[1:3]).transpose(0, 1))
+            for_table[:, block.window] += torch.bmm(by_entry.mT, _behind(some, tables))
     return for_x, for_table
 
 

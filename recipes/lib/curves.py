@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib import pyplot
+from matplotlib import pyplot, ticker
 
 Points = list[tuple[int, float]]  # updates, and bits a piece
 
@@ -61,7 +61,11 @@ def draw(
         name, height = floor
         axes.axhline(height, color="#a0a0a0", linestyle="--", linewidth=1)
         axes.annotate(name, (1, height), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
-    axes.set_yscale("log" if log else "linear")
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 2.5, 3, 4, 5, 7)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
     axes.set_xlabel("updates")
     axes.set_ylabel(label)
     axes.spines[["top", "right"]].set_visible(False)

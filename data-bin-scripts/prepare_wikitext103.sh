@@ -38,6 +38,7 @@ while (($#)); do
 done
 ((${#text[@]} < 2)) || fail "--text is one folder, with train, valid and test"
 [[ -z $fetch_limit ]] || fail "--fetch-limit: a part of WikiText-103 has another vocabulary: leave it out"
+[[ -n $dry_run || -n $text_only || ! -e $output ]] || fail "$output is there: move it, or choose another --output"
 # shellcheck source=recipes/lib/env.sh
 source "$SCRIPTS/../recipes/lib/env.sh"
 
@@ -51,7 +52,6 @@ if [[ -n $text_only ]]; then
   echo "$output.text"
   exit 0
 fi
-[[ -n $dry_run || ! -e $output ]] || fail "$output is there: move it, or choose another --output"
 run rm -rf "$output.partial"
 splits=()
 for split in train valid test; do splits+=("--${split}pref" "$output.text/$split.txt"); done

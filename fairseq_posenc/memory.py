@@ -23,13 +23,14 @@ class SegmentMemory:
         length: how many states a layer keeps at most; 0: none.
         span: a query sees at most its last `span` keys, itself included (`same_length`); None: all.
         states: L tensors [M, B, d], M at most `length`; empty where nothing is remembered.
-        segment: the number of the last segment, from 0.
+        segment: the number of the last segment, from 0. kept: of the last whose states are here.
     """
 
     length: int
     span: int | None = None
     states: tuple[Tensor, ...] = ()
     segment: int = -1
+    kept: int = -1
     _before: tuple[Tensor, ...] = ()
 
     def __post_init__(self) -> None:
@@ -45,14 +46,15 @@ class SegmentMemory:
         """Segment `segment` comes.
 
         Raises:
-            ValueError: it is neither the first one, nor the next, nor the last again.
+            ValueError: it is neither the first one, nor the last again, nor the one behind a segment that was kept.
         """
         if segment == 0:
             self.states = ()
         elif segment == self.segment:
             self.states = self._before
-        elif segment != self.segment + 1:
-            came = f"segment {self.segment}" if self.segment >= 0 else "nothing"
+        elif segment != self.segment + 1 or (self.length and self.kept != self.segment):
+            last = self.kept if self.length else self.segment
+            came = f"segment {last}" if last >= 0 else "nothing"
             raise ValueError(
                 f"segment {segment} of the streams came after {came}: its memory is not there. Streams are read in "
                 "order; was a step skipped (out of memory: lower --batch-size), or a checkpoint made without memory "
@@ -67,6 +69,7 @@ class SegmentMemory:
             return
         if self.states and len(inputs) != len(self.states):
             raise ValueError(f"states of {len(inputs)} layers, memory has {len(self.states)}")
+        self.kept = self.segment
         old = self.states or (None,) * len(inputs)
         self.states = tuple(self._last(*pair) for pair in zip(old, inputs, strict=True))
 

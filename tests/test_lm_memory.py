@@ -191,6 +191,21 @@ def test_segments_come_in_order_or_again() -> None:
         assert memory.begin(0).columns == 0
 
 
+def test_a_segment_that_was_not_kept_is_missed() -> None:
+    """fairseq skips a step for which there was too little memory."""
+    model, parts = model_of("xl"), text().split(SEGMENT, 1)
+    for length in (MEMORY, 0):
+        memory = SegmentMemory(length)
+        with torch.no_grad():
+            model(parts[0], memory=memory.begin(0))
+        memory.begin(1)
+        if length:
+            with pytest.raises(ValueError, match=r"segment 2 of the streams came after segment 0.*lower --batch-size"):
+                memory.begin(2)
+        else:
+            memory.begin(2)  # nothing is missing
+
+
 def test_a_negative_memory_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 0"):
         SegmentMemory(-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,11 +66,9 @@ def test_the_papers_numbers(preset: str) -> None:
 
 def test_the_papers_sweeps_have_a_figure_each() -> None:
     for preset in ("wt103-k-shaw", "wt103-k-lfhc"):
-        assert [label.partition("=")[2] for label in settings(preset).pos_enc] == ["4]", "8]", "12]", "16]"]
+        clips = [re.search(r"clip=(\d+)", label)[1] for label in settings(preset).pos_enc]
+        assert clips == ["4", "8", "12", "16"]
         assert all(papers(one, memory) for one in settings(preset).encodings for memory in (150, 640))
-    assert papers(parse("diet-rel[clip=150]"), 640) == 25.02
-    assert papers(parse("t5"), 640) is None
-    assert papers(parse("xl"), 0) is None
 
 
 def test_a_memory_longer_than_a_segment_is_evaluated_as_published() -> None:
@@ -90,6 +89,41 @@ def test_encodings_without_memory_are_trained_without_it_and_it_is_said() -> Non
     assert [name for name in found if name.startswith("evaluate:learned.")] == ["evaluate:learned.0"]
     plan = LM_WIKITEXT103.plan(settings(pos_enc="xl,learned"), OUTPUT, shown(OUTPUT))
     assert any(note.startswith("No memory: learned ") for note in plan.notes)
+
+
+def test_the_papers_figures_stand_beside_the_papers_models() -> None:
+    """Shaw with a table a head, as many numbers as LFHC's; what it calls T5 has distances up to M."""
+    for label in ("shaw[clip=8,share=none]", "shaw[share=none,clip=8]"):
+        assert papers(parse(label), 150) == 25.34
+    for label in ("shaw[clip=8]", "diet-rel[clip=8]", "diet-rel[clip=150,share=all]", "t5", "learned"):
+        assert papers(parse(label), 150) is None
+    assert papers(parse("diet-rel[clip=150]"), 640) == 25.02
+    assert papers(parse("xl"), 0) is None
+    labels = [encoding.label for preset in PAPERS for encoding in settings(preset).encodings]
+    assert all(papers(parse(label), 150) for label in labels if label != "t5")
+
+
+def test_shaw_has_as_many_numbers_as_lfhc() -> None:
+    pytest.importorskip("torch")
+    from fairseq_posenc.encodings import StackShape, build
+
+    shape = StackShape(layers=16, heads=10, dim=410, max_length=300, causal=True)
+    counts = [
+        sum(one.numel() for one in build(encoding.name, encoding.args, shape).parameters())
+        for encoding in map(parse, ("shaw[clip=16,share=none]", "lfhc[clip=16]"))
+    ]
+    assert counts == [216_480, 216_480]
+
+
+@pytest.mark.parametrize("types", [5, 6])
+def test_types_are_those_of_a_prepared_dictionary(tmp_path: Path, types: int) -> None:
+    """Words, <unk> and <eos>, without what fairseq fills it up with."""
+    (tmp_path / "dict.txt").write_text("a 2\nb 1\nc 1\nmadeupword0000 0\n")
+    if types == 5:
+        assert settings(corpus=str(tmp_path), types="5").types == 5
+    else:
+        with pytest.raises(Refused, match=r"--types 6: .*dict.txt has 5"):
+            settings(corpus=str(tmp_path), types="6")
 
 
 def test_another_memory_in_evaluation_trains_nothing_again() -> None:

@@ -64,6 +64,7 @@ REPRODUCE = """\
     $bench --what memory,decode --shapes base --output results/more
     $bench --what scaling --output results/scaling
     $bench --what peers --shapes base --output results/peers                  # those that are installed
+    $bench --what lm-memory --output results/lm-memory                        # memory of earlier segments
     $bench --what translation --translation DATA-BIN --threads 1 --output results/translation
     python -m fairseq_posenc cost results/*/bench.json --output docs/cost.md
 

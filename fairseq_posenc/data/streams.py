@@ -153,7 +153,10 @@ class StreamIterator(iterators.EpochBatchIterator):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Raises ValueError where the streams are others than those of the checkpoint."""
         was = state_dict.get("streams", {})
-        for flag, now in self.shape.items():
+        shape = self.shape
+        if not state_dict.get("iterations_in_epoch"):  # an epoch begins, maybe on the next of several folders
+            del shape["tokens"]
+        for flag, now in shape.items():
             if flag not in was:
                 raise ValueError(
                     "this checkpoint was not made with --task posenc_lm_memory: --reset-dataloader begins an epoch"

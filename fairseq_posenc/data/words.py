@@ -36,6 +36,19 @@ SCHEMES = {
 }
 
 
+#: marks that words do not have; a vocabulary with so many of them is one of pieces
+_MARKS = {"sentencepiece": "\u2581", "wordpiece": "##", "gpt2": "\u0120"}
+_MANY = 0.1
+
+
+def marked(pieces: Sequence[str]) -> str | None:
+    """The scheme whose marks many of the pieces have."""
+    counts = {name: sum(piece.startswith(mark) for piece in pieces) for name, mark in _MARKS.items()}
+    counts["fastbpe"] = sum(piece.endswith("@@") for piece in pieces)
+    scheme = max(counts, key=lambda name: counts[name])
+    return scheme if counts[scheme] > _MANY * len(pieces) else None
+
+
 class Words:
     """Tells the words of a sequence of ids apart.
 

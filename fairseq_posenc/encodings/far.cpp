@@ -116,6 +116,38 @@ inline float scaled(float* content, const float* grad, const float* gates, float
 
 extern "C" {
 
+// Transposes: pairs [G, R, C], of which the columns from `start` on, `some` of them, are the rows of a window
+// [T, G/T, some, W] by distance; of the pairs these are W - some + 1 rows from `top` on.
+void far_across(float* pairs, const float* window, Size matrices, Size tables, Size rows, Size columns, Size start,
+                Size some, Size top, Size width, int threads) {
+#pragma omp parallel for num_threads(threads)
+    for (Size g = 0; g < matrices; g++) {
+        const float* mine = window + (g % tables * (matrices / tables) + g / tables) * some * width + some - 1;
+        float* line = pairs + (g * rows + top) * columns + start;
+        for (Size r = 0; r < width - some + 1; r++, line += columns)  // reads some lines of a cache, for all r
+#pragma omp simd
+            for (Size c = 0; c < some; c++) line[c] = mine[c * (width - 1) + r];
+    }
+}
+
+void far_across_backward(const float* pairs, float* window, Size matrices, Size tables, Size rows, Size columns,
+                         Size start, Size some, Size top, Size width, int threads) {
+    constexpr Size TILE = 8;  // numbers apart are faster read than written
+    const Size there = width - some + 1;
+#pragma omp parallel for num_threads(threads)
+    for (Size g = 0; g < matrices; g++) {
+        float* mine = window + (g % tables * (matrices / tables) + g / tables) * some * width + some - 1;
+        const float* line = pairs + (g * rows + top) * columns + start;
+        Size r = 0;
+        for (; r + TILE <= there; r += TILE)
+            for (Size c = 0; c < some; c++)
+#pragma omp simd
+                for (Size e = 0; e < TILE; e++) mine[c * (width - 1) + r + e] = line[(r + e) * columns + c];
+        for (; r < there; r++)
+            for (Size c = 0; c < some; c++) mine[c * (width - 1) + r] = line[r * columns + c];
+    }
+}
+
 // out [G, Q, K]: the sum of what is given of `of_query` and `of_key`, added to it or written.
 void far_spread(float* out, const float* of_query, const float* of_key, Size matrices, Size queries, Size keys,
                 Size first, Size vectors, int add, int threads) {

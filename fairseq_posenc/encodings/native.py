@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 #: source -> what it makes, for who has no compiler
 SOURCES = {
     "triple": "M3's products are made by compiled loops",
-    "far": "Products with clipped distances are written out for all pairs",
+    "far": "Products with distances are written out and transposed by torch",
 }
 #: no -ffast-math: with it some compilers make the whole process flush denormal numbers
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
@@ -37,6 +37,8 @@ _DECLARED: dict[str, dict[str, list[Any]]] = {
     "far": {
         "far_spread": [*[_POINTER] * 3, *[_SIZE] * 5, _INT, _INT],
         "far_spread_backward": [*[_POINTER] * 3, *[_SIZE] * 5, _INT],
+        "far_across": [*[_POINTER] * 2, *[_SIZE] * 8, _INT],
+        "far_across_backward": [*[_POINTER] * 2, *[_SIZE] * 8, _INT],
         "far_gates": [*[_POINTER] * 3, *[_SIZE] * 5, _FLOAT, _INT],
         "far_gates_backward": [*[_POINTER] * 6, *[_SIZE] * 5, _FLOAT, _INT],
     },
@@ -95,6 +97,32 @@ def gates_backward(
     tensors = [content, grad, of_query, of_key, *made]
     _far("far_gates_backward", content, tensors, of_query, of_key, first, offset)
     return made
+
+
+def across(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
+    """Write a window of some columns' products, by distance, into pairs; float32 on a CPU. No gradients.
+
+    Args:
+        pairs: [G, R, C], of which the columns from `start` on and the rows from `top` on get theirs.
+        window: [T, G/T, columns, W]: row r is entry r - c + columns - 1 of column c. Both contiguous.
+    """
+    _across("far_across", pairs, window, start, top)
+
+
+def across_backward(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
+    """Write the pairs, their gradients say, into a window: the other way."""
+    _across("far_across_backward", pairs, window, start, top)
+
+
+def _across(name: str, pairs: Tensor, window: Tensor, start: int, top: int) -> None:
+    library = _library("far")
+    assert library is not None
+    (matrices, rows, columns), (tables, samples, some, width) = pairs.shape, window.shape
+    fit = tables * samples == matrices and start + some <= columns and top + width - some + 1 <= rows
+    assert fit, "read without a look at their sizes"
+    assert all(x.is_contiguous() and x.dtype == torch.float32 for x in (pairs, window))
+    sizes = matrices, tables, rows, columns, start, some, top, width
+    getattr(library, name)(pairs.data_ptr(), window.data_ptr(), *sizes, torch.get_num_threads())
 
 
 def _far(

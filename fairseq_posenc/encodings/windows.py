@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from . import native
 from .precision import promoted
 
 #: rows of a block by the number of rows: small windows cost fewer products, and more calls
@@ -143,8 +144,17 @@ def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
     for block in _blocks(columns, rows, flipped):
         if block.right > block.left:
             window = _window(x[:, block.start : block.stop], flipped.table[:, block.window])
-            near = _by_sample(out.mT[:, block.start : block.stop, block.left : block.right], len(flipped.table))
-            near.copy_(_by_column(window, near.shape[-1]))
+            if _natively(out):
+                native.across(out, window, block.start, block.left)
+            else:
+                near = _by_sample(out.mT[:, block.start : block.stop, block.left : block.right], len(flipped.table))
+                near.copy_(_by_column(window, near.shape[-1]))
+
+
+def _natively(pairs: Tensor) -> bool:
+    """Whether C++ may transpose these: four times as fast as a strided copy."""
+    single = pairs.device.type == "cpu" and pairs.dtype == torch.float32 and pairs.is_contiguous()
+    return single and not torch.compiler.is_compiling() and native.works("far")
 
 
 def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> None:
@@ -174,7 +184,7 @@ def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
 
 def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor]:
     """Of x [G, R, D] and, in at least float32, the table [1 or h, L, D], given that of `fill`'s output, [G, R, C]."""
-    table, tables = vectors.table, len(vectors.table)
+    table, tables, across = vectors.table, len(vectors.table), grad.stride(-1) != 1 and _natively(grad.mT)
     for_x, for_table = torch.zeros_like(x), torch.zeros_like(promoted(table))
     window: Tensor | None = None
     for block in _blocks(x.shape[1], grad.shape[-1], vectors):
@@ -191,7 +201,10 @@ def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor
             shape = (tables, len(near), near.shape[2], block.width)
             if window is None or window.shape != shape:
                 window = grad.new_zeros(shape)  # its corners stay zero from block to block
-            _by_column(window, near.shape[-1]).copy_(near)
+            if across:
+                native.across_backward(grad.mT, window, block.start, block.left)
+            else:
+                _by_column(window, near.shape[-1]).copy_(near)
             by_entry = window.flatten(1, 2)
             products = torch.bmm(by_entry, table[:, block.window])  # baddbmm_ into a part is a product a matrix
             _by_sample(mine, tables).add_(products.unflatten(1, shape[1:3]).transpose(0, 1))

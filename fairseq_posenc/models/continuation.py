@@ -29,8 +29,10 @@ def continued(
     Returns:
         [B, P + S] tokens, and the log-probabilities of the new ones [B, S].
     Raises:
-        ValueError: a prompt that is empty or has pads.
+        ValueError: a prompt that is empty or has pads, segments without tokens.
     """
+    if segment < 1:
+        raise ValueError(f"segments of {segment} tokens: at least 1")
     if not prompt.shape[1] or bool(prompt.eq(model.decoder.padding_idx).any()):
         raise ValueError("prompts have at least one token each, all the same number, and no pads")
     memory = SegmentMemory(remembered, span=remembered if same_length else None)

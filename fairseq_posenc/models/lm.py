@@ -57,7 +57,7 @@ class LMDecoder(PosEncDecoder):
             incremental_state: the cache of what was seen; it holds the memory from the first call on.
             memory: what is remembered of the segments before; without a cache, it keeps this one's states.
         """
-        if memory is not None and self.training and self.decoder_layerdrop:
+        if memory is not None and memory.length and self.training and self.decoder_layerdrop:
             raise ValueError("--decoder-layerdrop leaves out layers, whose states memory needs: leave it out")
         x, extra = self.extract_features_scriptable(prev_output_tokens, encoder_out, incremental_state, memory=memory)
         if memory is not None and incremental_state is None:

@@ -9,9 +9,8 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask, register_task
 
 from ..data.streams import Corpus, Segments, StreamIterator
-from ..data.words import Words
 from ..memory import SegmentMemory
-from . import lm_scores, lm_states
+from . import lm_checks, lm_scores, lm_states
 from .lm_memory_config import MEMORY, SEGMENT, LMMemoryConfig, check
 
 logger = logging.getLogger(__name__)
@@ -36,7 +35,7 @@ class LMMemoryTask(FairseqTask):
         check(cfg)
         self.dictionary = Dictionary.load(str(Path(utils.split_paths(cfg.data)[0]) / "dict.txt"))
         logger.info("dictionary: %d types", len(self.dictionary))
-        self.words = _words(self.dictionary, cfg.subwords) if cfg.subwords else None
+        self.words = lm_checks.words(self.dictionary, cfg.subwords) if cfg.subwords else None
         #: tokens_per_sample and mem_length of training
         self.trained: dict[str, int] = {}
         self.trains = False
@@ -68,19 +67,25 @@ class LMMemoryTask(FairseqTask):
         self.trained = self.trained or self._told()
         model = super().build_model(cfg, from_checkpoint)
         lengths = {"--mem-length": self.trained["mem_length"], "--eval-mem-length": self.eval_memory}
-        _check_memory(model, lengths, self.cfg.same_length)
+        lm_checks.memory(model, lengths, self.cfg.same_length)
         self.training, self.evaluating = (self._memory(length) for length in lengths.values())
         return model
 
     def _begin_training(self, cfg: Any) -> None:
         if self.cfg.sentence_avg:  # fairseq-eval-lm, which has no such flag, says true here
             raise ValueError("--sentence-avg would divide the loss by streams: leave it out, it is that of a token")
+        if self.cfg.train_subset in self.cfg.valid_subset.split(","):  # it would be read as training reads it
+            raise ValueError(
+                f"--valid-subset {self.cfg.valid_subset}: streams of {self.cfg.train_subset} are those of training; "
+                "leave it out, and score it afterwards by fairseq-validate"
+            )
         remembered = MEMORY if self.cfg.mem_length is None else self.cfg.mem_length
         self.trained = {"tokens_per_sample": self.cfg.tokens_per_sample or SEGMENT, "mem_length": remembered}
         self.trains = True
         cfg.tokens_per_sample = self.trained["tokens_per_sample"]
         cfg.max_target_positions = sum(self.trained.values())
         told = {"lm_memory": self.trained, "lm_same_length": bool(self.cfg.same_length)}
+        told["lm_subwords"] = self.cfg.subwords and str(self.cfg.subwords)
         self.state.merge_state_dict(told)  # into every checkpoint
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -92,6 +97,7 @@ class LMMemoryTask(FairseqTask):
         super().load_state_dict(state_dict)
         if state_dict.get("lm_same_length") and not self.cfg.same_length:
             logger.warning("this model was trained with --same-length and is evaluated without it")
+        self._adopt(state_dict.get("lm_subwords"))
         self.trained = dict(state_dict.get("lm_memory") or self._told())
         given = {"tokens_per_sample": self.cfg.tokens_per_sample or None, "mem_length": self.cfg.mem_length}
         instead = {"tokens_per_sample": "--eval-segment-length", "mem_length": "--eval-mem-length"}
@@ -99,8 +105,16 @@ class LMMemoryTask(FairseqTask):
             if value is not None and value != self.trained[name]:
                 raise ValueError(
                     f"--{name.replace('_', '-')} {value}: the model was trained with {self.trained[name]}; for "
-                    f"evaluation use {instead[name]}"
+                    f"evaluation use {instead[name]}, and leave out --context-window"
                 )
+
+    def _adopt(self, subwords: Optional[str]) -> None:
+        """How pieces marked words in training."""
+        own = self.cfg.subwords and str(self.cfg.subwords)
+        if subwords and own != subwords:
+            if own or self.trains:
+                raise ValueError(f"--subwords {own}: the model was trained with --subwords {subwords}")
+            self.words = lm_checks.words(self.dictionary, subwords)
 
     def _told(self) -> dict[str, int]:
         """Of a model that was trained with another task."""
@@ -135,6 +149,8 @@ class LMMemoryTask(FairseqTask):
         lines = data_utils.load_indexed_dataset(path, self.dictionary, self.cfg.dataset_impl, combine=combine)
         if lines is None:
             raise FileNotFoundError(f"Dataset not found: {split} ({path})")
+        if self.words is None and not self.datasets:
+            lm_checks.warn_of_pieces(self.dictionary)
         symbols = {"first": self.dictionary.eos(), "pad": self.dictionary.pad()}
         self.datasets[split] = Corpus(lines, split, **symbols, words=self.words)
 
@@ -170,11 +186,13 @@ class LMMemoryTask(FairseqTask):
         length, remembered = (self.eval_length, self.eval_memory)
         if training:
             length, remembered = self.trained["tokens_per_sample"], self.trained["mem_length"]
-        _check_positions(length, remembered, max_positions)
-        segments = Segments(dataset, streams=max_sentences, workers=num_shards, length=length)
+        lm_checks.positions(length, remembered, max_positions)
+        flag = "--batch-size-valid" if self.trains and not training else "--batch-size"
+        segments = Segments(dataset, streams=max_sentences, workers=num_shards, length=length, flag=flag)
         self.epoch_length = segments.count if training else self.epoch_length
         loading = {"num_workers": num_workers, "buffer_size": data_buffer_size}
-        return StreamIterator(segments, {"--mem-length": remembered}, shard_id=shard_id, epoch=epoch, **loading)
+        lengths = {"--mem-length": remembered, "--same-length": int(self.cfg.same_length)}
+        return StreamIterator(segments, lengths, shard_id=shard_id, epoch=epoch, **loading)
 
     def eval_lm_dataloader(
         self,
@@ -239,40 +257,3 @@ class LMMemoryTask(FairseqTask):
     def set_checkpoint_dict(self, saved: dict[str, Any]) -> None:
         """Go on with the memory that a checkpoint holds."""
         lm_states.restored(self.training, saved)
-
-
-def _words(dictionary: Dictionary, scheme: str) -> Words:
-    words = Words(dictionary.symbols, range(dictionary.nspecial), scheme)
-    text = ~words.special
-    if not words.begins[text].any() or (words.begins[text].all() and not words.goes_on.any()):
-        raise ValueError(
-            f"--subwords {scheme}: the dictionary's pieces do not have its marks; without it each is a word"
-        )
-    return words
-
-
-def _check_memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
-    if not getattr(model, "remembers", False):
-        raise ValueError(
-            f"--task posenc_lm_memory is for posenc_transformer_lm and its sizes, not {type(model).__name__}: choose "
-            "one with --arch, or --task language_modeling"
-        )
-    pos = model.decoder.pos
-    for flag, length in lengths.items():
-        if length and not pos.capabilities.memory:
-            raise ValueError(
-                f"{flag} {length}: --pos-enc {pos.name} has no memory, as it has no positions for earlier segments; "
-                f"give {flag} 0, or a relative encoding"
-            )
-        if length and model.decoder.decoder_layerdrop:
-            raise ValueError("--decoder-layerdrop leaves out layers, whose states memory needs: leave it out")
-        if same_length and not length:
-            raise ValueError(f"--same-length: a query sees as many keys as {flag}, which is 0; leave one of them out")
-
-
-def _check_positions(length: int, remembered: int, longest: Any) -> None:
-    if isinstance(longest, int | float) and length + remembered > longest:
-        raise ValueError(
-            f"memory of {remembered} and segments of {length} tokens: the encoding is defined up to {longest:.0f}; "
-            "lower --eval-mem-length or --eval-segment-length, or train with longer ones"
-        )

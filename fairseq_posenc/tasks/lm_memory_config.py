@@ -41,6 +41,7 @@ class LMMemoryConfig(FairseqDataclass):
     max_target_positions: Optional[int] = II("task.tokens_per_sample")  # memory and segment: build_model says
     sentence_avg: bool = II("optimization.sentence_avg")
     train_subset: str = II("dataset.train_subset")
+    valid_subset: str = II("dataset.valid_subset")
     dataset_impl: Optional[str] = II("dataset.dataset_impl")
 
 
@@ -51,7 +52,10 @@ def check(cfg: LMMemoryConfig) -> None:
         ValueError: with the flags.
     """
     if cfg.tokens_per_sample < 0:
-        raise ValueError("--context-window is for --task language_modeling: --eval-mem-length gives context here")
+        raise ValueError(
+            f"--tokens-per-sample {cfg.tokens_per_sample}, after --context-window: the one is at least 1, the other is "
+            "for --task language_modeling (--eval-mem-length gives context here)"
+        )
     for name, least in (("mem_length", 0), ("eval_mem_length", 0), ("eval_segment_length", 1)):
         value = getattr(cfg, name)
         if value is not None and value < least:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairseq.logging import metrics
+from fairseq.sequence_scorer import SequenceScorer
+from torch import Tensor
 
 from ..compat.patching import replace
 from ..memory import SegmentMemory
@@ -39,7 +41,8 @@ class Remembering:
 
     def __init__(self, batches: Any, memory: SegmentMemory) -> None:
         self.batches, self.memory = batches, memory
-        self.tokens = self.words = 0
+        self.tokens = self.words = self.scored = 0
+        self.nats = 0.0  # a Python float: float32 cannot sum a corpus
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -48,7 +51,12 @@ class Remembering:
         for sample in self.batches:
             self.tokens += sample["ntokens"]
             self.words += sample["nwords"]
-            yield with_memory(sample, self.memory)
+            yield {**with_memory(sample, self.memory), "score": self.score}
+
+    def score(self, log_probabilities: Tensor) -> None:
+        """Of tokens that a model has scored."""
+        self.scored += log_probabilities.numel()
+        self.nats -= float(log_probabilities.double().sum())
 
 
 def with_memory(sample: Mapping[str, Any], memory: SegmentMemory) -> dict[str, Any]:
@@ -63,6 +71,19 @@ def name_both() -> None:
         module = sys.modules.get(name)
         if hasattr(module, "eval_lm") and hasattr(module, "SequenceScorer"):
             replace(module, "eval_lm", _naming)
+    replace(SequenceScorer, "generate", _telling)
+
+
+def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Tell batches of ours what a scorer found: eval_lm sums in float32."""
+
+    def generate(self: Any, models: Any, sample: dict[str, Any], **kwargs: Any) -> Any:
+        found = original(self, models, sample, **kwargs)
+        for best, *_ in found if "score" in sample else ():
+            sample["score"](best["positional_scores"])
+        return found
+
+    return generate
 
 
 def _naming(original: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
@@ -73,7 +94,9 @@ def _naming(original: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, 
         if kwargs.get("post_process"):
             raise ValueError("--post-process: words are counted by --subwords here, which names both perplexities")
         found = original(*args, **kwargs)
-        nll = float(found["loss"]) * math.log(2)
+        if source.scored != source.tokens:
+            raise RuntimeError(f"{source.tokens} tokens were read, {source.scored} were scored")
+        nll = source.nats / source.tokens
         per_word = nll * source.tokens / source.words
         both = {"token_nll": nll, "word_nll": per_word, "tokens": source.tokens, "words": source.words}
         both |= {"token_ppl": _perplexity(nll), "word_ppl": _perplexity(per_word)}

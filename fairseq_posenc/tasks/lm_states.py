@@ -40,5 +40,5 @@ def gathered(memory: SegmentMemory) -> list[list[Tensor]]:
 def restored(memory: SegmentMemory, saved: Mapping[str, Any]) -> None:
     """Take this worker's part of what `gathered` gave."""
     states: Sequence[Sequence[Tensor]] = saved["states"]
-    memory.segment = saved["segment"]
+    memory.segment = memory.kept = saved["segment"]
     memory.states = tuple(states[place()[0]]) if any(states) else ()

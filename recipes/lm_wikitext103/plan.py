@@ -128,8 +128,10 @@ class Planner:
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Of data that no stage made: its dictionary stands for it."""
-        return (Path(self.data) / "dict.txt",) if self.settings.prepared else ()
+        """Of data that no stage made: its dictionary and the lengths of its lines stand for it."""
+        if not self.settings.prepared:
+            return ()
+        return (Path(self.data) / "dict.txt", *(Path(self.data) / f"{split}.idx" for split in SPLITS))
 
     # --- one encoding
 
@@ -176,7 +178,7 @@ class Planner:
             launch.on_one_device(command, settings),
             (self.output / scores,),
             (train,),
-            (HERE / "evaluate.py",),
+            (HERE / "evaluate.py", *self.data_inputs),
             identity=tuple("DATA" if settings.prepared and word == self.data else word for word in command),
         )
 

@@ -83,6 +83,8 @@ class Settings(launch.Training):
                 raise Refused("--types is for a corpus of words of yours: leave it out")
         elif not Path(self.corpus).is_dir():
             raise Refused(f"--corpus {self.corpus}: no such folder; there are: {WIKITEXT103}, {BUILTIN}")
+        elif self.prepared and self.types not in (0, types_of(Path(self.corpus))):
+            raise Refused(f"--types {self.types}: {self.corpus}/dict.txt has {types_of(Path(self.corpus))}")
 
     @property
     def own(self) -> bool:
@@ -112,3 +114,9 @@ class Settings(launch.Training):
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False
+
+
+def types_of(folder: Path) -> int:
+    """Of prepared data: words of its dictionary, <unk> and <eos>; what fairseq filled it up with is none."""
+    lines = (folder / "dict.txt").read_text(encoding="utf-8").splitlines()
+    return sum(not line.startswith("madeupword") for line in lines) + 2

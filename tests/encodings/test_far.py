@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings import StackShape, far, native, toeplitz
+from fairseq_posenc.encodings import StackShape, far, native, toeplitz, windows
 from fairseq_posenc.encodings.far import FarGatedProduct, FarProducts
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
@@ -195,5 +195,36 @@ def test_without_a_compiler_the_other_way_serves_and_that_is_logged_once(
     )
     assert len(caplog.records) == 1
     assert caplog.messages[0].startswith(
-        "Products with clipped distances are written out for all pairs, which is slower: "
+        "Products with distances are written out and transposed by torch, which is slower: "
     )
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("tables", [1, 3])
+@pytest.mark.parametrize(("rows", "columns"), [(5, 3), (40, 70), (70, 40), (101, 101)])
+def test_windows_across_are_those_of_strided_copies(
+    rows: int, columns: int, tables: int, flat: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly: the same products, elsewhere."""
+    generator = torch.Generator().manual_seed(0)
+    x, pairs = torch.randn(6, columns, 8, generator=generator), torch.randn(6, rows, columns, generator=generator)
+    length = rows + columns - 1
+    vectors = windows.Vectors(
+        torch.randn(tables, length, 8, generator=generator), *((length // 4, 3 * length // 4) if flat else (-1, length))
+    )
+    taken: list[str] = []
+    for name in ("across", "across_backward"):
+        original = getattr(native, name)
+        monkeypatch.setattr(native, name, lambda *x, name=name, original=original: taken.append(name) or original(*x))
+
+    def outcome() -> list[Tensor]:
+        out = torch.full((6, rows, columns), torch.nan)
+        windows.fill_across(out, x, vectors)
+        return [out, *windows.gradients(pairs.mT, x, vectors.flipped())]
+
+    found = outcome()
+    assert set(taken) == {"across", "across_backward"}
+    monkeypatch.setattr(native, "works", lambda source: False)
+    for one, other in zip(found, outcome(), strict=True):
+        assert torch.equal(one, other)
+        assert one.isfinite().all()

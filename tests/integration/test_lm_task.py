@@ -116,6 +116,7 @@ def test_a_resumed_training_goes_on_bit_by_bit(whole: tuple[Path, support.Run], 
         (["--batch-size", 2], r"--batch-size 4 in the checkpoint, 2 here.*--reset-dataloader"),
         (["--tokens-per-sample", 6, "--mem-length", 14], "--tokens-per-sample 8"),
         (["--mem-length", 6], "--mem-length 12"),
+        (["--same-length"], "--same-length 0 in the checkpoint, 1 here"),
     ],
 )
 def test_other_streams_at_resume_are_refused(
@@ -270,6 +271,7 @@ def test_two_workers_that_resume_go_on_bit_by_bit(
         ("--pos-enc xl --eval-segment-length 0", "--eval-segment-length 0: at least 1"),
         ("--pos-enc xl --sentence-avg", "--sentence-avg"),
         ("--pos-enc xl --subwords sentencepiece", "--subwords sentencepiece"),
+        ("--pos-enc xl --valid-subset valid,train", r"--valid-subset valid,train: .*fairseq-validate"),
         ("--arch transformer_lm", "posenc_transformer_lm"),
     ],
 )

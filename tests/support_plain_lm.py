@@ -1,7 +1,7 @@
 """The plain definition of memory in a language model: no memory, one forward of a whole text under a mask.
 
-Everything comes from the encodings' literal references. Legend: B streams, N tokens, M states of memory, d width,
-V types.
+Everything comes from the encodings' literal references, in float64; or, for texts whose [N, N, D] is too large, from
+the attention that the laws compare with them. Legend: B streams, N tokens, M states of memory, d width, V types.
 """
 
 from __future__ import annotations
@@ -23,24 +23,37 @@ def mask(length: int, segment: int, memory: int, same_length: bool = False) -> T
     return (columns <= rows) & (columns >= first)
 
 
-def states(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
+def states(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = True) -> Tensor:
     """[B, N] -> [B, N, d]: one forward of all tokens without memory, under a mask that holds in every layer."""
     decoder = model.decoder
     where = Positions(tokens.shape[1], tokens.shape[1], tokens.device, causal=True)
     vars(where)["allowed"] = allowed[None]  # for an encoding that asks for it
     x = literal_embed(decoder.pos, decoder.embed_scale * decoder.embed_tokens(tokens), where)
+    tensors = decoder.pos.per_layer(where)
     for index, layer in enumerate(decoder.layers, start=1):
-        x = layer.self_attn_layer_norm(x + _attended(layer.self_attn, decoder.pos, index, x, where, allowed))
+        attention = layer.self_attn
+        if literally:
+            attended = _attended(attention, decoder.pos, index, x, where, allowed)
+        else:
+            attended = _read(attention, x, where, tensors[index - 1])
+        x = layer.self_attn_layer_norm(x + attended)
         x = layer.final_layer_norm(x + layer.fc2(layer.fc1(x).relu()))
     return x
 
 
-def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
+def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = True) -> Tensor:
     """[B, N, d]: for each token one forward of its whole prefix."""
     ends = range(1, tokens.shape[1] + 1)
     with torch.no_grad():
-        rows = [states(model, tokens[:, :end], allowed[:end, :end])[:, -1] for end in ends]
+        rows = [states(model, tokens[:, :end], allowed[:end, :end], literally)[:, -1] for end in ends]
     return torch.stack(rows, 1)
+
+
+def _read(attention: Any, x: Tensor, where: Positions, tensors: Any) -> Tensor:
+    """The attention's own explicit path: without weights asked for it may know of a causal mask alone."""
+    by_time = x.transpose(0, 1)
+    with attention.given(where, tensors):
+        return attention(by_time, by_time, by_time, need_weights=True)[0].transpose(0, 1)
 
 
 def _attended(attention: Any, pos: Any, index: int, x: Tensor, where: Positions, allowed: Tensor) -> Tensor:

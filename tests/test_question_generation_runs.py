@@ -122,7 +122,7 @@ def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyP
     fake.rouge_l = rouge_l  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "fairseq_posenc.scoring", types.ModuleType("fairseq_posenc.scoring"))
     monkeypatch.setitem(sys.modules, "fairseq_posenc.scoring.rouge", fake)
-    more = ["--eval-rouge", "words", "--valid-subset", "valid", "--best-checkpoint-metric", "rouge_l"]
+    more = ["--eval-rouge", "--valid-subset", "valid", "--best-checkpoint-metric", "rouge_l"]
     run = q.trained(data, *FAST, *more, "--maximize-best-checkpoint-metric", "--save-dir", tmp_path)
     texts = seen[-q.SIZES["valid"] :]
     assert sorted(r[0] for _, r in texts) == sorted(f"what is valid{i}x0 ?" for i in range(q.SIZES["valid"]))
@@ -157,7 +157,7 @@ def test_the_loss_is_the_papers(data: Path) -> None:
     ("arguments", "said"),
     [
         ("--criterion label_smoothed_cross_entropy --label-smoothing 0.1", "--label-smoothing would ask for words"),
-        ("--criterion question_generation --eval-rouge words", "--eval-rouge needs"),
+        ("--criterion question_generation --eval-rouge", "--eval-rouge needs"),
     ],
 )
 def test_a_loss_that_makes_no_sense_is_refused(
@@ -322,3 +322,31 @@ def test_two_dictionaries_are_refused(data: Path, tmp_path: Path) -> None:
     folder = broken(data, tmp_path / "broken", "dict.tgt.txt", "what 1\n")
     with pytest.raises(ValueError, match=r"dict\.src\.txt and .*dict\.tgt\.txt differ"):
         q.built(folder)
+
+
+def test_text_is_cut_and_joined_as_the_folder_says(
+    data: Path, copying: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With pieces of another module."""
+
+    class Shouted:
+        def cut(self, text: str) -> list[Any]:
+            return [types.SimpleNamespace(name=word) for word in text.lower().split()]
+
+        def join(self, pieces: list[str]) -> str:
+            return "_".join(pieces).upper()
+
+    fake = types.ModuleType("fairseq_posenc.data.question_pieces")
+    fake.load = lambda folder: Shouted()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fairseq_posenc.data.question_pieces", fake)
+    folder = tmp_path / "prepared"
+    shutil.copytree(data, folder)
+    (folder / "questions.json").write_text('{"units": "spaces"}', "utf-8")
+    found = generated(folder, copying)
+    assert {number: line.upper().replace(" ", "_") for number, line in found["H"].items()} == found["D"]
+    assert found["H"] == generated(data, copying)["H"]
+    _, task = q.built(folder)
+    assert task.spelled.units == "spaces"
+    ids, _ = task.get_interactive_tokens_and_lengths(["A B </s> what Zanzibar"], task.build_bpe(None).encode)
+    assert task.source_dictionary.string(ids[0]) == "a b what zanzibar"
+    assert ids[0].tolist()[:4] == [q.BOS, q.FIRST, q.FIRST + 1, q.EOS]

@@ -1,6 +1,5 @@
 """`posenc_question_generation`: questions of prepared sources, with words copied from them."""
 
-import importlib
 import logging
 from argparse import Namespace
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from torch import Tensor
 from ..compat.checkpoints import CheckpointError
 from ..data import questions
 from ..data.copied_words import CopyDictionary
+from ..data.question_text import SEPARATOR, QuestionText
 from ..models.copying import known
 from ..models.pretrained_encoder import load_encoder, pretrained_encoder, take_sizes
 from ..models.question_generation import PosEncQuestionGeneration
@@ -24,9 +24,6 @@ from .question_generation_config import QuestionGenerationTaskConfig
 from .searching import Searching, refuse_in_training
 
 logger = logging.getLogger(__name__)
-
-#: what a line of fairseq-interactive has between answer and context, as sources have
-SEPARATOR = "</s>"
 
 
 @register_task("posenc_question_generation", dataclass=QuestionGenerationTaskConfig)
@@ -45,6 +42,7 @@ class QuestionGenerationTask(Searching):
         #: V; fairseq may add words to a dictionary while it generates
         self.size = len(dictionary)
         self.copies = True
+        self.spelled = QuestionText(_folder(cfg.data))
         self._greedy: Any = None
 
     @classmethod
@@ -97,7 +95,7 @@ class QuestionGenerationTask(Searching):
             load_encoder(model.encoder, found)
         self.copies = model.copies
         if self.cfg.eval_rouge:
-            _rouge_l()("", [""], units=self.cfg.eval_rouge)  # refused before the training, not after its first epoch
+            self.spelled.rouge_l("", [""])  # refused before the training, not after its first epoch
             options = Namespace(beam=1, max_len_a=0, max_len_b=self.cfg.max_target_positions)
             self._greedy = self.build_generator([model], options)
         return model
@@ -138,6 +136,10 @@ class QuestionGenerationTask(Searching):
             ids += [self.dictionary.index(w) if w in self.dictionary else self.dictionary.number(w) for w in words]
             ids.append(self.dictionary.eos())
         return torch.tensor(ids)
+
+    def build_bpe(self, args: Any) -> Any:
+        """What --bpe says, otherwise how the folder's questions were cut: D- lines and interactive's are text."""
+        return super().build_bpe(args) or self.spelled
 
     def build_dataset_for_inference(
         self, src_tokens: Any, src_lengths: Any, constraints: Optional[Tensor] = None
@@ -214,34 +216,27 @@ class QuestionGenerationTask(Searching):
     def _scores(self, sample: Any, model: Any) -> list[float]:
         own = {**sample, "net_input": dict(sample["net_input"])}  # which is spelled for good
         found = self.inference_step(self._greedy, [model], own)
-        rouge_l, scores = _rouge_l(), []
+        scores = []
         for hypotheses, target, references in zip(found, own["target"], own["references"], strict=True):
             text, expected = (self.text(tokens) for tokens in (hypotheses[0]["tokens"], target))
-            scores.append(float(rouge_l(text, references or [expected], units=self.cfg.eval_rouge)))
+            scores.append(self.spelled.rouge_l(text, references or [expected]))
         return scores
 
     def text(self, tokens: Tensor) -> str:
-        """A question as it is compared with its references: its pieces, without pads and </s>."""
-        found: str = self.dictionary.string(utils.strip_pad(tokens, self.dictionary.pad()))
-        return found
+        """A question as it is compared with its references."""
+        return self.spelled.decode(self.dictionary.string(utils.strip_pad(tokens, self.dictionary.pad())))
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
         """fairseq's, and rouge_l."""
         super().reduce_metrics(logging_outputs, criterion)
         count = sum(one.get("rouge_count", 0) for one in logging_outputs)
         if count:
-            metrics.log_scalar("rouge_l", sum(one["rouge_sum"] for one in logging_outputs) / count, count, round=4)
+            metrics.log_scalar(
+                "rouge_l", sum(one.get("rouge_sum", 0) for one in logging_outputs) / count, count, round=4
+            )
 
 
 def _folder(data: Optional[str]) -> Path:
     if not data or not Path(data).is_dir():
         raise CheckpointError(f"{data}: no folder of prepared questions")
     return Path(data)
-
-
-def _rouge_l() -> Any:
-    """The score of a hypothesis with its references, in units."""
-    try:
-        return importlib.import_module("..scoring.rouge", __package__).rouge_l
-    except ImportError as error:
-        raise ValueError(f"--eval-rouge needs fairseq_posenc.scoring ({error}): leave it out") from None

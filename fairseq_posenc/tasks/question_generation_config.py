@@ -23,10 +23,8 @@ class QuestionGenerationTaskConfig(SearchConfig):
     max_source_positions: int = _option(512, "longest source, in tokens")
     # the paper's questions have at most 50 pieces; </s>, and some to spare
     max_target_positions: int = _option(64, "longest question, in tokens; learned positions have as many rows")
-    eval_rouge: Optional[str] = _option(
-        None,
-        "generate questions in validation, greedily, and log their ROUGE-L as rouge_l (--best-checkpoint-metric) in "
-        "these units: words, characters (Chinese) or spaces",
+    eval_rouge: bool = _option(
+        False, "generate questions in validation, greedily, and log their ROUGE-L as rouge_l (--best-checkpoint-metric)"
     )
     dataset_impl: Optional[str] = II("dataset.dataset_impl")
     train_subset: str = II("dataset.train_subset")

@@ -31,21 +31,28 @@ def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
         torch.save(_state(model, folder), folder / CHECKPOINT)
 
 
-def _write_dictionary(model: Pretrained, path: Path) -> None:
-    """dict.txt without <mask>, which fairseq's task adds behind the others.
+def symbols_in_dictionary(model: Pretrained) -> list[str]:
+    """What dict.txt has of a model in fairseq's order: all but the special symbols, and <mask>.
 
     A piece that is there twice, or is written as a special symbol, cannot be in it: it gets a name that no text has.
+    """
+    pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
+    seen, symbols = {*SPECIALS, MASK}, []
+    for i, piece in enumerate(pieces[len(SPECIALS) : -1], len(SPECIALS)):
+        symbols.append(f"madeupword{i}" if piece in seen else piece)
+        seen.add(piece)
+    return symbols
+
+
+def _write_dictionary(model: Pretrained, path: Path) -> None:
+    """dict.txt without <mask>, which fairseq's task adds behind the others.
 
     Raises:
         CheckpointError: a piece that fairseq does not read back.
     """
     from fairseq.data import Dictionary
 
-    pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
-    seen, symbols = {*SPECIALS, MASK}, []
-    for i, piece in enumerate(pieces[len(SPECIALS) : -1], len(SPECIALS)):
-        symbols.append(f"madeupword{i}" if piece in seen else piece)
-        seen.add(piece)
+    symbols = symbols_in_dictionary(model)
     path.write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
     if Dictionary.load(str(path)).symbols[len(SPECIALS) :] != symbols:
         raise CheckpointError("fairseq's dictionary cannot hold the vocabulary: a piece has spaces or line ends in it")

@@ -114,3 +114,17 @@ LM: dict[str, dict[str, Any]] = {
         "attention_dropout": 0.0,
     },
 }
+
+#: question generation; `posenc_question_generation`, without suffix, has an encoder as BERT base (or the one that it
+#: is given) and the decoder of the LFHC/GCDF paper: 3 layers, 12 heads, feed-forward layers of 3072
+QUESTION_GENERATION: dict[str, dict[str, Any]] = {
+    "tiny": {
+        "encoder_layers": 2,
+        "encoder_embed_dim": 64,
+        "encoder_ffn_embed_dim": 128,
+        "encoder_attention_heads": 4,
+        "decoder_layers": 2,
+        "decoder_ffn_embed_dim": 128,
+        "decoder_attention_heads": 4,
+    },
+}

@@ -1,0 +1,138 @@
+"""Prepared questions: sources with segments and unknown words, and their questions.
+
+Legend: B batch, S source tokens, V dictionary.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+from torch import Tensor
+
+SOURCE, TARGET = "src", "tgt"
+
+
+class Surface(NamedTuple):
+    """What a line of surface.jsonl says of an item.
+
+    Args:
+        unknown: the words of the ids from V on. references: all questions of the same source, as they were written.
+    """
+
+    unknown: list[str]
+    references: list[str]
+
+
+def read_surface(path: Path) -> list[Surface]:
+    """An item a line.
+
+    Raises:
+        ValueError: a line that is none, with its number.
+    """
+    found = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                item = json.loads(line)
+                found.append(Surface(list(item["unknown"]), list(item.get("references", ()))))
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"{path}, line {number}: no item with its 'unknown' words ({error!r})") from None
+    return found
+
+
+class Questions(LanguagePairDataset):
+    """fairseq's pairs; a batch has `unknown`, the words of each sample, and where there are some `src_segments`."""
+
+    def __init__(
+        self,
+        source: Any,
+        target: Any,
+        dictionary: Dictionary,
+        *,
+        source_sizes: Any = None,
+        segments: Any = None,
+        surface: Sequence[Surface] | None = None,
+        left_pad_source: bool = True,
+        shuffle: bool = False,
+        constraints: Tensor | None = None,
+    ) -> None:
+        super().__init__(
+            source,
+            source.sizes if source_sizes is None else source_sizes,
+            dictionary,
+            target,
+            None if target is None else target.sizes,
+            dictionary,
+            left_pad_source=left_pad_source,
+            shuffle=shuffle,
+            constraints=constraints,
+        )
+        self.segments, self.surface = segments, surface
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        item: dict[str, Any] = super().__getitem__(index)
+        if self.segments is not None:
+            item["segments"] = self.segments[index]
+        if self.surface is not None:
+            item["surface"] = self.surface[index]
+        return item
+
+    def collater(self, samples: list[dict[str, Any]], pad_to_length: Any = None) -> dict[str, Any]:
+        """fairseq's batch, whose rows it sorts by length, and what belongs to them."""
+        batch: dict[str, Any] = super().collater(samples, pad_to_length)
+        if not samples:
+            return batch
+        by_id = {sample["id"]: sample for sample in samples}
+        rows = [by_id[number] for number in batch["id"].tolist()]
+        if self.surface is not None:
+            batch["unknown"] = [row["surface"].unknown for row in rows]
+            batch["references"] = [row["surface"].references for row in rows]
+        if self.segments is not None:
+            width = batch["net_input"]["src_tokens"].shape[1]
+            batch["net_input"]["src_segments"] = data_utils.collate_tokens(
+                [row["segments"].long() for row in rows], 0, left_pad=self.left_pad_source, pad_to_length=width
+            )
+        return batch
+
+
+def load(folder: Path, split: str, dictionary: Dictionary, impl: str | None = None, **options: Any) -> Questions:
+    """A split of a prepared folder; its questions and segments may be missing.
+
+    Raises:
+        FileNotFoundError: no sources or no surface.jsonl. ValueError: files that do not belong together.
+    """
+    parts = {name: f"{split}.{SOURCE}-{TARGET}.{name}" for name in (SOURCE, TARGET)} | {"segments": f"{split}.segments"}
+    found = {name: _indexed(folder / file, dictionary, impl) for name, file in parts.items()}
+    surface_file = folder / f"{split}.surface.jsonl"
+    if found[SOURCE] is None or not surface_file.is_file():
+        missing = f"{parts[SOURCE]}.bin" if found[SOURCE] is None else surface_file.name
+        raise FileNotFoundError(f"{folder} has no {missing}: is it a folder of prepared questions?")
+    surface = read_surface(surface_file)
+    counts = {name: len(one) for name, one in {**found, "surface.jsonl": surface}.items() if one is not None}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise ValueError(f"{folder}, {split}: files of different numbers of items ({told}); prepare it again")
+    _check(found, surface, len(dictionary), surface_file)
+    return Questions(found[SOURCE], found[TARGET], dictionary, segments=found["segments"], surface=surface, **options)
+
+
+def _indexed(path: Path, dictionary: Dictionary, impl: str | None) -> Any:
+    there = path.with_name(f"{path.name}.idx").is_file()
+    return data_utils.load_indexed_dataset(str(path), dictionary, impl) if there else None
+
+
+def _check(found: dict[str, Any], surface: Sequence[Surface], size: int, file: Path) -> None:
+    for index, item in enumerate(surface):
+        source = found[SOURCE][index]
+        highest = int(source.max())
+        if highest >= size + len(item.unknown):
+            told = f"id {highest} in the source, where {size} symbols and {len(item.unknown)} unknown words are named"
+            raise ValueError(f"{file}, line {index + 1}: {told}; prepare the data again")
+        if found["segments"] is not None and len(found["segments"][index]) != len(source):
+            raise ValueError(f"{file}, line {index + 1}: segments are not of its source; prepare the data again")
+        if found[TARGET] is not None and int(found[TARGET][index].max()) > max(highest, size - 1):
+            raise ValueError(f"{file}, line {index + 1}: its question copies a word that its source does not have")

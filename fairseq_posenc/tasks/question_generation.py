@@ -1,0 +1,242 @@
+"""`posenc_question_generation`: questions of prepared sources, with words copied from them."""
+
+import logging
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+from fairseq import utils
+from fairseq.logging import metrics
+from fairseq.tasks import register_task
+from torch import Tensor
+
+from ..compat.checkpoints import CheckpointError
+from ..data import questions
+from ..data.copied_words import CopyDictionary
+from ..data.question_text import SEPARATOR, QuestionText
+from ..models.copying import known
+from ..models.pretrained_encoder import load_encoder, pretrained_encoder, take_sizes
+from ..models.question_generation import PosEncQuestionGeneration
+from ..search import CopyingGenerator, CopyingGnmtGenerator
+from .question_generation_config import QuestionGenerationTaskConfig
+from .searching import Searching, refuse_in_training
+
+logger = logging.getLogger(__name__)
+
+
+@register_task("posenc_question_generation", dataclass=QuestionGenerationTaskConfig)
+class QuestionGenerationTask(Searching):
+    """Sources are `<s> answer </s> context </s>` or `<s> sentence </s>`.
+
+    In a sample, id V + k is its k-th unknown word.
+    """
+
+    #: --encoder-from is read here: a checkpoint must hold its sizes, and not read it again
+    starts_encoders = True
+
+    def __init__(self, cfg: QuestionGenerationTaskConfig, dictionary: CopyDictionary) -> None:
+        super().__init__(cfg)
+        self.dictionary = dictionary
+        #: V; fairseq may add words to a dictionary while it generates
+        self.size = len(dictionary)
+        self.copies = True
+        self.spelled = QuestionText(_folder(cfg.data))
+        self._greedy: Any = None
+
+    @classmethod
+    def setup_task(cls, cfg: QuestionGenerationTaskConfig, **unused: Any) -> "QuestionGenerationTask":
+        """With the dictionary of the data.
+
+        Raises:
+            ValueError: sources and questions have different ones.
+        """
+        source, target = (_folder(cfg.data) / f"dict.{side}.txt" for side in (questions.SOURCE, questions.TARGET))
+        dictionary = CopyDictionary.load(str(source))
+        if target.is_file() and CopyDictionary.load(str(target)).symbols != dictionary.symbols:
+            raise ValueError(f"{source} and {target} differ: words are copied from one to the other, so prepare one")
+        logger.info("dictionary: %d types", len(dictionary))
+        return cls(cfg, dictionary)
+
+    @property
+    def source_dictionary(self) -> CopyDictionary:
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> CopyDictionary:
+        return self.dictionary
+
+    def max_positions(self) -> tuple[int, int]:
+        """The longest source and the longest question."""
+        return self.cfg.max_source_positions, self.cfg.max_target_positions
+
+    # -- model and loss --------------------------------------------------------------------------------
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """The model, which starts with --encoder-from.
+
+        Raises:
+            ValueError: another architecture, or options without effect. CheckpointError: what cannot be started from.
+        """
+        source = None if from_checkpoint else getattr(cfg, "encoder_from", None)
+        if not from_checkpoint:
+            refuse_in_training(self.cfg)
+        if source:
+            found = pretrained_encoder(Path(source), self.dictionary, _folder(self.cfg.data) / "dict.src.txt")
+            take_sizes(cfg, found)
+        model = super().build_model(cfg, from_checkpoint)
+        if not isinstance(model, PosEncQuestionGeneration):
+            raise ValueError(
+                "--task posenc_question_generation is for --arch posenc_question_generation and its sizes, not "
+                f"{type(model).__name__}"
+            )
+        if source:
+            load_encoder(model.encoder, found)
+        self.copies = model.copies
+        if self.cfg.eval_rouge:
+            self.spelled.rouge_l("", [""])  # refused before the training, not after its first epoch
+            options = Namespace(beam=1, max_len_a=0, max_len_b=self.cfg.max_target_positions)
+            self._greedy = self.build_generator([model], options)
+        return model
+
+    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """fairseq's.
+
+        Raises:
+            ValueError: label smoothing of a model that copies.
+        """
+        if self.copies and getattr(cfg, "label_smoothing", None):
+            raise ValueError(
+                "--label-smoothing would ask for words that a source does not have, whose probability is 0: use "
+                "--criterion question_generation (or cross_entropy), or --no-copy"
+            )
+        return super().build_criterion(cfg, from_checkpoint)
+
+    # -- data ------------------------------------------------------------------------------------------
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
+        """A split of the prepared folder."""
+        options = {"left_pad_source": not self.cfg.right_pad_source, "shuffle": split == self.cfg.train_subset}
+        self.datasets[split] = questions.load(
+            _folder(self.cfg.data), split, self.dictionary, self.cfg.dataset_impl, **options
+        )
+
+    def get_interactive_tokens_and_lengths(
+        self, lines: Sequence[str], encode_fn: Any
+    ) -> tuple[list[Tensor], list[int]]:
+        """Lines `answer </s> context`, or a sentence each; unknown words get ids for good, as lines have no numbers."""
+        made = [self._tokens([encode_fn(part.strip()) for part in line.split(SEPARATOR)]) for line in lines]
+        return made, [len(tokens) for tokens in made]
+
+    def _tokens(self, parts: Sequence[str]) -> Tensor:
+        ids = [self.dictionary.bos()]
+        for part in parts:
+            words = part.split()
+            ids += [self.dictionary.index(w) if w in self.dictionary else self.dictionary.number(w) for w in words]
+            ids.append(self.dictionary.eos())
+        return torch.tensor(ids)
+
+    def build_bpe(self, args: Any) -> Any:
+        """What --bpe says, otherwise how the folder's questions were cut: D- lines and interactive's are text."""
+        return super().build_bpe(args) or self.spelled
+
+    def build_dataset_for_inference(
+        self, src_tokens: Any, src_lengths: Any, constraints: Optional[Tensor] = None
+    ) -> questions.Questions:
+        """Of fairseq-interactive."""
+        return questions.Questions(
+            src_tokens,
+            None,
+            self.dictionary,
+            source_sizes=src_lengths,
+            left_pad_source=not self.cfg.right_pad_source,
+            constraints=constraints,
+        )
+
+    # -- generation ------------------------------------------------------------------------------------
+
+    def generator_of(self, args: Any) -> tuple[Any, dict[str, Any]]:
+        """The search over unknown words too, where models copy.
+
+        Raises:
+            ValueError: options that know the dictionary only.
+        """
+        for name in ("replace_unk", "print_alignment") + ("lm_path",) * self.copies:
+            if getattr(args, name, None):
+                raise ValueError(f"--{name.replace('_', '-')} is not for posenc_question_generation: leave it out")
+        if not self.copies:
+            return super().generator_of(args)
+        return (CopyingGenerator if self.form == "fairseq" else CopyingGnmtGenerator), {}
+
+    def inference_step(
+        self, generator: Any, models: Any, sample: Any, prefix_tokens: Any = None, constraints: Any = None
+    ) -> Any:
+        """Hypotheses whose tokens the dictionary spells, copied words too; so are those of the sample from then on."""
+        given = sample if "unknown" in sample else self._of_sample(sample)
+        found = self._generated(generator, models, given, prefix_tokens, constraints)
+        for hypotheses, words in zip(found, given["unknown"], strict=True):
+            for one in hypotheses:
+                one["tokens"] = self.dictionary.for_good(one["tokens"], words, self.size)
+        self._spell(sample, given)
+        return found
+
+    def _generated(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
+        if {model.copies for model in models} != {self.copies}:
+            raise ValueError("an ensemble of models that copy and models that do not: their words are not the same")
+        if not self.copies and sample.get("target") is not None:
+            sample = {**sample, "target": known(sample["target"], self.size, self.dictionary.unk())}
+            prefix = None if prefix is None else known(prefix, self.size, self.dictionary.unk())
+        return super().inference_step(generator, models, sample, prefix_tokens=prefix, constraints=constraints)
+
+    def _of_sample(self, sample: Any) -> Any:
+        """fairseq-interactive's sample with ids of its own, and `unknown`."""
+        pairs = [self.dictionary.of_sample(row, self.size) for row in sample["net_input"]["src_tokens"]]
+        source = torch.stack([tokens for tokens, _ in pairs])
+        net_input = {**sample["net_input"], "src_tokens": source}
+        return {**sample, "net_input": net_input, "unknown": [words for _, words in pairs]}
+
+    def _spell(self, sample: Any, given: Any) -> None:
+        """fairseq-generate prints sources and references too."""
+        for where, name in ((sample["net_input"], "src_tokens"), (sample, "target")):
+            if where.get(name) is not None:
+                rows = zip(where[name], given["unknown"], strict=True)
+                where[name] = torch.stack([self.dictionary.for_good(row, words, self.size) for row, words in rows])
+
+    # -- validation ------------------------------------------------------------------------------------
+
+    def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
+        """fairseq's, and the ROUGE-L of greedy questions."""
+        loss, size, output = super().valid_step(sample, model, criterion)
+        if self._greedy is not None:
+            scores = self._scores(sample, model)
+            output |= {"rouge_sum": sum(scores), "rouge_count": len(scores)}
+        return loss, size, output
+
+    def _scores(self, sample: Any, model: Any) -> list[float]:
+        own = {**sample, "net_input": dict(sample["net_input"])}  # which is spelled for good
+        found = self.inference_step(self._greedy, [model], own)
+        scores = []
+        for hypotheses, target, references in zip(found, own["target"], own["references"], strict=True):
+            text, expected = (self.text(tokens) for tokens in (hypotheses[0]["tokens"], target))
+            scores.append(self.spelled.rouge_l(text, references or [expected]))
+        return scores
+
+    def text(self, tokens: Tensor) -> str:
+        """A question as it is compared with its references."""
+        return self.spelled.decode(self.dictionary.string(utils.strip_pad(tokens, self.dictionary.pad())))
+
+    def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
+        """fairseq's, and rouge_l."""
+        super().reduce_metrics(logging_outputs, criterion)
+        count = sum(one.get("rouge_count", 0) for one in logging_outputs)
+        if count:
+            metrics.log_scalar(
+                "rouge_l", sum(one.get("rouge_sum", 0) for one in logging_outputs) / count, count, round=4
+            )
+
+
+def _folder(data: Optional[str]) -> Path:
+    if not data or not Path(data).is_dir():
+        raise CheckpointError(f"{data}: no folder of prepared questions")
+    return Path(data)

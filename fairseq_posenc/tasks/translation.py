@@ -1,0 +1,29 @@
+"""`posenc_translation`: fairseq's translation with a choice of length penalty."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from typing import Any
+
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+from .searching import SearchConfig, Searching, refuse_in_training
+
+
+@dataclasses.dataclass
+class PosEncTranslationConfig(SearchConfig, TranslationConfig):
+    """fairseq's, and the form of the length penalty."""
+
+
+@register_task("posenc_translation", dataclass=PosEncTranslationConfig)
+class PosEncTranslationTask(Searching, TranslationTask):
+    """fairseq-generate --task posenc_translation --lenpen 0.6 --lenpen-form gnmt; any translation model will do."""
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """fairseq's.
+
+        Raises:
+            ValueError: --lenpen-form in a training that validates without BLEU.
+        """
+        if not from_checkpoint and not self.cfg.eval_bleu:
+            refuse_in_training(self.cfg)
+        return super().build_model(cfg, from_checkpoint)

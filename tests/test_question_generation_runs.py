@@ -1,0 +1,352 @@
+"""Question generation by fairseq's commands: training, generation, pretrained encoders."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import fairseq_cli.generate
+import fairseq_cli.interactive
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("fairseq")
+pytest.importorskip("transformers")
+
+import support_questions as q
+from fairseq import checkpoint_utils, options
+from integration import support
+from omegaconf import OmegaConf
+from support_exchange import BERT_WORDS, LENGTH, WORDS, made, saved
+
+from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.hub.checkpoint import symbols_in_dictionary
+from fairseq_posenc.hub.pretrained import MASK, read, reordered
+
+FAST = ["--max-update", 40, "--lr", 0.005, "--max-tokens", 400]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return q.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
+
+
+@pytest.fixture(scope="module")
+def copying(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a model that has learned to copy."""
+    folder = tmp_path_factory.mktemp("copying")
+    q.trained(data, "--pos-enc", "t5", *FAST, "--save-dir", folder)
+    return folder
+
+
+def generated(data: Path, folder: Path, *more: Any) -> dict[str, dict[int, str]]:
+    """The lines S, T, H and D of fairseq-generate, by item."""
+    words = [data, "--user-dir", support.PLUGIN, "--path", folder / "checkpoint_last.pt", "--cpu", *q.TASK]
+    words += ["--beam", 3, "--max-len-b", 9, "--batch-size", 4, *more]
+    cfg = support.parse(words, options.get_generation_parser, arch="wav2vec2")
+    text, _ = support.printed(fairseq_cli.generate.main, cfg)
+    return {kind: _lines(text, kind) for kind in "STHD"}
+
+
+def _lines(text: str, kind: str) -> dict[int, str]:
+    found = re.findall(rf"^{kind}-(\d+)\t(?:-?[\d.e+-]+\t)?(.*)$", text, re.MULTILINE)
+    return {int(number): line for number, line in found}
+
+
+def asked(data: Path) -> dict[int, str]:
+    """The question of each item of the test set."""
+    lines = (data / "test.surface.jsonl").read_text("utf-8").splitlines()
+    return {number: json.loads(line)["references"][0] for number, line in enumerate(lines)}
+
+
+# -- copying ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["fairseq", "gnmt"])
+def test_words_that_were_never_seen_are_copied_and_spelled(form: str, data: Path, copying: Path) -> None:
+    more = ["--lenpen", 0.6, "--lenpen-form", form, "--no-repeat-ngram-size", 3]
+    found, expected = generated(data, copying, *more), asked(data)
+    right = [found["H"][number] == line for number, line in expected.items()]
+    assert sum(right) >= 9, found["H"]
+    assert found["T"] == expected
+    assert found["D"] == found["H"]
+    words = {line.split()[2] for line in expected.values()}
+    assert all(words & set(line.split()) for line in found["S"].values())
+
+
+def test_right_pads_generate_the_same(data: Path, copying: Path) -> None:
+    assert generated(data, copying, "--right-pad-source") == generated(data, copying)
+
+
+def test_without_copying_they_cannot_be(data: Path, tmp_path: Path) -> None:
+    q.trained(data, *FAST, "--no-copy", "--save-dir", tmp_path)
+    found = generated(data, tmp_path)
+    assert not set(found["H"].values()) & set(asked(data).values())
+    assert any("<unk>" in line for line in found["H"].values())
+
+
+def test_interactive_copies_too(data: Path, copying: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = ["a </s> b Zanzibar c d", "e </s> Popocatepetl f g Zanzibar h", "b </s> d e a"]
+    source = tmp_path / "lines.txt"
+    source.write_text("\n".join(lines) + "\n", "utf-8")
+    words = [data, "--user-dir", support.PLUGIN, "--path", copying / "checkpoint_last.pt", "--cpu", *q.TASK]
+    words += ["--beam", 3, "--max-len-b", 9, "--input", source, "--buffer-size", 3, "--batch-size", 3]
+    cfg = support.parse(words, options.get_interactive_generation_parser, arch="wav2vec2")
+    text, _ = support.printed(fairseq_cli.interactive.main, cfg)
+    hypotheses, sources = _lines(text, "H"), _lines(text, "S")
+    assert [sources[i].split() for i in range(3)] == [line.replace("</s>", "").split() for line in lines]
+    assert [hypotheses[i] for i in range(2)] == ["what is Zanzibar ?", "what is Popocatepetl ?"]
+
+
+def test_references_can_be_scored(data: Path, copying: Path) -> None:
+    found = generated(data, copying, "--score-reference")
+    assert found["H"] == asked(data)
+
+
+def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the score of another module: what it gets are texts."""
+    seen: list[tuple[str, list[str]]] = []
+
+    def rouge_l(hypothesis: str, references: list[str], *, units: str) -> float:
+        assert units == "words"
+        seen.append((hypothesis, references))
+        return float(hypothesis in references)
+
+    fake = types.ModuleType("fairseq_posenc.scoring.rouge")
+    fake.rouge_l = rouge_l  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fairseq_posenc.scoring", types.ModuleType("fairseq_posenc.scoring"))
+    monkeypatch.setitem(sys.modules, "fairseq_posenc.scoring.rouge", fake)
+    more = ["--eval-rouge", "--valid-subset", "valid", "--best-checkpoint-metric", "rouge_l"]
+    run = q.trained(data, *FAST, *more, "--maximize-best-checkpoint-metric", "--save-dir", tmp_path)
+    texts = seen[-q.SIZES["valid"] :]
+    assert sorted(r[0] for _, r in texts) == sorted(f"what is valid{i}x0 ?" for i in range(q.SIZES["valid"]))
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "checkpoint_best.pt"))
+    mean = sum(text in references for text, references in texts) / len(texts)
+    assert state["extra_state"]["best"] == pytest.approx(mean, abs=1e-3)
+    assert mean > 0.5
+    assert run.losses[-1] < run.losses[0] / 4
+
+
+# -- the loss ---------------------------------------------------------------------------------------------
+
+
+def test_the_loss_is_the_papers(data: Path) -> None:
+    """-log(p + 1e-6) of what is no pad, and the share of the gate."""
+    model, task = q.moved(data)
+    criterion = task.build_criterion(OmegaConf.create({"_name": "question_generation", "sentence_avg": False}))
+    batch = q.batch(task)
+    loss, size, logged = criterion(model, batch)
+    output = model(**batch["net_input"])
+    p = model.get_normalized_probs(output, False).gather(2, batch["target"][..., None])[..., 0]
+    real = batch["target"].ne(q.PAD)
+    torch.testing.assert_close(loss, -(p + 1e-6).log()[real].sum())
+    torch.testing.assert_close(logged["nll_loss"], -p.log()[real].sum())
+    torch.testing.assert_close(logged["copied"], (1 - torch.sigmoid(output[1]["copied"].gate))[real].sum())
+    assert size == int(real.sum())
+    each, _, _ = criterion(model, batch, reduce=False)
+    torch.testing.assert_close(each.sum(), loss)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--criterion label_smoothed_cross_entropy --label-smoothing 0.1", "--label-smoothing would ask for words"),
+        ("--criterion question_generation --eval-rouge", "--eval-rouge needs"),
+    ],
+)
+def test_a_loss_that_makes_no_sense_is_refused(
+    arguments: str, said: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fairseq_posenc.scoring.rouge", None)
+    with pytest.raises(ValueError, match=said):
+        q.trained(data, *arguments.split(), "--max-update", 1)
+
+
+def test_fairseqs_own_losses_do(data: Path) -> None:
+    for arguments in ("--criterion cross_entropy", "--criterion label_smoothed_cross_entropy --label-smoothing 0.1"):
+        more = ["--no-copy"] if "smoothing" in arguments else []
+        run = q.trained(data, *arguments.split(), *more, "--max-update", 12, "--lr", 0.003)
+        assert run.losses[-1] < run.losses[0] * 0.7
+
+
+def test_another_model_has_another_loss(tmp_path: Path) -> None:
+    corpus = support.write_corpus(tmp_path / "data-bin")
+    with pytest.raises(ValueError, match="--criterion question_generation is for --arch posenc_question_generation"):
+        support.train(corpus, "--criterion", "question_generation", "--max-update", 1)
+
+
+# -- pretrained encoders ----------------------------------------------------------------------------------
+
+
+def prepared_for(folder: Path, source: Path, *, mask: bool = True) -> Path:
+    """Questions in the pieces of a pretrained model."""
+    pieces = [*symbols_in_dictionary(reordered(read(source))), *([MASK] if mask else [])]
+    return q.write_questions(folder, {"train": 16, "test": 5}, pieces)
+
+
+def named(kind: str, folder: Path) -> Path:
+    """A random model of Hugging Face's with its vocabulary."""
+    saved(made(kind), folder)
+    if kind == "roberta":
+        listed = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{i}" for i in range(WORDS - 5)), "<mask>"]
+        (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(listed)}), "utf-8")
+    return folder
+
+
+def theirs_of(kind: str, tokens: Tensor, segments: Tensor, dictionary: Any) -> dict[str, Tensor]:
+    """A batch of ours, padded right, as transformers reads it."""
+    if kind == "roberta":
+        return {"input_ids": tokens, "attention_mask": tokens.ne(q.PAD).long()}
+    special = {q.BOS: "[CLS]", q.PAD: "[PAD]", q.EOS: "[SEP]", q.UNK: "[UNK]"}
+    ids = [[BERT_WORDS.index(special.get(i) or dictionary.symbols[i]) for i in row] for row in tokens.tolist()]
+    return {
+        "input_ids": torch.tensor(ids),
+        "attention_mask": tokens.ne(q.PAD).long(),
+        "token_type_ids": segments,
+    }
+
+
+START = ["--arch", "posenc_question_generation_tiny", "--decoder-attention-heads", 3, "--right-pad-source"]
+
+
+@pytest.mark.parametrize("mask", [True, False])
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+@torch.no_grad()
+def test_the_encoder_is_that_of_the_folder(kind: str, mask: bool, tmp_path: Path) -> None:
+    """Its states equal those of transformers; unknown words are its unknown piece."""
+    source = named(kind, tmp_path / "hf")
+    data = prepared_for(tmp_path / "prepared", source, mask=mask)
+    model, task = q.built(data, *START, "--encoder-from", source)
+    given = q.batch(task)["net_input"]
+    read_as = given["src_tokens"].masked_fill(given["src_tokens"] >= task.size, q.UNK)
+    theirs = made(kind).base_model(**theirs_of(kind, read_as, given["src_segments"], task.source_dictionary))
+    ours = model.encoder(given["src_tokens"], None, given["src_segments"])["encoder_out"][0].transpose(0, 1)
+    real = given["src_tokens"].ne(q.PAD)
+    torch.testing.assert_close(ours[real], theirs.last_hidden_state[real], rtol=1e-5, atol=1e-5)
+    assert model.encoder.pos.name == ("learned+segments-input" if kind == "bert" else "learned")
+    assert model.decoder.embed_tokens.weight is model.encoder.embed_tokens.weight
+    assert len(model.encoder.embed_tokens.weight) == WORDS - (not mask)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_frozen_encoder_does_not_learn_and_a_checkpoint_needs_no_folder(frozen: bool, tmp_path: Path) -> None:
+    source = named("bert", tmp_path / "hf")
+    data = prepared_for(tmp_path / "prepared", source)
+    more = [*START, "--encoder-from", source, *["--freeze-encoder"] * frozen]
+    start, _ = q.built(data, *more)
+    run = q.trained(data, *more, "--max-update", 3, "--save-dir", tmp_path / "saved")
+    trained = run.model.train()
+    assert trained.encoder.training is not frozen
+    state = trained.encoder.state_dict()
+    moved = [name for name, tensor in start.encoder.state_dict().items() if not tensor.equal(state[name])]
+    assert bool(moved) is not frozen
+    gradients = [parameter.grad is not None for parameter in trained.encoder.parameters()]
+    assert any(gradients) is not frozen
+    shutil.rmtree(source)
+    models, cfg = checkpoint_utils.load_model_ensemble(
+        [str(tmp_path / "saved" / "checkpoint_last.pt")], arg_overrides={"data": str(data)}
+    )
+    assert (cfg.model.encoder_layers, cfg.model.encoder_embed_dim, cfg.model.max_source_positions) == (2, 48, LENGTH)
+    for name, tensor in models[0].state_dict().items():
+        assert tensor.equal(trained.state_dict()[name]), name
+
+
+def test_another_vocabulary_is_refused_with_file_and_flag(tmp_path: Path, data: Path) -> None:
+    source = named("bert", tmp_path / "hf")
+    with pytest.raises(CheckpointError, match=r"dict\.src\.txt has 12 pieces, .*hf has 35: .*--encoder-from"):
+        q.built(data, *START, "--encoder-from", source)
+    prepared = prepared_for(tmp_path / "prepared", source)
+    for side in ("src", "tgt"):
+        path = prepared / f"dict.{side}.txt"
+        lines = path.read_text("utf-8").splitlines()
+        lines[2], lines[5] = lines[5], lines[2]
+        path.write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.raises(CheckpointError, match=r"dict\.src\.txt, line 3: 'w3', which in .* is 'w0'; prepare the data"):
+        q.built(prepared, *START, "--encoder-from", source)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--encoder-layers 3", "--encoder-layers 3: the encoder of --encoder-from .* has 2; leave it out"),
+        ("--pos-enc-encoder t5", "--pos-enc-encoder t5: the encoder of .* has learned"),
+        ("--encoder-normalize-before", "--encoder-normalize-before True: the encoder of"),
+    ],
+)
+def test_sizes_of_a_pretrained_encoder_are_its_own(arguments: str, said: str, tmp_path: Path) -> None:
+    source = named("bert", tmp_path / "hf")
+    data = prepared_for(tmp_path / "prepared", source)
+    with pytest.raises(ValueError, match=said):
+        q.built(data, *START, "--encoder-from", source, *arguments.split())
+
+
+# -- prepared folders -------------------------------------------------------------------------------------
+
+
+def broken(data: Path, folder: Path, name: str, text: str | None) -> Path:
+    """A copy whose file has another text, or is gone."""
+    shutil.copytree(data, folder)
+    (folder / name).unlink()
+    if text is not None:
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("test.surface.jsonl", None, "has no test.surface.jsonl"),
+        ("test.src-tgt.src.idx", None, "has no test.src-tgt.src.bin"),
+        ("test.surface.jsonl", lambda lines: lines[:-1], "files of different numbers of items"),
+        ("test.surface.jsonl", lambda lines: [lines[0], "{", *lines[2:]], r"surface\.jsonl, line 2: no item"),
+        ("test.surface.jsonl", lambda lines: ['{"unknown": []}', *lines[1:]], r"surface\.jsonl, line 1: id 1\d in the"),
+    ],
+)
+def test_a_folder_that_is_not_whole_is_refused(name: str, change: Any, said: str, data: Path, tmp_path: Path) -> None:
+    text = None
+    if change is not None:
+        text = "\n".join(change((data / name).read_text("utf-8").splitlines())) + "\n"
+    folder = broken(data, tmp_path / "broken", name, text)
+    _, task = q.built(folder)
+    with pytest.raises((ValueError, FileNotFoundError), match=said):
+        task.load_dataset("test")
+
+
+def test_two_dictionaries_are_refused(data: Path, tmp_path: Path) -> None:
+    folder = broken(data, tmp_path / "broken", "dict.tgt.txt", "what 1\n")
+    with pytest.raises(ValueError, match=r"dict\.src\.txt and .*dict\.tgt\.txt differ"):
+        q.built(folder)
+
+
+def test_text_is_cut_and_joined_as_the_folder_says(
+    data: Path, copying: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With pieces of another module."""
+
+    class Shouted:
+        def cut(self, text: str) -> list[Any]:
+            return [types.SimpleNamespace(name=word) for word in text.lower().split()]
+
+        def join(self, pieces: list[str]) -> str:
+            return "_".join(pieces).upper()
+
+    fake = types.ModuleType("fairseq_posenc.data.question_pieces")
+    fake.load = lambda folder: Shouted()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fairseq_posenc.data.question_pieces", fake)
+    folder = tmp_path / "prepared"
+    shutil.copytree(data, folder)
+    (folder / "questions.json").write_text('{"units": "spaces"}', "utf-8")
+    found = generated(folder, copying)
+    assert {number: line.upper().replace(" ", "_") for number, line in found["H"].items()} == found["D"]
+    assert found["H"] == generated(data, copying)["H"]
+    _, task = q.built(folder)
+    assert task.spelled.units == "spaces"
+    ids, _ = task.get_interactive_tokens_and_lengths(["A B </s> what Zanzibar"], task.build_bpe(None).encode)
+    assert task.source_dictionary.string(ids[0]) == "a b what zanzibar"
+    assert ids[0].tolist()[:4] == [q.BOS, q.FIRST, q.FIRST + 1, q.EOS]

@@ -13,8 +13,8 @@ from rapidfuzz.process import cdist
 
 from .units import pattern_of, units_of
 
-#: the most frequent units, of which a constant is made, and questions it is chosen on, evenly drawn: more change nothing
-#: that can be seen and take minutes
+#: the most frequent units, of which a constant is made, and questions it is chosen on, evenly drawn: more change
+#: nothing that can be seen, and take minutes
 MOST_UNITS, MOST_QUESTIONS = 60, 2000
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from typing import Any
 
@@ -15,7 +14,6 @@ from questions.pipeline import prepare
 def main(arguments: list[str]) -> int:
     parser = options.parser()
     asked = parser.parse_args(arguments)
-    logging.disable(logging.INFO)  # what fairseq says when it is imported
     try:
         files = options.files(parser, asked)
         settings = options.settings(parser, asked, files)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support_corpora import SCRIPTS
+from support_prepared import prepare_questions
 
 from fairseq_posenc import scoring
 from recipes.lib.curves import figures
@@ -22,8 +22,6 @@ from recipes.question_generation import baselines, builtin, compare, gallery, sc
 from recipes.question_generation.__main__ import QUESTION_GENERATION
 from recipes.question_generation.published import paper
 from recipes.question_generation.settings import Settings, Variant
-
-import prepare_questions  # isort: skip  (a script's folder, which support_corpora puts on the path)
 
 OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in QUESTION_GENERATION.presets() if name.startswith("paper")]
@@ -123,6 +121,13 @@ def test_a_folder_a_file_and_prepared_questions(tmp_path: Path) -> None:
     assert folder.as_posix() in found["train:xl"].command
 
 
+def test_smoke_takes_the_first_questions_of_any_dataset(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("{}")
+    for dataset in ("builtin", "squad", str(tmp_path), str(tmp_path / "mine.json")):
+        prepare = stages("smoke", dataset=dataset)["prepare"]
+        assert (value(prepare, "--limit"), value(prepare, "--limit-valid")) == ("600", "60")
+
+
 def test_where_questions_lie_does_not_count(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -177,13 +182,11 @@ def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built-in questions, prepared as preset smoke has them."""
     folder = tmp_path_factory.mktemp("questions")
-    sys.argv = ["builtin", "--output", str(folder / "builtin"), "--seed", "1"]
-    builtin.main()
+    run(builtin, "--output", folder / "builtin", "--seed", 1)
     command = stages("smoke")["prepare"].command
-    words = [word for word in command[command.index("--bad") :] if word]
+    words = command[command.index("--bad") :]
     files = ["--text", str(folder / "builtin"), "--output", str(folder / "data")]
     assert prepare_questions.main([*files, *words]) == 0
-    assert SCRIPTS.is_dir()
     return folder / "data"
 
 
@@ -192,8 +195,9 @@ def lines(data: Path) -> list[dict[str, Any]]:
 
 
 def run(module: Any, *words: object) -> None:
-    sys.argv = [module.__name__, *map(str, words)]
-    module.main()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [module.__name__, *map(str, words)])
+        module.main()
 
 
 def test_the_built_in_questions_need_copies(data: Path) -> None:

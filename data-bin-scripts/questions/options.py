@@ -97,8 +97,6 @@ def settings(made: argparse.ArgumentParser, asked: argparse.Namespace, found: Fi
         made.error("--tokenizer, --vocabulary and --cased are for pieces that are learned, not with --tokenizer-path")
     if not answers and (asked.context or asked.longest_answer):
         made.error("--context and --longest-answer are for json: src-*.txt have no answers")
-    if "" in found and asked.limit_valid:
-        made.error("--limit-valid is for files of their own: a lone file has --limit")
     if "" not in found and asked.seed is not None:
         made.error("--seed is for the split of a lone file: nothing else is drawn")
     most = asked.longest_answer or 100

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -119,7 +121,8 @@ class Run:
     # --- pieces
 
     def _pieces(self, kept: Found) -> tuple[Cutter, vocabulary.Dictionary]:
-        from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
+        with quiet():
+            from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
 
         settings, shape = self.settings, self.settings.shape
         if settings.tokenizer_path is not None:
@@ -187,6 +190,17 @@ class Run:
                 if split != "train"
             }
         return record
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without what fairseq says when it is imported."""
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 TALLIED = ("items", "windowed", "source pieces", "source unknown", "target pieces", "target copied", "target unknown")

@@ -66,7 +66,8 @@ def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[st
         CorpusError: files of two forms, a lone file with fewer than three articles.
     """
     if "" in files:
-        return parts(read(files[""])[: limit or None], files[""], seed)
+        found = parts(read(files[""])[: limit or None], files[""], seed)
+        return {split: some if split == "train" else some[: limit_others or None] for split, some in found.items()}
     if len({is_json(path) for path in files.values()}) > 1:
         raise CorpusError(f"{', '.join(map(str, files.values()))}: json and lines together; all splits are of one form")
     return {split: read(path)[: (limit if split == "train" else limit_others) or None] for split, path in files.items()}

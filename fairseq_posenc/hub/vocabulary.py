@@ -9,7 +9,7 @@ from typing import Any
 from ..compat.checkpoints import CheckpointError
 from . import names
 from .folder import read_config, read_vocabulary
-from .pretrained import OWN, fairseq_order, in_order, special_ids
+from .pretrained import MASK, OWN, SPECIALS, fairseq_order, in_order, special_ids
 
 #: fairseq's special symbols in their order, by the names of `ModelConfig`
 FIRST = ("bos", "pad", "eos", "unk")
@@ -18,7 +18,8 @@ FIRST = ("bos", "pad", "eos", "unk")
 def dictionary(folder: Path) -> list[str]:
     """The pieces of a folder of Hugging Face's or of `export-hf`, by the ids that `import-hf` gives them.
 
-    fairseq's four special symbols come first, <mask> last; what the model has beyond its vocabulary is made up.
+    fairseq's four special symbols come first, <mask> last; what the model has beyond its vocabulary, or twice, gets
+    a name that no text has.
 
     Raises:
         CheckpointError: no config.json or no vocabulary, one that does not fit it, neither BERT nor RoBERTa.
@@ -29,7 +30,12 @@ def dictionary(folder: Path) -> list[str]:
     ids = _ids(folder, settings, listed)
     if missing := [name for name in (*FIRST, "mask", "vocabulary") if ids.get(name) is None]:
         raise CheckpointError(f"{folder}/config.json does not say '{missing[0]}': download it again")
-    return in_order(listed, fairseq_order([ids[name] for name in FIRST], ids["mask"], ids["vocabulary"]))
+    made = in_order(listed, fairseq_order([ids[name] for name in FIRST], ids["mask"], ids["vocabulary"]))
+    seen = {*SPECIALS, MASK}
+    for i, piece in enumerate(made[len(SPECIALS) : -1], len(SPECIALS)):
+        made[i] = f"madeupword{i}" if piece in seen else piece
+        seen.add(piece)
+    return made
 
 
 def _ids(folder: Path, settings: Mapping[str, Any], listed: list[str]) -> Mapping[str, Any]:

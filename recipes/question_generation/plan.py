@@ -154,11 +154,9 @@ class Planner:
     def baselines(self) -> Stage:
         command = [*module("baselines"), "--data", self.data, "--split", self.settings.split]
         command += ["--output", f"{self.shown}/baselines.json"]
-        inputs = (HERE / "baselines.py", *self.data_inputs)
-        return Stage(
-            "baselines", tuple(command), (self.output / "baselines.json",), tuple(self.text[-1:]), inputs,
-            identity=self.unplaced(command),
-        )  # fmt: skip
+        outputs, inputs = (self.output / "baselines.json",), (HERE / "baselines.py", *self.data_inputs)
+        after, identity = tuple(self.text[-1:]), self.unplaced(command)
+        return Stage("baselines", tuple(command), outputs, after, inputs, identity=identity)
 
     def unplaced(self, command: list[str]) -> tuple[str, ...]:
         """What a place is called does not count."""
@@ -194,7 +192,7 @@ class Planner:
             tuple(self.text[-1:]),
             self.data_inputs,
             resumes=True,
-            identity=launch.identity([*self.unplaced(command)], settings),
+            identity=launch.identity(list(self.unplaced(command)), settings),
         )
 
     def decoding(self, variant: Variant) -> list[str]:
@@ -210,9 +208,10 @@ class Planner:
         return Stage(f"generate:{variant.slug}", on_device, outputs, (train,), identity=self.unplaced(command))
 
     def interactive(self, variant: Variant) -> str:
-        """The command that asks questions: a line each of `answer </s> context` or a sentence, in pieces."""
+        """The command that asks questions on lines of text: each is `answer </s> context`, or a sentence."""
         cpu = [] if self.settings.on_gpu else ["--cpu"]
-        return " ".join(["fairseq-interactive", *ALONE, *self.decoding(variant), *cpu, "< FILE"])
+        command = ["fairseq-interactive", *ALONE, *self.decoding(variant), "--buffer-size", "32", *cpu]
+        return f"{shlex.join(command)} < FILE | grep ^D- | cut -f 3"
 
     def score(self, variant: Variant, generate: Stage) -> Stage:
         split = self.settings.split

@@ -124,9 +124,7 @@ class Settings(launch.Training):
         if named and not (self.train_set and self.valid_set):
             raise Refused("--train-set and --valid-set go together")
         if self.prepared and (self.limit or self.limit_valid):
-            raise Refused("--limit is for questions that are not prepared yet: leave it out")
-        if self.limit_valid and self.lone:
-            raise Refused("--limit-valid is for files of their own: of a lone FILE, --limit takes the first questions")
+            raise Refused("--limit and --limit-valid are for questions that are not prepared yet: 0 leaves them out")
 
     @property
     def own(self) -> bool:

@@ -110,6 +110,20 @@ def test_words_are_joined_as_they_were(text: str) -> None:
     assert all(text[piece.start : piece.end] == piece.name for piece in words.cut(text))
 
 
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        ("What ' s the play ##ers ' 3 . 5 - inch , $ 1 , 000 prize at 22 : 15 ?", None),
+        ("in 1990 , 12 U . S . cities", "in 1990, 12 U.S. cities"),
+        ("NBA 是 什 么 ， 在 1993 年 （ foot ##ball ） ？", "NBA是什么，在1993年（football）？"),
+        ("", ""),
+    ],
+)
+def test_word_pieces_are_joined_as_words(pieces: str, text: str | None) -> None:
+    wanted = "What's the players' 3.5-inch, $1,000 prize at 22:15?" if text is None else text
+    assert question_pieces._wordpieces(pieces.split()) == wanted
+
+
 @pytest.mark.parametrize("kind", question_pieces.JOINED)
 @pytest.mark.parametrize("seed", range(20))
 def test_what_was_joined_is_cut_into_the_same_pieces(kind: str, seed: int) -> None:

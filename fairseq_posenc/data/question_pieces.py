@@ -1,8 +1,8 @@
 """Questions and their contexts as pieces, and pieces as text again: words, characters, or a pretrained tokenizer's.
 
 A folder that data-bin-scripts/prepare_questions.py made says which (`load`). Joined pieces are the text again but for
-its case where that was lowered and, of words and characters, for spaces that no rule tells: `24 -7` has one that `24-7`
-has not.
+its case where that was lowered and, but for byte-level pieces, for spaces that no rule tells: `24 -7` has one that
+`24-7` has not.
 """
 
 from __future__ import annotations
@@ -27,9 +27,15 @@ _WORDS = re.compile(r"(?:[^\W\d_]\.){2,}|\d+(?:[.,:]\d+)+(?!\w)|\w+|['’](?:s|r
 _CHARACTERS = re.compile(rf"[^\W{_CHINESE}]+|\S")
 _SPACES = re.compile(r"\S+")
 
-_LEFT = {*",.?!:;%)]}…°”’", *(f"{mark}{end}" for mark in "'’" for end in ("s", "re", "ve", "d", "ll", "m", "t"))}
+_ENDINGS = ("s", "re", "ve", "d", "ll", "m", "t")
+_LEFT = {*",.?!:;%)]}…°”’", *(f"{mark}{end}" for mark in "'’" for end in _ENDINGS)}
 _RIGHT = {*"([{$£€¥#@“‘"}
 _BOTH = {*"-–—/_"}
+#: letters and marks of Chinese, which have no spaces around them
+_WIDE = re.compile(rf"[{_CHINESE}\u3000-\u303f\uff00-\uffef]")
+#: 3.5, 22:15 and 1,000, and U.S., whose parts WordPiece has as words of their own
+_NUMBER = re.compile(r"(?<=\d)([.:] (?=\d)|, (?=\d{3}(?!\d)))")
+_LETTERS = re.compile(r"(?<=\b[^\W\d_]\.) (?=[^\W\d_]\.)")
 
 
 class Piece(NamedTuple):
@@ -90,6 +96,7 @@ class Pretrained:
 
         self._made = Tokenizer.from_str(json.dumps(contents))
         self._made.encode_special_tokens = True  # a <s> in a text is text
+        self._wordpieces = contents["model"]["type"] == "WordPiece"
         self.cased = not (contents.get("normalizer") or {}).get("lowercase", False)
 
     def cut(self, text: str) -> list[Piece]:
@@ -100,6 +107,8 @@ class Pretrained:
         ]
 
     def join(self, pieces: Sequence[str]) -> str:
+        if self._wordpieces:
+            return _wordpieces(pieces)
         return str(self._made.decoder.decode([*pieces])).strip() if pieces else ""
 
 
@@ -127,9 +136,24 @@ def _words(pieces: Sequence[str]) -> str:
             left, right, quoted = quoted, not quoted, not quoted
         elif piece == "'":  # of the players' coach
             left, right = made.endswith("s"), not made.endswith("s")
-        made += piece if glued or left else f" {piece}"
+        glued = glued or left or bool(_WIDE.match(piece) or _WIDE.match(made[-1]))
+        made += piece if glued else f" {piece}"
         glued = right
     return made
+
+
+def _wordpieces(pieces: Sequence[str]) -> str:
+    """As words, whose ends and beginnings are put together first; the package's own decoder knows neither hyphens nor
+    Chinese."""
+    words: list[str] = []
+    for piece in pieces:
+        if words and piece.startswith("##") and len(piece) > 2:
+            words[-1] += piece[2:]
+        elif len(words) > 1 and words[-1] in ("'", "’") and piece.lower() in _ENDINGS:
+            words[-1] += piece
+        else:
+            words.append(piece)
+    return _LETTERS.sub("", _NUMBER.sub(lambda found: found[0].strip(), _words(words)))
 
 
 def _characters(pieces: Sequence[str]) -> str:

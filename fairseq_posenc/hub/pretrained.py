@@ -125,11 +125,13 @@ def _of_hf(
         tied=output is None or output.equal(embedding),
         dropout=settings.get("hidden_dropout_prob", 0.1),
         attention_dropout=settings.get("attention_probs_dropout_prob", 0.1),
-        **_ids(where, kind, settings, vocabulary, pad),
+        **special_ids(where, kind, settings, vocabulary, pad),
     )
 
 
-def _ids(where: str, kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, pad: int) -> dict[str, Any]:
+def special_ids(
+    where: str, kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, pad: int
+) -> dict[str, Any]:
     """Of the special symbols: by their names in the vocabulary, without one those of the published models."""
     if kind == "roberta":
         words = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "mask": MASK}
@@ -257,13 +259,22 @@ def reordered(source: Pretrained) -> Pretrained:
     first = [config.bos, config.pad, config.eos, config.unk]
     if config.mask is None or len({*first, config.mask}) < 5 or max(*first, config.mask) >= config.vocabulary:
         raise CheckpointError("the ids of [CLS], [PAD], [SEP], [UNK] and [MASK] are not known: add its vocabulary file")
-    others = sorted(set(range(config.vocabulary)) - {*first, config.mask})
-    order = [*first, *others, config.mask]
+    order = fairseq_order(first, config.mask, config.vocabulary)
     by_id = ("embed_tokens.weight", "lm_head.weight", "lm_head.bias")
     tensors = {name: tensor[order] if name in by_id else tensor for name, tensor in source.tensors.items()}
     pieces = None
     if source.vocabulary is not None:
-        listed = source.vocabulary
-        pieces = [*SPECIALS, *(listed[i] if i < len(listed) else f"madeupword{i}" for i in others), MASK]
+        pieces = in_order(source.vocabulary, order)
     made = replace(config, bos=0, pad=1, eos=2, unk=3, mask=config.vocabulary - 1)
     return Pretrained(made, tensors, pieces, source.unused)
+
+
+def fairseq_order(first: list[int], mask: int, size: int) -> list[int]:
+    """All ids, those of <s>, <pad>, </s> and <unk> first and <mask> last."""
+    return [*first, *sorted(set(range(size)) - {*first, mask}), mask]
+
+
+def in_order(listed: list[str], order: list[int]) -> list[str]:
+    """The pieces of a vocabulary in this order, the special ones by fairseq's names; those beyond it are made up."""
+    others = (listed[i] if i < len(listed) else f"madeupword{i}" for i in order[len(SPECIALS) : -1])
+    return [*SPECIALS, *others, MASK]

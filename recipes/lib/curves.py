@@ -39,6 +39,14 @@ def read(log: Path) -> Curve:
     return Curve(sorted(train.items()), sorted(valid.items()), middle)
 
 
+def figures(log: Path, name: str) -> Points:
+    """What each validation logged under a name, by update; nothing where it did not."""
+    found = {
+        int(of["valid_num_updates"]): float(of[name]) for kind, of in _lines(log) if kind == "valid" and name in of
+    }
+    return sorted(found.items())
+
+
 def _lines(log: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
         head, mark, tail = line.rpartition(" | {")

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# CMRC 2018 (Cui et al. 2019) for question generation: its train, dev and trial, or your own Chinese questions.
+set -euo pipefail
+NAME=cmrc2018
+USAGE="prepare_cmrc.sh [OPTION...]
+
+Chinese questions with the answer and the paragraph that they are made from; dev validates, trial is the test. By
+characters, unless --tokenizer-path names an encoder. 200 answers of dev and 5 of trial do not stand where the files say:
+--bad repair looks for them, --bad skip leaves them out.
+
+  prepare_cmrc.sh --bad repair
+  prepare_cmrc.sh --tokenizer-path chinese-roberta-wwm-ext --bad repair --workers 8
+  prepare_cmrc.sh --text my-questions.json --output data-bin/mine
+"
+# shellcheck source=data-bin-scripts/questions/prepare.sh
+source "$(dirname "${BASH_SOURCE[0]}")/questions/prepare.sh"
+start_questions "$@"
+has --tokenizer "${rest[@]}" || has --tokenizer-path "${rest[@]}" || rest+=(--tokenizer chars)
+has --language "${rest[@]}" || rest+=(--language zh)
+
+fetch '' cmrc2018/cmrc2018_train.json cmrc2018/cmrc2018_dev.json cmrc2018/cmrc2018_trial.json
+files=()
+for split in train:train valid:dev test:trial; do
+  files+=("--${split%:*}" "$raw/cmrc2018/cmrc2018_${split#*:}.json")
+done
+prepare_questions "${files[@]}"

@@ -1,0 +1,145 @@
+"""A question as an item: <s> answer </s> context </s> with its segments, and question </s>.
+
+As in the question generation of the paper of LFHC and GCDF (METHODS.md, 6.C): [CLS] answer [SEP] context [SEP],
+segments 0 and 1, at most 512 pieces, the answer 100, the question 50; <s> and </s> are fairseq's [CLS] and [SEP].
+Without answers: <s> sentence </s>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from . import sentences
+from .problems import Problem, made
+from .reading import Question
+
+BEGIN, END, UNKNOWN = 0, 2, 3
+
+
+class Piece(Protocol):
+    """As fairseq_posenc/data/question_pieces.py has it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+class Surface(Protocol):
+    @property
+    def kind(self) -> str: ...
+    @property
+    def cased(self) -> bool: ...
+    def cut(self, text: str) -> Sequence[Piece]: ...
+    def join(self, pieces: Sequence[str]) -> str: ...
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What of a question becomes its item.
+
+    longest, longest_answer, longest_question: in pieces; of a source with <s> and </s>. context: paragraph or sentence.
+    bad: of `problems.HOW`.
+    """
+
+    longest: int
+    longest_answer: int
+    longest_question: int
+    context: str
+    language: str
+    bad: str
+
+
+class Cut(NamedTuple):
+    """Names of pieces. answer: None where there are no answers. windowed: the context is a part of the question's.
+    sentence: the surface of the answer's, or of the source."""
+
+    answer: list[str] | None
+    context: list[str]
+    question: list[str]
+    windowed: bool
+    sentence: str
+
+
+class Ids(NamedTuple):
+    """unknown: the source's words that the dictionary lacks, in the order of their ids, which begin behind it."""
+
+    source: list[int]
+    segments: list[int]
+    target: list[int]
+    unknown: list[str]
+
+
+class Cutter:
+    """Questions to pieces.
+
+    Args:
+        surface: how text is cut. shape: how much of it is taken.
+    """
+
+    def __init__(self, surface: Surface, shape: Shape) -> None:
+        self.surface, self.shape = surface, shape
+        self._context = lru_cache(maxsize=64)(surface.cut)  # the questions of a context follow each other
+
+    def cut(self, split: str, one: Question) -> tuple[Cut | None, list[Problem]]:
+        """The pieces of a checked question, or None where it is left out; and what is wrong."""
+        shape = self.shape
+        start, end = _places(one)
+        first, last = 0, len(one.context)
+        sentence = one.context
+        if one.answers:
+            around = sentences.around(one.context, start, end, shape.language)
+            sentence = one.context[slice(*around)]
+            first, last = around if shape.context == "sentence" else (first, last)
+        question = [piece.name for piece in self.surface.cut(one.text)]
+        answer = [piece.name for piece in self.surface.cut(one.answers[0].text)] if one.answers else None
+        problems = list(self._long(split, one, answer or [], question))
+        if any(problem.done != "repaired" for problem in problems):
+            return None, problems
+        answer = answer if answer is None else answer[: shape.longest_answer]
+        context = [piece for piece in self._context(one.context) if piece.end > first and piece.start < last]
+        window = self._window(context, 0 if answer is None else len(answer) + 1, start, end)
+        names = [piece.name for piece in context[window]]
+        return Cut(answer, names, question[: shape.longest_question], len(names) < len(context), sentence), problems
+
+    def _long(self, split: str, one: Question, answer: list[str], question: list[str]) -> list[Problem]:
+        limits = {"answer": (answer, self.shape.longest_answer), "question": (question, self.shape.longest_question)}
+        return [
+            made(split, one.where, one.id, f"long {what}", f"{len(pieces)} pieces, {most} are allowed", self.shape.bad)
+            for what, (pieces, most) in limits.items()
+            if len(pieces) > most
+        ]
+
+    def _window(self, context: Sequence[Piece], taken: int, start: int, end: int) -> slice:
+        """As many pieces as there is room for, the answer in the middle, or the first of it where it is longer."""
+        room = self.shape.longest - 2 - taken
+        inside = [number for number, piece in enumerate(context) if piece.end > start and piece.start < end]
+        first, last = (inside[0], inside[-1]) if inside else (0, 0)
+        begin = min(first, (first + last + 1 - room) // 2) if last - first < room else first
+        begin = max(0, min(begin, len(context) - room))
+        return slice(begin, begin + room)
+
+
+def _places(one: Question) -> tuple[int, int]:
+    if not one.answers:
+        return 0, 0
+    text, start = one.answers[0]
+    return start, start + len(text)
+
+
+def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
+    """The ids of pieces; what the dictionary of `size` lacks has ids from `size` on, of the target only copies."""
+    unknown: dict[str, int] = {}
+
+    def ids(names: Sequence[str]) -> list[int]:
+        return [known[name] if name in known else unknown.setdefault(name, size + len(unknown)) for name in names]
+
+    first = [BEGIN, *([*ids(cut.answer), END] if cut.answer is not None else [])]
+    second = [*ids(cut.context), END]
+    target = [known.get(name, unknown.get(name, UNKNOWN)) for name in cut.question]
+    return Ids([*first, *second], [0] * len(first) + [1] * len(second), [*target, END], [*unknown])

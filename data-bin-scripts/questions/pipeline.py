@@ -1,0 +1,246 @@
+"""Files of questions to the folder that `--task posenc_question_generation` reads."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import CorpusError
+
+from . import output, problems, splits, vocabulary, workers
+from .checks import checked
+from .items import Cut, Cutter, Ids, Shape, numbered
+from .problems import Problem
+from .reading import Question, is_json
+from .sentences import BY_CHARACTERS, language_of
+
+AUTO = "auto"
+PROBLEMS = "problems.jsonl"
+Found = dict[str, list[Question]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """shape: with the language that was asked for. tokenizer: words or chars; None: with tokenizer_path that, otherwise
+    by the language."""
+
+    shape: Shape
+    tokenizer: str | None
+    tokenizer_path: Path | None
+    cased: bool
+    vocabulary: int
+    seed: int
+    limit: int
+    limit_others: int
+    workers: int
+
+
+class RefusedError(CorpusError):
+    """There are problems, and they are not to be skipped."""
+
+
+def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, Any]:
+    """Write the folder whole.
+
+    Returns:
+        its record, questions.json.
+    Raises:
+        CorpusError: what cannot be read, or does not fit; `RefusedError` with OUTPUT.problems.jsonl beside.
+    """
+    with output.whole(where) as folder:
+        found = splits.questions(files, settings.seed, settings.limit, settings.limit_others)
+        answers = all(is_json(path) for path in files.values())
+        language = _language(settings.shape.language, found)
+        run = Run(folder, files, answers, replace(settings, shape=replace(settings.shape, language=language)), [])
+        record = run.all(found)
+        run.problems.sort(key=lambda one: splits.SPLITS.index(one.split))
+        beside = where.with_name(f"{where.name}.{PROBLEMS}")
+        if any(one.done == "refused" for one in run.problems):
+            problems.write(beside, run.problems)
+            raise RefusedError("\n".join([*problems.summary(run.problems), _advice(beside)]))
+        problems.write(folder / PROBLEMS, run.problems)
+        for line in problems.summary(run.problems):
+            print(line, flush=True)
+        beside.unlink(missing_ok=True)  # of an attempt that was refused
+    return record
+
+
+def _language(asked: str, found: Found) -> str:
+    return language_of([one.text for one in found["train"]]) if asked == AUTO else asked
+
+
+def _advice(where: Path) -> str:
+    return (
+        f"These questions cannot be used as they are; {where} names them all. --bad skip leaves them out, --bad repair "
+        "also mends what can be: answers are looked for elsewhere in the context, long ones and long questions are cut"
+    )
+
+
+@dataclass
+class Run:
+    """One preparation.
+
+    answers: questions have some. problems: of all splits, so far.
+    """
+
+    folder: Path
+    files: splits.Files
+    answers: bool
+    settings: Settings
+    problems: list[Problem]
+
+    def all(self, found: Found) -> dict[str, Any]:
+        """Everything that goes into the folder, but for problems.jsonl; returns questions.json."""
+        how = self.settings.shape.bad
+        kept: Found = {}
+        for split, some in found.items():
+            kept[split], wrong = checked(split, some, how, answers=self.answers)
+            self.problems += wrong
+        cutter, dictionary = self._pieces(kept)
+        counts = {split: self._write(split, some, cutter, dictionary) for split, some in kept.items()}
+        for split, facts in counts.items():
+            facts["given"] = len(found[split])
+            if not facts["items"]:
+                raise CorpusError(f"{split}: no question is left of {facts['given']:,}; {self._most()}")
+        record = self._record(cutter, dictionary, counts, found)
+        for name in ("src", "tgt"):
+            (self.folder / f"dict.{name}.txt").write_text(dictionary.text(), encoding="utf-8")
+        if dictionary.contents is not None:
+            output.write_json(self.folder / "tokenizer.json", dictionary.contents)
+        output.write_json(self.folder / "questions.json", record)
+        return record
+
+    def _most(self) -> str:
+        return "; ".join(problems.summary(self.problems)) or "the files are empty"
+
+    # --- pieces
+
+    def _pieces(self, kept: Found) -> tuple[Cutter, vocabulary.Dictionary]:
+        with quiet():
+            from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
+
+        settings, shape = self.settings, self.settings.shape
+        if settings.tokenizer_path is not None:
+            dictionary = vocabulary.pretrained(settings.tokenizer_path)
+            return Cutter(question_pieces.Pretrained(dictionary.contents or {}), shape), dictionary
+        # Sentences of Du et al. are tokenised: spaces part words.
+        kind = settings.tokenizer or ("chars" if shape.language in BY_CHARACTERS else "words")
+        kind = "spaces" if kind == "words" and not self.answers else kind
+        cutter = Cutter(question_pieces.Words(kind, cased=settings.cased), shape)
+        counts: Counter[str] = Counter()
+        parts = workers.chunks("train", kept["train"])
+        for some in workers.mapped(workers.count, cutter, parts, settings.workers):
+            counts.update(some)
+        return cutter, vocabulary.learned(counts, settings.vocabulary)
+
+    # --- items
+
+    def _write(
+        self, split: str, kept: list[Question], cutter: Cutter, dictionary: vocabulary.Dictionary
+    ) -> dict[str, Any]:
+        """A split's files; returns what is in them."""
+        sources = [_source(one) for one in kept]
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for one, source in zip(kept, sources, strict=True):
+            groups.setdefault(source, []).append(one.text)
+        place = {source: number for number, source in enumerate(groups)}
+        known, size, tally = dictionary.ids(), len(dictionary), Counter[str]()
+        longest, written = self.settings.shape.longest, set[int]()
+        with output.SplitWriter(self.folder, split, size, longest, segments=self.answers) as writer:
+            for one, source, cut in zip(kept, sources, self._cut(split, kept, cutter), strict=True):
+                if cut is None:
+                    continue
+                ids = numbered(cut, known, size)
+                writer.add(ids, _surface(one, place[source], groups[source], cut, ids))
+                tally.update(_tally(cut, ids, size))
+                written.add(place[source])
+        return {name: tally[name] for name in TALLIED} | {"sources": len(written)}
+
+    def _cut(self, split: str, kept: list[Question], cutter: Cutter) -> Iterator[Cut | None]:
+        for some in workers.mapped(workers.cut, cutter, workers.chunks(split, kept), self.settings.workers):
+            for cut, wrong in some:
+                self.problems += wrong
+                yield cut
+
+    # --- the record
+
+    def _record(
+        self, cutter: Cutter, dictionary: vocabulary.Dictionary, counts: dict[str, dict[str, Any]], found: Found
+    ) -> dict[str, Any]:
+        settings, surface = self.settings, cutter.surface
+        kind = surface.kind
+        units = "characters" if settings.shape.language in BY_CHARACTERS else "spaces" if kind == "spaces" else "words"
+        record: dict[str, Any] = {"pieces": kind, "cased": surface.cased, "units": units, "answers": self.answers}
+        record |= {"dictionary": len(dictionary), **asdict(settings.shape), "seed": settings.seed}
+        record["files"] = {
+            split or "all": {"name": path.name, "sha256": output.sha256(path)} for split, path in self.files.items()
+        }
+        record["splits"] = counts
+        record["problems"] = problems.counted(self.problems)
+        record["round_trip"] = round(_round_trip(surface, found["train"]), 4)
+        if "" in self.files:
+            record["articles"] = {
+                split: list(dict.fromkeys(one.title for one in some))
+                for split, some in found.items()
+                if split != "train"
+            }
+        return record
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without what fairseq says when it is imported."""
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+TALLIED = ("items", "windowed", "source pieces", "source unknown", "target pieces", "target copied", "target unknown")
+
+
+def _tally(cut: Cut, ids: Ids, size: int) -> dict[str, int]:
+    """source unknown: pieces that the dictionary lacks; target copied: those of a question that its source has."""
+    return {
+        "items": 1,
+        "windowed": int(cut.windowed),
+        "source pieces": len(ids.source),
+        "source unknown": sum(number >= size for number in ids.source),
+        "target pieces": len(ids.target),
+        "target copied": sum(number >= size for number in ids.target),
+        "target unknown": ids.target.count(3),
+    }
+
+
+def _source(one: Question) -> tuple[str, ...]:
+    """Questions with the same source are references of each other."""
+    return (one.context, *(str(word) for answer in one.answers for word in answer))
+
+
+def _surface(one: Question, place: int, references: list[str], cut: Cut, ids: Ids) -> dict[str, Any]:
+    answer = {"answer": one.answers[0].text} if one.answers else {}
+    return {
+        "id": one.id,
+        "source": place,
+        "question": one.text,
+        "references": list(dict.fromkeys(references)),
+        **answer,
+        "sentence": cut.sentence,
+        "unknown": ids.unknown,
+    }
+
+
+def _round_trip(surface: Any, found: list[Question]) -> float:
+    """The part of the questions that pieces give back, but for case where it is lowered and spaces in a row."""
+    same = 0
+    for one in found:
+        text = " ".join(one.text.split())
+        same += surface.join([piece.name for piece in surface.cut(text)]) == (text if surface.cased else text.lower())
+    return same / len(found)

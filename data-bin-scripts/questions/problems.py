@@ -1,0 +1,70 @@
+"""What is wrong with questions: each is named, and counted by kind; nothing is left out without a word."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+#: what --bad repair can do of each, "" where nothing
+REPAIRS = {
+    "misplaced answer": "taken where it occurs, nearest to its offset",
+    "empty answer": "",
+    "no answer": "",
+    "unanswerable": "",
+    "empty context": "",
+    "empty question": "",
+    "long answer": "cut to --longest-answer",
+    "long question": "cut to --longest-question; as a reference it stays whole",
+}
+#: a property of the set (SQuAD 2.0), told and never refused
+EXPECTED = {"unanswerable"}
+HOW = ("refuse", "skip", "repair")
+SHOWN = 5  # ids of a kind on the screen
+
+
+class Problem(NamedTuple):
+    """done: refused, left out, or repaired; of one answer among several, that answer is left out."""
+
+    split: str
+    where: str
+    id: str
+    kind: str
+    what: str
+    done: str
+
+
+def made(split: str, where: str, name: str, kind: str, what: str, how: str) -> Problem:
+    """Of a question or an answer, with what is done about it where there is no more to try than `REPAIRS`."""
+    if how == "refuse" and kind not in EXPECTED:
+        return Problem(split, where, name, kind, what, "refused")
+    return Problem(split, where, name, kind, what, "repaired" if how == "repair" and REPAIRS[kind] else "left out")
+
+
+def write(path: Path, problems: Iterable[Problem]) -> None:
+    lines = (json.dumps(one._asdict(), ensure_ascii=False) + "\n" for one in problems)
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
+    """By kind, what was done how often."""
+    found: dict[str, dict[str, int]] = {}
+    for (kind, done), number in sorted(Counter((one.kind, one.done) for one in problems).items()):
+        found.setdefault(kind, {})[done] = number
+    return found
+
+
+def summary(problems: list[Problem]) -> list[str]:
+    """A line for each split and kind, with the first ids."""
+    groups: dict[tuple[str, str, str], list[Problem]] = {}
+    for one in problems:
+        groups.setdefault((one.split, one.kind, one.done), []).append(one)
+    lines = []
+    for (split, kind, done), some in groups.items():
+        names = list(dict.fromkeys(one.id for one in some))
+        more = ", ..." if len(names) > SHOWN else ""
+        in_all = f" of {len(names):,} questions" if len(names) != len(some) else ""
+        lines.append(f"{split}: {len(some):,} x {kind}{in_all}, {done}: {', '.join(names[:SHOWN])}{more}")
+    return lines

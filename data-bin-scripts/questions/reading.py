@@ -1,0 +1,149 @@
+"""The questions of a file: json in SQuAD's format, or sentences and questions line by line (Du et al. 2017)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpora import lines
+from corpora.compressed import DAMAGED, opened
+from corpora.errors import CorpusError
+
+
+class Answer(NamedTuple):
+    text: str
+    start: int  # in the context, in characters
+
+
+class Question(NamedTuple):
+    """One of a file.
+
+    where: the file, of lines with the number. article: its number in the file. answers: all that are given.
+    impossible: the file says that the context does not answer it (SQuAD 2.0).
+    """
+
+    id: str
+    where: str
+    article: int
+    title: str
+    context: str
+    text: str
+    answers: tuple[Answer, ...] = ()
+    impossible: bool = False
+
+
+def plain_name(path: Path) -> str:
+    return path.name.removesuffix(".gz")
+
+
+def is_json(path: Path) -> bool:
+    return plain_name(path).endswith(".json")
+
+
+def beside(sources: Path) -> Path:
+    """tgt-NAME of src-NAME."""
+    return sources.with_name(f"tgt{sources.name.removeprefix('src')}")
+
+
+def read(path: Path) -> list[Question]:
+    """All questions of a file, in its order.
+
+    Args:
+        path: NAME.json, or src-NAME.txt, which has tgt-NAME.txt beside it; plain or .gz.
+    Raises:
+        CorpusError: a file that is missing, damaged, empty or of another form, with the place.
+    """
+    if is_json(path):
+        found = list(_squad(path))
+    elif plain_name(path).startswith("src-") and plain_name(path).endswith(".txt"):
+        found = list(_lines(path, beside(path)))
+    else:
+        raise CorpusError(f"{path}: NAME.json in SQuAD's format or src-NAME.txt is wanted, plain or .gz")
+    if not found:
+        raise CorpusError(f"{path}: no questions in it")
+    return found
+
+
+# --- SQuAD's format
+
+
+def _squad(path: Path) -> Iterator[Question]:
+    articles = _list(path, "the file", _parsed(path), "data")
+    for number, article in enumerate(articles):
+        place = f"article {number + 1}"
+        for index, paragraph in enumerate(_list(path, place, article, "paragraphs")):
+            at = f"{place}, paragraph {index + 1}"
+            context = _text(path, at, paragraph, "context")
+            for one in _list(path, at, paragraph, "qas"):
+                yield _question(path, f"{at} ({_title(article)})", number, _title(article), context, one)
+
+
+def _question(path: Path, place: str, article: int, title: str, context: str, given: Any) -> Question:
+    name = _text(path, f"{place}, a question", given, "id")
+    at = f"{place}, question {name}"
+    answers = given.get("answers") or []
+    if not isinstance(answers, list):
+        raise CorpusError(f"{path}: {at}: 'answers' is no list")
+    found = tuple(_answer(path, at, one) for one in answers)
+    impossible = bool(given.get("is_impossible", False))
+    return Question(name, path.name, article, title, context, _text(path, at, given, "question"), found, impossible)
+
+
+def _answer(path: Path, place: str, given: Any) -> Answer:
+    text = _text(path, place, given, "text")
+    start = given.get("answer_start")
+    if not isinstance(start, int):
+        raise CorpusError(f"{path}: {place}: 'answer_start' is {start!r}: a number is wanted")
+    return Answer(text, start)
+
+
+def _title(article: Any) -> str:
+    """CMRC 2018 has titles and ids, SQuAD titles."""
+    return str(article.get("title") or article.get("id") or "")
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        with opened(path) as file:
+            return json.loads(file.read())
+    except DAMAGED as error:
+        raise CorpusError(f"{path}: cannot be read ({error}): the file is missing, damaged or cut") from None
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{path}: no UTF-8 ({error})") from None
+    except ValueError as error:
+        raise CorpusError(f"{path}: no JSON ({error})") from None
+
+
+def _list(path: Path, place: str, table: Any, key: str) -> list[Any]:
+    found = table.get(key) if isinstance(table, dict) else None
+    if not isinstance(found, list):
+        raise CorpusError(f"{path}: {place} has no list '{key}', as SQuAD's format has")
+    return found
+
+
+def _text(path: Path, place: str, table: Any, key: str) -> str:
+    found = table.get(key) if isinstance(table, dict) else None
+    if not isinstance(found, str):
+        raise CorpusError(f"{path}: {place} has no text '{key}', as SQuAD's format has")
+    return found
+
+
+# --- sentences and questions
+
+
+def _lines(sources: Path, targets: Path) -> Iterator[Question]:
+    """Each sentence is an article of its own: all its questions stay together when a file is split."""
+    if not (sources.is_file() and targets.is_file()):
+        missing = targets if sources.is_file() else sources
+        raise CorpusError(f"{missing}: no such file; src-NAME.txt and tgt-NAME.txt go together")
+    numbers: dict[str, int] = {}
+    with opened(sources) as one, opened(targets) as other:
+        given, asked = list(lines.read(sources, one)), list(lines.read(targets, other))
+    if len(given) != len(asked):
+        raise CorpusError(f"{sources} has {len(given)} lines, {targets} {len(asked)}: they are not of one set")
+    for (number, sentence), (_, question) in zip(given, asked, strict=True):
+        where, text = f"{sources.name}:{number}", sentence.strip()
+        name = f"{plain_name(sources).removesuffix('.txt').removeprefix('src-')}:{number}"
+        yield Question(name, where, numbers.setdefault(text, len(numbers)), "", text, question.strip())

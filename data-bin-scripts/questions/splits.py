@@ -1,0 +1,89 @@
+"""Which file is which split, and a lone file's three parts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+from corpora import keys
+from corpora.errors import CorpusError
+
+from .reading import Question, is_json, read
+
+SPLITS = ("train", "valid", "test")
+#: what a split is called in file names; Du et al. and SQuAD say dev
+ALSO = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
+#: names of a split's file, as own and as published ones have them
+NAMES = ("{}.json", "src-{}.txt", "{}-v1.1.json", "{}-v2.0.json", "cmrc2018_{}.json")
+SHARES = (8, 1, 1)
+
+Files = dict[str, Path]
+
+
+def find(text: Path) -> Files:
+    """By split, of a folder; {'': text} of a lone file.
+
+    Raises:
+        CorpusError: nothing there, no training or validation file, more than one for a split.
+    """
+    if text.is_file():
+        if not is_json(text):
+            raise CorpusError(f"{text}: a lone file is NAME.json; of src-NAME.txt give the folder, or --train, --valid")
+        return {"": text}
+    if not text.is_dir():
+        raise CorpusError(f"{text}: no such file or folder")
+    found = {split: path for split in SPLITS if (path := _only(text, split))}
+    for split in ("train", "valid"):
+        if split not in found:
+            names = ", ".join(name.format(word) for word in ALSO[split] for name in NAMES[:2])
+            there = ", ".join(sorted(path.name for path in text.iterdir())[:10]) or "nothing"
+            raise CorpusError(
+                f"{text}: no file of {split} ({names}, plain or .gz); there is: {there}. Name files with --train and "
+                "--valid"
+            )
+    return found
+
+
+def _only(folder: Path, split: str) -> Path | None:
+    names = [name.format(word) for word in ALSO[split] for name in NAMES]
+    there = [folder / name for name in names if (folder / name).is_file() or (folder / f"{name}.gz").is_file()]
+    if len(there) > 1:
+        raise CorpusError(
+            f"{folder} has both {there[0].name} and {there[1].name} for {split}: name files with --train and --valid"
+        )
+    if not there:
+        return None
+    return there[0] if there[0].is_file() else there[0].with_name(f"{there[0].name}.gz")
+
+
+def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[str, list[Question]]:
+    """By split; of a lone file by article, 8:1:1.
+
+    Args:
+        seed: of the parts of a lone file. limit, limit_others: the first so many questions of training (or of a lone
+            file), and of the other splits; 0: all.
+    Raises:
+        CorpusError: files of two forms, a lone file with fewer than three articles.
+    """
+    if "" in files:
+        found = parts(read(files[""])[: limit or None], files[""], seed)
+        return {split: some if split == "train" else some[: limit_others or None] for split, some in found.items()}
+    if len({is_json(path) for path in files.values()}) > 1:
+        raise CorpusError(f"{', '.join(map(str, files.values()))}: json and lines together; all splits are of one form")
+    return {split: read(path)[: (limit if split == "train" else limit_others) or None] for split, path in files.items()}
+
+
+def parts(found: list[Question], path: Path, seed: int) -> dict[str, list[Question]]:
+    """Articles in a drawn order, the first tenth (one at least) test, the next valid."""
+    by_article: dict[int, list[Question]] = defaultdict(list)
+    for one in found:
+        by_article[one.article].append(one)
+    if len(by_article) < 3:
+        raise CorpusError(
+            f"{path} has questions on {len(by_article)} articles; 3 or more can be split into train, valid and test. "
+            "Give --train and --valid"
+        )
+    drawn = sorted(by_article, key=lambda article: int(keys.keys(seed, keys.ORDER, article)[0]))
+    tenth = max(1, len(drawn) * SHARES[2] // sum(SHARES))
+    chosen = {"train": drawn[2 * tenth :], "valid": drawn[tenth : 2 * tenth], "test": drawn[:tenth]}
+    return {split: [one for article in sorted(some) for one in by_article[article]] for split, some in chosen.items()}

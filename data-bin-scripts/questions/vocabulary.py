@@ -1,0 +1,66 @@
+"""The dictionary of pieces, learned or that of a pretrained encoder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import CorpusError
+from corpora.pieces import SPECIALS
+
+#: names that fairseq's dictionaries have already
+TAKEN = {*SPECIALS, "<mask>"}
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """symbols: behind fairseq's four special ones, by id. counts: of each. contents: of tokenizer.json, or None."""
+
+    symbols: list[str]
+    counts: list[int]
+    contents: dict[str, Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.symbols) + len(SPECIALS)
+
+    def ids(self) -> dict[str, int]:
+        """By piece; special symbols are no pieces of text."""
+        named = enumerate(self.symbols, start=len(SPECIALS))
+        return {symbol: number for number, symbol in named if symbol not in TAKEN}
+
+    def text(self) -> str:
+        """dict.txt."""
+        return "".join(f"{one} {count}\n" for one, count in zip(self.symbols, self.counts, strict=True))
+
+
+def learned(counts: Counter[str], size: int) -> Dictionary:
+    """The most frequent pieces; of those as frequent as each other the first by letters.
+
+    Raises:
+        CorpusError: no pieces.
+    """
+    ranked = sorted(((-count, name) for name, count in counts.items() if name not in TAKEN))[: size - len(SPECIALS)]
+    if not ranked:
+        raise CorpusError("no piece to learn from: the training questions are all left out")
+    return Dictionary([name for _, name in ranked], [-count for count, _ in ranked])
+
+
+def pretrained(folder: Path) -> Dictionary:
+    """That of a Hugging Face folder, with the ids that its model has here, <mask> last.
+
+    Raises:
+        CorpusError: no such folder, no vocabulary, or one that does not fit the model's settings.
+    """
+    from fairseq_posenc.compat.checkpoints import CheckpointError  # seconds, which --help does not need
+    from fairseq_posenc.hub import tokenizer, vocabulary
+
+    try:
+        symbols = vocabulary.dictionary(folder)
+        source, where = tokenizer.read(folder)
+        contents, _ = tokenizer.fitted(source, symbols, where, segments=True)
+    except CheckpointError as error:
+        raise CorpusError(f"--tokenizer-path {folder}: {error}") from None
+    own = symbols[len(SPECIALS) :]
+    return Dictionary(own, [1] * len(own), contents)

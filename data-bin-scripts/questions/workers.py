@@ -1,0 +1,58 @@
+"""The same work on chunks of questions, in processes; the order of the results is that of the chunks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import TypeVar
+
+from .items import Cut, Cutter
+from .problems import Problem
+from .reading import Question
+
+CHUNK = 256  # questions
+Chunk = tuple[str, list[Question]]  # with its split
+Result = TypeVar("Result")
+
+_cutter: Cutter | None = None
+
+
+def chunks(split: str, found: list[Question]) -> Iterator[Chunk]:
+    return ((split, found[begin : begin + CHUNK]) for begin in range(0, len(found), CHUNK))
+
+
+def mapped(work: Callable[[Chunk], Result], cutter: Cutter, parts: Iterator[Chunk], workers: int) -> Iterator[Result]:
+    """Args:
+    work: `cut` or `count`.
+    """
+    if workers == 1:
+        _start(cutter)
+        yield from map(work, parts)
+        return
+    # Forked, a process has what was imported, and begins at once; nothing here has threads.
+    with ProcessPoolExecutor(workers, get_context("fork"), _start, (cutter,)) as pool:
+        yield from pool.map(work, parts)
+
+
+def _start(cutter: Cutter) -> None:
+    global _cutter
+    _cutter = cutter
+
+
+def cut(chunk: Chunk) -> list[tuple[Cut | None, list[Problem]]]:
+    """Of each question."""
+    split, found = chunk
+    if _cutter is None:
+        raise RuntimeError("a worker that was not started")
+    return [_cutter.cut(split, one) for one in found]
+
+
+def count(chunk: Chunk) -> Counter[str]:
+    """Pieces of the items."""
+    counts: Counter[str] = Counter()
+    for made, _ in cut(chunk):
+        if made:
+            counts.update([*(made.answer or ()), *made.context, *made.question])
+    return counts

@@ -1,0 +1,174 @@
+"""Questions and their contexts as pieces, and pieces as text again: words, characters, or a pretrained tokenizer's.
+
+A folder that data-bin-scripts/prepare_questions.py made says which (`load`). Joined pieces are the text again but for
+its case where that was lowered and, but for byte-level pieces, for spaces that no rule tells: `24 -7` has one that
+`24-7` has not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ..compat.checkpoints import CheckpointError
+
+#: by data-bin-scripts/prepare_questions.py in its folder
+RECORD, TOKENIZER = "questions.json", "tokenizer.json"
+UNKNOWN = "<unk>"
+
+_CHINESE = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+#: U.S., 3.5, 1,000 and 22:15, words, 's and 'll, single marks
+_WORDS = re.compile(r"(?:[^\W\d_]\.){2,}|\d+(?:[.,:]\d+)+(?!\w)|\w+|['’](?:s|re|ve|d|ll|m|t)\b|[^\w\s]", re.IGNORECASE)
+#: runs of other letters and digits, and every other character alone
+_CHARACTERS = re.compile(rf"[^\W{_CHINESE}]+|\S")
+_SPACES = re.compile(r"\S+")
+
+_ENDINGS = ("s", "re", "ve", "d", "ll", "m", "t")
+_LEFT = {*",.?!:;%)]}…°”’", *(f"{mark}{end}" for mark in "'’" for end in _ENDINGS)}
+_RIGHT = {*"([{$£€¥#@“‘"}
+_BOTH = {*"-–—/_"}
+#: letters and marks of Chinese, which have no spaces around them
+_WIDE = re.compile(rf"[{_CHINESE}\u3000-\u303f\uff00-\uffef]")
+#: 3.5, 22:15 and 1,000, and U.S., whose parts WordPiece has as words of their own
+_NUMBER = re.compile(r"(?<=\d)([.:] (?=\d)|, (?=\d{3}(?!\d)))")
+_LETTERS = re.compile(r"(?<=\b[^\W\d_]\.) (?=[^\W\d_]\.)")
+
+
+class Piece(NamedTuple):
+    """Its name in the dictionary, and where it lies in the text. What the dictionary lacks has its surface as name."""
+
+    name: str
+    start: int
+    end: int
+
+
+class Surface(Protocol):
+    """A way of cutting text.
+
+    kind: words, chars, spaces or tokenizer. cased: whether case is kept.
+    """
+
+    kind: str
+    cased: bool
+
+    def cut(self, text: str) -> list[Piece]: ...
+
+    def join(self, pieces: Sequence[str]) -> str:
+        """The text of names, without special symbols; what was copied stands there as the word that it is."""
+        ...
+
+
+class Words:
+    """Of a regular expression.
+
+    Args:
+        kind: a name of `JOINED`. cased: otherwise text becomes lower case.
+    """
+
+    def __init__(self, kind: str, *, cased: bool) -> None:
+        self.kind, self.cased = kind, cased
+        self._pattern, self._join = JOINED[kind]
+
+    def cut(self, text: str) -> list[Piece]:
+        found = self._pattern.finditer(text)
+        return [Piece(one[0] if self.cased else one[0].lower(), one.start(), one.end()) for one in found]
+
+    def join(self, pieces: Sequence[str]) -> str:
+        return self._join(pieces)
+
+
+class Pretrained:
+    """Of the `tokenizers` package, with the ids of fairseq's dictionary.
+
+    Args:
+        contents: of tokenizer.json, as hub/tokenizer/fit.py makes it.
+    """
+
+    kind = "tokenizer"
+
+    def __init__(self, contents: dict[str, Any]) -> None:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # each of our processes is one core's
+        from tokenizers import Tokenizer
+
+        self._made = Tokenizer.from_str(json.dumps(contents))
+        self._made.encode_special_tokens = True  # a <s> in a text is text
+        self._wordpieces = contents["model"]["type"] == "WordPiece"
+        self.cased = not (contents.get("normalizer") or {}).get("lowercase", False)
+
+    def cut(self, text: str) -> list[Piece]:
+        found = self._made.encode(text, add_special_tokens=False)
+        return [
+            Piece(text[start:end] if token == UNKNOWN else token, start, end)
+            for token, (start, end) in zip(found.tokens, found.offsets, strict=True)
+        ]
+
+    def join(self, pieces: Sequence[str]) -> str:
+        if self._wordpieces:
+            return _wordpieces(pieces)
+        return str(self._made.decoder.decode([*pieces])).strip() if pieces else ""
+
+
+def load(folder: Path) -> Surface:
+    """Of a folder that data-bin-scripts/prepare_questions.py made.
+
+    Raises:
+        CheckpointError: it is none.
+    """
+    try:
+        record = json.loads((folder / RECORD).read_text("utf-8"))
+        if record["pieces"] == Pretrained.kind:
+            return Pretrained(json.loads((folder / TOKENIZER).read_text("utf-8")))
+        return Words(record["pieces"], cased=record["cased"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{folder} was not made by prepare_questions.py, or not whole ({error})") from None
+
+
+def _words(pieces: Sequence[str]) -> str:
+    """By rules of English: which marks stand at the word before, behind, or at both."""
+    made, glued, quoted = "", True, False
+    for piece in pieces:
+        left, right = piece in _LEFT or piece in _BOTH, piece in _RIGHT or piece in _BOTH
+        if piece == '"':
+            left, right, quoted = quoted, not quoted, not quoted
+        elif piece == "'":  # of the players' coach
+            left, right = made.endswith("s"), not made.endswith("s")
+        glued = glued or left or bool(_WIDE.match(piece) or _WIDE.match(made[-1]))
+        made += piece if glued else f" {piece}"
+        glued = right
+    return made
+
+
+def _wordpieces(pieces: Sequence[str]) -> str:
+    """As words, whose ends and beginnings are put together first; the package's own decoder knows neither hyphens nor
+    Chinese."""
+    words: list[str] = []
+    for piece in pieces:
+        if words and piece.startswith("##") and len(piece) > 2:
+            words[-1] += piece[2:]
+        elif len(words) > 1 and words[-1] in ("'", "’") and piece.lower() in _ENDINGS:
+            words[-1] += piece
+        else:
+            words.append(piece)
+    return _LETTERS.sub("", _NUMBER.sub(lambda found: found[0].strip(), _words(words)))
+
+
+def _characters(pieces: Sequence[str]) -> str:
+    """A space only where two runs of letters or digits would become one."""
+    made = ""
+    for piece in pieces:
+        between = bool(made) and bool(_RUN.fullmatch(made[-1])) and bool(_RUN.fullmatch(piece[:1]))
+        made += f" {piece}" if between else piece
+    return made
+
+
+_RUN = re.compile(rf"[^\W{_CHINESE}]")
+
+JOINED: dict[str, tuple[re.Pattern[str], Callable[[Sequence[str]], str]]] = {
+    "words": (_WORDS, _words),
+    "chars": (_CHARACTERS, _characters),
+    "spaces": (_SPACES, " ".join),
+}

@@ -1,0 +1,52 @@
+"""The dictionary of a pretrained model, without its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..compat.checkpoints import CheckpointError
+from . import names
+from .folder import read_config, read_vocabulary
+from .pretrained import MASK, OWN, SPECIALS, fairseq_order, in_order, special_ids
+
+#: fairseq's special symbols in their order, by the names of `ModelConfig`
+FIRST = ("bos", "pad", "eos", "unk")
+
+
+def dictionary(folder: Path) -> list[str]:
+    """The pieces of a folder of Hugging Face's or of `export-hf`, by the ids that `import-hf` gives them.
+
+    fairseq's four special symbols come first, <mask> last; what the model has beyond its vocabulary, or twice, gets
+    a name that no text has.
+
+    Raises:
+        CheckpointError: no config.json or no vocabulary, one that does not fit it, neither BERT nor RoBERTa.
+    """
+    settings, listed = read_config(folder), read_vocabulary(folder)
+    if listed is None:
+        raise CheckpointError(f"{folder} has no vocabulary: vocab.txt, vocab.json or tokenizer.json")
+    ids = _ids(folder, settings, listed)
+    if missing := [name for name in (*FIRST, "mask", "vocabulary") if ids.get(name) is None]:
+        raise CheckpointError(f"{folder}/config.json does not say '{missing[0]}': download it again")
+    made = in_order(listed, fairseq_order([ids[name] for name in FIRST], ids["mask"], ids["vocabulary"]))
+    seen = {*SPECIALS, MASK}
+    for i, piece in enumerate(made[len(SPECIALS) : -1], len(SPECIALS)):
+        made[i] = f"madeupword{i}" if piece in seen else piece
+        seen.add(piece)
+    return made
+
+
+def _ids(folder: Path, settings: Mapping[str, Any], listed: list[str]) -> Mapping[str, Any]:
+    """Of the special symbols, and the size, by the names of `ModelConfig`."""
+    if OWN in settings:
+        own: Mapping[str, Any] = settings[OWN]
+        return own
+    kind = settings.get("model_type")
+    if kind not in names.HEADS:
+        raise CheckpointError(f"{folder} holds a {kind or 'model without model_type'}: bert and roberta can be read")
+    size = settings.get("vocab_size", 0)
+    pad = settings.get("pad_token_id", 1 if kind == "roberta" else 0)
+    known = {**settings, "vocab_size": size}
+    return {**special_ids(f"{folder}/config.json", kind, known, listed, pad), "vocabulary": size or None}

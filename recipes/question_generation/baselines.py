@@ -1,0 +1,46 @@
+"""What questions score that no model made: the first words of the answer's sentence, and the best constant output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from fairseq_posenc import scoring
+from recipes.lib.stages import write_atomically
+
+from .data import items, units
+from .score import scored
+
+#: of the beginning of a sentence, by units
+FIRST = {"words": 10, "spaces": 10, "characters": 20}
+
+
+def baselines(folder: Path, split: str) -> dict[str, dict[str, Any]]:
+    """By name, the text and its scores; the constant is chosen on the training questions."""
+    how, given = units(folder), items(folder, split)
+    count = FIRST[how]
+    constant = scoring.best_constant([one["question"] for one in items(folder, "train")], how)
+    first = [scoring.first_units(one["sentence"], count, how) for one in given]
+    kind = "characters" if how == "characters" else "words"
+    return {
+        f"first {count} {kind} of the sentence": {"text": first[0], **scored(first, given, how)},
+        f"always {constant!r}": {"text": constant, **scored([constant] * len(given), given, how)},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="what prepare_questions.py made")
+    parser.add_argument("--split", default="valid")
+    parser.add_argument("--output", type=Path, required=True)
+    asked = parser.parse_args()
+    found = baselines(asked.data, asked.split)
+    for name, facts in found.items():
+        print(f"{name}: ROUGE-L {100 * facts['rouge_l']:.2f}", flush=True)
+    write_atomically(asked.output, json.dumps(found, indent=1, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

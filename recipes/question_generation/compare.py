@@ -1,0 +1,100 @@
+"""comparison.json, curves.png and gallery.md: each model's scores, the baselines', the paper's, and what it cost."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from recipes.lib.curves import draw, figures, read
+from recipes.lib.encodings import parse
+from recipes.lib.lines import read as read_lines
+from recipes.lib.recipe import Row
+from recipes.lib.stages import read_json, write_atomically
+
+from .data import items, units
+from .gallery import gallery
+from .published import paper
+from .settings import Variant
+
+ROUGE, COPIED = "valid_rouge_l", "valid_copied"
+
+
+def common(label: str, score: dict[str, Any]) -> Row:
+    return {
+        "model": label,
+        "ROUGE-L": round(100 * score["rouge_l"], 2),
+        "beta 1.2": round(100 * score["rouge_l_coco"], 2),
+        "BLEU-4": round(score["bleu"], 2),
+        "chrF": round(score["chrf"], 2),
+        "distinct": round(score["distinct"], 3),
+        "signature of BLEU": score["bleu_signature"],
+        "signature of chrF": score["chrf_signature"],
+        "sources": score["sources"],
+        "items": score["items"],
+        "units": score["units"],
+    }
+
+
+def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], how: str) -> Row:
+    score = read_json(output / "scores" / f"{variant.slug}.json")
+    marker = read_json(output / ".stages" / f"train.{variant.slug}.done")
+    log = output / "logs" / f"{variant.slug}.train.log"
+    rouge, gate, curve = figures(log, ROUGE), figures(log, COPIED), read(log)
+    return {
+        **common(variant.label, score),
+        "paper": paper(variant.encoding, how) if variant.copy else None,
+        "beats baselines": all(score["rouge_l"] > one["rouge_l"] for one in baselines.values()),
+        "first ROUGE-L": round(100 * rouge[0][1], 2) if rouge else None,  # of greedy questions, in validation
+        "last ROUGE-L": round(100 * rouge[-1][1], 2) if rouge else None,
+        "copy gate": round(gate[-1][1], 3) if gate else None,
+        "unknown words copied": round(score["unknown words copied"], 4),
+        "updates": curve.train[-1][0] if curve.train else None,
+        "minutes": round(marker["seconds"] / 60, 1),
+        "tokens/s": curve.speed and round(curve.speed),
+        "command": marker["command"],
+        "commit": marker["commit"],
+    }
+
+
+def compare(variants: list[Variant], output: Path, data: Path, split: str) -> list[Row]:
+    """The rows: models, then baselines with the same columns."""
+    baselines, how = read_json(output / "baselines.json"), units(data)
+    rows = [row(variant, output, baselines, how) for variant in variants]
+    return rows + [{**dict.fromkeys(rows[0]), **common(name, one)} for name, one in baselines.items()]
+
+
+def curves(variants: list[Variant], output: Path) -> None:
+    """ROUGE-L in validation, or where none was logged the loss; the better baseline as a line."""
+    logs = {variant.label: output / "logs" / f"{variant.slug}.train.log" for variant in variants}
+    rouge = {label: [(update, 100 * value) for update, value in figures(log, ROUGE)] for label, log in logs.items()}
+    if all(rouge.values()):
+        best = max(100 * one["rouge_l"] for one in read_json(output / "baselines.json").values())
+        floor = ("better baseline", best)
+        draw(rouge, "ROUGE-L of greedy questions, validation", output / "curves.png", floor=floor)
+    else:
+        losses = {label: read(log) for label, log in logs.items()}
+        points = {label: one.valid or one.train for label, one in losses.items()}
+        draw(points, "loss, bits a piece", output / "curves.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
+    parser.add_argument("--data", type=Path, required=True, help="what prepare_questions.py made")
+    parser.add_argument("--split", required=True)
+    parser.add_argument("--copy", choices=("on", "off", "both"), required=True)
+    parser.add_argument("--pos-enc", action="append", required=True)
+    asked = parser.parse_args()
+    copies = {"on": [True], "off": [False], "both": [True, False]}[asked.copy]
+    variants = [Variant(parse(label), copy) for label in asked.pos_enc for copy in copies]
+    found = compare(variants, asked.output, asked.data, asked.split)
+    curves(variants, asked.output)
+    questions = {one.label: list(read_lines(asked.output / "questions" / f"{one.slug}.txt")) for one in variants}
+    write_atomically(asked.output / "gallery.md", gallery(items(asked.data, asked.split), questions))
+    write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Scores of what fairseq-generate wrote, or of one question a line, against the raw questions of a prepared folder.
+
+python -m recipes.question_generation.score --data data-bin/squad --generated generate-valid.txt --output scores.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fairseq_posenc import scoring
+from fairseq_posenc.data import question_pieces
+from recipes.lib.lines import read
+from recipes.lib.stages import write_atomically
+
+from .data import items, units
+
+UNKNOWN = "<unk>"
+
+
+def generated(path: Path) -> list[list[str]]:
+    """The pieces of `H-7<tab>score<tab>pieces`, in the order of the items, as many as the last number says."""
+    rows = (line.split("\t", 2) for line in read(path) if line.startswith("H-"))
+    found = {int(name[2:]): pieces.split(" ") for name, _, pieces in rows}
+    return [[piece for piece in found.get(number, []) if piece] for number in range(max(found, default=-1) + 1)]
+
+
+def copied(outputs: Sequence[Sequence[str]], given: Sequence[dict[str, Any]]) -> float:
+    """The part of the outputs' pieces that are no symbols of the dictionary: they can only be copies."""
+    total = sum(map(len, outputs))
+    from_source = sum(piece in one["unknown"] for pieces, one in zip(outputs, given, strict=True) for piece in pieces)
+    return from_source / max(total, 1)
+
+
+def scored(texts: list[str], given: list[dict[str, Any]], how: str) -> dict[str, Any]:
+    """Raises SystemExit for another number of questions."""
+    if len(texts) != len(given):
+        raise SystemExit(f"error: {len(texts)} questions were generated, the split has {len(given)} items")
+    found = scoring.score(texts, [one["references"] for one in given], [one["source"] for one in given], how)
+    return {**asdict(found), "units": how}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="what prepare_questions.py made")
+    parser.add_argument("--split", default="valid")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--generated", type=Path, help="what fairseq-generate wrote")
+    which.add_argument("--hypotheses", type=Path, help="instead: a question a line, in the order of the items")
+    parser.add_argument("--questions", type=Path, help="where the questions go as plain lines")
+    parser.add_argument("--output", type=Path, required=True)
+    asked = parser.parse_args()
+    given, more = items(asked.data, asked.split), {}
+    if asked.generated:
+        pieces = generated(asked.generated)
+        join = question_pieces.load(asked.data).join
+        texts = [join(one) for one in pieces]
+        if len(pieces) == len(given):
+            more["unknown words copied"] = copied(pieces, given)
+            more["unknown words left"] = sum(one.count(UNKNOWN) for one in pieces) / max(sum(map(len, pieces)), 1)
+    else:
+        texts = list(read(asked.hypotheses))
+    facts = scored(texts, given, units(asked.data)) | more
+    if asked.questions:
+        write_atomically(asked.questions, "".join(f"{' '.join(text.split())}\n" for text in texts))
+    write_atomically(asked.output, json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The settings of the question generation recipe; the numbers, with their sources, are in conf/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from recipes.lib import launch
+from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.recipe import about
+from recipes.lib.values import Flags, Refused
+
+CONF = Path(__file__).parent / "conf"
+BUILTIN, SQUAD, CMRC, SCRATCH = "builtin", "squad", "cmrc", "scratch"
+RECORD = "questions.json"  # of a prepared folder
+SETS = ("train_set", "valid_set", "test_set")
+
+# What the plan writes into the commands itself.
+DECIDED = {
+    **launch.DECIDED,
+    **{name: f"--{name}" for name in ("seed", "arch", "freeze-encoder")},
+    **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
+    **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
+    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "the best and the last checkpoint being kept"),
+    "encoder-from": "--encoder",
+    "no-copy": "--copy",
+    "max-source-positions": "--longest",
+    "max-target-positions": "--longest-question",
+    "task": "posenc_question_generation",
+}
+DECIDED_GENERATE = {
+    "cpu": "--device",
+    "nbest": "the score of one question a source",
+    **dict.fromkeys(("path", "results-path", "user-dir"), "--output"),
+    "gen-subset": "--split",
+    **dict.fromkeys(("bpe", "tokenizer", "remove-bpe", "post-process"), "the pieces of the prepared questions"),
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model of the comparison."""
+
+    encoding: Encoding
+    copy: bool
+
+    @property
+    def label(self) -> str:
+        return self.encoding.label if self.copy else f"{self.encoding.label}, no copy"
+
+    @property
+    def slug(self) -> str:
+        """Its name in paths and stages."""
+        return self.encoding.slug if self.copy else f"{self.encoding.slug}.no-copy"
+
+
+@dataclass(kw_only=True)
+class Settings(launch.Training):
+    dataset: str = field(
+        metadata=about(
+            f"{SQUAD} or {CMRC} (fetched), {BUILTIN} (small, invented), your FOLDER with {{train,valid,test}}.json or "
+            "src-*.txt and tgt-*.txt, a FILE in SQuAD's format (split by article), or what prepare_questions.py made"
+        )
+    )
+    train_set: str = field(default="", metadata=about("a file of the FOLDER, where its name is another"))
+    valid_set: str = field(default="", metadata=about("the same, for validation"))
+    test_set: str = field(default="", metadata=about("the same, for the score"))
+    raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
+    limit: int = field(default=0, metadata=about("the first questions of training, or of a FILE (0: all)"))
+    limit_valid: int = field(default=0, metadata=about("the first questions of validation and test (0: all)"))
+    bad: Literal["refuse", "skip", "repair"] = field(metadata=about("questions that cannot be used as they are"))
+    context: Literal["paragraph", "sentence"] = field(metadata=about("of an answer; of lines, always the sentence"))
+    tokenizer: Literal["auto", "words", "chars"] = field(
+        default="auto", metadata=about(f"with --encoder {SCRATCH}; auto: chars for Chinese, else words")
+    )
+    cased: bool = field(default=False, metadata=about("words and chars keep capitals"))
+    vocabulary: int = field(metadata=about("words or chars; the others can be copied only"))
+    longest: int = field(metadata=about("pieces of a source"))
+    longest_answer: int = field(default=100, metadata=about("pieces of an answer"))
+    longest_question: int = field(default=50, metadata=about("pieces of a question"))
+    workers: int = field(default=1, metadata=about("of prepare_questions.py"))
+    encoder: str = field(metadata=about(f"a Hugging Face folder of a BERT or RoBERTa, or {SCRATCH}"))
+    freeze_encoder: bool = field(default=False, metadata=about("the encoder stays as it is"))
+    copy: Literal["on", "off", "both"] = field(
+        default="on", metadata=about("words from the source; both: a model each")
+    )
+    split: Literal["valid", "test"] = field(default="valid", metadata=about("that questions are generated for"))
+    arch: str = field(metadata=about("a posenc_question_generation architecture"))
+    pos_enc: list[str] = field(metadata=about("of the decoder: NAME or NAME[OPTION=VALUE,...]"))
+    train: Flags = field(metadata=about("a flag of fairseq-train"))
+    generate: Flags = field(metadata=about("a flag of fairseq-generate"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.encodings = parse_all(self.pos_enc)
+        launch.refuse_decided(self.train, DECIDED)
+        launch.refuse_decided(self.generate, DECIDED_GENERATE, "generate")
+        least = {
+            "limit": 0,
+            "limit_valid": 0,
+            "vocabulary": 5,
+            "longest": 8,
+            "longest_answer": 1,
+            "longest_question": 1,
+        }
+        for name, number in {**least, "workers": 1, "threads": 0}.items():
+            if getattr(self, name) < number:
+                raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
+        if self.longest < self.longest_answer + 4:
+            raise Refused(f"--longest {self.longest} leaves no room behind --longest-answer {self.longest_answer}")
+        self._check_dataset()
+        if self.scratch and self.freeze_encoder:
+            raise Refused(f"--freeze-encoder is for --encoder DIR: with {SCRATCH} it would keep random numbers")
+        if not self.scratch and (self.tokenizer != "auto" or self.cased):
+            raise Refused(f"--tokenizer and --cased are for --encoder {SCRATCH}: an encoder has its own pieces")
+
+    def _check_dataset(self) -> None:
+        named = [name for name in SETS if getattr(self, name)]
+        if self.own and not Path(self.dataset).exists():
+            raise Refused(f"--dataset {self.dataset}: no such file or folder; there are: {SQUAD}, {CMRC}, {BUILTIN}")
+        if named and not (self.own and Path(self.dataset).is_dir() and not self.prepared):
+            raise Refused(f"--{named[0].replace('_', '-')} names a file of a FOLDER of your questions: leave it out")
+        if named and not (self.train_set and self.valid_set):
+            raise Refused("--train-set and --valid-set go together")
+        if self.prepared and (self.limit or self.limit_valid):
+            raise Refused("--limit and --limit-valid are for questions that are not prepared yet: 0 leaves them out")
+
+    @property
+    def own(self) -> bool:
+        return self.dataset not in (BUILTIN, SQUAD, CMRC)
+
+    @property
+    def lone(self) -> bool:
+        return self.own and Path(self.dataset).is_file()
+
+    @property
+    def prepared(self) -> bool:
+        return self.own and (Path(self.dataset) / RECORD).is_file()
+
+    @property
+    def of_lines(self) -> bool:
+        """The questions come with sentences, not answers, as far as file names say."""
+        if not self.own or self.lone:
+            return False
+        name = self.train_set or next((path.name for path in Path(self.dataset).glob("src-train.txt*")), "")
+        return name.startswith("src-")
+
+    @property
+    def scratch(self) -> bool:
+        return self.encoder == SCRATCH
+
+    @property
+    def variants(self) -> list[Variant]:
+        copies = {"on": [True], "off": [False], "both": [True, False]}[self.copy]
+        return [Variant(encoding, copy) for encoding in self.encodings for copy in copies]

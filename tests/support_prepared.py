@@ -1,0 +1,144 @@
+"""What the tests of questions share: questions, runs of prepare_questions.py, and fairseq's view of the result.
+
+PYTEST_DONT_REWRITE: it is imported before it is named as a plugin.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from support_corpora import SCRIPTS
+
+import prepare_questions  # isort: skip  (a script's folder, which support_corpora puts on the path)
+
+__all__ = [
+    "CITY",
+    "DATA",
+    "LAKE",
+    "SCRIPTS",
+    "Prepared",
+    "asked",
+    "good",
+    "items",
+    "needs_data",
+    "prepare_questions",
+    "prepared",
+    "problems",
+    "squad",
+]
+
+DATA = Path(os.environ.get("POSENC_DATA") or "not given")
+needs_data = pytest.mark.skipif(not (DATA / "squad-v1.1").is_dir(), reason="POSENC_DATA names no folder with SQuAD")
+
+CITY = "The old city of Zorn is on a hill. King Abel (of Zorn) built it in 1200. He had 3.5 towers."
+LAKE = "Lake Ember is deep. Nobody swims in it."
+
+
+def asked(name: str, text: str, *answers: tuple[str, int], **more: Any) -> dict[str, Any]:
+    return {"id": name, "question": text, "answers": [{"text": a, "answer_start": s} for a, s in answers], **more}
+
+
+def squad(*articles: list[tuple[str, list[dict[str, Any]]]]) -> dict[str, Any]:
+    data = [
+        {"title": f"T{n}", "paragraphs": [{"context": context, "qas": qas} for context, qas in article]}
+        for n, article in enumerate(articles)
+    ]
+    return {"version": "1.1", "data": data}
+
+
+def good() -> dict[str, Any]:
+    city = [
+        asked("a", "Who built Zorn?", ("King Abel", CITY.index("King"))),
+        asked("b", "Who was the builder?", ("King Abel", CITY.index("King"))),
+        asked("c", "When was it built?", ("1200", CITY.index("1200"))),
+    ]
+    return squad([(CITY, city)], [(LAKE, [asked("d", "Which lake is deep?", ("Lake Ember", 0))])])
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    error: str
+
+
+class Prepared:
+    """Runs of prepare_questions.py in a folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._capsys, self.output = folder, capsys, folder / "out"
+
+    def write(self, name: str, content: Any) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return path
+
+    def both(self, train: Any = None, valid: Any = None) -> list[object]:
+        files = (self.write("train.json", train or good()), self.write("valid.json", valid or good()))
+        return ["--train", files[0], "--valid", files[1]]
+
+    def run(self, *words: object, output: Path | None = None) -> Ended:
+        arguments = [*map(str, words), "--output", str(output or self.output)]
+        try:
+            status = prepare_questions.main(arguments)
+        except SystemExit as error:
+            status = int(str(error.code))
+        told = self._capsys.readouterr()
+        return Ended(status, told.out, told.err)
+
+    def made(self, *words: object, output: Path | None = None) -> Path:
+        ended = self.run(*words, output=output)
+        assert ended.status == 0, ended.error
+        return output or self.output
+
+    def record(self) -> dict[str, Any]:
+        return json.loads((self.output / "questions.json").read_text("utf-8"))
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Prepared:
+    return Prepared(tmp_path, capsys)
+
+
+class Items(NamedTuple):
+    """As fairseq reads them; what the dictionary lacks by its word with a star."""
+
+    source: list[list[str]]
+    target: list[list[str]]
+    segments: list[list[int]] | None
+    surface: list[dict[str, Any]]
+
+
+def items(folder: Path, split: str = "train") -> Items:
+    from fairseq.data import Dictionary, data_utils
+
+    dictionary = Dictionary.load(str(folder / "dict.src.txt"))
+    assert (folder / "dict.src.txt").read_bytes() == (folder / "dict.tgt.txt").read_bytes()
+    lines = [json.loads(line) for line in (folder / f"{split}.surface.jsonl").read_text("utf-8").split("\n")[:-1]]
+
+    def read(name: str) -> list[list[int]]:
+        found = data_utils.load_indexed_dataset(str(folder / f"{split}.{name}"), dictionary, "mmap")
+        assert len(found) == len(lines)
+        return [found[number].tolist() for number in range(len(found))]
+
+    def named(ids: Iterable[int], unknown: list[str]) -> list[str]:
+        size = len(dictionary)
+        return [dictionary[number] if number < size else f"{unknown[number - size]}*" for number in ids]
+
+    sides = [
+        [named(ids, line["unknown"]) for ids, line in zip(read(f"src-tgt.{side}"), lines, strict=True)]
+        for side in ("src", "tgt")
+    ]
+    segments = read("segments") if (folder / f"{split}.segments.idx").exists() else None
+    return Items(sides[0], sides[1], segments, lines)
+
+
+def problems(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

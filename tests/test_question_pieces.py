@@ -1,0 +1,149 @@
+"""Pieces of questions: those of an encoder, and text that comes back from them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import support_exchange as exchange
+import support_tokenizers as tokenizers
+from support_prepared import CITY, DATA, Prepared, asked, items, needs_data, squad
+from transformers import BertConfig, RobertaConfig
+
+from fairseq_posenc.data import question_pieces
+from fairseq_posenc.hub import pretrained, vocabulary
+
+pytest_plugins = ["support_prepared"]
+
+
+# --- pretrained tokenizers
+
+
+def hugging_face(form: str, folder: Path) -> Path:
+    """A random model with a tokenizer that was learned from this project's pages."""
+    tokenizers.learned(form, folder)
+    if form == "gpt2":
+        pieces = json.loads((folder / "encoder.json").read_text("utf-8"))
+        specials = {name: number for number, name in enumerate(("<s>", "<pad>", "</s>", "<unk>"))}
+        known = specials | {piece: number + 4 for piece, number in pieces.items()}
+        (folder / "vocab.json").write_text(json.dumps(known | {"<mask>": len(known)}), "utf-8")
+        (folder / "encoder.json").unlink()
+        (folder / "vocab.bpe").rename(folder / "merges.txt")
+        config = RobertaConfig(len(known) + 1, max_position_embeddings=34, type_vocab_size=1, **exchange.SIZES["tiny"])
+    else:
+        size = len((folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n"))
+        config = BertConfig(size, max_position_embeddings=34, **exchange.SIZES["tiny"])
+    config.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["wordpiece", "wordpiece cased", "gpt2"])
+def test_pieces_of_an_encoder_have_its_ids(prepared: Prepared, form: str) -> None:
+    folder = hugging_face(form, prepared.folder / "encoder")
+    made = prepared.made(*prepared.both(), "--tokenizer-path", folder)
+    symbols = vocabulary.dictionary(folder)
+    lines = (made / "dict.src.txt").read_text("utf-8").splitlines()
+    assert [line.rsplit(" ", 1)[0] for line in lines] == symbols[4:]
+    assert symbols[-1] == "<mask>"
+    cut = question_pieces.load(made)
+    found = items(made)
+    assert [token for token in found.source[0] if token not in ("<s>", "</s>")] == [
+        piece.name if piece.name in symbols else f"{piece.name}*"
+        for text in ("King Abel", CITY)
+        for piece in cut.cut(text)
+    ]
+    if form == "gpt2":
+        assert [cut.join(target[:-1]) for target in found.target] == [line["question"] for line in found.surface]
+    assert prepared.record()["pieces"] == "tokenizer"
+    assert prepared.record()["cased"] == (form != "wordpiece")
+    assert prepared.record()["round_trip"] == 1.0
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_the_dictionary_is_that_of_the_imported_model(tmp_path: Path, kind: str) -> None:
+    folder = exchange.saved(exchange.made(kind, "tiny"), tmp_path / "hf")
+    if kind == "roberta":
+        named = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(exchange.WORDS - 6)), "<mask>"]
+        (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(named)}))
+    wanted = pretrained.reordered(pretrained.read(folder)).vocabulary
+    assert vocabulary.dictionary(folder) == wanted
+    assert wanted is not None
+    assert len(wanted) == exchange.WORDS
+
+
+def test_unknown_letters_can_be_copied_and_special_symbols_are_text(prepared: Prepared) -> None:
+    folder = hugging_face("wordpiece", prepared.folder / "encoder")
+    context = "The word \u4dc0\u4dc1 and </s> mean nothing."
+    given = squad([(context, [asked("a", "What is \u4dc0\u4dc1 ?", ("mean", context.index("mean")))])])
+    found = items(prepared.made(*prepared.both(given, given), "--tokenizer-path", folder))
+    assert found.surface[0]["unknown"] == ["\u4dc0\u4dc1", "<"]
+    assert "\u4dc0\u4dc1*" in found.target[0]
+    assert found.source[0].count("</s>") == 2
+
+
+def test_a_tokenizer_of_another_model_is_refused(prepared: Prepared) -> None:
+    folder = hugging_face("wordpiece", prepared.folder / "encoder")
+    pieces = (folder / "vocab.txt").read_text("utf-8").splitlines()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": len(pieces) - 9}))
+    ended = prepared.run(*prepared.both(), "--tokenizer-path", folder)
+    assert ended.status == 1
+    assert f"vocab_size {len(pieces) - 9}, but {len(pieces)} pieces beside it" in ended.error
+
+
+# --- surface
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Who said "No way!" in the U.S. (and when)?',
+        "What's the players' 3.5-inch, $1,000 prize at 22:15?",
+        "Isn't it Tesla's 50% or 1881–82?",
+    ],
+)
+def test_words_are_joined_as_they_were(text: str) -> None:
+    words = question_pieces.Words("words", cased=True)
+    assert words.join([piece.name for piece in words.cut(text)]) == text
+    assert all(text[piece.start : piece.end] == piece.name for piece in words.cut(text))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        ("What ' s the play ##ers ' 3 . 5 - inch , $ 1 , 000 prize at 22 : 15 ?", None),
+        ("in 1990 , 12 U . S . cities", "in 1990, 12 U.S. cities"),
+        ("NBA 是 什 么 ， 在 1993 年 （ foot ##ball ） ？", "NBA是什么，在1993年（football）？"),
+        ("", ""),
+    ],
+)
+def test_word_pieces_are_joined_as_words(pieces: str, text: str | None) -> None:
+    wanted = "What's the players' 3.5-inch, $1,000 prize at 22:15?" if text is None else text
+    assert question_pieces._wordpieces(pieces.split()) == wanted
+
+
+@pytest.mark.parametrize("kind", question_pieces.JOINED)
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_joined_is_cut_into_the_same_pieces(kind: str, seed: int) -> None:
+    rng = random.Random(seed)
+    cut = question_pieces.Words(kind, cased=True)
+    text = "".join(rng.choices("ab 1.,'\"()-$%?谁是日", k=30))
+    pieces = [piece.name for piece in cut.cut(text)]
+    joined = cut.join(pieces)
+    assert joined.replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"was not made by prepare_questions\.py"):
+        question_pieces.load(tmp_path)
+
+
+# --- real questions
+@needs_data
+@pytest.mark.parametrize(("name", "least"), [("squad-v1.1/du-test-v1.1", 0.98), ("cmrc2018/cmrc2018_dev", 0.99)])
+def test_real_questions_come_back(prepared: Prepared, name: str, least: float) -> None:
+    path = DATA / f"{name}.json.gz"
+    prepared.made("--text", path, "--bad", "repair", "--limit", 3000)
+    assert prepared.record()["round_trip"] >= least

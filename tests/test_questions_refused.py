@@ -1,0 +1,232 @@
+"""data-bin-scripts/prepare_questions.py: what is wrong with questions, options without effect, and the scripts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support_prepared import CITY, DATA, SCRIPTS, Prepared, asked, items, needs_data, problems, squad
+
+from questions.checks import nearest  # isort: skip  (a script's folder, which support_corpora puts on the path)
+
+
+pytest_plugins = ["support_prepared"]
+
+
+# --- what is wrong
+
+
+def bad() -> dict[str, Any]:
+    return squad(
+        [
+            (
+                CITY,
+                [
+                    asked("fine", "Who?", ("King Abel", CITY.index("King"))),
+                    asked("moved", "Where?", ("Zorn", CITY.rindex("Zorn") - 4)),  # the second is nearer
+                    asked("second", "When?", ("1201", CITY.index("1200")), ("1200", CITY.index("1200"))),
+                    asked("nowhere", "Why?", ("Berlin", 3)),
+                    asked("negative", "How?", ("towers", -7)),
+                    asked("none", "What?"),
+                    asked("empty", " ", ("1200", CITY.index("1200"))),
+                    asked("no answer text", "Who is it?", (" ", 3)),
+                    asked("long", "Who " * 60, ("King Abel", CITY.index("King"))),
+                    asked("impossible", "Who knows?", is_impossible=True),
+                ],
+            ),
+            (" ", [asked("no context", "Who?", ("a", 0))]),
+        ]
+    )
+
+
+KINDS = {
+    "moved": ["misplaced answer"],
+    "second": ["misplaced answer"],
+    "nowhere": ["misplaced answer", "no answer"],
+    "negative": ["misplaced answer"],
+    "none": ["no answer"],
+    "empty": ["empty question"],
+    "no answer text": ["empty answer", "no answer"],
+    "long": ["long question"],
+    "impossible": ["unanswerable"],
+    "no context": ["empty context"],
+}
+
+
+def kinds(found: list[dict[str, Any]]) -> dict[str, list[str]]:
+    by_id: dict[str, list[str]] = {}
+    for one in found:
+        by_id.setdefault(one["id"], []).append(one["kind"])
+    return by_id
+
+
+def test_what_is_wrong_is_counted_named_and_refused(prepared: Prepared) -> None:
+    ended = prepared.run(*prepared.both(bad()))
+    assert ended.status == 1
+    assert "train: 4 x misplaced answer, refused: moved, second, nowhere, negative" in ended.error
+    assert "train: 1 x unanswerable, left out: impossible" in ended.error
+    assert "--bad skip leaves them out, --bad repair" in ended.error
+    found = problems(prepared.folder / "out.problems.jsonl")
+    assert {name: [one for one in some if one != "no answer"] for name, some in kinds(found).items()} == {
+        name: [one for one in some if one != "no answer"] for name, some in KINDS.items()
+    }
+    assert not prepared.output.exists()
+    assert not (prepared.folder / "out.partial").exists()
+    moved = next(one for one in found if one["id"] == "moved")
+    assert moved["where"] == "train.json"
+    assert moved["what"].startswith("'Zorn' at ")
+
+
+def test_what_is_wrong_is_left_out_or_repaired_and_told(prepared: Prepared) -> None:
+    words = prepared.both(bad())
+    prepared.run(*words)
+    ended = prepared.run(*words, "--bad", "skip")
+    assert ended.status == 0, ended.error
+    assert [line["id"] for line in items(prepared.output).surface] == ["fine", "second"]
+    assert "train: 1 x long question, left out: long" in ended.out
+    assert not (prepared.folder / "out.problems.jsonl").exists()  # of the run that refused
+    repaired = prepared.made(*words, "--bad", "repair", output=prepared.folder / "two")
+    found = items(repaired)
+    assert [line["id"] for line in found.surface] == ["fine", "moved", "second", "negative", "long"]
+    assert kinds(problems(repaired / "problems.jsonl")) == KINDS | {"negative": ["misplaced answer"]}
+    assert found.surface[1]["sentence"].startswith("King Abel (of Zorn)")  # the nearest
+    assert len(found.target[4]) == 51
+    assert found.surface[4]["question"] == "Who " * 60
+    record = json.loads((repaired / "questions.json").read_text())
+    assert record["problems"]["misplaced answer"] == {"left out": 2, "repaired": 2}
+
+
+def test_long_answers(prepared: Prepared) -> None:
+    answer = CITY[:33]
+    given = squad([(CITY, [asked("a", "What?", (answer, 0)), asked("b", "When?", ("1200", CITY.index("1200")))])])
+    words = [*prepared.both(given, given), "--longest-answer", 5]
+    assert "train: 1 x long answer, refused: a" in prepared.run(*words).error
+    found = items(prepared.made(*words, "--bad", "repair"))
+    assert found.source[0][:8] == "<s> the old city of zorn </s> the".split()
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "place"), [("ab", 4, 3), ("ab", 1, 0), ("ab", 99, 8), ("x", 1, None), ("aa", 0, None)]
+)
+def test_the_nearest_occurrence(text: str, start: int, place: int | None) -> None:
+    assert nearest("ab.ab...ab", text, start) == place
+
+
+def test_a_split_without_any_question_left_is_refused(prepared: Prepared) -> None:
+    only = squad([(CITY, [asked("x", "Who?", is_impossible=True)])])
+    ended = prepared.run(*prepared.both(valid=only))
+    assert ended.status == 1
+    assert "valid: no question is left of 1" in ended.error
+
+
+# --- options
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--text", "x.json", "--train", "y.json"], "--text, or --train and --valid, is wanted"),
+        (["--train", "y.json"], "--train and --valid go together"),
+        (["--train", "a.json", "--valid", "b.json", "--seed", "3"], "--seed is for the split of a lone file"),
+        (["--train", "src-a.txt", "--valid", "src-b.txt", "--context", "sentence"], "src-*.txt have no answers"),
+        (["--train", "a.json", "--valid", "b.json", "--tokenizer-path", "d", "--cased"], "not with --tokenizer-path"),
+        (["--train", "a.json", "--valid", "b.json", "--longest", "100"], "leaves no room for a context"),
+        (["--train", "a.json", "--valid", "b.json", "--limit", "0"], "0: at least 1 is wanted"),
+    ],
+)
+def test_options_without_effect_are_refused(prepared: Prepared, words: list[str], message: str) -> None:
+    ended = prepared.run(*words)
+    assert ended.status == 2
+    assert message in ended.error
+
+
+def test_limits_take_the_first_questions(prepared: Prepared) -> None:
+    folder = prepared.made(*prepared.both(), "--limit", 3, "--limit-valid", 1)
+    assert [len(items(folder, split).surface) for split in ("train", "valid")] == [3, 1]
+
+
+def test_what_is_there_is_not_touched(prepared: Prepared) -> None:
+    prepared.made(*prepared.both())
+    ended = prepared.run(*prepared.both())
+    assert (ended.status, ended.error) == (
+        1,
+        f"error: {prepared.output} is there: move it, or choose another --output\n",
+    )
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def test_neither_workers_nor_places_change_a_byte(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    from questions import workers
+
+    monkeypatch.setattr(workers, "CHUNK", 2)
+    words = [*prepared.both(bad()), "--bad", "repair"]
+    one = hashes(prepared.made(*words))
+    moved = [prepared.folder / "else" / f"{split}.json" for split in ("train", "valid")]
+    moved[0].parent.mkdir()
+    for path in moved:
+        shutil.copy(prepared.folder / path.name, path)
+    two = prepared.folder / "two"
+    assert (
+        hashes(prepared.made("--train", moved[0], "--valid", moved[1], *words[4:], "--workers", 2, output=two)) == one
+    )
+
+
+# --- the scripts
+
+
+def script(name: str, *words: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    command = map(str, [SCRIPTS / f"prepare_{name}.sh", *words])
+    return subprocess.run([*command], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_scripts_fetch_and_prepare() -> None:
+    told = script("squad", "--dry-run", "--version", "2.0", "--bad", "skip")
+    assert told.returncode == 0, told.stderr
+    fetch, prepare = told.stdout.splitlines()
+    assert "squad/train-v2.0.json squad/dev-v2.0.json --output data/raw" in fetch
+    assert "--valid data/raw/squad/dev-v2.0.json --output data-bin/squad --bad skip" in prepare
+    fetch, prepare = script("cmrc", "--dry-run", "--raw", "r").stdout.splitlines()
+    assert fetch.count("cmrc2018/cmrc2018_") == 3
+    assert "--valid r/cmrc2018/cmrc2018_dev.json --test r/cmrc2018/cmrc2018_trial.json" in prepare
+    assert prepare.endswith("--tokenizer chars --language zh ")
+    (own,) = script("cmrc", "--dry-run", "--text", "mine.json", "--tokenizer-path", "d").stdout.splitlines()
+    assert "--text mine.json --output data-bin/cmrc2018 --tokenizer-path d --language zh" in own
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("squad", ["--version", "3"], "--version is 3: 1.1 or 2.0 is wanted"),
+        ("squad", ["--version", "2.0", "--text", "x"], "--version is of what is fetched"),
+        ("squad", ["--train", "x"], "--train: give your own files to prepare_questions.py"),
+        ("cmrc", ["--fetch-limit", "1"], "--fetch-limit: files are fetched whole"),
+    ],
+)
+def test_scripts_refuse(name: str, words: list[str], message: str) -> None:
+    told = script(name, *words, "--dry-run")
+    assert told.returncode == 1
+    assert message in told.stderr
+
+
+# --- real questions
+
+
+@needs_data
+def test_cmrcs_misplaced_answers_are_counted(prepared: Prepared) -> None:
+    files = [DATA / "cmrc2018" / f"cmrc2018_{name}.json.gz" for name in ("dev", "trial")]
+    ended = prepared.run("--train", files[0], "--valid", files[1])
+    assert ended.status == 1
+    found = [one for one in problems(prepared.folder / "out.problems.jsonl") if one["kind"] == "misplaced answer"]
+    assert [sum(one["split"] == split for one in found) for split in ("train", "valid")] == [200, 5]
+    assert len({one["id"] for one in found if one["split"] == "train"}) == 176

@@ -1,0 +1,172 @@
+"""fairseq_posenc/scoring: against values computed by hand, rouge-score, and every subsequence there is."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import time
+
+import pytest
+
+from fairseq_posenc import scoring
+from fairseq_posenc.scoring.rouge import of_units
+
+WORDS = "what who the a of in city king ?".split()
+
+
+def longest_common(a: list[str], b: list[str]) -> int:
+    """By trying them all."""
+    subsequences = {one for size in range(len(b) + 1) for one in itertools.combinations(b, size)}
+    return max(size for size in range(len(a) + 1) if subsequences & {*itertools.combinations(a, size)})
+
+
+def drawn(rng: random.Random, most: int) -> list[str]:
+    return rng.choices(WORDS, k=rng.randint(1, most))
+
+
+# --- ROUGE-L
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "value"),
+    [
+        ("police killed the gunman", "police kill the gunman", 3 / 4),  # Lin 2004, section 3: beta 1
+        ("police killed the gunman", "the gunman kill police", 2 / 4),
+        ("What is it?", "what is it ?", 1.0),  # case and spaces before marks are none of it
+        ("the city", "the king of the city", 2 * (2 / 2) * (2 / 5) / (2 / 2 + 2 / 5)),
+        ("a", "b", 0.0),
+        ("", "b", 0.0),
+        ("b", "", 0.0),
+    ],
+)
+def test_values_computed_by_hand(hypothesis: str, reference: str, value: float) -> None:
+    assert scoring.rouge_l(hypothesis, [reference]) == pytest.approx(value)
+
+
+def test_of_several_references_the_best_counts() -> None:
+    references = ["who is the king ?", "what of it ?"]
+    assert scoring.rouge_l("what of it ?", references) == 1.0
+    # precision of the first, 2 of 2, and recall of the second, 1 of 2: whichever they are of
+    value = (1 + 1.2**2) * 1.0 * 0.5 / (0.5 + 1.2**2 * 1.0)
+    assert of_units(["a", "b"], [["a", "b", "c", "d", "e"], ["b", "c"]], "coco") == pytest.approx(value)
+    assert of_units(["a", "b"], [["a", "b", "c", "d", "e"], ["b", "c"]]) == pytest.approx(2 * 0.4 / 1.4)
+
+
+def test_chinese_is_compared_by_characters() -> None:
+    assert scoring.units_of("他在NBA 2K？", "characters") == [*"他在nba2k？"]
+    assert scoring.rouge_l("谁是王？", ["王是谁？"], units="characters") == pytest.approx(2 / 4)
+    assert scoring.rouge_l("谁是王？", ["王是谁？"]) == pytest.approx(1 / 2)  # a run of Chinese is a word, and the mark
+
+
+def test_tokenised_text_is_compared_by_what_spaces_part() -> None:
+    assert scoring.units_of("the -LRB- afc -RRB- ", "spaces") == ["the", "-lrb-", "afc", "-rrb-"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_common_part_is_the_longest_that_there_is(seed: int) -> None:
+    rng = random.Random(seed)
+    a, b = drawn(rng, 8), drawn(rng, 8)
+    assert of_units(a, [b]) == pytest.approx(2 * longest_common(a, b) / (len(a) + len(b)))
+
+
+class Spaces:
+    """A tokenizer for rouge-score, whose own drops marks and letters that are not English."""
+
+    def tokenize(self, text: str) -> list[str]:
+        return text.split()
+
+
+def test_rouge_score_says_the_same() -> None:
+    if os.environ.get("POSENC_REQUIRE_ORACLES", "0") in ("", "0"):
+        pytest.importorskip("rouge_score")
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer, rng = RougeScorer(["rougeL"], tokenizer=Spaces()), random.Random(7)
+    for _ in range(300):
+        hypothesis, references = " ".join(drawn(rng, 15)), [" ".join(drawn(rng, 15)) for _ in range(rng.randint(1, 3))]
+        theirs = max(scorer.score(one, hypothesis)["rougeL"].fmeasure for one in references)
+        assert scoring.rouge_l(hypothesis, references, units="spaces") == pytest.approx(theirs, abs=1e-12)
+
+
+def test_five_thousand_pairs_take_seconds() -> None:
+    rng = random.Random(3)
+    hypotheses, references = ([" ".join(drawn(rng, 40)) for _ in range(5000)] for _ in range(2))
+    began = time.monotonic()
+    scoring.mean_rouge_l(hypotheses, [[one] for one in references])
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: scoring.rouge_l("a", []), "ROUGE-L wants a reference"),
+        (lambda: scoring.rouge_l("a", ["a"], units="letters"), "no units 'letters'; there are: words, characters"),
+        (lambda: scoring.rouge_l("a", ["a"], variant="f2"), "no variant 'f2' of ROUGE-L; there are: f1, coco"),
+        (lambda: scoring.mean_rouge_l([], []), "of no text"),
+        (lambda: scoring.mean_rouge_l(["a"], []), "argument 2 is shorter"),
+        (lambda: scoring.distinct([]), "of none"),
+        (lambda: scoring.best_constant([]), "there are none"),
+        (lambda: scoring.score(["a"], [["a"]], [1, 2]), "argument 3 is longer"),
+    ],
+)
+def test_what_is_refused(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# --- all scores
+
+
+def test_a_source_is_scored_once_with_all_its_questions() -> None:
+    found = scoring.grouped(["x", "x", "y"], [["a", "b"], ["a", "c"], ["d"]], ["one", "one", "two"])
+    assert found == scoring.GroupedText(["x", "y"], [["a", "b", "c"], ["d"]])
+    scores = scoring.score(["Who is it?", "who is it?", "Who is it?"], [["Who is it?"], ["Why?"], ["why?"]], [1, 1, 2])
+    assert (scores.sources, scores.items, scores.distinct) == (2, 3, 0.5)
+    assert scores.rouge_l == pytest.approx((1 + 2 / 6) / 2)
+
+
+def test_a_perfect_output_has_all_there_is() -> None:
+    questions = ["What is the first city of the king ?", "Who was in the old city , and why ?"]
+    scores = scoring.score(questions, [[one, "What?"] for one in questions], range(2))
+    assert (scores.rouge_l, scores.rouge_l_coco, scores.distinct) == (1.0, 1.0, 1.0)
+    assert (scores.bleu, scores.chrf) == (pytest.approx(100), pytest.approx(100))
+    lower = scoring.score([one.lower() for one in questions], [[one] for one in questions], range(2))
+    assert lower.bleu == pytest.approx(100)
+    assert "tok:13a" in lower.bleu_signature
+    assert "case:lc" in lower.chrf_signature
+
+
+def test_bleu_is_sacrebleus_with_as_many_references_as_there_are() -> None:
+    from sacrebleu.metrics import BLEU
+
+    texts = ["the king of the city is who ?", "what was in the old town ?"]
+    references = [["who is the king of the city ?", "the king is who ?"], ["what was the old town ?"]]
+    scores = scoring.score(texts, references, range(2), "spaces")
+    streams = [[references[0][0], references[1][0]], [references[0][1], None]]
+    wanted = BLEU(tokenize="none", lowercase=True).corpus_score(texts, streams)
+    assert scores.bleu == pytest.approx(wanted.score)
+    chinese = scoring.score(["谁是他的父亲？"], [["他的父亲是谁？"]], [0], "characters")
+    assert "tok:zh" in chinese.bleu_signature
+
+
+# --- what no model made
+
+
+def test_the_beginning_of_a_sentence() -> None:
+    assert scoring.first_units("The U.S. is big.", 5) == "The U.S."
+    assert scoring.first_units("上海是中国的城市。", 4, "characters") == "上海是中"
+    assert scoring.first_units("-LRB- afc -RRB- won .", 2, "spaces") == "-LRB- afc"
+    assert scoring.first_units("", 3) == ""
+
+
+def test_the_best_constant_is_better_than_all_short_ones() -> None:
+    questions = ["what is the king ?", "what was the city ?", "who is the king of it ?", "what is in the city ?"]
+    found = scoring.best_constant(questions)
+    references = [[one] for one in questions]
+    value = scoring.mean_rouge_l([found] * 4, references)
+    units = sorted({unit for one in questions for unit in one.split()})
+    for size in (1, 2, 3):
+        for words in itertools.product(units, repeat=size):
+            assert scoring.mean_rouge_l([" ".join(words)] * 4, references) <= value + 1e-9
+    assert scoring.best_constant(["谁？", "谁是？"], "characters") == "谁？"

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from corpora.errors import CorpusError
 from questions import options
 from questions.pipeline import prepare
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # fairseq_posenc, installed or not
 
 
 def main(arguments: list[str]) -> int:

@@ -245,7 +245,7 @@ def test_the_comparison_has_models_baselines_and_a_gallery(data: Path, tmp_path:
     assert first == "first 10 words of the sentence"
     assert constant.startswith("always '")
     assert base[constant]["distinct"] < 0.05
-    variants = [Variant(parse("shaw[clip=8]"), copy) for copy in (True, False)]
+    variants = [Variant(parse("shaw[clip=8,share=none]"), copy) for copy in (True, False)]
     for number, variant in enumerate(variants):
         questions = tmp_path / "questions" / f"{variant.slug}.txt"
         questions.parent.mkdir(exist_ok=True)
@@ -263,18 +263,33 @@ def test_the_comparison_has_models_baselines_and_a_gallery(data: Path, tmp_path:
         marker.parent.mkdir(exist_ok=True)
         marker.write_text(json.dumps({"seconds": 60, "command": "c", "commit": "d"}))
     run(
-        compare, "--output", tmp_path, "--data", data, "--split", "valid", "--copy", "both", "--pos-enc", "shaw[clip=8]"
+        compare,
+        "--output",
+        tmp_path,
+        "--data",
+        data,
+        "--split",
+        "valid",
+        "--copy",
+        "both",
+        "--pos-enc",
+        "shaw[clip=8,share=none]",
     )
     rows = json.loads((tmp_path / "comparison.json").read_text())
-    assert [row["model"] for row in rows] == ["shaw[clip=8]", "shaw[clip=8], no copy", first, constant]
+    assert [row["model"] for row in rows] == [
+        "shaw[clip=8,share=none]",
+        "shaw[clip=8,share=none], no copy",
+        first,
+        constant,
+    ]
     assert [row["beats baselines"] for row in rows] == [True, False, None, None]
     assert [row["paper"] for row in rows] == [47.26, None, None, None]
     assert (rows[0]["last ROUGE-L"], rows[0]["copy gate"], rows[0]["ROUGE-L"]) == (25.0, 0.4, 100.0)
     assert (tmp_path / "curves.png").stat().st_size > 1000
-    assert figures(tmp_path / "logs" / "shaw.clip=8.train.log", "valid_else") == []
+    assert figures(tmp_path / "logs" / "shaw.clip=8.share=none.train.log", "valid_else") == []
     text = (tmp_path / "gallery.md").read_text("utf-8")
     assert text.count("- answer: ") == 20
-    assert text.count("- shaw[clip=8], no copy: what?") == 20
+    assert text.count("- shaw[clip=8,share=none], no copy: what?") == 20
 
 
 def test_a_gallery_shows_what_there_is() -> None:

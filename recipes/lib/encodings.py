@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from .recipe import ROOT
 from .stages import read_json
 from .values import Refused, nearest
 
+T = TypeVar("T")
 #: written by `python -m fairseq_posenc docs`, which a new encoding calls for anyway
 FACTS = ROOT / "recipes" / "lib" / "encodings.json"
 REGISTRY = ROOT / "fairseq_posenc" / "encodings" / "registry.py"
@@ -88,6 +90,15 @@ def facts(name: str) -> dict[str, Any]:
         raise Refused(f"{FACTS.relative_to(ROOT)} lacks '{name}': write it anew by python -m fairseq_posenc docs")
     found: dict[str, Any] = _facts()[name]
     return found
+
+
+def published(figures: Mapping[str, T], encoding: Encoding) -> T | None:
+    """What a paper has for this encoding, by labels; the order of options does not count."""
+    for label, found in figures.items():
+        other = parse(label)
+        if other.name == encoding.name and sorted(other.args.split(",")) == sorted(encoding.args.split(",")):
+            return found
+    return None
 
 
 def with_option(option: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recipes.lib.encodings import Encoding, parse
+from recipes.lib.encodings import Encoding, published
 
 #: by --pos-enc; with memory 150 and 640 in evaluation, 150 in training
 PAPER = {
@@ -23,9 +23,5 @@ MEMORIES = (150, 640)
 
 def papers(encoding: Encoding, memory: int) -> float | None:
     """The paper's test perplexity; None where it has none."""
-    options = sorted(encoding.args.split(","))
-    for label, found in PAPER.items():
-        published = parse(label)
-        if published.name == encoding.name and sorted(published.args.split(",")) == options:
-            return dict(zip(MEMORIES, found, strict=True)).get(memory)
-    return None
+    found = published(PAPER, encoding)
+    return dict(zip(MEMORIES, found, strict=True)).get(memory) if found else None

@@ -90,7 +90,7 @@ QUESTION_GENERATION = Recipe(
     default_output=default_output,
     examples=(
         "--preset smoke --pos-enc shaw,t5 --output /tmp/smoke",
-        "--preset small --dataset nqg/ --pos-enc 'xl,gcdf,shaw[clip=8],lfhc[clip=2],t5' --copy both",
+        "--preset small --dataset nqg/ --pos-enc 'xl,gcdf,shaw[clip=8,share=none],lfhc[clip=2],t5' --copy both",
         "--preset small --dataset squad-v1.1/ --train-set du-test-v1.1.json.gz --valid-set dev-v1.1.part1.json.gz",
         "--preset paper --dataset squad --encoder bert-base-cased --pos-enc gcdf --dry-run",
         "--preset paper-cmrc --encoder chinese-roberta-wwm-ext --seed 2",

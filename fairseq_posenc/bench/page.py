@@ -45,8 +45,8 @@ What stops each at its aim:
 - RoPE, xPos: two passes over q and k.
 - Shaw, LFHC, XL, GCDF: half a product of queries and keys more, whose windows of rows cost 1.12 of what they need, and
   a copy of each window into the logits. XL and GCDF also project the distances.
-- M4, DeBERTa: twice that, and the half of the keys is written across the rows, which costs several times a copy along
-  them. By operations alone they cost 1.14.
+- M4, DeBERTa: twice that; the half of the keys is written across the rows, by C++ at the price of a copy, without a
+  compiler at several times that. By operations alone they cost 1.14.
 - M4M: the same, then the product of three matrices, forward and backward. The gate of the keys is kept for the
   backward; that of the queries and the content are made twice, which saves two matrices a layer.
 - Clipped, all of these have few different products a query, which one pass in C++ adds to the content or multiplies in

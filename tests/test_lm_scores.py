@@ -61,6 +61,7 @@ def test_the_smoke_preset_runs_from_text_to_table(run: Path) -> None:
         assert all(row["perplexity"] < 120 for row in rows)
 
 
+@pytest.mark.timeout(0 if REAL else 300)
 def test_the_perplexity_is_the_plain_definition(run: Path, beginning: Path, tmp_path: Path) -> None:
     """To 1e-4; for each token one forward of its whole prefix. Of a real run the rows with the memory of training."""
     for number, row in enumerate(row for row in results(run) if not REAL or row["memory"] == row["segment"]):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from . import native
-from .windows import collect, of_chunk, of_groups, some_at_a_time, times
+from .windows import collect, of_chunk, of_groups, some_at_a_time, times, zeros_like
 
 
 def serves(flat: tuple[int, int], queries: int, k: Tensor | None, *others: Tensor | None) -> bool:
@@ -59,7 +59,9 @@ class FarProducts(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(q, k, for_queries, for_keys, content_q, content_k)
         ctx.scale, ctx.flat = scale, flat
-        out = torch.empty(shape)
+        given = q if q is not None else k
+        assert given is not None
+        out = given.new_empty(shape)
         with torch.autocast("cpu", enabled=False):
             for at in some_at_a_time(shape, out.device):
                 part = out[at].flatten(0, 1)  # a view
@@ -73,7 +75,7 @@ class FarProducts(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         q, k, for_queries, for_keys, content_q, content_k = given = ctx.saved_tensors
-        made: list[Any] = [None if x is None else torch.zeros(x.shape) for x in given]
+        made: list[Any] = [None if x is None else zeros_like(x) for x in given]
         grad, flat = grad.contiguous(), ctx.flat
         with torch.autocast("cpu", enabled=False):
             for at in some_at_a_time(grad.shape, grad.device):
@@ -137,7 +139,7 @@ class FarGatedProduct(torch.autograd.Function):
         q, k, table, *kept = ctx.saved_tensors
         offset, flat = ctx.given
         factor, grad, gates = q.shape[-1] ** -0.5, grad.contiguous(), iter(kept)
-        made = [torch.zeros(x.shape) for x in (q, k, table)]
+        made = [zeros_like(x) for x in (q, k, table)]
         with torch.autocast("cpu", enabled=False):
             for at in some_at_a_time(grad.shape, grad.device):
                 content = torch.bmm(q[at].flatten(0, 1) * factor, k[at].flatten(0, 1).mT)

@@ -286,7 +286,7 @@ class Products(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         given = ctx.saved_tensors
         q, k, for_queries, for_keys, content_q, content_k = given
-        made: list[Any] = [None if x is None else _zeros_like(x) for x in given]
+        made: list[Any] = [None if x is None else zeros_like(x) for x in given]
         with torch.autocast(grad.device.type, enabled=False):
             for at in some_at_a_time(grad.shape, grad.device):
                 by_pair = grad[at].flatten(0, 1)
@@ -306,7 +306,7 @@ def times(pairs: Tensor, x: Tensor, scale: float, out: Tensor) -> None:
     out.copy_(torch.bmm(pairs, x.flatten(0, 1)).mul_(scale).view(out.shape))
 
 
-def _zeros_like(x: Tensor) -> Tensor:
+def zeros_like(x: Tensor) -> Tensor:
     """Contiguous, in at least float32: chunks add to it."""
     return torch.zeros(x.shape, dtype=promoted(x.new_empty(0)).dtype, device=x.device)
 

@@ -114,6 +114,23 @@ def test_gradients_may_come_in_any_layout() -> None:
     assert_near([*torch.autograd.grad(made.sum(), inputs)], [*wanted])
 
 
+def test_it_is_of_the_precision_of_what_it_is_given() -> None:
+    """Whatever torch's default is."""
+    inputs = [x.requires_grad_() for x in given(20, 20, 3)]
+    q, k, table = inputs
+    torch.set_default_dtype(torch.float64)
+    try:
+        table = table[:, rows(20, 20, 3)]
+        found = [
+            FarGatedProduct.apply(q, k, table, 0.0, (16, 22)),
+            FarProducts.apply(q, k, table, table, None, None, 1.0, (2, 3, 20, 20), (16, 22)),
+        ]
+        made = [x for one in found for x in (one, *torch.autograd.grad(one.sum(), inputs, retain_graph=True))]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert {x.dtype for x in made} == {torch.float32}
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_it_is_the_same_on_any_number_of_threads(threads: int) -> None:
     q, k, table = given(40, 50, 6)

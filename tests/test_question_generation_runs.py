@@ -1,4 +1,4 @@
-"""Question generation by fairseq's commands: training, generation, pretrained encoders."""
+"""Question generation by fairseq's commands: training, generation, prepared folders."""
 
 from __future__ import annotations
 
@@ -14,20 +14,15 @@ import fairseq_cli.generate
 import fairseq_cli.interactive
 import pytest
 import torch
-from torch import Tensor
 
 pytest.importorskip("fairseq")
-pytest.importorskip("transformers")
 
 import support_questions as q
 from fairseq import checkpoint_utils, options
 from integration import support
 from omegaconf import OmegaConf
-from support_exchange import BERT_WORDS, LENGTH, WORDS, made, saved
 
-from fairseq_posenc.compat import CheckpointError
-from fairseq_posenc.hub.checkpoint import symbols_in_dictionary
-from fairseq_posenc.hub.pretrained import MASK, read, reordered
+from fairseq_posenc.data import question_pieces
 
 FAST = ["--max-update", 40, "--lr", 0.005, "--max-tokens", 400]
 
@@ -182,111 +177,6 @@ def test_another_model_has_another_loss(tmp_path: Path) -> None:
         support.train(corpus, "--criterion", "question_generation", "--max-update", 1)
 
 
-# -- pretrained encoders ----------------------------------------------------------------------------------
-
-
-def prepared_for(folder: Path, source: Path, *, mask: bool = True) -> Path:
-    """Questions in the pieces of a pretrained model."""
-    pieces = [*symbols_in_dictionary(reordered(read(source))), *([MASK] if mask else [])]
-    return q.write_questions(folder, {"train": 16, "test": 5}, pieces)
-
-
-def named(kind: str, folder: Path) -> Path:
-    """A random model of Hugging Face's with its vocabulary."""
-    saved(made(kind), folder)
-    if kind == "roberta":
-        listed = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{i}" for i in range(WORDS - 5)), "<mask>"]
-        (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(listed)}), "utf-8")
-    return folder
-
-
-def theirs_of(kind: str, tokens: Tensor, segments: Tensor, dictionary: Any) -> dict[str, Tensor]:
-    """A batch of ours, padded right, as transformers reads it."""
-    if kind == "roberta":
-        return {"input_ids": tokens, "attention_mask": tokens.ne(q.PAD).long()}
-    special = {q.BOS: "[CLS]", q.PAD: "[PAD]", q.EOS: "[SEP]", q.UNK: "[UNK]"}
-    ids = [[BERT_WORDS.index(special.get(i) or dictionary.symbols[i]) for i in row] for row in tokens.tolist()]
-    return {
-        "input_ids": torch.tensor(ids),
-        "attention_mask": tokens.ne(q.PAD).long(),
-        "token_type_ids": segments,
-    }
-
-
-START = ["--arch", "posenc_question_generation_tiny", "--decoder-attention-heads", 3, "--right-pad-source"]
-
-
-@pytest.mark.parametrize("mask", [True, False])
-@pytest.mark.parametrize("kind", ["bert", "roberta"])
-@torch.no_grad()
-def test_the_encoder_is_that_of_the_folder(kind: str, mask: bool, tmp_path: Path) -> None:
-    """Its states equal those of transformers; unknown words are its unknown piece."""
-    source = named(kind, tmp_path / "hf")
-    data = prepared_for(tmp_path / "prepared", source, mask=mask)
-    model, task = q.built(data, *START, "--encoder-from", source)
-    given = q.batch(task)["net_input"]
-    read_as = given["src_tokens"].masked_fill(given["src_tokens"] >= task.size, q.UNK)
-    theirs = made(kind).base_model(**theirs_of(kind, read_as, given["src_segments"], task.source_dictionary))
-    ours = model.encoder(given["src_tokens"], None, given["src_segments"])["encoder_out"][0].transpose(0, 1)
-    real = given["src_tokens"].ne(q.PAD)
-    torch.testing.assert_close(ours[real], theirs.last_hidden_state[real], rtol=1e-5, atol=1e-5)
-    assert model.encoder.pos.name == ("learned+segments-input" if kind == "bert" else "learned")
-    assert model.decoder.embed_tokens.weight is model.encoder.embed_tokens.weight
-    assert len(model.encoder.embed_tokens.weight) == WORDS - (not mask)
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-def test_a_frozen_encoder_does_not_learn_and_a_checkpoint_needs_no_folder(frozen: bool, tmp_path: Path) -> None:
-    source = named("bert", tmp_path / "hf")
-    data = prepared_for(tmp_path / "prepared", source)
-    more = [*START, "--encoder-from", source, *["--freeze-encoder"] * frozen]
-    start, _ = q.built(data, *more)
-    run = q.trained(data, *more, "--max-update", 3, "--save-dir", tmp_path / "saved")
-    trained = run.model.train()
-    assert trained.encoder.training is not frozen
-    state = trained.encoder.state_dict()
-    moved = [name for name, tensor in start.encoder.state_dict().items() if not tensor.equal(state[name])]
-    assert bool(moved) is not frozen
-    gradients = [parameter.grad is not None for parameter in trained.encoder.parameters()]
-    assert any(gradients) is not frozen
-    shutil.rmtree(source)
-    models, cfg = checkpoint_utils.load_model_ensemble(
-        [str(tmp_path / "saved" / "checkpoint_last.pt")], arg_overrides={"data": str(data)}
-    )
-    assert (cfg.model.encoder_layers, cfg.model.encoder_embed_dim, cfg.model.max_source_positions) == (2, 48, LENGTH)
-    for name, tensor in models[0].state_dict().items():
-        assert tensor.equal(trained.state_dict()[name]), name
-
-
-def test_another_vocabulary_is_refused_with_file_and_flag(tmp_path: Path, data: Path) -> None:
-    source = named("bert", tmp_path / "hf")
-    with pytest.raises(CheckpointError, match=r"dict\.src\.txt has 12 pieces, .*hf has 35: .*--encoder-from"):
-        q.built(data, *START, "--encoder-from", source)
-    prepared = prepared_for(tmp_path / "prepared", source)
-    for side in ("src", "tgt"):
-        path = prepared / f"dict.{side}.txt"
-        lines = path.read_text("utf-8").splitlines()
-        lines[2], lines[5] = lines[5], lines[2]
-        path.write_text("\n".join(lines) + "\n", "utf-8")
-    with pytest.raises(CheckpointError, match=r"dict\.src\.txt, line 3: 'w3', which in .* is 'w0'; prepare the data"):
-        q.built(prepared, *START, "--encoder-from", source)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("--encoder-layers 3", "--encoder-layers 3: the encoder of --encoder-from .* has 2; leave it out"),
-        ("--pos-enc-encoder t5", "--pos-enc-encoder t5: the encoder of .* has learned"),
-        ("--encoder-normalize-before", "--encoder-normalize-before True: the encoder of"),
-    ],
-)
-def test_sizes_of_a_pretrained_encoder_are_its_own(arguments: str, said: str, tmp_path: Path) -> None:
-    source = named("bert", tmp_path / "hf")
-    data = prepared_for(tmp_path / "prepared", source)
-    with pytest.raises(ValueError, match=said):
-        q.built(data, *START, "--encoder-from", source, *arguments.split())
-
-
 # -- prepared folders -------------------------------------------------------------------------------------
 
 
@@ -337,9 +227,7 @@ def test_text_is_cut_and_joined_as_the_folder_says(
         def join(self, pieces: list[str]) -> str:
             return "_".join(pieces).upper()
 
-    fake = types.ModuleType("fairseq_posenc.data.question_pieces")
-    fake.load = lambda folder: Shouted()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "fairseq_posenc.data.question_pieces", fake)
+    monkeypatch.setattr(question_pieces, "load", lambda folder: Shouted())
     folder = tmp_path / "prepared"
     shutil.copytree(data, folder)
     (folder / "questions.json").write_text('{"units": "spaces"}', "utf-8")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-#: what prepare_questions.py writes of how it cut
-RECORD = "questions.json"
+from . import question_pieces
+
 #: as lines of fairseq-interactive part answer and context
 SEPARATOR = "</s>"
 
@@ -22,11 +20,11 @@ class QuestionText:
     """
 
     def __init__(self, folder: Path) -> None:
-        path = folder / RECORD
-        self._surface: Any = None
+        path = folder / question_pieces.RECORD
+        self._surface: question_pieces.Surface | None = None
         self.units = "words"
         if path.is_file():
-            self._surface = importlib.import_module("..data.question_pieces", __package__).load(folder)
+            self._surface = question_pieces.load(folder)
             self.units = json.loads(path.read_text("utf-8")).get("units", self.units)
 
     def encode(self, text: str) -> str:
@@ -35,16 +33,18 @@ class QuestionText:
 
     def decode(self, pieces: str) -> str:
         """The text of what `encode` gives."""
-        return pieces if self._surface is None else str(self._surface.join(pieces.split()))
+        return pieces if self._surface is None else self._surface.join(pieces.split())
 
     def rouge_l(self, hypothesis: str, references: Sequence[str]) -> float:
         """Of texts.
 
         Raises:
-            ValueError: this copy of the package has no scores.
+            ValueError: what it is computed with is not installed; a plugin that is read from a clone works without.
         """
         try:
-            score = importlib.import_module("..scoring.rouge", __package__).rouge_l
+            from ..scoring.rouge import rouge_l
         except ImportError as error:
-            raise ValueError(f"--eval-rouge needs fairseq_posenc.scoring ({error}): leave it out") from None
-        return float(score(hypothesis, references, units=self.units))
+            raise ValueError(
+                f"--eval-rouge needs rapidfuzz ({error}): pip install rapidfuzz, or leave it out"
+            ) from None
+        return rouge_l(hypothesis, references, units=self.units)

@@ -55,6 +55,19 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
         """[B, T] tokens -> fairseq's encoder_out dictionary (states are [T, B, d])."""
         return self.encode(src_tokens, self.positions(src_tokens), return_all_hiddens, token_embeddings)
 
+    def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
+        """Select and repeat samples: new_order [B'] int64.
+
+        Nothing is copied where beams only change places within their samples, as they do at nearly every step: their
+        sources are the same.
+        """
+        before = encoder_out.get("samples", [])  # which one of the encoder's each row is, from the first order on
+        samples = before[0].index_select(0, new_order) if before else new_order
+        if before and torch.equal(samples, before[0]):
+            return encoder_out
+        reordered: dict[str, list[Tensor]] = super().reorder_encoder_out(encoder_out, new_order)
+        return {**reordered, "samples": [samples]}
+
     def encode(
         self,
         src_tokens: Tensor,

@@ -80,6 +80,19 @@ def beams(model: Any) -> tuple[Tensor, Tensor]:
     return steps, model.decoder(reordered, encoder_out=encoded)[0]
 
 
+def test_sources_are_copied_only_where_another_sample_takes_a_row(models: Models) -> None:
+    model, _ = models["none", None]
+    encoded = model.encoder(SOURCES, None)
+    beams = model.encoder.reorder_encoder_out(encoded, torch.tensor([0, 0, 1, 1, 2, 2]))
+    assert model.encoder.reorder_encoder_out(beams, torch.tensor([1, 1, 3, 2, 4, 4])) is beams
+    for order in ([2, 3, 4, 5], [0, 2, 1, 3, 4, 5]):  # a sample is done; beams of two samples change places
+        fewer = model.encoder.reorder_encoder_out(beams, torch.tensor(order))
+        samples = [number // 2 for number in order]
+        assert fewer["encoder_out"][0].equal(encoded["encoder_out"][0][:, samples])
+        assert fewer["encoder_padding_mask"][0].equal(encoded["encoder_padding_mask"][0][samples])
+        assert model.encoder.reorder_encoder_out(fewer, torch.arange(len(order))) is fewer
+
+
 @every_encoding
 def test_hypotheses_do_not_depend_on_batch_size_or_padding(models: Models, name: str, args: str | None) -> None:
     model, task = models[name, args]

@@ -158,7 +158,7 @@ def test_the_model_mixes_by_the_formula(both: tuple[Any, Any], batch: dict[str, 
     states, _ = model.decoder.extract_features_scriptable(read, encoded)
     queries = states @ model.decoder.copier.query.weight.T
     scores = torch.einsum("btd,sbd->bts", queries, encoded["encoder_out"][0])
-    padding = given["src_tokens"].eq(q.PAD)
+    padding = torch.isin(given["src_tokens"], torch.tensor([q.BOS, q.PAD, q.EOS]))
     attention = scores.masked_fill(padding[:, None], -math.inf).softmax(-1)
     gate = torch.sigmoid(states @ model.decoder.copier.gate.weight.T)
     size = q.SIZE + 2
@@ -167,8 +167,16 @@ def test_the_model_mixes_by_the_formula(both: tuple[Any, Any], batch: dict[str, 
     found = model.get_normalized_probs((logits, extra), log_probs=False)
     torch.testing.assert_close(found, gate * spoken + (1 - gate) * scattered, rtol=1e-9, atol=1e-12)
     assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
-    # pads of the source are copied by no one
-    torch.testing.assert_close(found[..., q.PAD], (gate * spoken)[..., q.PAD], rtol=1e-9, atol=1e-15)
+    # neither pads of the source nor its marks are copied
+    marks = [q.BOS, q.PAD, q.EOS]
+    torch.testing.assert_close(found[..., marks], (gate * spoken)[..., marks], rtol=1e-9, atol=1e-15)
+
+
+def test_an_empty_source_gives_probabilities_too(both: tuple[Any, Any]) -> None:
+    sources = torch.tensor([[q.BOS, q.EOS, q.PAD], [q.BOS, 5, q.EOS]])
+    model, first = both[0], torch.full((2, 1), q.EOS)
+    found = model.get_normalized_probs(model(sources, None, first), log_probs=False)
+    torch.testing.assert_close(found.sum(-1), torch.ones(2, 1, dtype=found.dtype), rtol=1e-12, atol=1e-12)
 
 
 def test_words_that_a_sample_does_not_have_get_nothing(both: tuple[Any, Any], batch: dict[str, Any]) -> None:

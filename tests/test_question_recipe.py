@@ -57,6 +57,8 @@ def test_the_papers_numbers(preset: str) -> None:
     warm, steps, every = (600, 4500, 300) if "cmrc" in preset else (4000, 30_000, 2000)
     wanted = {"lr": 2e-5, "clip-norm": 0.25, "max-update": steps, "warmup-updates": warm, "batch-size": 32}
     wanted |= {"dropout": 0.1, "end-learning-rate": 1e-9, "validate-interval-updates": every}
+    wanted |= {"lr-scheduler": "polynomial_decay", "total-num-update": steps, "weight-decay": 0.01}
+    assert found.train["validate-interval"] > 1000  # fairseq would validate at the end of every epoch too
     assert wanted.items() <= found.train.items()
     assert {"beam": 5, "lenpen": 0.6, "no-repeat-ngram-size": 3}.items() <= found.generate.items()
     assert (found.longest, found.longest_answer, found.longest_question, found.context) == (512, 100, 50, "paragraph")
@@ -101,6 +103,12 @@ def test_training_and_decoding_are_fairseqs() -> None:
     assert [value(generate, flag) for flag in ("--beam", "--lenpen", "--no-repeat-ngram-size")] == ["5", "0.6", "3"]
     assert value(generate, "--required-batch-size-multiple") == "1"
     assert value(found["compare"], "--copy") == "both"
+
+
+def test_decoding_knows_the_lengths_of_the_training() -> None:
+    generate = stages(longest="600", longest_question="90")["generate:xl"]
+    flags = ("--max-source-positions", "--max-target-positions", "--max-len-b")
+    assert [value(generate, flag) for flag in flags] == ["600", "104", "90"]
 
 
 def test_a_folder_a_file_and_prepared_questions(tmp_path: Path) -> None:
@@ -208,6 +216,13 @@ def test_the_built_in_questions_need_copies(data: Path) -> None:
     assert record["problems"] == {}
 
 
+def test_an_item_without_a_question_is_not_scored_as_an_empty_one(tmp_path: Path) -> None:
+    path = tmp_path / "generate-valid.txt"
+    path.write_text("H-0\t-1\twho ?\nH-2\t-1\twhen ?\n")
+    with pytest.raises(SystemExit, match=r"no question of 1 items \(1"):
+        score.generated(path)
+
+
 def test_generated_pieces_become_text_and_scores(data: Path, tmp_path: Path) -> None:
     given = lines(data)
     # the words of each reference, as fairseq-generate prints them, in another order; copies stand there as words
@@ -252,7 +267,7 @@ def test_the_comparison_has_models_baselines_and_a_gallery(data: Path, tmp_path:
         questions.write_text("".join(f"{one['question'] if number == 0 else 'what?'}\n" for one in lines(data)))
         scores = tmp_path / "scores" / f"{variant.slug}.json"
         run(score, "--data", data, "--hypotheses", questions, "--output", scores)
-        found = json.loads(scores.read_text()) | {"unknown words copied": 0.1}
+        found = json.loads(scores.read_text()) | {"unknown words copied": 0.1, "unknown words left": 0}
         scores.write_text(json.dumps(found))
         log = tmp_path / "logs" / f"{variant.slug}.train.log"
         log.parent.mkdir(exist_ok=True)

@@ -60,17 +60,18 @@ def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[st
     """By split; of a lone file by article, 8:1:1.
 
     Args:
-        seed: of the parts of a lone file. limit, limit_others: the first so many questions of training (or of a lone
-            file), and of the other splits; 0: all.
+        seed: of the parts of a lone file. limit, limit_others: the first so many questions of training, and of the
+            other splits; 0: all.
     Raises:
         CorpusError: files of two forms, a lone file with fewer than three articles.
     """
     if "" in files:
-        found = parts(read(files[""])[: limit or None], files[""], seed)
-        return {split: some if split == "train" else some[: limit_others or None] for split, some in found.items()}
-    if len({is_json(path) for path in files.values()}) > 1:
+        found = parts(read(files[""]), files[""], seed)
+    elif len({is_json(path) for path in files.values()}) > 1:
         raise CorpusError(f"{', '.join(map(str, files.values()))}: json and lines together; all splits are of one form")
-    return {split: read(path)[: (limit if split == "train" else limit_others) or None] for split, path in files.items()}
+    else:
+        found = {split: read(path) for split, path in files.items()}
+    return {split: some[: (limit if split == "train" else limit_others) or None] for split, some in found.items()}
 
 
 def parts(found: list[Question], path: Path, seed: int) -> dict[str, list[Question]]:

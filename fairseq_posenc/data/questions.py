@@ -6,6 +6,7 @@ Legend: B batch, S source tokens, V dictionary.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,10 +22,12 @@ class Surface(NamedTuple):
 
     Args:
         unknown: the words of the ids from V on. references: all questions of the same source, as they were written.
+        weight: one over the number of items with this source, so that a sum counts sources.
     """
 
     unknown: list[str]
     references: list[str]
+    weight: float = 1.0
 
 
 def read_surface(path: Path) -> list[Surface]:
@@ -33,15 +36,17 @@ def read_surface(path: Path) -> list[Surface]:
     Raises:
         ValueError: a line that is none, with its number.
     """
-    found = []
+    found, sources = [], []
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 item = json.loads(line)
                 found.append(Surface(list(item["unknown"]), list(item.get("references", ()))))
-            except (ValueError, KeyError, TypeError) as error:
+                sources.append(str(item.get("source", f"item {number}")))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(f"{path}, line {number}: no item with its 'unknown' words ({error!r})") from None
-    return found
+    items = Counter(sources)
+    return [one._replace(weight=1 / items[source]) for one, source in zip(found, sources, strict=True)]
 
 
 class Questions(LanguagePairDataset):
@@ -91,6 +96,7 @@ class Questions(LanguagePairDataset):
         if self.surface is not None:
             batch["unknown"] = [row["surface"].unknown for row in rows]
             batch["references"] = [row["surface"].references for row in rows]
+            batch["weights"] = [row["surface"].weight for row in rows]
         if self.segments is not None:
             width = batch["net_input"]["src_tokens"].shape[1]
             batch["net_input"]["src_segments"] = data_utils.collate_tokens(

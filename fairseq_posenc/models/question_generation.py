@@ -91,8 +91,13 @@ class CopyDecoder(PosEncDecoder):
             return None
         encoded = encoder_out["encoder_out"][0].transpose(0, 1)  # [S, B, d] -> [B, S, d]
         padding, source = encoder_out["encoder_padding_mask"][0], encoder_out["src_tokens"][0]
-        found: Copied = self.copier(x, encoded, padding, source, encoder_out["size"][0])
+        found: Copied = self.copier(x, encoded, self._no_words(source) | padding, source, encoder_out["size"][0])
         return found
+
+    def _no_words(self, source: Tensor) -> Tensor:
+        """[B, S] bool, true at <s> and </s>: ends are not copied. In the paper symbols of their own end a question."""
+        marks = source.eq(self.dictionary.bos()) | source.eq(self.dictionary.eos()) | source.eq(self.dictionary.pad())
+        return marks & ~marks.all(1, keepdim=True)  # of an empty source they are all that is there
 
     def get_normalized_probs(self, net_output: Output, log_probs: bool, sample: Any = None) -> Tensor:
         """Probabilities of the dictionary and of the unknown words, or their logs: [B, T, E] in at least float32."""

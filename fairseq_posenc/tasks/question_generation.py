@@ -25,6 +25,9 @@ from .searching import Searching, refuse_in_training
 
 logger = logging.getLogger(__name__)
 
+#: a penalty in nats that no score makes up for
+NEVER = 1e4
+
 
 @register_task("posenc_question_generation", dataclass=QuestionGenerationTaskConfig)
 class QuestionGenerationTask(Searching):
@@ -96,7 +99,8 @@ class QuestionGenerationTask(Searching):
         self.copies = model.copies
         if self.cfg.eval_rouge:
             self.spelled.rouge_l("", [""])  # refused before the training, not after its first epoch
-            options = Namespace(beam=1, max_len_a=0, max_len_b=self.cfg.max_target_positions)
+            # a step more ends the question; <unk> is no word of any
+            options = Namespace(beam=1, max_len_a=0, max_len_b=self.cfg.max_target_positions - 1, unkpen=NEVER)
             self._greedy = self.build_generator([model], options)
         return model
 
@@ -206,11 +210,12 @@ class QuestionGenerationTask(Searching):
     # -- validation ------------------------------------------------------------------------------------
 
     def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
-        """fairseq's, and the ROUGE-L of greedy questions."""
+        """fairseq's, and the ROUGE-L of greedy questions: a mean over sources, as the final score is."""
         loss, size, output = super().valid_step(sample, model, criterion)
         if self._greedy is not None:
-            scores = self._scores(sample, model)
-            output |= {"rouge_sum": sum(scores), "rouge_count": len(scores)}
+            scores, weights = self._scores(sample, model), sample["weights"]
+            weighted = sum(score * weight for score, weight in zip(scores, weights, strict=True))
+            output |= {"rouge_sum": weighted, "rouge_count": sum(weights)}
         return loss, size, output
 
     def _scores(self, sample: Any, model: Any) -> list[float]:

@@ -24,7 +24,9 @@ class QuestionGenerationTaskConfig(SearchConfig):
     # the paper's questions have at most 50 pieces; </s>, and some to spare
     max_target_positions: int = _option(64, "longest question, in tokens; learned positions have as many rows")
     eval_rouge: bool = _option(
-        False, "generate questions in validation, greedily, and log their ROUGE-L as rouge_l (--best-checkpoint-metric)"
+        False,
+        "generate questions in validation, greedily and without <unk>, and log their ROUGE-L as rouge_l "
+        "(--best-checkpoint-metric)",
     )
     dataset_impl: Optional[str] = II("dataset.dataset_impl")
     train_subset: str = II("dataset.train_subset")

@@ -50,6 +50,7 @@ def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], ho
         "last ROUGE-L": round(100 * rouge[-1][1], 2) if rouge else None,
         "copy gate": round(gate[-1][1], 3) if gate else None,
         "unknown words copied": round(score["unknown words copied"], 4),
+        "unknown words left": round(score["unknown words left"], 4),
         "updates": curve.train[-1][0] if curve.train else None,
         "minutes": round(marker["seconds"] / 60, 1),
         "tokens/s": curve.speed and round(curve.speed),
@@ -65,13 +66,13 @@ def compare(variants: list[Variant], output: Path, data: Path, split: str) -> li
     return rows + [{**dict.fromkeys(rows[0]), **common(name, one)} for name, one in baselines.items()]
 
 
-def curves(variants: list[Variant], output: Path) -> None:
-    """ROUGE-L in validation, or where none was logged the loss; the better baseline as a line."""
+def curves(variants: list[Variant], output: Path, split: str) -> None:
+    """ROUGE-L in validation, or where none was logged the loss; the better baseline of the same questions as a line."""
     logs = {variant.label: output / "logs" / f"{variant.slug}.train.log" for variant in variants}
     rouge = {label: [(update, 100 * value) for update, value in figures(log, ROUGE)] for label, log in logs.items()}
     if all(rouge.values()):
         best = max(100 * one["rouge_l"] for one in read_json(output / "baselines.json").values())
-        floor = ("better baseline", best)
+        floor = ("better baseline", best) if split == "valid" else None
         draw(rouge, "ROUGE-L of greedy questions, validation", output / "curves.png", floor=floor)
     else:
         losses = {label: read(log) for label, log in logs.items()}
@@ -90,7 +91,7 @@ def main() -> None:
     copies = {"on": [True], "off": [False], "both": [True, False]}[asked.copy]
     variants = [Variant(parse(label), copy) for label in asked.pos_enc for copy in copies]
     found = compare(variants, asked.output, asked.data, asked.split)
-    curves(variants, asked.output)
+    curves(variants, asked.output, asked.split)
     questions = {one.label: list(read_lines(asked.output / "questions" / f"{one.slug}.txt")) for one in variants}
     write_atomically(asked.output / "gallery.md", gallery(items(asked.data, asked.split), questions))
     write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")

@@ -69,7 +69,7 @@ class Planner:
         command = ["python", "-m", "recipes.lib.check_models", "--output", f"{self.shown}/checked.json"]
         for encoding in self.settings.encodings:
             command += ["--pos-enc", encoding.label]
-        generate = shlex.join([*TASK, *as_arguments(self.settings.generate)])
+        generate = shlex.join([*TASK, *self.generate_flags()])
         command += ["--generate", generate, "--", *PLUGIN, *self.model_flags(pretrained=False)]
         inputs = (ROOT / "recipes" / "lib" / "check_models.py",)
         return Stage("check", tuple(command), (self.output / "checked.json",), inputs=inputs)
@@ -197,8 +197,14 @@ class Planner:
 
     def decoding(self, variant: Variant) -> list[str]:
         """The arguments that fairseq-generate and fairseq-interactive share."""
-        path = f"{self.shown}/checkpoints/{variant.slug}/checkpoint_best.pt"
-        return [self.data, *PLUGIN, *TASK, "--path", path, *as_arguments(self.settings.generate)]
+        settings, path = self.settings, f"{self.shown}/checkpoints/{variant.slug}/checkpoint_best.pt"
+        command = [self.data, *PLUGIN, *TASK, "--path", path, "--max-source-positions", str(settings.longest)]
+        command += ["--max-target-positions", str(settings.longest_question + ROOM)]
+        return [*command, *self.generate_flags()]
+
+    def generate_flags(self) -> list[str]:
+        """The user's come later, and win."""
+        return ["--max-len-b", str(self.settings.longest_question), *as_arguments(self.settings.generate)]
 
     def generate(self, variant: Variant, train: Stage) -> Stage:
         command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, *self.decoding(variant)]

@@ -23,10 +23,18 @@ UNKNOWN = "<unk>"
 
 
 def generated(path: Path) -> list[list[str]]:
-    """The pieces of `H-7<tab>score<tab>pieces`, in the order of the items, as many as the last number says."""
+    """The pieces of `H-7<tab>score<tab>pieces`, in the order of the items.
+
+    Raises:
+        SystemExit: the items are not all there.
+    """
     rows = (line.split("\t", 2) for line in read(path) if line.startswith("H-"))
     found = {int(name[2:]): pieces.split(" ") for name, _, pieces in rows}
-    return [[piece for piece in found.get(number, []) if piece] for number in range(max(found, default=-1) + 1)]
+    missing = [str(number) for number in range(max(found, default=-1) + 1) if number not in found]
+    if missing:
+        told = ", ".join(missing[:5])
+        raise SystemExit(f"error: {path} has no question of {len(missing)} items ({told} ...): generate them again")
+    return [[piece for piece in found[number] if piece] for number in range(len(found))]
 
 
 def copied(outputs: Sequence[Sequence[str]], given: Sequence[dict[str, Any]]) -> float:

@@ -32,6 +32,8 @@ DECIDED = {
 DECIDED_GENERATE = {
     "cpu": "--device",
     "nbest": "the score of one question a source",
+    "skip-invalid-size-inputs-valid-test": "the score of all items",
+    **dict.fromkeys(("max-source-positions", "max-target-positions"), "--longest, --longest-question"),
     **dict.fromkeys(("path", "results-path", "user-dir"), "--output"),
     "gen-subset": "--split",
     **dict.fromkeys(("bpe", "tokenizer", "remove-bpe", "post-process"), "the pieces of the prepared questions"),
@@ -67,7 +69,7 @@ class Settings(launch.Training):
     valid_set: str = field(default="", metadata=about("the same, for validation"))
     test_set: str = field(default="", metadata=about("the same, for the score"))
     raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
-    limit: int = field(default=0, metadata=about("the first questions of training, or of a FILE (0: all)"))
+    limit: int = field(default=0, metadata=about("the first questions of training (0: all)"))
     limit_valid: int = field(default=0, metadata=about("the first questions of validation and test (0: all)"))
     bad: Literal["refuse", "skip", "repair"] = field(metadata=about("questions that cannot be used as they are"))
     context: Literal["paragraph", "sentence"] = field(metadata=about("of an answer; of lines, always the sentence"))

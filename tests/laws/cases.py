@@ -91,6 +91,11 @@ def directions(name: str) -> list[bool]:
     return [causal for causal in (False, True) if works(name, {}, causal)]
 
 
+def in_one_direction(case: Case) -> bool:
+    """Encoders; decoders only where the method has no other."""
+    return case.causal == (False not in directions(case.spec))
+
+
 def alternatives(field: dataclasses.Field[Any]) -> list[Any]:
     """Values of an option other than its default."""
     choices, example = field.metadata["choices"], field.metadata["example"]

@@ -107,6 +107,7 @@ def test_training_and_decoding_are_fairseqs() -> None:
     assert "--no-copy" in found["train:shaw.clip=8.no-copy"].command
     generate = found["generate:shaw.clip=8"]
     assert generate.command[0] == "fairseq-generate"
+    assert value(generate, "--scoring") == "rouge_l"
     assert [value(generate, flag) for flag in ("--beam", "--lenpen", "--no-repeat-ngram-size")] == ["5", "0.6", "3"]
     assert value(generate, "--required-batch-size-multiple") == "1"
     assert value(found["compare"], "--copy") == "both"

@@ -187,7 +187,7 @@ class Planner:
         return ["--max-len-b", str(self.settings.longest_question), *as_arguments(self.settings.generate)]
 
     def generate(self, variant: Variant, train: Stage) -> Stage:
-        command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, *self.decoding(variant)]
+        command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, "--scoring", "rouge_l", *self.decoding(variant)]
         command += ["--gen-subset", self.settings.split, "--results-path", f"{self.shown}/generated/{variant.slug}"]
         outputs = (self.output / "generated" / variant.slug,)
         on_device = launch.on_one_device(command, self.settings)

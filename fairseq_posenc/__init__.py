@@ -45,4 +45,4 @@ if _fairseq_works():
     from . import compat
 
     compat.apply()
-    from . import criterions, models, optim, tasks  # noqa: F401
+    from . import criterions, models, optim, scorer, tasks  # noqa: F401

@@ -93,3 +93,9 @@ def batch(task: Any, split: str = "test", size: int = 64) -> dict[str, Any]:
     """The first of a split."""
     made: dict[str, Any] = support.batches(task, split, size=size)[0]
     return made
+
+
+def probabilities(model: Any, batch: dict[str, Any]) -> Tensor:
+    """Logs, [B, T, E]."""
+    found: Tensor = model.get_normalized_probs(model(**batch["net_input"]), True)
+    return found

@@ -101,6 +101,18 @@ def test_a_frozen_encoder_does_not_learn_and_a_checkpoint_needs_no_folder(frozen
         assert tensor.equal(trained.state_dict()[name]), name
 
 
+def test_sources_are_as_long_as_the_encoder_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Another number of positions is told."""
+    source = named("bert", tmp_path / "hf")
+    data = prepared_for(tmp_path / "prepared", source)
+    with caplog.at_level("INFO"):
+        _, task = q.built(data, *START, "--encoder-from", source)
+    assert task.longest == (LENGTH, 10)
+    assert f"--max-source-positions is 24, the encoder of --encoder-from {source} has {LENGTH} positions" in caplog.text
+    _, task = q.built(data, *START, "--encoder-from", source, "--max-source-positions", 9)
+    assert task.longest == (9, 10)
+
+
 def test_another_vocabulary_is_refused_with_file_and_flag(tmp_path: Path, data: Path) -> None:
     source = named("bert", tmp_path / "hf")
     with pytest.raises(CheckpointError, match=r"dict\.src\.txt has 12 pieces, .*hf has 35: .*--encoder-from"):

@@ -1,26 +1,27 @@
-"""Question generation: what is copied and what is spoken, the loss, and the encoder that is given."""
+"""Question generation: its model, its search and its score, as they are defined."""
 
 from __future__ import annotations
 
 import copy
-import math
+import os
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 pytest.importorskip("fairseq")
 
 import support_questions as q
-from omegaconf import OmegaConf
+from fairseq.dataclass.configs import GenerationConfig
+from support_questions import probabilities
+from support_search import LONGEST, PIECES, POWER, WIDE, check_same, exhaustive, restricted, searched
 
+from fairseq_posenc import scoring
 from fairseq_posenc.encodings import StackShape, build, get, names
-from fairseq_posenc.encodings import options as opts
-from fairseq_posenc.models.copying import Copied, first_places, log_probs, target_log_probs
-from fairseq_posenc.models.presets import QUESTION_GENERATION
-from fairseq_posenc.models.question_generation_config import QuestionGenerationConfig
+from fairseq_posenc.scoring.rouge import of_units
+from fairseq_posenc.search import FORMS
 
 
 def serves_the_decoder(name: str) -> bool:
@@ -51,140 +52,7 @@ def batch(both: tuple[Any, Any]) -> dict[str, Any]:
     return q.batch(both[1])
 
 
-# -- probabilities ----------------------------------------------------------------------------------------
-
-B, T, S, V, E = 3, 4, 9, 7, 10
-
-
-def case(dtype: torch.dtype = torch.float64, spread: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Logits, scores, gates, sources with words twice and pads, and where pads are."""
-    random = torch.Generator().manual_seed(2)
-    logits, scores = (torch.randn(B, T, n, generator=random, dtype=dtype) * spread for n in (V, S))
-    gate = torch.randn(B, T, generator=random, dtype=dtype) * spread
-    source = torch.randint(2, E, (B, S), generator=random)
-    source[1, 5:], source[2, :3] = q.PAD, q.PAD
-    given = [one.requires_grad_() for one in (logits, scores, gate)]
-    return (*given, source, source.eq(q.PAD))  # type: ignore[return-value]
-
-
-def copied_of(scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> Copied:
-    places = scores.masked_fill(padding[:, None], -math.inf).log_softmax(-1)
-    return Copied(places, gate, source, E)
-
-
-def literal(logits: Tensor, scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> Tensor:
-    """p = g p_vocab + (1 - g) scatter(copy attention), number by number."""
-    rows = []
-    for b in range(B):
-        for t in range(T):
-            g = torch.sigmoid(gate[b, t])
-            real = [s for s in range(S) if not padding[b, s]]
-            weights = dict(zip(real, scores[b, t, real].softmax(-1), strict=True))
-            spoken = logits[b, t].softmax(-1)
-            for word in range(E):
-                p = g * spoken[word] if word < V else torch.zeros((), dtype=g.dtype)
-                for s in real:
-                    p = p + (1 - g) * weights[s] * (source[b, s] == word)
-                rows.append(p)
-    return torch.stack(rows).view(B, T, E)
-
-
-def test_probabilities_are_those_of_the_formula_with_their_gradients() -> None:
-    mine, theirs = case(), case()
-    found = log_probs(mine[0], copied_of(*mine[1:])).exp()
-    expected = literal(*theirs)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(found.sum(-1), torch.ones(B, T, dtype=found.dtype), rtol=1e-12, atol=1e-12)
-    weights = torch.randn(B, T, E, dtype=found.dtype, generator=torch.Generator().manual_seed(3))
-    for one in (found, expected):
-        (one * weights).sum().backward()
-    for one, other in zip(mine[:3], theirs[:3], strict=True):
-        torch.testing.assert_close(one.grad, other.grad, rtol=1e-10, atol=1e-12)
-
-
-def test_targets_alone_have_the_same_probabilities_and_gradients() -> None:
-    mine, theirs = case(), case()
-    source = mine[3]
-    target = torch.stack([source[:, 4], source[:, 3].clamp(max=V - 1), source[:, 3], torch.full((B,), q.PAD)], 1)
-    found = target_log_probs(mine[0], copied_of(*mine[1:]), target)
-    expected = log_probs(theirs[0], copied_of(*theirs[1:])).gather(2, target[..., None])[..., 0]
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    for one in (found, expected):
-        one.exp().sum().backward()
-    for one, other in zip(mine[:3], theirs[:3], strict=True):
-        torch.testing.assert_close(one.grad, other.grad, rtol=1e-10, atol=1e-12)
-
-
-def test_a_target_that_can_neither_be_spoken_nor_copied_has_no_probability_and_no_gradient() -> None:
-    logits, scores, gate, source, padding = case()
-    source[source == E - 1] = E - 2
-    found = target_log_probs(logits, copied_of(scores, gate, source, padding), torch.full((B, T), E - 1))
-    assert found.eq(-math.inf).all()
-    torch.logaddexp(found, torch.full_like(found, math.log(1e-6))).sum().backward()
-    assert all(one.grad is not None and not one.grad.any() for one in (logits, scores, gate))
-
-
-def test_logs_of_tiny_probabilities_are_exact_in_float32() -> None:
-    """Where exp() is 0 in float32: scores that differ by hundreds, closed and open gates."""
-    single = case(torch.float32, spread=200.0)
-    exact = (*(one.detach().double() for one in single[:3]), *single[3:])
-    found = log_probs(single[0], copied_of(*single[1:]))
-    expected = log_probs(exact[0], copied_of(*exact[1:]))
-    assert expected[expected.isfinite()].min() < -300
-    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-4)
-    found.masked_fill(~found.isfinite(), 0).sum().backward()
-    assert all(one.grad is not None and one.grad.isfinite().all() for one in single[:3])
-
-
-def test_first_places() -> None:
-    source = torch.tensor([[5, 3, 5, 1, 3, 5], [2, 2, 2, 2, 9, 2]])
-    assert first_places(source).tolist() == [[0, 1, 0, 3, 1, 0], [0, 0, 0, 0, 4, 0]]
-
-
 # -- the model --------------------------------------------------------------------------------------------
-
-
-def probabilities(model: Any, batch: dict[str, Any]) -> Tensor:
-    found: Tensor = model.get_normalized_probs(model(**batch["net_input"]), True)
-    return found
-
-
-def test_the_model_mixes_by_the_formula(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
-    model = both[0]
-    given = batch["net_input"]
-    encoded = model.encoder(given["src_tokens"], None, given["src_segments"])
-    logits, extra = model.decoder(given["prev_output_tokens"], encoded)
-    read = given["prev_output_tokens"].masked_fill(given["prev_output_tokens"] >= q.SIZE, q.UNK)
-    states, _ = model.decoder.extract_features_scriptable(read, encoded)
-    queries = states @ model.decoder.copier.query.weight.T
-    scores = torch.einsum("btd,sbd->bts", queries, encoded["encoder_out"][0])
-    padding = torch.isin(given["src_tokens"], torch.tensor([q.BOS, q.PAD, q.EOS]))
-    attention = scores.masked_fill(padding[:, None], -math.inf).softmax(-1)
-    gate = torch.sigmoid(states @ model.decoder.copier.gate.weight.T)
-    size = q.SIZE + 2
-    scattered = attention @ torch.nn.functional.one_hot(given["src_tokens"], size).to(attention)
-    spoken = torch.nn.functional.pad(logits.softmax(-1), (0, size - q.SIZE))
-    found = model.get_normalized_probs((logits, extra), log_probs=False)
-    torch.testing.assert_close(found, gate * spoken + (1 - gate) * scattered, rtol=1e-9, atol=1e-12)
-    assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
-    # neither pads of the source nor its marks are copied
-    marks = [q.BOS, q.PAD, q.EOS]
-    torch.testing.assert_close(found[..., marks], (gate * spoken)[..., marks], rtol=1e-9, atol=1e-15)
-
-
-def test_an_empty_source_gives_probabilities_too(both: tuple[Any, Any]) -> None:
-    sources = torch.tensor([[q.BOS, q.EOS, q.PAD], [q.BOS, 5, q.EOS]])
-    model, first = both[0], torch.full((2, 1), q.EOS)
-    found = model.get_normalized_probs(model(sources, None, first), log_probs=False)
-    torch.testing.assert_close(found.sum(-1), torch.ones(2, 1, dtype=found.dtype), rtol=1e-12, atol=1e-12)
-
-
-def test_words_that_a_sample_does_not_have_get_nothing(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
-    found = probabilities(both[0], batch)
-    for row, words in zip(found, batch["unknown"], strict=True):
-        known = q.SIZE + len(words)
-        assert row[:, :known].isfinite().all()
-        assert row[:, known:].eq(-math.inf).all()
 
 
 def test_a_sample_does_not_see_its_batch(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
@@ -255,70 +123,114 @@ def of_encoding(name: str, data: Path) -> Any:
     return support.move(BUILT["task"].build_model(cfg.model), seed=1).eval().double()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_finite_and_sums_in_float32(dtype: torch.dtype, data: Path, batch: dict[str, Any]) -> None:
-    model, _ = q.built(data)
-    half = model.to(dtype)
-    found = probabilities(half, batch)
-    assert found.dtype == torch.float32
-    assert found[:, :, : q.SIZE].isfinite().all()
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(found.shape[:2]), rtol=1e-5, atol=1e-5)
-    loss = -half.target_log_probs(half(**batch["net_input"]), batch["target"]).sum()
-    loss.backward()
-    assert all(p.grad.isfinite().all() for p in half.parameters() if p.grad is not None)
+# -- search -----------------------------------------------------------------------------------------------
 
 
-def test_without_copying_it_is_an_ordinary_model(data: Path, batch: dict[str, Any]) -> None:
-    model, _ = q.moved(data, "--no-copy")
-    output = model(**batch["net_input"])
-    assert model.get_normalized_probs(output, True).shape[-1] == q.SIZE
-    target = model.get_targets(batch, output)
-    assert target[batch["target"] >= q.SIZE].eq(q.UNK).all()
-    assert not any("copier" in name for name in model.state_dict())
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, dict[str, Any]]:
+    """A copying model in float64, its task, and a batch with one and with two unknown words."""
+    data = q.write_questions(tmp_path_factory.mktemp("questions") / "prepared", pieces=PIECES)
+    model, task = q.moved(data, "--pos-enc", "t5")
+    return model.double(), task, q.batch(task)
 
 
-# -- presets and options ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("form", FORMS)
+def test_a_beam_as_wide_as_everything_finds_everything(form: str, questions: tuple[Any, Any, dict[str, Any]]) -> None:
+    """Of two listed words and those of the source; words that a source does not have are in none of its questions."""
+    model, task, batch = questions
+    size = task.size
+    model = restricted(model, (q.WHAT, q.IS, size, size + 1))
+    pair = [words.index(count) for count in (1, 2) for words in [[len(w) for w in batch["unknown"]]]]
+    given = {name: tensor[pair] for name, tensor in batch["net_input"].items()}
+    ranks = searched(model, task, given, form, beam=WIDE)
+    for row, words in enumerate([(q.WHAT, q.IS, size), (q.WHAT, q.IS, size, size + 1)]):
+        encoded = model.encoder(*(given[name][row : row + 1] for name in ("src_tokens", "src_lengths", "src_segments")))
+        expected = exhaustive(model, encoded, words, form)
+        assert len(expected) == sum(len(words) ** n for n in range(1, LONGEST + 1))
+        check_same(ranks[row], expected)
 
 
-@pytest.mark.parametrize("suffix", ["", *(f"_{name}" for name in QUESTION_GENERATION)])
-def test_the_yaml_is_the_preset(suffix: str, data: Path) -> None:
-    from integration import support
+def test_the_cache_changes_nothing(questions: tuple[Any, Any, dict[str, Any]]) -> None:
+    model, task, batch = questions
+    task.cfg.lenpen_form = "gnmt"
+    found = []
+    for cached in (True, False):
+        generator = task.build_generator([model], GenerationConfig(beam=4, nbest=4, max_len_b=7, lenpen=POWER))
+        assert generator.model.has_incremental
+        generator.model.has_incremental = cached
+        found.append(generator.generate([model], {"net_input": batch["net_input"]}))
+    for one, other in zip(*found, strict=True):
+        check_same(*([(h["tokens"].tolist(), float(h["score"])) for h in best] for best in (one, other)))
 
-    own = {name: getattr(QuestionGenerationConfig(), name) for name in ("pos_enc", "pos_enc_args", "pos_enc_defaults")}
-    preset = QUESTION_GENERATION.get(suffix.removeprefix("_"), {})
-    yaml = OmegaConf.load(support.PLUGIN / "config" / "model" / f"posenc_question_generation{suffix}.yaml")
-    expected = {"_name": "posenc_question_generation", **own, "pos_enc_no_decay": False, **preset}
-    assert OmegaConf.to_container(yaml) == expected
-    model = support.parse(q.words(data, "--arch", f"posenc_question_generation{suffix}")).model
-    assert {name: model[name] for name in preset} == preset
+
+def test_copied_words_are_blocked_like_others(questions: tuple[Any, Any, dict[str, Any]]) -> None:
+    """A model that says one listed and one unknown word has to say six of them."""
+    model, task, batch = questions
+    model = restricted(model, (q.WHAT, task.size))
+    options = {"beam": 4, "min_len": 6, "max_len_b": 6}
+    free, blocked = (
+        searched(model, task, batch["net_input"], "fairseq", no_repeat_ngram_size=size, **options) for size in (0, 3)
+    )
+    copied = [trigram for best in free for trigram in repeated(best[0][0]) if task.size in trigram]
+    assert copied
+    assert not any(repeated(tokens) for best in blocked for tokens, _ in best)
+    assert all(task.size in tokens for best in blocked for tokens, _ in best)
 
 
-def test_the_decoder_is_the_papers() -> None:
-    """METHODS.md 6.C."""
-    config = QuestionGenerationConfig()
-    assert (config.decoder_layers, config.decoder_attention_heads, config.decoder_ffn_embed_dim) == (3, 12, 3072)
+def repeated(tokens: list[int]) -> list[tuple[int, ...]]:
+    """Trigrams that are there twice."""
+    trigrams = list(zip(tokens, tokens[1:], tokens[2:], strict=False))
+    return [trigram for trigram in set(trigrams) if trigrams.count(trigram) > 1]
+
+
+# -- ROUGE-L ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("hypothesis", "reference", "value"),
     [
-        ("--freeze-encoder", "--freeze-encoder would keep random numbers"),
-        ("--decoder-attention-heads 5", "--decoder-attention-heads 5 does not divide the width 64"),
-        ("--offload-activations", "--offload-activations has no effect without --checkpoint-activations"),
-        ("--pos-enc nonsense", "nonsense"),
-        ("--pos-enc linformer", "--pos-enc"),
-        ("--pos-enc-encoder-args nonsense=1", "nonsense"),
-        ("--pos-enc sinusoidal --pos-enc-no-decay", "--pos-enc-no-decay"),
-        ("--lenpen-form gnmt", "--lenpen-form has no effect in training"),
-        ("--arch posenc_transformer_tiny", "--arch posenc_question_generation"),
+        ("police killed the gunman", "police kill the gunman", 3 / 4),  # Lin 2004, section 3: beta 1
+        ("police killed the gunman", "the gunman kill police", 2 / 4),
+        ("What is it?", "what is it ?", 1.0),  # case and spaces before marks are none of it
+        ("the city", "the king of the city", 2 * (2 / 2) * (2 / 5) / (2 / 2 + 2 / 5)),
+        ("a", "b", 0.0),
+        ("", "b", 0.0),
+        ("b", "", 0.0),
     ],
 )
-def test_what_has_no_effect_is_refused(arguments: str, said: str, data: Path) -> None:
-    with pytest.raises(ValueError, match=said):
-        q.built(data, *arguments.split())
+def test_values_computed_by_hand(hypothesis: str, reference: str, value: float) -> None:
+    assert scoring.rouge_l(hypothesis, [reference]) == pytest.approx(value)
 
 
-def test_only_the_decoder_takes_the_encoding(data: Path) -> None:
-    model, _ = q.built(data, "--pos-enc", "t5", "--pos-enc-args", "buckets=8")
-    assert (model.encoder.pos.name, model.decoder.pos.name) == ("learned+segments-input", "t5")
-    assert opts.parse("buckets=8") == {"buckets": "8"}
+def test_of_several_references_the_best_counts() -> None:
+    references = ["who is the king ?", "what of it ?"]
+    assert scoring.rouge_l("what of it ?", references) == 1.0
+    # precision of the first, 2 of 2, and recall of the second, 1 of 2: whichever they are of
+    value = (1 + 1.2**2) * 1.0 * 0.5 / (0.5 + 1.2**2 * 1.0)
+    assert of_units(["a", "b"], [["a", "b", "c", "d", "e"], ["b", "c"]], "coco") == pytest.approx(value)
+    assert of_units(["a", "b"], [["a", "b", "c", "d", "e"], ["b", "c"]]) == pytest.approx(2 * 0.4 / 1.4)
+
+
+WORDS = "what who the a of in city king ?".split()
+
+
+class Spaces:
+    """A tokenizer for rouge-score, whose own drops marks and letters that are not English."""
+
+    def tokenize(self, text: str) -> list[str]:
+        return text.split()
+
+
+def test_rouge_score_says_the_same() -> None:
+    if os.environ.get("POSENC_REQUIRE_ORACLES", "0") in ("", "0"):
+        pytest.importorskip("rouge_score")
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer, rng = RougeScorer(["rougeL"], tokenizer=Spaces()), random.Random(7)
+    for _ in range(300):
+        hypothesis, references = (
+            " ".join(rng.choices(WORDS, k=rng.randint(1, 15))),
+            [" ".join(rng.choices(WORDS, k=rng.randint(1, 15))) for _ in range(rng.randint(1, 3))],
+        )
+        theirs = max(scorer.score(one, hypothesis)["rougeL"].fmeasure for one in references)
+        assert scoring.rouge_l(hypothesis, references, units="spaces") == pytest.approx(theirs, abs=1e-12)

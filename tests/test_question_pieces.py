@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,29 @@ def test_words_are_joined_as_they_were(text: str) -> None:
 def test_word_pieces_are_joined_as_words(pieces: str, text: str | None) -> None:
     wanted = "What's the players' 3.5-inch, $1,000 prize at 22:15?" if text is None else text
     assert question_pieces._wordpieces(pieces.split()) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what was the u.s. population in 1,990.5 , and why did n't mr. abel 's well-known dog go ?",
+        "who said `` no way '' -- the king -lrb- abel i. of zorn -rrb- ?",
+    ],
+)
+def test_word_pieces_of_lines_are_joined_as_tokens(text: str) -> None:
+    found = re.findall(r"\w+|\S", text)  # as BERT parts words
+    assert question_pieces._tokens(question_pieces._wordpieces(found)) == text
+
+
+def test_lines_are_compared_by_spaces_whatever_cuts_them(prepared: Prepared) -> None:
+    folder = hugging_face("wordpiece", prepared.folder / "encoder")
+    for split in ("train", "dev"):
+        prepared.write(f"nqg/src-{split}.txt", "the king -lrb- abel -rrb- won .\n")
+        prepared.write(f"nqg/tgt-{split}.txt", "who did n't win , and why ?\n")
+    made = prepared.made("--text", prepared.folder / "nqg", "--tokenizer-path", folder)
+    record = prepared.record()
+    assert (record["pieces"], record["units"], record["round_trip"]) == ("tokenizer", "spaces", 1.0)
+    assert question_pieces.load(made).join("who did n ' t win ?".split()) == "who did n't win ?"
 
 
 @pytest.mark.parametrize("kind", question_pieces.JOINED)

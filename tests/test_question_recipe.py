@@ -1,27 +1,20 @@
-"""The question generation recipe: its plan, what is refused, the papers' numbers, and its scores."""
+"""The question generation recipe: its plan and the papers' numbers."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support_prepared import prepare_questions
 
-from fairseq_posenc import scoring
-from recipes.lib.curves import figures
 from recipes.lib.encodings import parse
 from recipes.lib.recipe import ROOT, shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
-from recipes.lib.values import Refused
-from recipes.question_generation import baselines, builtin, compare, gallery, score
-from recipes.question_generation.__main__ import QUESTION_GENERATION
-from recipes.question_generation.published import paper
-from recipes.question_generation.settings import Settings, Variant
+from recipes.question_generation.__main__ import QUESTION_GENERATION, hints
+from recipes.question_generation.published import dataset, paper
+from recipes.question_generation.settings import Settings
 
 OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in QUESTION_GENERATION.presets() if name.startswith("paper")]
@@ -68,14 +61,28 @@ def test_the_papers_numbers(preset: str) -> None:
 @pytest.mark.parametrize("preset", PAPERS)
 def test_the_papers_rows_have_a_figure_each(preset: str) -> None:
     for encoding in settings(preset).encodings:
-        assert paper(encoding, "characters" if "cmrc" in preset else "words"), encoding.label
+        assert paper(encoding, settings(preset).dataset), encoding.label
 
 
 def test_the_papers_figures() -> None:
-    assert paper(parse("diet-rel[clip=50]"), "words") == 47.14
-    assert paper(parse("gcdf"), "characters") == 60.63
-    assert paper(parse("t5"), "words") is None
-    assert paper(parse("xl"), "spaces") is None
+    assert paper(parse("diet-rel[clip=50]"), "squad") == 47.14
+    assert paper(parse("gcdf"), "cmrc") == 60.63
+    assert paper(parse("t5"), "squad") is None
+    assert paper(parse("xl"), None) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["train-v1.1.json", "dev-v2.0.json"], "squad"),
+        (["du-test-v1.1.json.gz", "dev-v1.1.part1.json.gz"], "squad"),
+        (["cmrc2018_dev.json.gz", "cmrc2018_trial.json.gz"], "cmrc"),
+        (["src-train.txt", "src-dev.txt"], None),
+        (["train.json", "dev-v1.1.json"], None),
+    ],
+)
+def test_the_record_says_whether_the_paper_had_these_questions(names: list[str], wanted: str | None) -> None:
+    assert dataset({"files": {str(number): {"name": name} for number, name in enumerate(names)}}) == wanted
 
 
 def test_squad_and_cmrc_are_fetched() -> None:
@@ -100,6 +107,7 @@ def test_training_and_decoding_are_fairseqs() -> None:
     assert "--no-copy" in found["train:shaw.clip=8.no-copy"].command
     generate = found["generate:shaw.clip=8"]
     assert generate.command[0] == "fairseq-generate"
+    assert value(generate, "--scoring") == "rouge_l"
     assert [value(generate, flag) for flag in ("--beam", "--lenpen", "--no-repeat-ngram-size")] == ["5", "0.6", "3"]
     assert value(generate, "--required-batch-size-multiple") == "1"
     assert value(found["compare"], "--copy") == "both"
@@ -131,8 +139,8 @@ def test_a_folder_a_file_and_prepared_questions(tmp_path: Path) -> None:
 
 def test_smoke_takes_the_first_questions_of_any_dataset(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("{}")
-    for dataset in ("builtin", "squad", str(tmp_path), str(tmp_path / "mine.json")):
-        prepare = stages("smoke", dataset=dataset)["prepare"]
+    for name in ("builtin", "squad", str(tmp_path), str(tmp_path / "mine.json")):
+        prepare = stages("smoke", dataset=name)["prepare"]
         assert (value(prepare, "--limit"), value(prepare, "--limit-valid")) == ("600", "60")
 
 
@@ -146,32 +154,54 @@ def test_where_questions_lie_does_not_count(tmp_path: Path) -> None:
     assert stages(dataset=str(tmp_path / "b"))["prepare"].key() != one
 
 
+def test_which_file_is_trained_on_counts(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(name)
+    one, other = (
+        stages(dataset=str(tmp_path), train_set=first, valid_set=second)["prepare"].key()
+        for first, second in (("a.json", "b.json"), ("b.json", "a.json"))
+    )
+    assert one != other
+
+
+def test_the_encoder_counts_not_where_it_lies(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for file in ("config.json", "vocab.txt", "model.safetensors"):
+            (tmp_path / name / file).write_text(file)
+    kinds = ("prepare", "train:xl", "generate:xl", "score:xl")
+
+    def keys(name: str) -> list[str]:
+        found = stages(encoder=str(tmp_path / name), dataset="builtin")
+        return [found[kind].key() for kind in kinds]
+
+    first = keys("a")
+    assert keys("b") == first
+    for file, same in (("model.safetensors", 1), ("vocab.txt", 0)):
+        (tmp_path / "b" / file).write_text("other")
+        changed = keys("b")
+        assert [one == other for one, other in zip(changed, first, strict=True)] == [True] * same + [False] * (4 - same)
+
+
+def test_scripts_that_decide_a_result_are_inputs() -> None:
+    found = stages()
+    named = {name: {path.name for path in found[name].inputs} for name in ("prepare", "baselines", "score:xl")}
+    assert {"question_pieces.py", "prepare_questions.py", "pipeline.py"} <= named["prepare"]
+    assert {"rouge.py", "baselines.py", "score.py"} <= named["baselines"]
+    assert {"rouge.py", "score.py", "question_pieces.py"} <= named["score:xl"]
+
+
+@pytest.mark.parametrize(("batch", "buffer"), [("64", "64"), ("5", "5")])
+def test_the_hint_reads_as_many_lines_as_a_batch_has(batch: str, buffer: str, tmp_path: Path) -> None:
+    (tmp_path / "comparison.json").write_text('[{"model": "xl", "ROUGE-L": 1.0}]')
+    (told,) = hints(settings(**{"generate__batch-size": batch}), tmp_path, "out").values()
+    assert f"--buffer-size {buffer} " in told
+
+
 def test_another_search_trains_nothing_again() -> None:
     old, new = stages(generate__beam="5"), stages(generate__beam="2")
     changed = {name.partition(":")[0] for name in old if old[name].key() != new[name].key()}
     assert changed == {"check", "generate", "score", "compare"}
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"dataset": "no-such"}, "--dataset no-such: no such file or folder; there are: squad, cmrc, builtin"),
-        ({"train_set": "x.json"}, "--train-set names a file of a FOLDER of your questions"),
-        ({"freeze_encoder": "true"}, "--freeze-encoder is for --encoder DIR"),
-        ({"encoder": "bert", "cased": "true"}, "--tokenizer and --cased are for --encoder scratch"),
-        ({"train__encoder-from": "bert"}, "decided by --encoder"),
-        ({"train__no-copy": "true"}, "decided by --copy"),
-        ({"train__max-source-positions": "9"}, "decided by --longest"),
-        ({"generate__path": "x"}, "decided by --output"),
-        ({"generate__post-process": "x"}, "decided by the pieces of the prepared questions"),
-        ({"vocabulary": "1"}, "--vocabulary is 1: 5 or more"),
-        ({"longest": "43"}, "--longest 43 leaves no room behind --longest-answer 40"),
-        ({"pos_enc": "xk"}, "no position encoding 'xk'"),
-    ],
-)
-def test_what_is_refused(given: dict[str, str], message: str) -> None:
-    with pytest.raises(Refused, match=message):
-        stages(**given)
 
 
 def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:
@@ -181,137 +211,3 @@ def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:
     assert told.stdout.count("fairseq-train") == 5
     assert told.stdout.count("recipes.question_generation.score") == 5
     assert not list(tmp_path.iterdir())
-
-
-# --- the scores
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built-in questions, prepared as preset smoke has them."""
-    folder = tmp_path_factory.mktemp("questions")
-    run(builtin, "--output", folder / "builtin", "--seed", 1)
-    command = stages("smoke")["prepare"].command
-    words = command[command.index("--bad") :]
-    files = ["--text", str(folder / "builtin"), "--output", str(folder / "data")]
-    assert prepare_questions.main([*files, *words]) == 0
-    return folder / "data"
-
-
-def lines(data: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (data / "valid.surface.jsonl").read_text("utf-8").splitlines()]
-
-
-def run(module: Any, *words: object) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [module.__name__, *map(str, words)])
-        module.main()
-
-
-def test_the_built_in_questions_need_copies(data: Path) -> None:
-    record = json.loads((data / "questions.json").read_text())
-    assert record["splits"]["train"]["items"] == 600
-    assert record["splits"]["valid"]["items"] == 60
-    assert record["splits"]["valid"]["target copied"] > 50
-    assert record["problems"] == {}
-
-
-def test_an_item_without_a_question_is_not_scored_as_an_empty_one(tmp_path: Path) -> None:
-    path = tmp_path / "generate-valid.txt"
-    path.write_text("H-0\t-1\twho ?\nH-2\t-1\twhen ?\n")
-    with pytest.raises(SystemExit, match=r"no question of 1 items \(1"):
-        score.generated(path)
-
-
-def test_generated_pieces_become_text_and_scores(data: Path, tmp_path: Path) -> None:
-    given = lines(data)
-    # the words of each reference, as fairseq-generate prints them, in another order; copies stand there as words
-    pieces = ["when was the mill of zorn built ?"] * len(given)
-    pieces[0] = f"who is {given[0]['unknown'][0]} ?"
-    text = "".join(f"S-{n}\tx\nH-{n}\t-0.5\t{one}\nD-{n}\t-0.5\tx\n" for n, one in reversed(list(enumerate(pieces))))
-    (tmp_path / "generate-valid.txt").write_text(text)
-    files = ["--questions", tmp_path / "q.txt", "--output", tmp_path / "s.json"]
-    run(score, "--data", data, "--generated", tmp_path / "generate-valid.txt", *files)
-    found = json.loads((tmp_path / "s.json").read_text())
-    questions = (tmp_path / "q.txt").read_text().splitlines()
-    assert questions[0] == f"who is {given[0]['unknown'][0]}?"
-    assert questions[1] == "when was the mill of zorn built?"
-    wanted = scoring.score(questions, [one["references"] for one in given], [one["source"] for one in given])
-    assert found["rouge_l"] == pytest.approx(wanted.rouge_l)
-    assert 0 < found["unknown words copied"] < 0.01
-    perfect = tmp_path / "perfect.txt"
-    perfect.write_text("".join(f"{one['question']}\n" for one in given))
-    run(score, "--data", data, "--hypotheses", perfect, "--output", tmp_path / "p.json")
-    assert json.loads((tmp_path / "p.json").read_text())["rouge_l"] == 1.0
-
-
-def test_a_missing_question_is_told(data: Path, tmp_path: Path) -> None:
-    (tmp_path / "few.txt").write_text("what ?\n")
-    with pytest.raises(SystemExit, match="1 questions were generated, the split has 60 items"):
-        run(score, "--data", data, "--hypotheses", tmp_path / "few.txt", "--output", tmp_path / "s.json")
-    with pytest.raises(SystemExit, match=r"test\.surface\.jsonl: no such file"):
-        run(score, "--data", data, "--split", "test", "--hypotheses", tmp_path / "few.txt", "--output", "s.json")
-
-
-def test_the_comparison_has_models_baselines_and_a_gallery(data: Path, tmp_path: Path) -> None:
-    run(baselines, "--data", data, "--output", tmp_path / "baselines.json")
-    base = json.loads((tmp_path / "baselines.json").read_text())
-    first, constant = base
-    assert first == "first 10 words of the sentence"
-    assert constant.startswith("always '")
-    assert base[constant]["distinct"] < 0.05
-    variants = [Variant(parse("shaw[clip=8,share=none]"), copy) for copy in (True, False)]
-    for number, variant in enumerate(variants):
-        questions = tmp_path / "questions" / f"{variant.slug}.txt"
-        questions.parent.mkdir(exist_ok=True)
-        questions.write_text("".join(f"{one['question'] if number == 0 else 'what?'}\n" for one in lines(data)))
-        scores = tmp_path / "scores" / f"{variant.slug}.json"
-        run(score, "--data", data, "--hypotheses", questions, "--output", scores)
-        found = json.loads(scores.read_text()) | {"unknown words copied": 0.1, "unknown words left": 0}
-        scores.write_text(json.dumps(found))
-        log = tmp_path / "logs" / f"{variant.slug}.train.log"
-        log.parent.mkdir(exist_ok=True)
-        inner = {"loss": "3", "wps": "10", "num_updates": "20"}
-        valid = {"valid_loss": "3", "valid_num_updates": "20", "valid_rouge_l": "0.25", "valid_copied": "0.4"}
-        log.write_text(f"x | train_inner | {json.dumps(inner)}\nx | valid | {json.dumps(valid)}\n")
-        marker = tmp_path / ".stages" / f"train.{variant.slug}.done"
-        marker.parent.mkdir(exist_ok=True)
-        marker.write_text(json.dumps({"seconds": 60, "command": "c", "commit": "d"}))
-    run(
-        compare,
-        "--output",
-        tmp_path,
-        "--data",
-        data,
-        "--split",
-        "valid",
-        "--copy",
-        "both",
-        "--pos-enc",
-        "shaw[clip=8,share=none]",
-    )
-    rows = json.loads((tmp_path / "comparison.json").read_text())
-    assert [row["model"] for row in rows] == [
-        "shaw[clip=8,share=none]",
-        "shaw[clip=8,share=none], no copy",
-        first,
-        constant,
-    ]
-    assert [row["beats baselines"] for row in rows] == [True, False, None, None]
-    assert [row["paper"] for row in rows] == [47.26, None, None, None]
-    assert (rows[0]["last ROUGE-L"], rows[0]["copy gate"], rows[0]["ROUGE-L"]) == (25.0, 0.4, 100.0)
-    assert (tmp_path / "curves.png").stat().st_size > 1000
-    assert figures(tmp_path / "logs" / "shaw.clip=8.share=none.train.log", "valid_else") == []
-    text = (tmp_path / "gallery.md").read_text("utf-8")
-    assert text.count("- answer: ") == 20
-    assert text.count("- shaw[clip=8,share=none], no copy: what?") == 20
-
-
-def test_a_gallery_shows_what_there_is() -> None:
-    given = [
-        {"source": 0, "sentence": "<s> a", "references": ["b", "c"]},
-        {"source": 0, "sentence": "a", "references": []},
-    ]
-    text = gallery.gallery(given, {"xl": ["d", "e"]})
-    assert "**&lt;s> a**\n- asked: b\n- asked: c\n- xl: d" in text
-    assert "- xl: e" not in text

@@ -48,6 +48,19 @@ def test_questions_become_answer_context_and_question(prepared: Prepared) -> Non
     )
 
 
+def test_what_the_model_sees_is_the_source(prepared: Prepared) -> None:
+    """With whole contexts an answer that stands in them twice is one source, with their sentences it is two."""
+    context = "Abel came. Then Abel went away."
+    offsets = {"a": 0, "b": context.rindex("Abel")}
+    given = squad([(context, [asked(name, f"Who is {name}?", ("Abel", at)) for name, at in offsets.items()])])
+    whole = items(prepared.made(*prepared.both(given, given))).surface
+    assert [line["source"] for line in whole] == [0, 0]
+    assert whole[0]["references"] == whole[1]["references"] == ["Who is a?", "Who is b?"]
+    assert prepared.record()["splits"]["train"]["sources"] == 1
+    parts = prepared.made(*prepared.both(given, given), "--context", "sentence", output=prepared.folder / "two")
+    assert [line["references"] for line in items(parts).surface] == [["Who is a?"], ["Who is b?"]]
+
+
 def test_words_outside_the_dictionary_are_numbered_and_copied(prepared: Prepared) -> None:
     valid = squad([("Queen Mara of Lund met Tove and Mara.", [asked("v", "Who met Tove in Oslo?", ("Queen Mara", 0))])])
     folder = prepared.made(*prepared.both(valid=valid), "--cased")

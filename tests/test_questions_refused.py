@@ -80,7 +80,8 @@ def test_what_is_wrong_is_counted_named_and_refused(prepared: Prepared) -> None:
     assert not prepared.output.exists()
     assert not (prepared.folder / "out.partial").exists()
     moved = next(one for one in found if one["id"] == "moved")
-    assert moved["where"] == "train.json"
+    assert moved["where"] == "train.json: article 1, paragraph 1 (T0)"
+    assert next(one for one in found if one["id"] == "no context")["where"].endswith("article 1, paragraph 2 (T0)")
     assert moved["what"].startswith("'Zorn' at ")
 
 
@@ -101,6 +102,20 @@ def test_what_is_wrong_is_left_out_or_repaired_and_told(prepared: Prepared) -> N
     assert found.surface[4]["question"] == "Who " * 60
     record = json.loads((repaired / "questions.json").read_text())
     assert record["problems"]["misplaced answer"] == {"left out": 2, "repaired": 2}
+
+
+def test_problems_are_written_whole(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the last attempt stay while new ones are written."""
+    prepared.run(*prepared.both(bad()))
+    path = prepared.folder / "out.problems.jsonl"
+    before = path.read_bytes()
+
+    def full(*paths: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert "no space left" in prepared.run(*prepared.both(bad()), "--bad", "refuse").error
+    assert path.read_bytes() == before
 
 
 def test_long_answers(prepared: Prepared) -> None:

@@ -57,13 +57,16 @@ class SplitWriter:
     def _binary(self, prefix: Path, dtype: np.dtype[Any]) -> ShardWriter:
         return self._stack.enter_context(ShardWriter(lambda end: prefix.with_name(f"{prefix.name}.{end}"), dtype))
 
-    def add(self, ids: Ids, surface: dict[str, Any]) -> None:
+    def add(self, ids: Ids) -> None:
         """An item."""
         _put(self._source, ids.source, self._ids)
         _put(self._target, ids.target, self._ids)
         if self._segments:
             _put(self._segments, ids.segments, self._small)
-        self._surface.write(json.dumps(surface, ensure_ascii=False) + "\n")
+
+    def describe(self, lines: list[dict[str, Any]]) -> None:
+        """The items, in the same order."""
+        self._surface.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
     def __enter__(self) -> SplitWriter:
         return self

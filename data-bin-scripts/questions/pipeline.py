@@ -12,7 +12,7 @@ from typing import Any
 
 from corpora.errors import CorpusError
 
-from . import output, problems, splits, vocabulary, workers
+from . import output, problems, splits, surface, vocabulary, workers
 from .checks import checked
 from .items import Cut, Cutter, Ids, Shape, numbered
 from .problems import Problem
@@ -120,6 +120,14 @@ class Run:
 
     # --- pieces
 
+    @property
+    def units(self) -> str:
+        """By which questions are compared. Lines are tokenised (Du et al.): spaces part their words, whatever cuts
+        them into pieces."""
+        if self.settings.shape.language in BY_CHARACTERS:
+            return "characters"
+        return "words" if self.answers else "spaces"
+
     def _pieces(self, kept: Found) -> tuple[Cutter, vocabulary.Dictionary]:
         with quiet():
             from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
@@ -127,8 +135,8 @@ class Run:
         settings, shape = self.settings, self.settings.shape
         if settings.tokenizer_path is not None:
             dictionary = vocabulary.pretrained(settings.tokenizer_path)
-            return Cutter(question_pieces.Pretrained(dictionary.contents or {}), shape), dictionary
-        # Sentences of Du et al. are tokenised: spaces part words.
+            pieces = question_pieces.Pretrained(dictionary.contents or {}, tokenised=self.units == "spaces")
+            return Cutter(pieces, shape), dictionary
         kind = settings.tokenizer or ("chars" if shape.language in BY_CHARACTERS else "words")
         kind = "spaces" if kind == "words" and not self.answers else kind
         cutter = Cutter(question_pieces.Words(kind, cased=settings.cased), shape)
@@ -144,22 +152,20 @@ class Run:
         self, split: str, kept: list[Question], cutter: Cutter, dictionary: vocabulary.Dictionary
     ) -> dict[str, Any]:
         """A split's files; returns what is in them."""
-        sources = [_source(one) for one in kept]
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for one, source in zip(kept, sources, strict=True):
-            groups.setdefault(source, []).append(one.text)
-        place = {source: number for number, source in enumerate(groups)}
         known, size, tally = dictionary.ids(), len(dictionary), Counter[str]()
-        longest, written = self.settings.shape.longest, set[int]()
+        found = list[surface.Item]()
+        longest = self.settings.shape.longest
         with output.SplitWriter(self.folder, split, size, longest, segments=self.answers) as writer:
-            for one, source, cut in zip(kept, sources, self._cut(split, kept, cutter), strict=True):
+            for one, cut in zip(kept, self._cut(split, kept, cutter), strict=True):
                 if cut is None:
                     continue
                 ids = numbered(cut, known, size)
-                writer.add(ids, _surface(one, place[source], groups[source], cut, ids))
+                writer.add(ids)
+                found.append(surface.item(one, cut, ids))
                 tally.update(_tally(cut, ids, size))
-                written.add(place[source])
-        return {name: tally[name] for name in TALLIED} | {"sources": len(written)}
+            lines = surface.grouped(found)
+            writer.describe(lines)
+        return {name: tally[name] for name in TALLIED} | {"sources": len({line["source"] for line in lines})}
 
     def _cut(self, split: str, kept: list[Question], cutter: Cutter) -> Iterator[Cut | None]:
         for some in workers.mapped(workers.cut, cutter, workers.chunks(split, kept), self.settings.workers):
@@ -172,17 +178,16 @@ class Run:
     def _record(
         self, cutter: Cutter, dictionary: vocabulary.Dictionary, counts: dict[str, dict[str, Any]], found: Found
     ) -> dict[str, Any]:
-        settings, surface = self.settings, cutter.surface
-        kind = surface.kind
-        units = "characters" if settings.shape.language in BY_CHARACTERS else "spaces" if kind == "spaces" else "words"
-        record: dict[str, Any] = {"pieces": kind, "cased": surface.cased, "units": units, "answers": self.answers}
-        record |= {"dictionary": len(dictionary), **asdict(settings.shape), "seed": settings.seed}
+        settings, pieces = self.settings, cutter.surface
+        record: dict[str, Any] = {"pieces": pieces.kind, "cased": pieces.cased, "units": self.units}
+        record |= {"answers": self.answers, "dictionary": len(dictionary)}
+        record |= {**asdict(settings.shape), "seed": settings.seed}
         record["files"] = {
             split or "all": {"name": path.name, "sha256": output.sha256(path)} for split, path in self.files.items()
         }
         record["splits"] = counts
         record["problems"] = problems.counted(self.problems)
-        record["round_trip"] = round(_round_trip(surface, found["train"]), 4)
+        record["round_trip"] = round(_round_trip(pieces, found["train"]), 4)
         if "" in self.files:
             record["articles"] = {
                 split: list(dict.fromkeys(one.title for one in some))
@@ -219,28 +224,10 @@ def _tally(cut: Cut, ids: Ids, size: int) -> dict[str, int]:
     }
 
 
-def _source(one: Question) -> tuple[str, ...]:
-    """Questions with the same source are references of each other."""
-    return (one.context, *(str(word) for answer in one.answers for word in answer))
-
-
-def _surface(one: Question, place: int, references: list[str], cut: Cut, ids: Ids) -> dict[str, Any]:
-    answer = {"answer": one.answers[0].text} if one.answers else {}
-    return {
-        "id": one.id,
-        "source": place,
-        "question": one.text,
-        "references": list(dict.fromkeys(references)),
-        **answer,
-        "sentence": cut.sentence,
-        "unknown": ids.unknown,
-    }
-
-
-def _round_trip(surface: Any, found: list[Question]) -> float:
+def _round_trip(pieces: Any, found: list[Question]) -> float:
     """The part of the questions that pieces give back, but for case where it is lowered and spaces in a row."""
     same = 0
     for one in found:
         text = " ".join(one.text.split())
-        same += surface.join([piece.name for piece in surface.cut(text)]) == (text if surface.cased else text.lower())
+        same += pieces.join([piece.name for piece in pieces.cut(text)]) == (text if pieces.cased else text.lower())
     return same / len(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,7 +27,8 @@ SHOWN = 5  # ids of a kind on the screen
 
 
 class Problem(NamedTuple):
-    """done: refused, left out, or repaired; of one answer among several, that answer is left out."""
+    """where: the file with the place in it. done: refused, left out, or repaired; of one answer among several, that
+    answer is left out."""
 
     split: str
     where: str
@@ -45,7 +47,9 @@ def made(split: str, where: str, name: str, kind: str, what: str, how: str) -> P
 
 def write(path: Path, problems: Iterable[Problem]) -> None:
     lines = (json.dumps(one._asdict(), ensure_ascii=False) + "\n" for one in problems)
-    path.write_text("".join(lines), encoding="utf-8")
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text("".join(lines), encoding="utf-8")
+    os.replace(partial, path)
 
 
 def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:

@@ -20,8 +20,8 @@ class Answer(NamedTuple):
 class Question(NamedTuple):
     """One of a file.
 
-    where: the file, of lines with the number. article: its number in the file. answers: all that are given.
-    impossible: the file says that the context does not answer it (SQuAD 2.0).
+    where: the file, and in it the article and paragraph, or the line. article: its number in the file. answers: all
+    that are given. impossible: the file says that the context does not answer it (SQuAD 2.0).
     """
 
     id: str
@@ -88,7 +88,8 @@ def _question(path: Path, place: str, article: int, title: str, context: str, gi
         raise CorpusError(f"{path}: {at}: 'answers' is no list")
     found = tuple(_answer(path, at, one) for one in answers)
     impossible = bool(given.get("is_impossible", False))
-    return Question(name, path.name, article, title, context, _text(path, at, given, "question"), found, impossible)
+    where = f"{path.name}: {place}"
+    return Question(name, where, article, title, context, _text(path, at, given, "question"), found, impossible)
 
 
 def _answer(path: Path, place: str, given: Any) -> Answer:

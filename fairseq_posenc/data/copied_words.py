@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
@@ -45,9 +46,18 @@ class CopyDictionary(Dictionary):
             made[tokens == size + k] = self.number(word)
         return made
 
+    def all_for_good(self, tokens: Tensor, unknown: Sequence[Sequence[str]], size: int) -> Tensor:
+        """The same of a batch [B, T], with the words of each sample."""
+        return torch.stack([self.for_good(row, words, size) for row, words in zip(tokens, unknown, strict=True)])
+
     def of_sample(self, tokens: Tensor, size: int) -> tuple[Tensor, list[str]]:
         """The other way round: one sample's tokens [n], and the words that they name."""
         made, seen = tokens.clone(), list(dict.fromkeys(tokens[tokens >= FAR].tolist()))
         for k, number in enumerate(seen):
             made[tokens == number] = size + k
         return made, [self[number] for number in seen]
+
+    def of_samples(self, tokens: Tensor, size: int) -> tuple[Tensor, list[list[str]]]:
+        """The same of a batch [B, S]."""
+        pairs = [self.of_sample(row, size) for row in tokens]
+        return torch.stack([made for made, _ in pairs]), [words for _, words in pairs]

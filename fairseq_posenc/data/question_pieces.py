@@ -25,6 +25,12 @@ _CHINESE = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf
 _WORDS = re.compile(r"(?:[^\W\d_]\.){2,}|\d+(?:[.,:]\d+)+(?!\w)|\w+|['’](?:s|re|ve|d|ll|m|t)\b|[^\w\s]", re.IGNORECASE)
 #: runs of other letters and digits, and every other character alone
 _CHARACTERS = re.compile(rf"[^\W{_CHINESE}]+|\S")
+#: as CoreNLP has them: -lrb-, U.S., Mr., 3.5, do n't, well-known, 's, quotes and single marks
+_TOKENS = re.compile(
+    r"-[lr][rcs]b-|(?:[^\W\d_]\.){2,}|\b(?:[^\W\d_]|st|mr|mrs|dr|jr|sr|vs) ?\.|\d+(?:[.,:]\d+)+(?!\w)|"
+    r"n['’]t\b|\w+?(?=n['’]t\b)|\w+(?:[-/](?![lr][rcs]b-)\w+)*|['’](?:s|re|ve|d|ll|m)\b|` ?`|' ?'|- ?-|[^\w\s]",
+    re.IGNORECASE,
+)
 _SPACES = re.compile(r"\S+")
 
 _ENDINGS = ("s", "re", "ve", "d", "ll", "m", "t")
@@ -85,18 +91,19 @@ class Pretrained:
     """Of the `tokenizers` package, with the ids of fairseq's dictionary.
 
     Args:
-        contents: of tokenizer.json, as hub/tokenizer/fit.py makes it.
+        contents: of tokenizer.json, as hub/tokenizer/fit.py makes it. tokenised: text has spaces between its tokens, as
+            that of Du et al.; word pieces are joined to such text.
     """
 
     kind = "tokenizer"
 
-    def __init__(self, contents: dict[str, Any]) -> None:
+    def __init__(self, contents: dict[str, Any], *, tokenised: bool = False) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # each of our processes is one core's
         from tokenizers import Tokenizer
 
         self._made = Tokenizer.from_str(json.dumps(contents))
         self._made.encode_special_tokens = True  # a <s> in a text is text
-        self._wordpieces = contents["model"]["type"] == "WordPiece"
+        self._wordpieces, self._tokenised = contents["model"]["type"] == "WordPiece", tokenised
         self.cased = not (contents.get("normalizer") or {}).get("lowercase", False)
 
     def cut(self, text: str) -> list[Piece]:
@@ -108,7 +115,7 @@ class Pretrained:
 
     def join(self, pieces: Sequence[str]) -> str:
         if self._wordpieces:
-            return _wordpieces(pieces)
+            return _tokens(_wordpieces(pieces)) if self._tokenised else _wordpieces(pieces)
         return str(self._made.decoder.decode([*pieces])).strip() if pieces else ""
 
 
@@ -121,7 +128,8 @@ def load(folder: Path) -> Surface:
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
         if record["pieces"] == Pretrained.kind:
-            return Pretrained(json.loads((folder / TOKENIZER).read_text("utf-8")))
+            contents = json.loads((folder / TOKENIZER).read_text("utf-8"))
+            return Pretrained(contents, tokenised=record.get("units") == "spaces")
         return Words(record["pieces"], cased=record["cased"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{folder} was not made by prepare_questions.py, or not whole ({error})") from None
@@ -154,6 +162,11 @@ def _wordpieces(pieces: Sequence[str]) -> str:
         else:
             words.append(piece)
     return _LETTERS.sub("", _NUMBER.sub(lambda found: found[0].strip(), _words(words)))
+
+
+def _tokens(text: str) -> str:
+    """With spaces between tokens, as CoreNLP parts them."""
+    return " ".join(found.replace(" ", "") for found in _TOKENS.findall(text))
 
 
 def _characters(pieces: Sequence[str]) -> str:

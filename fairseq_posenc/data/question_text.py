@@ -8,24 +8,24 @@ from pathlib import Path
 
 from . import question_pieces
 
-#: as lines of fairseq-interactive part answer and context
-SEPARATOR = "</s>"
-
 
 class QuestionText:
     """What fairseq calls a BPE: it cuts text and joins pieces. A folder without a record has pieces parted by spaces.
 
     Args:
-        folder: of prepared questions.
+        folder: of prepared questions. Its record says `units`, of the text, and `answers`, whether there are some; None
+            without a record.
     """
 
     def __init__(self, folder: Path) -> None:
         path = folder / question_pieces.RECORD
         self._surface: question_pieces.Surface | None = None
         self.units = "words"
+        self.answers: bool | None = None
         if path.is_file():
             self._surface = question_pieces.load(folder)
-            self.units = json.loads(path.read_text("utf-8")).get("units", self.units)
+            record = json.loads(path.read_text("utf-8"))
+            self.units, self.answers = record.get("units", self.units), record.get("answers")
 
     def encode(self, text: str) -> str:
         """Pieces, parted by spaces."""

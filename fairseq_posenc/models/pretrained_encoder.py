@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from ..compat.checkpoints import CheckpointError
 from ..hub.checkpoint import symbols_in_dictionary
 from ..hub.convert import as_it_is, converted
 from ..hub.pretrained import MASK, Pretrained, read, reordered
+
+logger = logging.getLogger(__name__)
 
 #: options of the model, and what they are in the source's settings
 _SIZES = {
@@ -61,7 +64,7 @@ def _check_vocabulary(found: Pretrained, source: Path, dictionary: Dictionary, f
 
 
 def take_sizes(cfg: Any, found: Pretrained) -> None:
-    """Write what the encoder is into the model's options.
+    """Write what the encoder is into the model's options; its number of positions is told where another was asked for.
 
     Raises:
         ValueError: options that say something else.
@@ -70,7 +73,11 @@ def take_sizes(cfg: Any, found: Pretrained) -> None:
         _take(cfg, name, getattr(found.config, theirs), unset=None)
     _take(cfg, "encoder_normalize_before", found.config.normalize_before, unset=False)
     _take(cfg, "no_encoder_embedding_norm", not found.config.layernorm_embedding, unset=False)
-    cfg.max_source_positions = found.config.max_length
+    asked, longest = cfg.max_source_positions, found.config.max_length
+    if asked != longest:
+        told = f"--max-source-positions is {asked}, the encoder of --encoder-from {cfg.encoder_from} has {longest}"
+        logger.info(f"{told} positions, all of which stay: sources of {min(asked, longest)} tokens are read")
+    cfg.max_source_positions = longest
 
 
 def _take(cfg: Any, name: str, value: Any, unset: Any) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional
 
-import torch
 from fairseq import utils
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
@@ -15,10 +14,13 @@ from torch import Tensor
 from ..compat.checkpoints import CheckpointError
 from ..data import questions
 from ..data.copied_words import CopyDictionary
-from ..data.question_text import SEPARATOR, QuestionText
+from ..data.question_lengths import check_lengths
+from ..data.question_lines import QuestionLines
+from ..data.question_text import QuestionText
 from ..models.copying import known
 from ..models.pretrained_encoder import load_encoder, pretrained_encoder, take_sizes
 from ..models.question_generation import PosEncQuestionGeneration
+from ..scorer import Expected, expect
 from ..search import CopyingGenerator, CopyingGnmtGenerator
 from .question_generation_config import QuestionGenerationTaskConfig
 from .searching import Searching, refuse_in_training
@@ -46,6 +48,9 @@ class QuestionGenerationTask(Searching):
         self.size = len(dictionary)
         self.copies = True
         self.spelled = QuestionText(_folder(cfg.data))
+        self.lines = QuestionLines(_folder(cfg.data), self.spelled.answers, dictionary)
+        #: the longest source and question of the task and of its models
+        self.longest = self.max_positions()
         self._greedy: Any = None
 
     @classmethod
@@ -97,6 +102,7 @@ class QuestionGenerationTask(Searching):
         if source:
             load_encoder(model.encoder, found)
         self.copies = model.copies
+        self.longest = utils.resolve_max_positions(self.longest, model.max_positions())
         if self.cfg.eval_rouge:
             self.spelled.rouge_l("", [""])  # refused before the training, not after its first epoch
             # a step more ends the question; <unk> is no word of any
@@ -120,26 +126,20 @@ class QuestionGenerationTask(Searching):
     # -- data ------------------------------------------------------------------------------------------
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """A split of the prepared folder."""
+        """A split of the prepared folder; see `questions.load` and `check_lengths` for what is refused."""
         options = {"left_pad_source": not self.cfg.right_pad_source, "shuffle": split == self.cfg.train_subset}
-        self.datasets[split] = questions.load(
-            _folder(self.cfg.data), split, self.dictionary, self.cfg.dataset_impl, **options
-        )
+        folder = _folder(self.cfg.data)
+        found = questions.load(folder, split, self.dictionary, self.cfg.dataset_impl, **options)
+        skipped = split != self.cfg.train_subset and self.cfg.skip_invalid_size_inputs_valid_test
+        check_lengths(found, self.longest, folder, split, skipped=skipped)
+        self.datasets[split] = found
 
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Any
     ) -> tuple[list[Tensor], list[int]]:
-        """Lines `answer </s> context`, or a sentence each; unknown words get ids for good, as lines have no numbers."""
-        made = [self._tokens([encode_fn(part.strip()) for part in line.split(SEPARATOR)]) for line in lines]
+        """Lines `answer </s> context`, or a sentence each: see `QuestionLines`."""
+        made = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
         return made, [len(tokens) for tokens in made]
-
-    def _tokens(self, parts: Sequence[str]) -> Tensor:
-        ids = [self.dictionary.bos()]
-        for part in parts:
-            words = part.split()
-            ids += [self.dictionary.index(w) if w in self.dictionary else self.dictionary.number(w) for w in words]
-            ids.append(self.dictionary.eos())
-        return torch.tensor(ids)
 
     def build_bpe(self, args: Any) -> Any:
         """What --bpe says, otherwise how the folder's questions were cut: D- lines and interactive's are text."""
@@ -177,12 +177,19 @@ class QuestionGenerationTask(Searching):
         self, generator: Any, models: Any, sample: Any, prefix_tokens: Any = None, constraints: Any = None
     ) -> Any:
         """Hypotheses whose tokens the dictionary spells, copied words too; so are those of the sample from then on."""
+        found = self._spelled(generator, models, sample, prefix_tokens, constraints)
+        if "references" in sample:
+            known = zip(found, sample["references"], sample["weights"], strict=True)
+            expect([Expected(given, weight, self.spelled.units) for best, given, weight in known if best])
+        return found
+
+    def _spelled(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
         given = sample if "unknown" in sample else self._of_sample(sample)
-        found = self._generated(generator, models, given, prefix_tokens, constraints)
-        for hypotheses, words in zip(found, given["unknown"], strict=True):
-            for one in hypotheses:
+        found = self._generated(generator, models, given, prefix, constraints)
+        for best, words in zip(found, given["unknown"], strict=True):
+            for one in best:
                 one["tokens"] = self.dictionary.for_good(one["tokens"], words, self.size)
-        self._spell(sample, given)
+        self._spell(sample, given["unknown"])
         return found
 
     def _generated(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
@@ -195,17 +202,14 @@ class QuestionGenerationTask(Searching):
 
     def _of_sample(self, sample: Any) -> Any:
         """fairseq-interactive's sample with ids of its own, and `unknown`."""
-        pairs = [self.dictionary.of_sample(row, self.size) for row in sample["net_input"]["src_tokens"]]
-        source = torch.stack([tokens for tokens, _ in pairs])
-        net_input = {**sample["net_input"], "src_tokens": source}
-        return {**sample, "net_input": net_input, "unknown": [words for _, words in pairs]}
+        source, words = self.dictionary.of_samples(sample["net_input"]["src_tokens"], self.size)
+        return {**sample, "net_input": {**sample["net_input"], "src_tokens": source}, "unknown": words}
 
-    def _spell(self, sample: Any, given: Any) -> None:
+    def _spell(self, sample: Any, unknown: Sequence[Sequence[str]]) -> None:
         """fairseq-generate prints sources and references too."""
         for where, name in ((sample["net_input"], "src_tokens"), (sample, "target")):
             if where.get(name) is not None:
-                rows = zip(where[name], given["unknown"], strict=True)
-                where[name] = torch.stack([self.dictionary.for_good(row, words, self.size) for row, words in rows])
+                where[name] = self.dictionary.all_for_good(where[name], unknown, self.size)
 
     # -- validation ------------------------------------------------------------------------------------
 
@@ -220,11 +224,11 @@ class QuestionGenerationTask(Searching):
 
     def _scores(self, sample: Any, model: Any) -> list[float]:
         own = {**sample, "net_input": dict(sample["net_input"])}  # which is spelled for good
-        found = self.inference_step(self._greedy, [model], own)
+        found = self._spelled(self._greedy, [model], own)
         scores = []
         for hypotheses, target, references in zip(found, own["target"], own["references"], strict=True):
-            text, expected = (self.text(tokens) for tokens in (hypotheses[0]["tokens"], target))
-            scores.append(self.spelled.rouge_l(text, references or [expected]))
+            text, asked = (self.text(tokens) for tokens in (hypotheses[0]["tokens"], target))
+            scores.append(self.spelled.rouge_l(text, references or [asked]))
         return scores
 
     def text(self, tokens: Tensor) -> str:
@@ -236,9 +240,8 @@ class QuestionGenerationTask(Searching):
         super().reduce_metrics(logging_outputs, criterion)
         count = sum(one.get("rouge_count", 0) for one in logging_outputs)
         if count:
-            metrics.log_scalar(
-                "rouge_l", sum(one.get("rouge_sum", 0) for one in logging_outputs) / count, count, round=4
-            )
+            total = sum(one.get("rouge_sum", 0) for one in logging_outputs)
+            metrics.log_scalar("rouge_l", total / count, count, round=4)
 
 
 def _folder(data: Optional[str]) -> Path:

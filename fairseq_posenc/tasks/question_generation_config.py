@@ -30,3 +30,4 @@ class QuestionGenerationTaskConfig(SearchConfig):
     )
     dataset_impl: Optional[str] = II("dataset.dataset_impl")
     train_subset: str = II("dataset.train_subset")
+    skip_invalid_size_inputs_valid_test: bool = II("dataset.skip_invalid_size_inputs_valid_test")

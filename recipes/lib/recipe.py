@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -28,6 +28,15 @@ class Settings:
 
     seed: int = field(default=1, metadata=about("of the data and of the trainings"))
     jobs: int = field(default=1, metadata=about("commands side by side, where they do not need each other"))
+
+    def refuse_unused(self, named: Set[str]) -> None:
+        """Refuse settings that the user named, and that nothing would come of; a preset may say more than is used.
+
+        Args:
+            named: those of --config and of the command line; a table by its own name.
+        Raises:
+            Refused: with the option.
+        """
 
 
 S = TypeVar("S", bound=Settings)

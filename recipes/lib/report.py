@@ -66,8 +66,9 @@ def _cell(value: object) -> str:
 
 
 def results(rows: list[Row], columns: tuple[str, ...]) -> str:
-    """The table; what is long and the same in every row (a signature) stands once beneath it."""
-    rows = [{name: row[name] for name in columns or row} for row in rows]
+    """The table; what is long and the same in every row (a signature) stands once beneath it. Columns that the rows do
+    not have are left out."""
+    rows = [{name: row[name] for name in columns or row if name in row} for row in rows]
     same = {name: value for name, value in (rows[0] if rows else {}).items() if len(str(value)) > 20}
     same = {name: value for name, value in same.items() if all(row[name] == value for row in rows)}
     rows = [{name: value for name, value in row.items() if name not in same} for row in rows]

@@ -25,15 +25,17 @@ def load(
     path = recipe.conf / f"{name}.toml"
     values = known_only(read_toml(path), hints, str(path))
     _refuse_missing(recipe.settings, values, path)
-    if config is not None:
-        merge(values, known_only(read_toml(config), hints, str(config)), hints, str(config))
-    merge(values, from_words(given or {}, hints), hints, "the command line")
+    theirs = known_only(read_toml(config), hints, str(config)) if config is not None else {}
+    asked = from_words(given or {}, hints)
+    merge(values, theirs, hints, str(config))
+    merge(values, asked, hints, "the command line")
     for key, value in values.items():
         if not fits(value, hints[key]):
             raise Refused(f"{_option(key)} is {value!r}: {wanted(hints[key])} is wanted")
     settings = recipe.settings(**values)
     if settings.jobs < 1:
         raise Refused(f"--jobs is {settings.jobs}: 1 or more is wanted")
+    settings.refuse_unused({*theirs, *asked})
     return settings
 
 

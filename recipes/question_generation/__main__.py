@@ -19,15 +19,15 @@ of the sources' questions, beside outputs that need no model. Encodings share th
 
 LEGEND = """\
 ROUGE-L: F1 of words (characters of Chinese, marks too), in lower case, in percent, of a source's question with the best
-of its references; beta 1.2: as the captions' evaluation has it. Paper: of LFHC and GCDF, with a pretrained encoder on
-all of SQuAD or CMRC 2018, its words not stated; other encoders, questions and sizes are not comparable with it.
+of its references; beta 1.2: as the captions' evaluation has it. Paper (SQuAD and CMRC 2018): of LFHC and GCDF, with a
+pretrained encoder on all of them, its words not stated; other encoders, questions and sizes are not comparable with it.
 Distinct: the share of different questions. First and last ROUGE-L: of greedy questions in validation while it was
-trained. Copy gate: 1 - g, the mean share of copying in validation. Unknown words copied: the share of pieces that are
-not in the dictionary. Evaluated is checkpoint_best.pt."""
+trained. Copy gate: 1 - g, the mean share of copying in validation at the best update. Unknown words copied: the share
+of pieces that are not in the dictionary. Evaluated is checkpoint_best.pt, of the best update."""
 
 COLUMNS = (
     *("model", "ROUGE-L", "paper", "beta 1.2", "BLEU-4", "chrF", "distinct", "beats baselines", "first ROUGE-L"),
-    *("last ROUGE-L", "copy gate", "unknown words copied", "updates", "minutes", "tokens/s"),
+    *("last ROUGE-L", "copy gate", "unknown words copied", "best update", "updates", "minutes", "tokens/s"),
     *("signature of BLEU", "signature of chrF"),
 )
 

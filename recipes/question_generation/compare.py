@@ -7,16 +7,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+from recipes.lib.checkpoints import updates
 from recipes.lib.curves import draw, figures, read
 from recipes.lib.encodings import parse
 from recipes.lib.lines import read as read_lines
 from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json, write_atomically
 
-from .data import items, units
+from .data import items
 from .gallery import gallery
-from .published import paper
-from .settings import Variant
+from .published import dataset, paper
+from .settings import RECORD, Variant
 
 ROUGE, COPIED = "valid_rouge_l", "valid_copied"
 
@@ -37,20 +38,23 @@ def common(label: str, score: dict[str, Any]) -> Row:
     }
 
 
-def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], how: str) -> Row:
+def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], known: str | None) -> Row:
     score = read_json(output / "scores" / f"{variant.slug}.json")
     marker = read_json(output / ".stages" / f"train.{variant.slug}.done")
     log = output / "logs" / f"{variant.slug}.train.log"
     rouge, gate, curve = figures(log, ROUGE), figures(log, COPIED), read(log)
+    best = updates(output / "checkpoints" / variant.slug / "checkpoint_best.pt")  # which was scored
+    open_then = dict(gate).get(best)
     return {
         **common(variant.label, score),
-        "paper": paper(variant.encoding, how) if variant.copy else None,
+        **({"paper": paper(variant.encoding, known) if variant.copy else None} if known else {}),
         "beats baselines": all(score["rouge_l"] > one["rouge_l"] for one in baselines.values()),
         "first ROUGE-L": round(100 * rouge[0][1], 2) if rouge else None,  # of greedy questions, in validation
         "last ROUGE-L": round(100 * rouge[-1][1], 2) if rouge else None,
-        "copy gate": round(gate[-1][1], 3) if gate else None,
+        "copy gate": None if open_then is None else round(open_then, 3),
         "unknown words copied": round(score["unknown words copied"], 4),
         "unknown words left": round(score["unknown words left"], 4),
+        "best update": best,
         "updates": curve.train[-1][0] if curve.train else None,
         "minutes": round(marker["seconds"] / 60, 1),
         "tokens/s": curve.speed and round(curve.speed),
@@ -61,8 +65,8 @@ def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], ho
 
 def compare(variants: list[Variant], output: Path, data: Path, split: str) -> list[Row]:
     """The rows: models, then baselines with the same columns."""
-    baselines, how = read_json(output / "baselines.json"), units(data)
-    rows = [row(variant, output, baselines, how) for variant in variants]
+    baselines, known = read_json(output / "baselines.json"), dataset(read_json(data / RECORD))
+    rows = [row(variant, output, baselines, known) for variant in variants]
     return rows + [{**dict.fromkeys(rows[0]), **common(name, one)} for name, one in baselines.items()]
 
 

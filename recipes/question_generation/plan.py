@@ -13,20 +13,16 @@ from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
-from .settings import BUILTIN, CMRC, RECORD, SCRATCH, SETS, SQUAD, Settings, Variant
+from . import sources
+from .settings import BUILTIN, RECORD, SCRATCH, Settings, Variant
 
 HERE = Path(__file__).parent
 SCRIPTS = ROOT / "data-bin-scripts"
 PREPARE = "data-bin-scripts/prepare_questions.py"
 TASK = ("--task", "posenc_question_generation")
-FETCHED = {
-    SQUAD: {"train": "squad/train-v1.1.json", "valid": "squad/dev-v1.1.json"},
-    CMRC: {
-        "train": "cmrc2018/cmrc2018_train.json",
-        "valid": "cmrc2018/cmrc2018_dev.json",
-        "test": "cmrc2018/cmrc2018_trial.json",
-    },
-}
+PIECES = ROOT / "fairseq_posenc" / "data" / "question_pieces.py"
+SCORING = tuple(sorted((ROOT / "fairseq_posenc" / "scoring").glob("*.py")))
+BUFFER = 32  # lines
 ROOM = 14  # of a decoder's positions, beyond --longest-question
 
 
@@ -36,6 +32,10 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
 
 def module(name: str) -> list[str]:
     return ["python", "-m", f"recipes.question_generation.{name}"]
+
+
+def scripts(*names: str) -> tuple[Path, ...]:
+    return tuple(HERE / f"{name}.py" for name in names)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Planner:
         told = launch.notes(settings, f"An update: {batch * settings.batches:,} questions" if batch else "")
         if settings.dataset == BUILTIN:
             told.append("The built-in questions show that the machinery works, not what an encoding is worth.")
-        if settings.limit:
+        if settings.limit and not settings.prepared:
             told.append(f"The first {settings.limit:,} questions of training, of all that there are.")
         if settings.scratch and settings.arch == "posenc_question_generation":
             told.append(f"The paper's encoder is pretrained; with --encoder {SCRATCH} its figures are not comparable.")
@@ -90,21 +90,13 @@ class Planner:
             command = (*module("builtin"), "--output", folder, "--seed", str(settings.seed))
             outputs, inputs = (self.output / "builtin",), (HERE / "builtin.py",)
             return [Stage("builtin", command, outputs, inputs=inputs)], ["--text", folder]
+        named = sources.named(settings)
         if settings.own:
-            return [], self.own()
-        files = FETCHED[settings.dataset]
+            return [], named
         # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
-        command = ("python", "data-bin-scripts/fetch.py", *files.values(), "--output", settings.raw)
-        named = [word for split, name in files.items() for word in (f"--{split}", f"{settings.raw}/{name}")]
+        files = sources.FETCHED[settings.dataset].values()
+        command = ("python", "data-bin-scripts/fetch.py", *files, "--output", settings.raw)
         return [Stage("fetch", command, ())], named
-
-    def own(self) -> list[str]:
-        settings = self.settings
-        place = Path(settings.dataset).resolve()
-        if not settings.train_set:
-            return ["--text", str(place)]
-        named = {name.removesuffix("_set"): getattr(settings, name) for name in SETS if getattr(settings, name)}
-        return [word for split, name in named.items() for word in (f"--{split}", str(place / name))]
 
     def prepare(self, before: list[Stage], words: list[str]) -> Stage:
         settings = self.settings
@@ -116,31 +108,19 @@ class Planner:
         command += ["--limit", str(settings.limit)] if settings.limit else []
         command += ["--limit-valid", str(settings.limit_valid)] if settings.limit_valid else []
         command += self.pieces()
-        # The questions count, not where they lie, nor how many processes read them.
-        places = {str(Path(settings.dataset).resolve() / name) for name in ("", *(getattr(settings, s) for s in SETS))}
-        identity = tuple(word for word in command if not settings.own or word not in places)
-        inputs = (*sorted((SCRIPTS / "questions").glob("*.py")), *(self.files() if settings.own else ()))
-        command += ["--workers", str(settings.workers)]
+        identity = self.unplaced(command)
+        inputs = (ROOT / PREPARE, *sorted((SCRIPTS / "questions").glob("*.py")), PIECES)
+        inputs += (*sources.files(settings), *sources.encoder_files(settings, sources.PIECES))
+        command += ["--workers", str(settings.workers)]  # whose number changes nothing
         outputs = (self.output / "data-bin",)
         return Stage("prepare", tuple(command), outputs, tuple(before), inputs, identity=identity)
 
     def pieces(self) -> list[str]:
         settings = self.settings
         if not settings.scratch:
-            return ["--tokenizer-path", self.encoder]
+            return ["--tokenizer-path", sources.encoder(settings)]
         named = [] if settings.tokenizer == "auto" else ["--tokenizer", settings.tokenizer]
         return [*named, *(["--cased"] if settings.cased else []), "--vocabulary", str(settings.vocabulary)]
-
-    def files(self) -> list[Path]:
-        """Those of the user's questions that are there; what is missing is told by the stage."""
-        place = Path(self.settings.dataset).resolve()
-        if place.is_file():
-            return [place]
-        return sorted(path for end in ("*.json", "*.json.gz", "*.txt", "*.txt.gz") for path in place.glob(end))
-
-    @property
-    def encoder(self) -> str:
-        return str(Path(self.settings.encoder).resolve())
 
     @property
     def data(self) -> str:
@@ -154,13 +134,12 @@ class Planner:
     def baselines(self) -> Stage:
         command = [*module("baselines"), "--data", self.data, "--split", self.settings.split]
         command += ["--output", f"{self.shown}/baselines.json"]
-        outputs, inputs = (self.output / "baselines.json",), (HERE / "baselines.py", *self.data_inputs)
+        outputs, inputs = (self.output / "baselines.json",), (*scripts("baselines", "score", "data"), *SCORING)
         after, identity = tuple(self.text[-1:]), self.unplaced(command)
-        return Stage("baselines", tuple(command), outputs, after, inputs, identity=identity)
+        return Stage("baselines", tuple(command), outputs, after, (*inputs, *self.data_inputs), identity=identity)
 
     def unplaced(self, command: list[str]) -> tuple[str, ...]:
-        """What a place is called does not count."""
-        return tuple("DATA" if self.settings.prepared and word == self.data else word for word in command)
+        return sources.unplaced(self.settings, command)
 
     # --- one model
 
@@ -176,7 +155,8 @@ class Planner:
         if settings.scratch or not pretrained:
             flags += ["--max-source-positions", str(settings.longest)]
         else:
-            flags += ["--encoder-from", self.encoder, *(["--freeze-encoder"] if settings.freeze_encoder else [])]
+            flags += ["--encoder-from", sources.encoder(settings)]
+            flags += ["--freeze-encoder"] if settings.freeze_encoder else []
         return [*flags, *as_arguments(settings.train)]
 
     def train(self, variant: Variant) -> Stage:
@@ -190,7 +170,7 @@ class Planner:
             launch.train_command([*command, *kept], settings),
             (self.output / "checkpoints" / variant.slug,),
             tuple(self.text[-1:]),
-            self.data_inputs,
+            (*self.data_inputs, *sources.encoder_files(settings)),
             resumes=True,
             identity=launch.identity(list(self.unplaced(command)), settings),
         )
@@ -207,7 +187,7 @@ class Planner:
         return ["--max-len-b", str(self.settings.longest_question), *as_arguments(self.settings.generate)]
 
     def generate(self, variant: Variant, train: Stage) -> Stage:
-        command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, *self.decoding(variant)]
+        command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, "--scoring", "rouge_l", *self.decoding(variant)]
         command += ["--gen-subset", self.settings.split, "--results-path", f"{self.shown}/generated/{variant.slug}"]
         outputs = (self.output / "generated" / variant.slug,)
         on_device = launch.on_one_device(command, self.settings)
@@ -216,7 +196,8 @@ class Planner:
     def interactive(self, variant: Variant) -> str:
         """The command that asks questions on lines of text: each is `answer </s> context`, or a sentence."""
         cpu = [] if self.settings.on_gpu else ["--cpu"]
-        command = ["fairseq-interactive", *ALONE, *self.decoding(variant), "--buffer-size", "32", *cpu]
+        batch = self.settings.generate.get("batch-size", BUFFER)  # which fairseq wants no larger than the buffer
+        command = ["fairseq-interactive", *ALONE, *self.decoding(variant), "--buffer-size", str(batch), *cpu]
         return f"{shlex.join(command)} < FILE | grep ^D- | cut -f 3"
 
     def score(self, variant: Variant, generate: Stage) -> Stage:
@@ -226,10 +207,9 @@ class Planner:
         command += ["--questions", f"{self.shown}/questions/{variant.slug}.txt"]
         command += ["--output", f"{self.shown}/scores/{variant.slug}.json"]
         outputs = (self.output / "questions" / f"{variant.slug}.txt", self.output / "scores" / f"{variant.slug}.json")
-        identity = self.unplaced(command)
-        return Stage(
-            f"score:{variant.slug}", tuple(command), outputs, (generate,), (HERE / "score.py",), identity=identity
-        )
+        inputs = (*scripts("score", "data"), *SCORING, PIECES)
+        name, identity = f"score:{variant.slug}", self.unplaced(command)
+        return Stage(name, tuple(command), outputs, (generate,), inputs, identity=identity)
 
     # --- all of them
 
@@ -240,5 +220,5 @@ class Planner:
         for encoding in settings.encodings:
             command += ["--pos-enc", encoding.label]
         outputs = tuple(self.output / name for name in ("comparison.json", "curves.png", "gallery.md"))
-        inputs = tuple(HERE / f"{name}.py" for name in ("compare", "published", "gallery"))
+        inputs = (*scripts("compare", "published", "gallery", "data"), *self.data_inputs)
         return Stage("compare", tuple(command), outputs, after, inputs, identity=self.unplaced(command))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from recipes.lib.encodings import Encoding, published
 
-#: by --pos-enc of the decoder; of SQuAD by words, of CMRC 2018 by characters
+from .settings import CMRC, SQUAD
+
+#: by --pos-enc of the decoder; of SQuAD and of CMRC 2018
 PAPER = {
     "xl": (47.21, 60.33),
     "gcdf": (47.55, 60.63),
@@ -18,8 +23,18 @@ PAPER = {
 }
 
 
-def paper(encoding: Encoding, units: str) -> float | None:
-    """The paper's figure; None where it has none, as for text that was tokenised before (Du et al.)."""
+#: names of their files: train-v1.1.json, dev-v2.0.json, cmrc2018_dev.json, and parts of them
+FILES = {SQUAD: re.compile(r".+-v(1\.1|2\.0)(\.\w+)*\.json(\.gz)?"), CMRC: re.compile(r"cmrc2018_\w+\.json(\.gz)?")}
+
+
+def dataset(record: dict[str, Any]) -> str | None:
+    """SQuAD or CMRC, by the names of the files that the record of a prepared folder tells; None of all others."""
+    names = [one["name"] for one in record["files"].values()]
+    return next((name for name, form in FILES.items() if all(map(form.fullmatch, names))), None)
+
+
+def paper(encoding: Encoding, of: str | None) -> float | None:
+    """The paper's figure on a dataset; None where it has none."""
     found = published(PAPER, encoding)
-    columns = {"words": 0, "characters": 1}
-    return found[columns[units]] if found and units in columns else None
+    columns = {SQUAD: 0, CMRC: 1}
+    return found[columns[of]] if found and of in columns else None

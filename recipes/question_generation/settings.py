@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,6 +16,8 @@ CONF = Path(__file__).parent / "conf"
 BUILTIN, SQUAD, CMRC, SCRATCH = "builtin", "squad", "cmrc", "scratch"
 RECORD = "questions.json"  # of a prepared folder
 SETS = ("train_set", "valid_set", "test_set")
+#: what is decided when questions are prepared
+PREPARING = ("bad", "context", "tokenizer", "cased", "vocabulary", "longest_answer", "workers", "limit", "limit_valid")
 
 # What the plan writes into the commands itself.
 DECIDED = {
@@ -109,7 +112,7 @@ class Settings(launch.Training):
         for name, number in {**least, "workers": 1, "threads": 0}.items():
             if getattr(self, name) < number:
                 raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
-        if self.longest < self.longest_answer + 4:
+        if not (self.of_lines or self.prepared) and self.longest < self.longest_answer + 4:
             raise Refused(f"--longest {self.longest} leaves no room behind --longest-answer {self.longest_answer}")
         self._check_dataset()
         if self.scratch and self.freeze_encoder:
@@ -125,8 +128,28 @@ class Settings(launch.Training):
             raise Refused(f"--{named[0].replace('_', '-')} names a file of a FOLDER of your questions: leave it out")
         if named and not (self.train_set and self.valid_set):
             raise Refused("--train-set and --valid-set go together")
-        if self.prepared and (self.limit or self.limit_valid):
-            raise Refused("--limit and --limit-valid are for questions that are not prepared yet: 0 leaves them out")
+
+    def refuse_unused(self, named: Set[str]) -> None:
+        """Those that are in no command."""
+        unused = self._unused()
+        for name in unused:
+            if name in named and getattr(self, name):  # --limit 0 and --cased false ask for nothing
+                raise Refused(f"--{name.replace('_', '-')} has no effect: {unused[name]}; leave it out")
+
+    def _unused(self) -> dict[str, str]:
+        """By setting, why."""
+        found: dict[str, str] = {}
+        if self.dataset not in (SQUAD, CMRC):
+            found["raw"] = f"nothing is fetched for --dataset {self.dataset}"
+        if not self.scratch:
+            found["vocabulary"] = f"the pieces are those of --encoder {self.encoder}"
+        if self.of_lines:
+            found["longest_answer"] = f"the lines of {self.dataset} have no answers"
+            if self.context == "paragraph":
+                found["context"] = f"the lines of {self.dataset} are sentences"
+        if self.prepared:
+            found |= dict.fromkeys(PREPARING, f"the questions of {self.dataset} are prepared, see its {RECORD}")
+        return found
 
     @property
     def own(self) -> bool:

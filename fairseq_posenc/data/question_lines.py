@@ -1,0 +1,62 @@
+"""Lines of fairseq-interactive: `answer </s> context`, or a sentence each, as the prepared questions are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+from torch import Tensor
+
+from .copied_words import CopyDictionary
+
+#: what parts answer and context
+SEPARATOR = "</s>"
+
+
+class QuestionLines:
+    """Lines, counted from the first of the input on.
+
+    Args:
+        folder: of the prepared questions. answers: they have some; None: the folder does not say.
+    """
+
+    def __init__(self, folder: Path, answers: bool | None, dictionary: CopyDictionary) -> None:
+        self._folder, self._answers, self._dictionary = folder, answers, dictionary
+        self._read = 0
+
+    def tokens(self, line: str, encode: Callable[[str], str], longest: int) -> Tensor:
+        """Of the next line, as sources are; words that the dictionary does not have get ids for good.
+
+        Args:
+            encode: text to pieces, parted by spaces. longest: in tokens.
+        Raises:
+            ValueError: a line of another form than the folder's questions, or a longer one, with its number.
+        """
+        self._read += 1
+        dictionary = self._dictionary
+        ids = [dictionary.bos()]
+        for words in self._pieces(line.split(SEPARATOR), encode):
+            ids += [dictionary.index(word) if word in dictionary else dictionary.number(word) for word in words]
+            ids.append(dictionary.eos())
+        if len(ids) > longest:
+            self._refuse(f"{len(ids)} tokens, and sources have {longest} at most (--max-source-positions)")
+        return torch.tensor(ids)
+
+    def _pieces(self, parts: Sequence[str], encode: Callable[[str], str]) -> list[list[str]]:
+        """Of answer and context, or of a sentence."""
+        marks = f"{len(parts) - 1} x {SEPARATOR}"
+        if self._answers is None and len(parts) > 2:
+            self._refuse(f"{marks}, where one parts an answer from its context")
+        if self._answers is True and len(parts) != 2:
+            self._refuse(f"{marks}, where the questions of {self._folder} have answers: ANSWER {SEPARATOR} CONTEXT")
+        if self._answers is False and len(parts) != 1:
+            self._refuse(f"{marks}, where the questions of {self._folder} have no answers: a line is a sentence")
+        found = [encode(part.strip()).split() for part in parts]
+        if not all(found):
+            self._refuse(f"{'it' if len(found) == 1 else 'the context' if found[0] else 'the answer'} is empty")
+        return found
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise ValueError(f"line {self._read} of the input: {why}")

@@ -1,0 +1,68 @@
+"""Searches over models that say a few words only, and all that there is to find."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import support_questions as q
+import torch
+from fairseq.dataclass.configs import GenerationConfig
+from torch import Tensor
+
+LONGEST, POWER = 3, 0.6
+#: of 3 tokens and </s> at most; the beam can be no wider than the dictionary
+WIDE = 99
+PIECES = (*q.PIECES, *(f"x{i}" for i in range(WIDE - len(q.PIECES))))
+
+Found = list[tuple[list[int], float]]
+
+
+def restricted(model: Any, words: Sequence[int]) -> Any:
+    """A model that says only these words, and </s>."""
+    normalized = model.get_normalized_probs
+
+    def of_words(net_output: Any, log_probs: bool, sample: Any = None) -> Tensor:
+        found = normalized(net_output, log_probs=True)
+        kept = torch.full_like(found, -math.inf)
+        some = torch.tensor([word for word in (*words, q.EOS) if word < found.shape[-1]])
+        kept[..., some] = found[..., some]
+        return kept
+
+    made = copy.copy(model)  # tests share the model
+    made.get_normalized_probs = of_words
+    return made
+
+
+def searched(model: Any, task: Any, net_input: dict[str, Tensor], form: str, beam: int, **more: Any) -> list[Found]:
+    """What the task's generator finds, without the task's spelling."""
+    task.cfg.lenpen_form = form
+    options = GenerationConfig(**{"beam": beam, "nbest": beam, "max_len_b": LONGEST, "lenpen": POWER, **more})
+    generator = task.build_generator([model], options)
+    found = generator.generate([model], {"net_input": net_input})
+    return [[(one["tokens"].tolist(), float(one["score"])) for one in best] for best in found]
+
+
+@torch.no_grad()
+def exhaustive(model: Any, encoded: Any, words: Sequence[int], form: str) -> Found:
+    """All sequences of the words up to LONGEST, scored at once and ranked."""
+    found: Found = []
+    for length in range(1, LONGEST + 1):
+        tokens = torch.tensor(list(itertools.product(words, repeat=length)))
+        ended = torch.nn.functional.pad(tokens, (0, 1), value=q.EOS)
+        before = ended.roll(1, 1)
+        many = model.encoder.reorder_encoder_out(encoded, torch.zeros(len(tokens), dtype=torch.int64))
+        likely = model.get_normalized_probs(model.decoder(before, many), True)
+        sums = likely.gather(2, ended[..., None]).sum((1, 2))
+        penalty = (length + 1) ** POWER if form == "fairseq" else ((5 + length + 1) / 6) ** POWER
+        found += list(zip(ended.tolist(), (sums / penalty).tolist(), strict=True))
+    return sorted(((tokens, score) for tokens, score in found if score > -math.inf), key=lambda one: -one[1])
+
+
+def check_same(found: Found, expected: Found) -> None:
+    assert [tokens for tokens, _ in found] == [tokens for tokens, _ in expected]
+    assert [score for _, score in found] == pytest.approx([score for _, score in expected], rel=1e-5)

@@ -1,0 +1,188 @@
+"""Copying: probabilities of what is copied and what is spoken, by the formula."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+pytest.importorskip("fairseq")
+
+import support_questions as q
+from support_questions import probabilities
+
+from fairseq_posenc.models.copying import Copied, first_places, log_probs, target_log_probs
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return q.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
+
+
+@pytest.fixture(scope="module")
+def both(data: Path) -> tuple[Any, Any]:
+    """A model in float64, and its task."""
+    model, task = q.moved(data, "--pos-enc", "shaw")
+    return model.double(), task
+
+
+@pytest.fixture(scope="module")
+def batch(both: tuple[Any, Any]) -> dict[str, Any]:
+    return q.batch(both[1])
+
+
+# -- probabilities ----------------------------------------------------------------------------------------
+
+B, T, S, V, E = 3, 4, 9, 7, 10
+
+
+def case(dtype: torch.dtype = torch.float64, spread: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Logits, scores, gates, sources with words twice and pads, and where pads are."""
+    random = torch.Generator().manual_seed(2)
+    logits, scores = (torch.randn(B, T, n, generator=random, dtype=dtype) * spread for n in (V, S))
+    gate = torch.randn(B, T, generator=random, dtype=dtype) * spread
+    source = torch.randint(2, E, (B, S), generator=random)
+    source[1, 5:], source[2, :3] = q.PAD, q.PAD
+    given = [one.requires_grad_() for one in (logits, scores, gate)]
+    return (*given, source, source.eq(q.PAD))  # type: ignore[return-value]
+
+
+def copied_of(scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> Copied:
+    places = scores.masked_fill(padding[:, None], -math.inf).log_softmax(-1)
+    return Copied(places, gate, source, E)
+
+
+def literal(logits: Tensor, scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> Tensor:
+    """p = g p_vocab + (1 - g) scatter(copy attention), number by number."""
+    rows = []
+    for b in range(B):
+        for t in range(T):
+            g = torch.sigmoid(gate[b, t])
+            real = [s for s in range(S) if not padding[b, s]]
+            weights = dict(zip(real, scores[b, t, real].softmax(-1), strict=True))
+            spoken = logits[b, t].softmax(-1)
+            for word in range(E):
+                p = g * spoken[word] if word < V else torch.zeros((), dtype=g.dtype)
+                for s in real:
+                    p = p + (1 - g) * weights[s] * (source[b, s] == word)
+                rows.append(p)
+    return torch.stack(rows).view(B, T, E)
+
+
+def test_probabilities_are_those_of_the_formula_with_their_gradients() -> None:
+    mine, theirs = case(), case()
+    found = log_probs(mine[0], copied_of(*mine[1:])).exp()
+    expected = literal(*theirs)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found.sum(-1), torch.ones(B, T, dtype=found.dtype), rtol=1e-12, atol=1e-12)
+    weights = torch.randn(B, T, E, dtype=found.dtype, generator=torch.Generator().manual_seed(3))
+    for one in (found, expected):
+        (one * weights).sum().backward()
+    for one, other in zip(mine[:3], theirs[:3], strict=True):
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-10, atol=1e-12)
+
+
+def test_targets_alone_have_the_same_probabilities_and_gradients() -> None:
+    mine, theirs = case(), case()
+    source = mine[3]
+    target = torch.stack([source[:, 4], source[:, 3].clamp(max=V - 1), source[:, 3], torch.full((B,), q.PAD)], 1)
+    found = target_log_probs(mine[0], copied_of(*mine[1:]), target)
+    expected = log_probs(theirs[0], copied_of(*theirs[1:])).gather(2, target[..., None])[..., 0]
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    for one in (found, expected):
+        one.exp().sum().backward()
+    for one, other in zip(mine[:3], theirs[:3], strict=True):
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-10, atol=1e-12)
+
+
+def test_a_target_that_can_neither_be_spoken_nor_copied_has_no_probability_and_no_gradient() -> None:
+    logits, scores, gate, source, padding = case()
+    source[source == E - 1] = E - 2
+    found = target_log_probs(logits, copied_of(scores, gate, source, padding), torch.full((B, T), E - 1))
+    assert found.eq(-math.inf).all()
+    torch.logaddexp(found, torch.full_like(found, math.log(1e-6))).sum().backward()
+    assert all(one.grad is not None and not one.grad.any() for one in (logits, scores, gate))
+
+
+def test_logs_of_tiny_probabilities_are_exact_in_float32() -> None:
+    """Where exp() is 0 in float32: scores that differ by hundreds, closed and open gates."""
+    single = case(torch.float32, spread=200.0)
+    exact = (*(one.detach().double() for one in single[:3]), *single[3:])
+    found = log_probs(single[0], copied_of(*single[1:]))
+    expected = log_probs(exact[0], copied_of(*exact[1:]))
+    assert expected[expected.isfinite()].min() < -300
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-4)
+    found.masked_fill(~found.isfinite(), 0).sum().backward()
+    assert all(one.grad is not None and one.grad.isfinite().all() for one in single[:3])
+
+
+def test_first_places() -> None:
+    source = torch.tensor([[5, 3, 5, 1, 3, 5], [2, 2, 2, 2, 9, 2]])
+    assert first_places(source).tolist() == [[0, 1, 0, 3, 1, 0], [0, 0, 0, 0, 4, 0]]
+
+
+# -- the model --------------------------------------------------------------------------------------------
+
+
+def test_the_model_mixes_by_the_formula(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
+    model = both[0]
+    given = batch["net_input"]
+    encoded = model.encoder(given["src_tokens"], None, given["src_segments"])
+    logits, extra = model.decoder(given["prev_output_tokens"], encoded)
+    read = given["prev_output_tokens"].masked_fill(given["prev_output_tokens"] >= q.SIZE, q.UNK)
+    states, _ = model.decoder.extract_features_scriptable(read, encoded)
+    queries = states @ model.decoder.copier.query.weight.T
+    scores = torch.einsum("btd,sbd->bts", queries, encoded["encoder_out"][0])
+    padding = torch.isin(given["src_tokens"], torch.tensor([q.BOS, q.PAD, q.EOS]))
+    attention = scores.masked_fill(padding[:, None], -math.inf).softmax(-1)
+    gate = torch.sigmoid(states @ model.decoder.copier.gate.weight.T)
+    size = q.SIZE + 2
+    scattered = attention @ torch.nn.functional.one_hot(given["src_tokens"], size).to(attention)
+    spoken = torch.nn.functional.pad(logits.softmax(-1), (0, size - q.SIZE))
+    found = model.get_normalized_probs((logits, extra), log_probs=False)
+    torch.testing.assert_close(found, gate * spoken + (1 - gate) * scattered, rtol=1e-9, atol=1e-12)
+    assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
+    # neither pads of the source nor its marks are copied
+    marks = [q.BOS, q.PAD, q.EOS]
+    torch.testing.assert_close(found[..., marks], (gate * spoken)[..., marks], rtol=1e-9, atol=1e-15)
+
+
+def test_an_empty_source_gives_probabilities_too(both: tuple[Any, Any]) -> None:
+    sources = torch.tensor([[q.BOS, q.EOS, q.PAD], [q.BOS, 5, q.EOS]])
+    model, first = both[0], torch.full((2, 1), q.EOS)
+    found = model.get_normalized_probs(model(sources, None, first), log_probs=False)
+    torch.testing.assert_close(found.sum(-1), torch.ones(2, 1, dtype=found.dtype), rtol=1e-12, atol=1e-12)
+
+
+def test_words_that_a_sample_does_not_have_get_nothing(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
+    found = probabilities(both[0], batch)
+    for row, words in zip(found, batch["unknown"], strict=True):
+        known = q.SIZE + len(words)
+        assert row[:, :known].isfinite().all()
+        assert row[:, known:].eq(-math.inf).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_finite_and_sums_in_float32(dtype: torch.dtype, data: Path, batch: dict[str, Any]) -> None:
+    model, _ = q.built(data)
+    half = model.to(dtype)
+    found = probabilities(half, batch)
+    assert found.dtype == torch.float32
+    assert found[:, :, : q.SIZE].isfinite().all()
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(found.shape[:2]), rtol=1e-5, atol=1e-5)
+    loss = -half.target_log_probs(half(**batch["net_input"]), batch["target"]).sum()
+    loss.backward()
+    assert all(p.grad.isfinite().all() for p in half.parameters() if p.grad is not None)
+
+
+def test_without_copying_it_is_an_ordinary_model(data: Path, batch: dict[str, Any]) -> None:
+    model, _ = q.moved(data, "--no-copy")
+    output = model(**batch["net_input"])
+    assert model.get_normalized_probs(output, True).shape[-1] == q.SIZE
+    target = model.get_targets(batch, output)
+    assert target[batch["target"] >= q.SIZE].eq(q.UNK).all()
+    assert not any("copier" in name for name in model.state_dict())

@@ -1,0 +1,197 @@
+"""Question generation by fairseq's commands: scores of texts, lines that are typed, lengths, several models."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import fairseq_cli.generate
+import pytest
+import torch
+
+pytest.importorskip("fairseq")
+
+import support_questions as q
+from fairseq import options
+from fairseq.dataclass.configs import GenerationConfig
+from integration import support
+
+from fairseq_posenc import scorer, scoring
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first two items of the test set are of one source."""
+    folder = q.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
+    path = folder / "test.surface.jsonl"
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    both = [text for line in lines[:2] for text in line["references"]]
+    for number, line in enumerate(lines):
+        line |= {"source": 0, "references": both} if number < 2 else {"source": number}
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def both(data: Path) -> tuple[Any, Any]:
+    return q.moved(data)
+
+
+# -- scores -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def saved(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    q.trained(data, "--max-update", 2, "--save-dir", folder)
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.mark.parametrize("variant", scorer.VARIANTS)
+def test_generate_ends_with_rouge_l_of_sources(variant: str, data: Path, saved: Path) -> None:
+    words = [data, "--user-dir", support.PLUGIN, "--path", saved, "--cpu", *q.TASK, "--beam", 2, "--max-len-b", 6]
+    words += ["--batch-size", 4, "--scoring", "rouge_l", "--rouge-variant", variant, "--nbest", 2]
+    cfg = support.parse(words, options.get_generation_parser, arch="wav2vec2")
+    text, made = support.printed(fairseq_cli.generate.main, cfg)
+    best: dict[int, str] = {}
+    for number, line in re.findall(r"^D-(\d+)\t\S+\t(.*)$", text, re.MULTILINE):
+        best.setdefault(int(number), line)
+    lines = [json.loads(line) for line in (data / "test.surface.jsonl").read_text("utf-8").splitlines()]
+    values = [scoring.rouge_l(best[n], line["references"], variant=variant) for n, line in enumerate(lines)]
+    wanted = ((values[0] + values[1]) / 2 + sum(values[2:])) / (len(values) - 1)
+    assert made.score() == pytest.approx(wanted)
+    told = f"ROUGE-L = {100 * wanted:.2f} ({variant}, words, 10 sources with all of their references)"
+    assert text.splitlines()[-1] == f"Generate test with beam=2: {told}"
+
+
+def test_texts_of_other_tasks_have_a_reference_each_and_it_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    made = scorer.RougeScorer(scorer.RougeConfig(rouge_units="characters"))
+    assert made.score() == 0.0
+    for reference, text in (("谁是王？", "王是谁？"), ("谁", "谁")):
+        made.add_string(reference, text)
+    assert made.score() == pytest.approx((2 / 4 + 1) / 2)
+    assert made.result_string() == "ROUGE-L = 75.00 (f1, characters, 2 texts with a reference each)"
+    assert sum("the task tells no sources" in one.message for one in caplog.records) == 1
+
+
+def test_the_scorer_has_the_units_and_variants_of_the_scores() -> None:
+    assert set(scorer.UNITS) == set(scoring.UNITS)
+    assert scorer.VARIANTS == scoring.VARIANTS
+
+
+# -- lines that are typed ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answers", "line", "said"),
+    [
+        (True, "a b c", "0 x </s>, where the questions of .* have answers: ANSWER </s> CONTEXT"),
+        (True, "a </s> b </s> c", "2 x </s>, where the questions"),
+        (True, " </s> b", "the answer is empty"),
+        (True, "a </s> ", "the context is empty"),
+        (False, "a </s> b", "1 x </s>, where the questions of .* have no answers: a line is a sentence"),
+        (False, " ", "it is empty"),
+        (None, "a </s> b </s> c", "2 x </s>, where one parts"),
+        (None, "a </s> " + "b " * 30, r"34 tokens, and sources have 24 at most \(--max-source-positions\)"),
+    ],
+)
+def test_lines_of_another_form_are_refused_with_their_number(
+    answers: bool | None, line: str, said: str, data: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "prepared"
+    shutil.copytree(data, folder)
+    if answers is not None:
+        record = {"pieces": "spaces", "cased": True, "answers": answers}
+        (folder / "questions.json").write_text(json.dumps(record), "utf-8")
+    task = fresh(folder)
+    encode = task.build_bpe(None).encode
+    good = "a b" if answers is False else "a </s> b Zanzibar"
+    for _ in range(2):  # buffers of fairseq-interactive
+        found, lengths = task.get_interactive_tokens_and_lengths([good, good], encode)
+    assert [len(one) for one in found] == lengths
+    with pytest.raises(ValueError, match=f"line 6 of the input: {said}"):
+        task.get_interactive_tokens_and_lengths([good, line], encode)
+
+
+def fresh(folder: Path, *more: Any) -> Any:
+    """A task without a model."""
+    from fairseq import tasks
+
+    return tasks.setup_task(support.parse(q.words(folder, *more)).task)
+
+
+# -- lengths ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+@pytest.mark.parametrize(
+    ("flag", "limit", "said"),
+    [
+        (
+            "--max-source-positions",
+            9,
+            r"\d+ of \d+ sources have more than 9 tokens \(item \d+ has 1\d\): give --max-so",
+        ),
+        (
+            "--max-target-positions",
+            4,
+            r"(160 of 160|11 of 11) questions have more than 4 tokens \(item 0 has 5\): give",
+        ),
+    ],
+)
+def test_items_that_are_too_long_are_counted_and_refused(
+    split: str, flag: str, limit: int, said: str, data: Path
+) -> None:
+    with pytest.raises(ValueError, match=f"prepared, {split}: {said}.* prepare the questions with a smaller --longest"):
+        fresh(data, flag, limit).load_dataset(split)
+
+
+def test_items_that_are_too_long_for_the_model_are_refused_too(data: Path) -> None:
+    task = fresh(data)
+    assert task.longest == (24, 10)
+    cfg = support.parse(q.words(data, "--max-source-positions", 7))
+    task.build_model(cfg.model)
+    assert task.longest == (7, 10)
+    with pytest.raises(ValueError, match="sources have more than 7 tokens"):
+        task.load_dataset("valid")
+
+
+def test_what_is_to_be_skipped_in_validation_is_told(data: Path, caplog: pytest.LogCaptureFixture) -> None:
+    task = fresh(data, "--max-source-positions", 9, "--skip-invalid-size-inputs-valid-test")
+    task.load_dataset("test")
+    assert re.search(r"prepared, test: left out are \d+ of 11 sources", caplog.text)
+    with pytest.raises(ValueError, match="prepared, train: "):
+        task.load_dataset("train")
+
+
+# -- several models ---------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_an_ensemble_averages_probabilities(both: tuple[Any, Any], data: Path) -> None:
+    """Of copied words too."""
+    models, task = [both[0], support.move(q.built(data)[0], seed=2).eval()], both[1]
+    sample = q.batch(task)
+    given = sample["net_input"]
+    start = given["prev_output_tokens"][:, :1]
+    singles = [
+        model.get_normalized_probs(model(**{**given, "prev_output_tokens": start}), False)[:, 0] for model in models
+    ]
+    assert not torch.allclose(*singles, atol=1e-3)
+    generator = task.build_generator(models, GenerationConfig(beam=2, max_len_b=6))
+    encoded = [model.encoder(given["src_tokens"], None, given["src_segments"]) for model in models]
+    found, _ = generator.model.forward_decoder(start, encoded, [{}, {}])
+    assert found.shape[-1] == q.SIZE + 2
+    torch.testing.assert_close(found.exp(), sum(singles) / 2, rtol=1e-5, atol=1e-7)
+    assert len(task.inference_step(generator, models, sample)) == q.SIZES["test"]
+
+
+def test_models_that_copy_and_models_that_do_not_are_no_ensemble(both: tuple[Any, Any], data: Path) -> None:
+    model, task = both
+    other = q.built(data, "--no-copy")[0]
+    generator = task.build_generator([model, other], GenerationConfig(beam=2))
+    with pytest.raises(ValueError, match="an ensemble of models that copy and models that do not"):
+        task.inference_step(generator, [model, other], q.batch(task))

@@ -1,0 +1,65 @@
+"""The options of question generation: presets, and what has no effect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+import support_questions as q
+from omegaconf import OmegaConf
+
+from fairseq_posenc.encodings import options as opts
+from fairseq_posenc.models.presets import QUESTION_GENERATION
+from fairseq_posenc.models.question_generation_config import QuestionGenerationConfig
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return q.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
+
+
+@pytest.mark.parametrize("suffix", ["", *(f"_{name}" for name in QUESTION_GENERATION)])
+def test_the_yaml_is_the_preset(suffix: str, data: Path) -> None:
+    from integration import support
+
+    own = {name: getattr(QuestionGenerationConfig(), name) for name in ("pos_enc", "pos_enc_args", "pos_enc_defaults")}
+    preset = QUESTION_GENERATION.get(suffix.removeprefix("_"), {})
+    yaml = OmegaConf.load(support.PLUGIN / "config" / "model" / f"posenc_question_generation{suffix}.yaml")
+    expected = {"_name": "posenc_question_generation", **own, "pos_enc_no_decay": False, **preset}
+    assert OmegaConf.to_container(yaml) == expected
+    model = support.parse(q.words(data, "--arch", f"posenc_question_generation{suffix}")).model
+    assert {name: model[name] for name in preset} == preset
+
+
+def test_the_decoder_is_the_papers() -> None:
+    """METHODS.md 6.C."""
+    config = QuestionGenerationConfig()
+    assert (config.decoder_layers, config.decoder_attention_heads, config.decoder_ffn_embed_dim) == (3, 12, 3072)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--freeze-encoder", "--freeze-encoder would keep random numbers"),
+        ("--decoder-attention-heads 5", "--decoder-attention-heads 5 does not divide the width 64"),
+        ("--offload-activations", "--offload-activations has no effect without --checkpoint-activations"),
+        ("--pos-enc nonsense", "nonsense"),
+        ("--pos-enc linformer", "--pos-enc"),
+        ("--pos-enc-encoder-args nonsense=1", "nonsense"),
+        ("--pos-enc sinusoidal --pos-enc-no-decay", "--pos-enc-no-decay"),
+        ("--lenpen-form gnmt", "--lenpen-form has no effect in training"),
+        ("--arch posenc_transformer_tiny", "--arch posenc_question_generation"),
+    ],
+)
+def test_what_has_no_effect_is_refused(arguments: str, said: str, data: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        q.built(data, *arguments.split())
+
+
+def test_only_the_decoder_takes_the_encoding(data: Path) -> None:
+    model, _ = q.built(data, "--pos-enc", "t5", "--pos-enc-args", "buckets=8")
+    assert (model.encoder.pos.name, model.decoder.pos.name) == ("learned+segments-input", "t5")
+    assert opts.parse("buckets=8") == {"buckets": "8"}

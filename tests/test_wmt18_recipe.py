@@ -85,6 +85,23 @@ def test_a_run_says_in_what_it_departs_from_the_papers(given: dict[str, str], de
     assert words(stages("base", **given)["compare"]).endswith(f"--differs {departs[0]}")
 
 
+@pytest.mark.parametrize(
+    ("train", "limit", "departs"),
+    [("commoncrawl.de-en", 0, []), ("commoncrawl.de-en", 9, ["text"]), ("mine", 0, ["text"])],
+)
+def test_wmt18_that_was_prepared_before_is_the_papers_text(
+    tmp_path: Path, train: str, limit: int, departs: list[str]
+) -> None:
+    names = {
+        "train": ["europarl-v7.de-en", train, "news-commentary-v13.de-en"],
+        "test": ["newstest2018"],
+        "valid": ["newstest2017"],
+    }
+    sources = [{"split": split, "name": name} for split, some in names.items() for name in some]
+    (tmp_path / "corpus.json").write_text(json.dumps({"sources": sources, "identity": {"options": {"limit": limit}}}))
+    assert differences(settings("base", corpus=str(tmp_path))) == departs
+
+
 # --- directions
 
 

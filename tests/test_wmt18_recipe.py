@@ -14,7 +14,7 @@ from recipes.lib.recipe import shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
-from recipes.translation_wmt18.__main__ import TRANSLATION, default_output
+from recipes.translation_wmt18.__main__ import TRANSLATION, default_output, hints, remarks
 from recipes.translation_wmt18.published import differences, paper
 from recipes.translation_wmt18.settings import Settings
 
@@ -392,3 +392,39 @@ def test_memory_is_that_of_a_fork() -> None:
     assert 60 < found.extra < 90
     assert found.peak > found.extra
     assert memory.forked(os.abort) is None
+
+
+# --- the report
+
+
+def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Path) -> None:
+    given = {"direction": "en-de,de-en", "train_longest_words": "12", "corpus": "x", "pos_enc": "rope,learned"}
+    found = settings("lengths", **given)
+    split = {"pairs": 5, "left out": 0, "because": ""}
+    raw = {"train": {**split, "longer": 1200, "longest": 12}, "valid": {**split, "longer": 0}, "test": split}
+    Run.write(tmp_path / "en-de" / "raw" / "counts.json", [json.dumps(raw)])
+    pieces = {"train": {"pairs": 4, "left out": 1}, "valid": split, "test": split}
+    Run.write(tmp_path / "en-de" / "subwords" / "counts.json", [json.dumps(pieces)])
+    rows = [
+        {"words": "1-12", "sentences": 1633, "bleu": 20.04, "refused": 0},
+        {"words": "13+", "sentences": 9, "bleu": None, "refused": 7},
+    ]
+    lengths = {"trained": 12, "systems": {"learned": rows}, "reasons": {"learned": "has positions for 20 pieces"}}
+    for direction in ("en-de", "de-en"):
+        Run.write(tmp_path / direction / "lengths.json", [json.dumps(lengths)])
+    told = "\n".join(remarks(found, tmp_path))
+    assert "Text (en-de): pairs: train 5, valid 5, test 5; 1,200 of train longer than 12 words. In subwords" in told
+    assert "train 4, valid 5, test 5; 1 left out of training (over-long or without a piece)" in told
+    assert "not comparable with this run, which differs in text, model, updates, decoding" not in told
+    assert "which differs in text, model, updates." in told
+    assert "| learned | 20.0 | refused 7 |" in told
+    assert "| BLEU by words of the source | 1-12 (n = 1,633) | 13+ (n = 9) |" in told
+    assert "Refused: `learned` has positions for 20 pieces." in told
+    assert "(de-en/lengths.png)" in told
+    scores = [("en-de", "rope", 9.0), ("en-de", "learned", None), ("de-en", "learned", 8.0)]
+    made = [dict(zip(("direction", "encoding", "BLEU"), one, strict=True)) for one in scores]
+    Run.write(tmp_path / "comparison.json", [json.dumps(made)])
+    commands = list(hints(found, tmp_path, "results/x").values())
+    assert [command.partition(" ")[0] for command in commands] == 2 * ["fairseq-interactive", commands[1].split()[0]]
+    assert "--path results/x/en-de/averaged/rope.pt" in commands[0]
+    assert commands[3].endswith("translate.sh --run results/x --direction de-en --pos-enc learned < FILE")

@@ -67,8 +67,9 @@ def test_a_wrong_encoding_is_refused(label: str, message: str) -> None:
 
 @pytest.mark.parametrize("preset", TRANSLATION.presets())
 def test_every_preset_plans_every_stage(preset: str) -> None:
-    found = stages(preset, pos_enc="none,shaw[clip=8]")
+    found = stages(preset, pos_enc="none,shaw[clip=8]", direction="en-de")
     kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    kinds = [kind for kind in kinds if kind != "lengths"]
     assert kinds[-8:] == ["subwords", "binarise", "train", "average", "generate", "score", "measure", "compare"]
     assert kinds[0] == "check"
     assert {"train:none", "train:shaw.clip=8", "generate:shaw.clip=8"} <= set(found)
@@ -97,18 +98,18 @@ def test_a_run_that_is_moved_is_the_same_run() -> None:
 def test_the_default_is_wmt18_and_dry_runs_without_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(TRANSLATION, ["--dry-run", "--output", str(tmp_path / "new"), "--pos-enc", "none,rope"]) == 0
     told = capsys.readouterr().out
-    for part in ("fetch.py wmt18", "prepare_wmt18.sh --pair en-de", "--pos-enc rope", "# score:none"):
+    for part in ("prepare_wmt18.sh --pair en-de --output", "--pos-enc rope", "# score:none"):
         assert part in told
     assert "= 32,768 tokens at most" in told
     assert not (tmp_path / "new").exists()
 
 
 def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
-    monkeypatch.setattr("recipes.translation_wmt18.plan.PREPARE_WMT18", "no/such.sh")
-    assert main(TRANSLATION, ["--output", str(tmp_path), "--stage", "fetch", "--stop-stage", "fetch"]) == 1
+    monkeypatch.setattr("recipes.translation_wmt18.text.PREPARE_WMT18", "no/such.sh")
+    assert main(TRANSLATION, ["--output", str(tmp_path), "--stage", "prepare", "--stop-stage", "prepare"]) == 1
     told = capsys.readouterr().out
     assert "--corpus wmt18 can be looked at only: no/such.sh is not there yet; give a FOLDER" in told
-    assert "fetch cannot start: no" in told
+    assert "prepare cannot start: no" in told
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from fairseq import models, options
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.encodings import Either, parse_stacks
 from recipes.lib.flags import PLUGIN
 from recipes.lib.stages import write_atomically
 from recipes.lib.translation.score import tokenizer
@@ -32,7 +32,7 @@ def without_drawing() -> Iterator[None]:
         yield
 
 
-def parameters(encoding: Encoding, flags: list[str]) -> int:
+def parameters(encoding: Either, flags: list[str]) -> int:
     """The parameters of the model with a dictionary of nothing but special symbols."""
     arguments = ["data-bin", *flags, *encoding.flags()]
     config = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
@@ -52,14 +52,14 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--pos-enc", action="append", required=True)
     parser.add_argument("--generate", default="", metavar="FLAGS", help="of fairseq-generate, as one word")
-    parser.add_argument("--target-lang", help="whose BLEU has to be computed")
+    parser.add_argument("--target-lang", action="append", default=[], help="whose BLEU has to be computed")
     parser.add_argument("flags", nargs="*", help="after --, of fairseq-train; without data")
     asked = parser.parse_args()
     check_decoding(shlex.split(asked.generate))
     found: dict[str, int | str] = {}
-    if asked.target_lang:
-        found["BLEU"] = tokenizer(asked.target_lang)
-    for encoding in parse_all(asked.pos_enc):
+    for language in asked.target_lang:
+        found[f"BLEU of {language}"] = tokenizer(language)
+    for encoding in parse_stacks(asked.pos_enc):
         try:
             found[encoding.label] = parameters(encoding, asked.flags)
         except ValueError as error:

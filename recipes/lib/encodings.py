@@ -48,6 +48,33 @@ class Encoding:
         return ["--pos-enc", self.name, *(["--pos-enc-args", self.args] if self.args else [])]
 
 
+@dataclass(frozen=True)
+class Stacks:
+    """An encoding of the encoder's and another of the decoder's: `rope/t5`."""
+
+    encoder: Encoding
+    decoder: Encoding
+
+    @property
+    def label(self) -> str:
+        return f"{self.encoder.label}/{self.decoder.label}"
+
+    @property
+    def slug(self) -> str:
+        """Its name in paths and stages: `rope--t5`."""
+        return f"{self.encoder.slug}--{self.decoder.slug}"
+
+    def flags(self) -> list[str]:
+        flags: list[str] = []
+        for side, one in (("encoder", self.encoder), ("decoder", self.decoder)):
+            flags += [f"--pos-enc-{side}", one.name]
+            flags += [f"--pos-enc-{side}-args", one.args] if one.args else []
+        return flags
+
+
+Either = Encoding | Stacks
+
+
 def parse(label: str) -> Encoding:
     """What `NAME` or `NAME[OPTION=VALUE,...]` means.
 
@@ -71,6 +98,26 @@ def parse_all(labels: list[str]) -> list[Encoding]:
     return [parse(label) for label in dict.fromkeys(labels)]
 
 
+def parse_either(label: str) -> Either:
+    """As `parse`, or `ENCODER'S/DECODER'S`.
+
+    Raises:
+        Refused: as `parse`, or more than two.
+    """
+    parts = label.replace(" ", "").split("/")
+    if len(parts) > 2:
+        raise Refused(f"--pos-enc {label}: one for both stacks, or ENCODER/DECODER")
+    found = [parse(part) for part in parts]
+    return found[0] if len(set(found)) == 1 else Stacks(*found)
+
+
+def parse_stacks(labels: list[str]) -> list[Either]:
+    """Of models with two stacks."""
+    if not labels:
+        raise Refused("--pos-enc is empty: name at least one encoding")
+    return list(dict.fromkeys(parse_either(label) for label in labels))
+
+
 @cache
 def known() -> tuple[str, ...]:
     """The names of the registry, read and not imported: --dry-run works without torch."""
@@ -92,8 +139,10 @@ def facts(name: str) -> dict[str, Any]:
     return found
 
 
-def published(figures: Mapping[str, T], encoding: Encoding) -> T | None:
+def published(figures: Mapping[str, T], encoding: Either) -> T | None:
     """What a paper has for this encoding, by labels; the order of options does not count."""
+    if isinstance(encoding, Stacks):  # no paper has two
+        return None
     for label, found in figures.items():
         other = parse(label)
         if other.name == encoding.name and sorted(other.args.split(",")) == sorted(encoding.args.split(",")):

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
 from recipes.lib import launch
-from recipes.lib.encodings import parse_all
+from recipes.lib.encodings import parse_stacks
 from recipes.lib.recipe import about
 from recipes.lib.values import Flags, Refused
+
+from .layout import Direction, Variant, checked, parse_direction
 
 CONF = Path(__file__).parent / "conf"
 BUILTIN, WMT18 = "builtin", "wmt18"
 SPLITS = ("train", "valid", "test")
 MAX_POSITIONS = 1024  # fairseq's default, with the end of the sentence
+MADE = "corpus.json"  # in a folder that prepare_wmt18.sh made: its validation set is `valid`
 
 # What the plan writes into the commands itself.
 DECIDED = {
     **launch.DECIDED,
-    **{name: f"--{name}" for name in ("seed", "arch", "source-lang", "target-lang")},
+    **{name: f"--{name}" for name in ("seed", "arch")},
+    **dict.fromkeys(("source-lang", "target-lang"), "--direction"),
     **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
     **{f"pos-enc-{side}{end}": "--pos-enc" for side in ("encoder", "decoder") for end in ("", "-args")},
     **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
@@ -29,9 +32,11 @@ DECIDED = {
 DECIDED_GENERATE = {
     "cpu": "--device",
     "path": "--average",
+    "task": "--generate.lenpen-form",
+    "skip-invalid-size-inputs-valid-test": "--train-longest-words",
     "nbest": "the score of one translation a sentence",
     **dict.fromkeys(("gen-subset", "results-path", "user-dir"), "--output"),
-    **{name: f"--{name}" for name in ("source-lang", "target-lang")},
+    **dict.fromkeys(("source-lang", "target-lang"), "--direction"),
     **dict.fromkeys(
         ("bpe", "bpe-codes", "sentencepiece-model", "tokenizer", "remove-bpe", "post-process"), "--subwords"
     ),
@@ -40,13 +45,25 @@ DECIDED_GENERATE = {
 
 @dataclass(kw_only=True)
 class Settings(launch.Training):
-    source_lang: str = field(metadata=about("en, de, ...: the end of the files' names"))
-    target_lang: str = field(metadata=about("en, de, ...: the end of the files' names"))
+    direction: list[str] = field(
+        default_factory=list, metadata=about("SOURCE-TARGET; each of several is trained and scored: de-en,cs-en")
+    )
+    source_lang: str = field(default="", metadata=about("in place of --direction's: the end of the files' names"))
+    target_lang: str = field(default="", metadata=about("in place of --direction's: the end of the files' names"))
+    seeds: list[int] = field(
+        default_factory=list, metadata=about("of the trainings, 1,2,3 say: scores are means (none: --seed)")
+    )
     corpus: str = field(
         metadata=about(f"{WMT18}, {BUILTIN} (a small invented one), or a FOLDER with train.SRC, train.TGT, ...")
     )
+    raw: str = field(default="data/raw", metadata=about(f"where the archives of {WMT18} are, or are fetched to"))
+    newstest: str = field(
+        default="", metadata=about(f"of {WMT18}: a folder of yours with the test sets, or sacrebleu (none: fetched)")
+    )
     train_set: str = field(default="train", metadata=about("the files NAME.SRC, NAME.TGT of the folder, plain or .gz"))
-    valid_set: str = field(default="val", metadata=about("the same, for validation"))
+    valid_set: str = field(
+        default="", metadata=about("the same, for validation (none: val, or valid of what prepare_wmt18.sh made)")
+    )
     test_set: str = field(default="test", metadata=about("the same, for the score"))
     limit: int = field(default=0, metadata=about("training pairs (0: all)"))
     bad_lines: Literal["refuse", "drop"] = field(
@@ -58,34 +75,95 @@ class Settings(launch.Training):
     model_type: Literal["unigram", "bpe"] = field(default="unigram", metadata=about("of SentencePiece"))
     vocabulary: int = field(metadata=about("subword types, both languages together"))
     longest: int = field(default=256, metadata=about("pieces of a sentence; more is a bad line"))
+    train_longest_words: int = field(
+        default=0,
+        metadata=about(
+            "training (and validation) on pairs of at most so many words a side, and BLEU by length beyond; models "
+            "are as long as --train.max-source-positions says, longer pairs left out (0: all lengths)"
+        ),
+    )
+    lengths: list[int] = field(
+        default_factory=list,
+        metadata=about(
+            "BLEU of test sentences by source words: upper bounds, 10,20,40 say; --train-longest-words is one"
+        ),
+    )
     workers: int = field(default=1, metadata=about("processes that prepare the text"))
     arch: str = field(metadata=about("a posenc_transformer architecture"))
-    pos_enc: list[str] = field(metadata=about("NAME or NAME[OPTION=VALUE,...]; all are compared with the first"))
+    pos_enc: list[str] = field(
+        metadata=about("NAME, NAME[OPTION=VALUE,...] or ENCODER/DECODER; all are compared with the first")
+    )
+    beside: list[str] = field(
+        default_factory=list, metadata=about("folders of earlier runs, whose rows the comparison has too")
+    )
     average: int = field(metadata=about("checkpoints at the end whose mean translates (1: the last)"))
     train: Flags = field(metadata=about("a flag of fairseq-train"))
     generate: Flags = field(metadata=about("a flag of fairseq-generate"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.encodings = parse_all(self.pos_enc)
+        self.encodings = parse_stacks(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
         launch.refuse_decided(self.generate, DECIDED_GENERATE, "generate")
-        self._refuse_languages()
-        for name, least in {
-            "vocabulary": 1,
-            "longest": 1,
-            "workers": 1,
-            "average": 1,
-            "limit": 0,
-            "threads": 0,
-        }.items():
-            if getattr(self, name) < least:
-                raise Refused(f"--{name} is {getattr(self, name)}: {least} or more is wanted")
+        self.directions = self._directions()
+        least = {"vocabulary": 1, "longest": 1, "workers": 1, "average": 1, "limit": 0, "threads": 0}
+        for name, number in {**least, "train_longest_words": 0}.items():
+            if getattr(self, name) < number:
+                raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
         self._refuse_sets()
         self._refuse_lengths()
         self._refuse_average()
 
+    def _directions(self) -> list[Direction]:
+        """Those of --direction; of a single one, languages may be replaced."""
+        found = list(dict.fromkeys(map(parse_direction, self.direction)))
+        if self.source_lang or self.target_lang:
+            if len(found) > 1:
+                raise Refused("--source-lang and --target-lang are of one direction: leave them out, or --direction")
+            source, target = (found[0].source, found[0].target) if found else ("", "")
+            found = [checked(Direction(self.source_lang or source, self.target_lang or target))]
+        if not found:
+            raise Refused("--direction is empty: SOURCE-TARGET, en-de say")
+        for one in found:
+            if self.corpus == WMT18 and one.pair not in ({"de", "en"}, {"cs", "en"}):
+                raise Refused(f"{WMT18} is de-en and cs-en, both ways, not {one.label}: give a FOLDER")
+        return found
+
+    @property
+    def variants(self) -> list[Variant]:
+        """The models of a direction, those of a seed together."""
+        seeds = list(dict.fromkeys(self.seeds)) or [self.seed]
+        return [Variant(encoding, seed, self.seed) for seed in seeds for encoding in self.encodings]
+
+    @property
+    def sets(self) -> dict[str, str]:
+        """What the files of each split are called."""
+        if self.corpus in (BUILTIN, WMT18):
+            return dict(zip(SPLITS, SPLITS, strict=True))
+        made = (Path(self.corpus) / MADE).is_file()
+        return {"train": self.train_set, "valid": self.valid_set or ("valid" if made else "val"), "test": self.test_set}
+
+    @property
+    def longest_training(self) -> int:
+        """Pieces of a training sentence: all that a model has room for where it is tested on longer ones."""
+        if not self.train_longest_words:
+            return self.longest
+        return min(self.longest, *(self.room(side) - 1 for side in ("source", "target")))
+
+    def room(self, side: str) -> int:
+        """Positions of the `source` or `target`."""
+        return self.number(f"max-{side}-positions", MAX_POSITIONS)
+
+    @property
+    def length_bounds(self) -> list[int]:
+        """The upper bounds of the lengths by which the test set is scored; empty: it is not."""
+        longest = self.train_longest_words
+        steps = self.lengths or [longest * 5 // 4, longest * 3 // 2, longest * 2]
+        return sorted({*steps, longest} - {0})
+
     def _refuse_sets(self) -> None:
+        if self.newstest and self.corpus != WMT18:
+            raise Refused(f"--newstest is for --corpus {WMT18}: a FOLDER has its test set, --test-set")
         if self.corpus in (BUILTIN, WMT18):
             for one in fields(Settings):
                 if one.name.endswith("_set") and getattr(self, one.name) != one.default:
@@ -94,12 +172,14 @@ class Settings(launch.Training):
     def _refuse_lengths(self) -> None:
         self.number("max-tokens", 0)
         for side in ("source", "target"):
-            room = self.number(f"max-{side}-positions", MAX_POSITIONS)
-            if self.longest >= room:
+            room = self.room(side)
+            if self.longest >= room and not self.train_longest_words:
                 raise Refused(
                     f"--longest {self.longest} and the end of the sentence do not fit into {room} positions: "
                     f"--train.max-{side}-positions {self.longest + 1}, or a smaller --longest"
                 )
+        if any(bound < 1 for bound in self.lengths):
+            raise Refused(f"--lengths is {','.join(map(str, self.lengths))}: numbers of words from 1 on are wanted")
 
     def _refuse_average(self) -> None:
         """More checkpoints than a training leaves would be missed after it."""
@@ -109,14 +189,3 @@ class Settings(launch.Training):
             made = self.number("max-epoch", 0)
         if 0 < made < self.average:
             raise Refused(f"--average {self.average}: the training makes {made} checkpoints")
-
-    def _refuse_languages(self) -> None:
-        for language in (self.source_lang, self.target_lang):
-            if not re.fullmatch(r"[A-Za-z]{2,}([_-][A-Za-z0-9]+)*", language):
-                raise Refused(f"'{language}' is no language code: en, de, zh, pt_BR, ...")
-        if self.source_lang == self.target_lang:
-            raise Refused(f"--source-lang and --target-lang are both {self.source_lang}")
-        if self.corpus == WMT18 and sorted((self.source_lang, self.target_lang)) not in (["de", "en"], ["cs", "en"]):
-            raise Refused(
-                f"wmt18 is de-en and cs-en, both ways, not {self.source_lang}-{self.target_lang}: give a FOLDER"
-            )

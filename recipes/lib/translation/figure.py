@@ -4,34 +4,68 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 BLUE, GREY = "#3b6ea5", "#a0a0a0"
+
+
+@dataclass
+class Bars:
+    """`baseline`: a name among the values. `within`: half the width of each value's confidence interval, or nothing."""
+
+    values: dict[str, float]
+    baseline: str
+    within: dict[str, float]
 
 
 def draw(
     values: Mapping[str, float], baseline: str, label: str, path: Path, within: Mapping[str, float] | None = None
 ) -> None:
-    """`within`: half the width of each value's confidence interval."""
+    """One panel without a title."""
+    draw_panels({"": Bars({**values}, baseline, {**(within or {})})}, label, path)
+
+
+def draw_panels(panels: Mapping[str, Bars], label: str, path: Path) -> None:
+    """Side by side, by title; of one, the title is left out."""
+    count = max(1, len(panels))
+    rows = max((len(bars.values) for bars in panels.values()), default=1)
+    figure, axes = pyplot.subplots(
+        1, count, figsize=(7 if count == 1 else 4.5 * count, 0.45 * rows + 1.3), squeeze=False
+    )
+    for one, (title, bars) in zip(axes[0], panels.items(), strict=False):
+        _panel(one, bars, label)
+        if count > 1:
+            one.set_title(title, fontsize=10)
+    save(figure, path)
+
+
+def _panel(axes: Axes, bars: Bars, label: str) -> None:
+    values, within = bars.values, bars.within
     names = sorted(values, key=lambda name: values[name])
-    figure, axes = pyplot.subplots(figsize=(7, 0.45 * len(names) + 1.3))
-    bars = axes.barh(
+    drawn = axes.barh(
         names,
         [values[name] for name in names],
         xerr=[within[name] for name in names] if within else None,
-        color=[GREY if name == baseline else BLUE for name in names],
+        color=[GREY if name == bars.baseline else BLUE for name in names],
         error_kw={"elinewidth": 1, "ecolor": "#404040"},
     )
-    axes.bar_label(bars, fmt="%.1f", padding=3)
-    axes.axvline(values[baseline], color=GREY, linestyle="--", linewidth=1, zorder=0)
+    axes.bar_label(drawn, fmt="%.1f", padding=3)
+    axes.axvline(values[bars.baseline], color=GREY, linestyle="--", linewidth=1, zorder=0)
     axes.set_xlim(0, max(1.0, max(values.values())) * 1.09)  # room for the label of a full bar
     axes.set_xlabel(label)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """As a PNG, whole or not at all."""
     figure.tight_layout()
     partial = path.with_name(path.name + ".partial")
     figure.savefig(partial, format="png", dpi=150)

@@ -1,4 +1,4 @@
-"""What each encoding costs: its parameters, the time of a training step, and the speed of translation.
+"""What each encoding costs: its parameters, the time of a training step, speed and memory of translation.
 
 The trained checkpoints take turns on the same batch in this one process, so that whatever else the machine does hits
 all alike. Ratios to the first are taken within a turn, and are medians over the turns.
@@ -21,10 +21,13 @@ from fairseq.data import data_utils
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
 from recipes.lib.stages import write_atomically
+from recipes.lib.translation import memory
+from recipes.lib.translation.memory import Memory
 
 SECONDS = 12.0  # for all encodings together, training and translation each
 LEAST_TURNS = 5
 LONGEST_BATCH = 64  # sentences translated in a turn
+UNLIMITED = 10_000  # positions; a model that says more has no limit of its own
 Step = Callable[[], None]
 
 
@@ -121,8 +124,43 @@ def compared(found: list[dict[str, float]], words: int) -> dict[str, tuple[float
     }
 
 
-def measure(checkpoints: Mapping[str, Path], beam: int, gpu: bool) -> dict[str, dict[str, float | None]]:
+def translation_memory(checkpoint: Path, beam: int, gpu: bool) -> Memory | None:
+    """Of a model that is alone; of the same batch as the times."""
+    one = load(checkpoint, beam)
+    batch = a_batch(one.config, one.task)
+    if not gpu:
+        return memory.of_process(translation_step(one, batch))
+    one.model.cuda()
+    try:
+        return memory.of_gpu(translation_step(one, utils.move_to_cuda(batch)))
+    except torch.OutOfMemoryError as error:
+        print(f"not measured: {checkpoint}: {error}")
+        return None
+
+
+def memories(checkpoints: Mapping[str, Path], beam: int, gpu: bool) -> dict[str, Memory | None]:
+    """On a CPU to be called before this process has computed anything: its threads would be missed in a fork."""
+    if gpu:
+        return {name: translation_memory(path, beam, gpu) for name, path in checkpoints.items()}
+    return {name: memory.forked(translation_memory, path, beam, gpu) for name, path in checkpoints.items()}
+
+
+def of_memory(found: Memory | None, first: Memory | None) -> dict[str, float | None]:
+    return {
+        "translation_peak_mb": found.peak if found else None,
+        "translation_extra_mb": found.extra if found else None,
+        "translation_memory_ratio": found.peak / first.peak if found and first else None,
+    }
+
+
+def positions(model: Any) -> list[int | None]:
+    """Of the source and of the target; None where there is no limit."""
+    return [None if limit > UNLIMITED else int(limit) for limit in model.max_positions()]
+
+
+def measure(checkpoints: Mapping[str, Path], beam: int, gpu: bool) -> dict[str, dict[str, Any]]:
     """Of every checkpoint; the times are None where all of them together do not fit into memory."""
+    found = memories(checkpoints, beam, gpu)
     models = {name: load(path, beam) for name, path in checkpoints.items()}
     sizes = {name: sum(weight.numel() for weight in one.model.parameters()) for name, one in models.items()}
     first = next(iter(models.values()))
@@ -147,6 +185,8 @@ def measure(checkpoints: Mapping[str, Path], beam: int, gpu: bool) -> dict[str, 
             "training_time_ratio": training[name][1],
             "translation_words_per_second": translation[name][0],
             "translation_time_ratio": translation[name][1],
+            "positions": positions(models[name].model),
+            **of_memory(found[name], next(iter(found.values()))),
         }
         for name in models
     }

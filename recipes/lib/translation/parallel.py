@@ -129,15 +129,18 @@ def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[b
         raise SystemExit(f"error: {sides[0]}: empty, as is {sides[1]}: give a file with sentences")
 
 
-def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int) -> int:
-    """How many pairs were written."""
-    written = 0
+def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int, longest: int = 0) -> tuple[int, int]:
+    """How many pairs were written, and how many are longer than `longest` words (0: none is)."""
+    written = longer = 0
     with targets[0].open("wb") as first, targets[1].open("wb") as second:
-        for source, target in tqdm(pairs(sides, problems, limit), desc=targets[0].stem, unit=" pairs", mininterval=5):
-            first.write(source + b"\n")
-            second.write(target + b"\n")
+        for pair in tqdm(pairs(sides, problems, limit), desc=targets[0].stem, unit=" pairs", mininterval=5):
+            if longest and max(len(line.decode("utf-8").split()) for line in pair) > longest:
+                longer += 1
+                continue
+            first.write(pair[0] + b"\n")
+            second.write(pair[1] + b"\n")
             written += 1
-    return written
+    return written, longer
 
 
 def tell(problems: Problems, name: str) -> None:
@@ -160,11 +163,15 @@ def lay_out(asked: argparse.Namespace, output: Path) -> dict[str, dict[str, obje
     for split in SPLITS:
         problems = Problems(drop=split == "train" and asked.bad_lines == "drop")
         targets = [output / f"{split}.{language}" for language in languages]
-        written = copy(sides[split], targets, problems, asked.limit if split == "train" else 0)
+        longest = asked.longest_words if split != "test" else 0
+        written, longer = copy(sides[split], targets, problems, asked.limit if split == "train" else 0, longest)
         tell(problems, split)
         if not written:
-            raise SystemExit(f"error: {sides[split][0]}: no pair is left")
+            why = f": {longer} are longer than --longest-words {longest}" if longer else ""
+            raise SystemExit(f"error: {sides[split][0]}: no pair is left{why}")
         counts[split] = {"pairs": written, "left out": problems.pairs, "because": problems.kinds}
+        if longest:
+            counts[split] |= {"longer": longer, "longest": longest}
     return counts
 
 
@@ -178,6 +185,9 @@ def main() -> None:
         parser.add_argument(f"--{split}-set", required=True, metavar="NAME", help="its files are NAME.LANGUAGE[.gz]")
     parser.add_argument("--bad-lines", choices=("refuse", "drop"), default="refuse", help="of the training set")
     parser.add_argument("--limit", type=int, default=0, help="pairs of training (0: all)")
+    parser.add_argument(
+        "--longest-words", type=int, default=0, help="of a side, between spaces, in training and validation (0: all)"
+    )
     asked = parser.parse_args()
     with whole(asked.output) as partial:
         write_atomically(partial / COUNTS, json.dumps(lay_out(asked, partial), indent=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
@@ -14,10 +15,10 @@ from recipes.lib.stages import write_atomically
 THREE_LETTERS = {"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko"}
 
 
-def hypotheses(generated: Path) -> list[str]:
-    """The detokenised lines (`D-7<tab>score<tab>text`) in the order of the test set."""
+def hypotheses(generated: Path) -> dict[int, str]:
+    """The detokenised lines (`D-7<tab>score<tab>text`) by their number, in the order of the test set."""
     rows = [line.split("\t", 2) for line in read(generated) if line.startswith("D-")]
-    return [text for _, _, text in sorted(rows, key=lambda row: int(row[0][2:]))]
+    return dict(sorted((int(name[2:]), text) for name, _, text in rows))
 
 
 def bleu_of(language: str) -> BLEU:
@@ -38,17 +39,24 @@ def tokenizer(language: str) -> str:
     return str(bleu_of(language).tokenizer.signature())
 
 
-def score(found: list[str], references: list[str], language: str = "") -> dict[str, object]:
-    """`language` is the target's."""
-    if len(found) != len(references):
+def score(found: dict[int, str], references: list[str], language: str = "", may_refuse: bool = False) -> dict[str, Any]:
+    """No score where sentences are missing; they are named, as `refused`. `language` is the target's.
+
+    Raises:
+        SystemExit: sentences are missing, and may not be.
+    """
+    missing = sorted(set(range(len(references))) - found.keys())
+    if len(found) != len(references) and not (may_refuse and len(found) + len(missing) == len(references)):
         raise SystemExit(f"error: {len(found)} sentences were decoded, the test set has {len(references)}")
     bleu, chrf = bleu_of(language), CHRF()
+    lines, whole = list(found.values()), not missing
     # Not rounded: the report does that.
     return {
-        "bleu": bleu.corpus_score(found, [references]).score,
-        "signature": str(bleu.get_signature()),
-        "chrf": chrf.corpus_score(found, [references]).score,
-        "chrf_signature": str(chrf.get_signature()),
+        "bleu": bleu.corpus_score(lines, [references]).score if whole else None,
+        "signature": str(bleu.get_signature()) if whole else None,
+        "chrf": chrf.corpus_score(lines, [references]).score if whole else None,
+        "chrf_signature": str(chrf.get_signature()) if whole else None,
+        **({"refused": missing} if missing else {}),
     }
 
 
@@ -58,12 +66,14 @@ def main() -> None:
     parser.add_argument("--reference", type=Path, required=True)
     parser.add_argument("--language", default="", help="of the reference")
     parser.add_argument("--translation", type=Path, help="where the translation goes as plain lines")
+    parser.add_argument("--may-refuse", action="store_true", help="sentences may be missing: their lines are empty")
     parser.add_argument("--output", type=Path, required=True)
     asked = parser.parse_args()
-    found = hypotheses(asked.generated)
-    facts = score(found, list(read(asked.reference)), asked.language)
+    found, references = hypotheses(asked.generated), list(read(asked.reference))
+    facts = score(found, references, asked.language, asked.may_refuse)
     if asked.translation:
-        write_atomically(asked.translation, "".join(line + "\n" for line in found))
+        lines = (found.get(number, "") for number in range(len(references)))
+        write_atomically(asked.translation, "".join(line + "\n" for line in lines))
     write_atomically(asked.output, json.dumps(facts))
 
 

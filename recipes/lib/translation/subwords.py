@@ -147,6 +147,8 @@ def encode_split(make: Callable[[str], Encode], split: str, asked: argparse.Name
         encoded(make, language, asked.raw / name, asked.workers)
         for language, name in zip(asked.languages, names, strict=True)
     ]
+    longest = asked.longest if split == "test" else asked.longest_training or asked.longest
+    shortened = longest < asked.longest  # on purpose: what models have no room for is no bad line
     drop = split == "train" and asked.bad_lines == "drop"
     told: list[str] = []
     counts = {"pairs": 0, "left out": 0}
@@ -157,15 +159,15 @@ def encode_split(make: Callable[[str], Encode], split: str, asked: argparse.Name
         for number, pair in enumerate(
             tqdm(zip(*sides, strict=True), desc=split, unit=" pairs", mininterval=5), start=1
         ):
-            found = fault(pair, asked.longest)
+            found = fault(pair, longest)
             if found is None:
                 first.write(pair[0] + "\n")
                 other.write(pair[1] + "\n")
                 counts["pairs"] += 1
                 continue
             counts["left out"] += 1
-            if not drop and len(told) < SHOWN:
-                told.append(refusal(asked.raw / names[found[0]], number, found[1], asked.longest))
+            if not drop and not (shortened and found[1]) and len(told) < SHOWN:
+                told.append(refusal(asked.raw / names[found[0]], number, found[1], longest))
     if told:
         cure = ", or --bad-lines drop" if split == "train" else ""
         raise SystemExit("\n".join([*told, f"error: {split}: {counts['left out']} bad pairs: mend them{cure}"]))
@@ -190,6 +192,9 @@ def main() -> None:
     parser.add_argument("--model-type", choices=("unigram", "bpe"), default="unigram", help="of SentencePiece")
     parser.add_argument("--vocabulary", type=int, required=True, help="subword types of both languages together")
     parser.add_argument("--longest", type=int, default=1023, help="pieces of a sentence")
+    parser.add_argument(
+        "--longest-training", type=int, default=0, help="in training and validation: longer pairs are left out"
+    )
     parser.add_argument("--bad-lines", choices=("refuse", "drop"), default="refuse", help="over-long ones, in training")
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()

@@ -1,0 +1,200 @@
+"""comparison.json and bleu.png: what each encoding scores and costs, and whether it differs from the first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from sacrebleu.metrics import CHRF
+from sacrebleu.significance import PairedTest
+
+from recipes.lib.encodings import Either, parse_stacks
+from recipes.lib.lines import read
+from recipes.lib.recipe import Row
+from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.translation.figure import Bars, draw_panels
+from recipes.lib.translation.score import bleu_of
+
+from .layout import Direction, Place, Variant
+from .published import paper
+
+Found = dict[str, dict[str, Any]]  # by metric
+METRICS = ("BLEU", "chrF2")
+
+
+def bootstrap(translations: dict[str, list[str]], references: list[str], language: str) -> dict[str, Found]:
+    """sacrebleu's paired bootstrap of every system against the first: score, interval, p, signature of each metric.
+
+    Of the first system's very lines sacrebleu says p = 0.001: no sample differs, and it counts those that differ more.
+    """
+    metrics = {"BLEU": bleu_of(language), "chrF2": CHRF()}
+    signatures, scores = PairedTest(list(translations.items()), metrics, [references], "bs")()
+    found = {
+        name: {metric: {**vars(scores[metric][number]), "signature": str(signatures[metric])} for metric in metrics}
+        for number, name in enumerate(translations)
+    }
+    first, *others = translations
+    for name in others:
+        if translations[name] == translations[first]:
+            for metric in metrics:
+                found[name][metric]["p_value"] = 1.0
+    return found
+
+
+def tested(variants: list[Variant], direction: Direction, place: Place, text: Place) -> dict[str, Found]:
+    """Of the models of one seed, by label; one that refused sentences has no score."""
+    refused = {one.slug: read_json(place.path("scores", f"{one.slug}.json")).get("refused") for one in variants}
+    whole = [one for one in variants if not refused[one.slug]]
+    files = {one.encoding.label: place.path("translations", f"{one.slug}.{direction.target}") for one in whole}
+    references = list(read(text.path("raw", f"test.{direction.target}")))
+    if not files:
+        return {}
+    found = bootstrap({label: list(read(path)) for label, path in files.items()}, references, direction.target)
+    if variants[0] not in whole:  # nothing to be compared with
+        for one in found.values():
+            for metric in METRICS:
+                one[metric]["p_value"] = None
+    return found
+
+
+def row(encoding: Either, seeds: list[Found], direction: Direction, differs: str) -> Row:
+    """Scores are means over the seeds, p the largest of theirs."""
+    bleu, chrf = ([found[metric] for found in seeds] for metric in METRICS)
+    scores = [round(float(one["score"]), 2) for one in bleu]
+    return {
+        "direction": direction.label,
+        "encoding": encoding.label,
+        "BLEU": _mean(bleu, "score"),
+        "sd": round(stdev(float(one["score"]) for one in bleu), 2) if len(bleu) > 1 else None,
+        "paper": paper(encoding, direction.label),
+        "differs from the paper": differs,
+        "±": _mean(bleu, "ci"),
+        "p": _largest(bleu),
+        "chrF": _mean(chrf, "score"),
+        "p (chrF)": _largest(chrf),
+        "BLEU of seeds": scores,
+        "p of seeds": [_rounded(one["p_value"], 4) for one in bleu],
+        "signature of BLEU": bleu[0]["signature"] if bleu else None,
+        "signature of chrF": chrf[0]["signature"] if chrf else None,
+    }
+
+
+def costs(measured: dict[str, Any]) -> Row:
+    return {
+        "parameters": measured["parameters"],
+        "words/s, training": _rounded(measured["training_words_per_second"]),
+        "time of a step": _rounded(measured["training_time_ratio"], 2),
+        "words/s, translation": _rounded(measured["translation_words_per_second"]),
+        "time of translation": _rounded(measured["translation_time_ratio"], 2),
+        "MB, translation": _rounded(measured["translation_peak_mb"]),
+        "memory of translation": _rounded(measured["translation_memory_ratio"], 3),
+        "MB beyond the model": _rounded(measured["translation_extra_mb"], 1),
+    }
+
+
+def _mean(found: list[dict[str, Any]], key: str) -> float | None:
+    return round(mean(float(one[key]) for one in found), 2) if found else None
+
+
+def _largest(found: list[dict[str, Any]]) -> float | None:
+    values = [one["p_value"] for one in found]
+    return None if not values or None in values else _rounded(max(values), 4)
+
+
+def _rounded(value: float | None, digits: int | None = None) -> float | None:
+    return None if value is None else round(float(value), digits)
+
+
+def trained(variants: list[Variant], place: Place) -> Row:
+    """How: of several seeds, the first one's command."""
+    markers = [read_json(place.marker("train", one.slug)) for one in variants]
+    return {
+        "seeds": [one.seed for one in variants],
+        "minutes": round(sum(one["seconds"] for one in markers) / 60 / len(markers), 1),
+        "command": markers[0]["command"],
+        "commit": " then ".join(dict.fromkeys(one["commit"] for one in markers)),
+    }
+
+
+def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: Place, differs: str) -> list[Row]:
+    """One for each encoding; `groups`: the models of each seed."""
+    found = [tested(variants, direction, place, text) for variants in groups]
+    measured = read_json(place.path("measured.json"))
+    lengths = place.path("lengths.json")
+    by_length = read_json(lengths)["systems"] if lengths.exists() else {}
+    made: list[Row] = []
+    for number, first in enumerate(groups[0]):
+        label = first.encoding.label
+        seeds = [one[label] for one in found if label in one]
+        row_ = row(first.encoding, seeds, direction, differs) | costs(measured[label])
+        made.append(row_ | {"by length": by_length.get(label)} | trained([one[number] for one in groups], place))
+    return made
+
+
+def beside(folders: list[Path], own: list[Row]) -> list[Row]:
+    """The rows of earlier runs.
+
+    Raises:
+        SystemExit: one that is there already, or a folder without comparison.
+    """
+    found = list[Row]()
+    for folder in folders:
+        path = folder / "comparison.json"
+        if not path.is_file():
+            raise SystemExit(f"error: {path}: no such file: --beside is for folders of finished runs of this recipe")
+        found += read_json(path)
+    known = {(row["direction"], row["encoding"]) for row in own}
+    for one in found:
+        if one.keys() != own[0].keys():
+            raise SystemExit(f"error: --beside: {one.get('encoding')} was compared by another version: run it again")
+        name = (one["direction"], one["encoding"])
+        if name in known:
+            raise SystemExit(f"error: --beside: {' '.join(map(str, name))} is there already")
+        known.add(name)
+    return found
+
+
+def panels(made: list[Row]) -> dict[str, Bars]:
+    """By direction, the rows that have a score."""
+    found: dict[str, Bars] = {}
+    for one in made:
+        if one["BLEU"] is not None:
+            bars = found.setdefault(str(one["direction"]), Bars({}, str(one["encoding"]), {}))
+            bars.values[str(one["encoding"])] = float(str(one["BLEU"]))
+            bars.within[str(one["encoding"])] = float(str(one["±"]))
+    return found
+
+
+def compare(asked: argparse.Namespace) -> list[Row]:
+    """All rows, direction by direction."""
+    encodings = parse_stacks(asked.pos_enc)
+    groups = [[Variant(one, seed, asked.seed) for one in encodings] for seed in asked.trained_seed]
+    directions = [Direction(*languages) for languages in asked.direction]
+    made, texts = list[Row](), dict[frozenset[str], Place]()
+    for direction in directions:
+        place = Place(asked.output, "", direction.label if len(directions) > 1 else "")
+        text = texts.setdefault(direction.pair, place)
+        made += rows(direction, groups, place, text, asked.differs)
+    return made + beside(asked.beside, made)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
+    parser.add_argument("--direction", nargs=2, action="append", required=True, metavar=("SOURCE", "TARGET"))
+    parser.add_argument("--pos-enc", action="append", required=True, help="the first is compared with")
+    parser.add_argument("--seed", type=int, required=True, help="of the run")
+    parser.add_argument("--trained-seed", type=int, action="append", required=True)
+    parser.add_argument("--differs", default="", help="in what the run departs from the paper's")
+    parser.add_argument("--beside", type=Path, action="append", default=[], help="folders of earlier runs")
+    asked = parser.parse_args()
+    made = compare(asked)
+    draw_panels(panels(made), "sacreBLEU, 95 % intervals (dashed: the first)", asked.output / "bleu.png")
+    write_atomically(asked.output / "comparison.json", json.dumps(made, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

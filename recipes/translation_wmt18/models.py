@@ -1,0 +1,174 @@
+"""One direction: train each model, average its checkpoints, translate the test set, score it, measure what it costs."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from recipes.lib import launch
+from recipes.lib.flags import ALONE, PLUGIN, QUIET, WHOLE
+from recipes.lib.settings import as_arguments
+from recipes.lib.stages import Stage
+
+from .layout import Direction, Place, Variant
+from .settings import MAX_POSITIONS, Settings
+from .text import LIB, SHARED, module
+
+LEAST_KEPT = 10  # checkpoints
+GNMT = "lenpen-form"  # a flag of our task
+
+
+def model_flags(settings: Settings, direction: Direction) -> list[str]:
+    """What makes a model, but for its encoding."""
+    return [*PLUGIN, *direction.flags(), "--arch", settings.arch, *as_arguments(settings.train)]
+
+
+def search_flags(settings: Settings) -> list[str]:
+    """How translations are searched for."""
+    task = ["--task", "posenc_translation"] if GNMT in settings.generate else []
+    return [*task, *as_arguments(settings.generate)]
+
+
+@dataclass(frozen=True)
+class Models:
+    """Those of a direction.
+
+    Args:
+        text: where its pair's text is, which another direction may have prepared.
+    """
+
+    settings: Settings
+    direction: Direction
+    place: Place
+    text: Place
+
+    def chain(self, variant: Variant, binary: Stage) -> list[Stage]:
+        train = self.train(variant, binary)
+        average = self.average(variant, train)
+        generate = self.generate(variant, average)
+        return [train, average, generate, self.score(variant, generate)]
+
+    def train(self, variant: Variant, binary: Stage) -> Stage:
+        settings = self.settings
+        # The user's flags come later, and win.
+        command = [self.text.named("data-bin"), *WHOLE, *QUIET, "--log-interval", "20"]
+        command += [*model_flags(settings, self.direction), *variant.encoding.flags(), "--seed", str(variant.seed)]
+        command += ["--save-dir", self.place.named("checkpoints", variant.slug)]
+        return Stage(
+            self.place.stage("train", variant.slug),
+            launch.train_command([*command, *self.kept()], settings),
+            (self.place.path("checkpoints", variant.slug),),
+            (binary,),
+            resumes=True,
+            identity=launch.identity(command, settings),  # how many checkpoints are kept is none of it
+        )
+
+    @property
+    def by_update(self) -> bool:
+        return "save-interval-updates" in self.settings.train
+
+    def kept(self) -> list[str]:
+        """As many checkpoints as are averaged, and a few more: who wants another mean need not train again."""
+        number = max(self.settings.average, LEAST_KEPT)
+        if self.by_update:
+            return ["--no-epoch-checkpoints", "--keep-interval-updates", str(number)]
+        return ["--keep-last-epochs", str(number)]
+
+    def average(self, variant: Variant, train: Stage) -> Stage:
+        folder = self.place.named("checkpoints", variant.slug)
+        command = ["python", "-m", "fairseq_posenc", "average", "--inputs", folder]
+        command += [f"--num-{'update' if self.by_update else 'epoch'}-checkpoints", str(self.settings.average)]
+        command += ["--output", self.averaged(variant)]
+        outputs = (self.place.path("averaged", f"{variant.slug}.pt"),)
+        return Stage(self.place.stage("average", variant.slug), tuple(command), outputs, (train,))
+
+    def averaged(self, variant: Variant) -> str:
+        return self.place.named("averaged", f"{variant.slug}.pt")
+
+    def decoding(self, variant: Variant) -> list[str]:
+        """The arguments that fairseq-generate and fairseq-interactive share."""
+        settings, named = self.settings, self.text.named
+        command = [named("data-bin"), *PLUGIN, *self.direction.flags(), "--path", self.averaged(variant)]
+        if settings.subwords == "sentencepiece":
+            command += ["--bpe", "sentencepiece", "--sentencepiece-model", named("subwords", "model.model")]
+        else:
+            command += ["--tokenizer", "moses", "--bpe", "fastbpe", "--bpe-codes", named("subwords", "codes")]
+        if settings.longest >= MAX_POSITIONS:  # what a sentence may have, whatever the model has
+            for side in ("source", "target"):
+                command += [f"--max-{side}-positions", str(settings.longest + 1)]
+        return [*command, *search_flags(settings)]
+
+    def generate(self, variant: Variant, average: Stage) -> Stage:
+        command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, *self.decoding(variant), "--gen-subset", "test"]
+        command += ["--results-path", self.place.named("generated", variant.slug)]
+        if self.settings.train_longest_words:  # a table has no rows for them; the score says which are missing
+            command += ["--skip-invalid-size-inputs-valid-test"]
+        outputs = (self.place.path("generated", variant.slug),)
+        on_device = launch.on_one_device(command, self.settings)
+        name = self.place.stage("generate", variant.slug)
+        return Stage(name, on_device, outputs, (average,), identity=tuple(command))
+
+    def interactive(self, variant: Variant) -> list[str]:
+        """The command that translates raw text, one sentence a line."""
+        command = ["fairseq-interactive", *ALONE, *self.decoding(variant), "--buffer-size", "64"]
+        if "max-tokens" not in self.settings.generate:
+            command += ["--max-tokens", "4000"]
+        return [*command, *(["--cpu"] if self.settings.device == "cpu" else [])]
+
+    def served(self, variant: Variant) -> str:
+        """The same for a shell, its translations only."""
+        return f"{shlex.join(self.interactive(variant))} < FILE | grep ^D- | cut -f 3"
+
+    def score(self, variant: Variant, generate: Stage) -> Stage:
+        target, named, path = self.direction.target, self.place.named, self.place.path
+        translation, scores = f"{variant.slug}.{target}", f"{variant.slug}.json"
+        command = [*module("lib.translation.score")]
+        command += ["--generated", named("generated", variant.slug, "generate-test.txt")]
+        # The raw references: fairseq would score against references that went through the subwords.
+        command += ["--reference", self.text.named("raw", f"test.{target}"), "--language", target]
+        command += ["--translation", named("translations", translation), "--output", named("scores", scores)]
+        command += ["--may-refuse"] if self.settings.train_longest_words else []
+        return Stage(
+            self.place.stage("score", variant.slug),
+            tuple(command),
+            (path("translations", translation), path("scores", scores)),
+            (generate,),
+            (SHARED / "score.py", LIB / "lines.py"),
+        )
+
+    # --- what follows them
+
+    @property
+    def timed(self) -> list[Variant]:
+        """The models of the first seed: what an encoding costs is no matter of seeds."""
+        return self.settings.variants[: len(self.settings.encodings)]
+
+    def measure(self, averaged: tuple[Stage, ...]) -> Stage:
+        command = [*module("lib.translation.measure"), "--output", self.place.named("measured.json")]
+        command += ["--beam", str(self.settings.generate.get("beam", 5))]
+        for variant in self.timed:
+            command += ["--checkpoint", f"{variant.encoding.label}:{self.averaged(variant)}"]
+        return Stage(
+            self.place.stage("measure"),
+            launch.on_one_device(command, self.settings),
+            (self.place.path("measured.json"),),
+            averaged,
+            (SHARED / "measure.py", SHARED / "memory.py"),
+            identity=(*command, "--precision", self.settings.precision),
+        )
+
+    def by_length(self, measure: Stage, scored: tuple[Stage, ...]) -> Stage:
+        settings, named = self.settings, self.place.named
+        command = [*module("lib.translation.lengths"), "--language", self.direction.target]
+        command += ["--source", self.text.named("raw", f"test.{self.direction.source}")]
+        command += ["--reference", self.text.named("raw", f"test.{self.direction.target}")]
+        for bound in settings.length_bounds:
+            command += ["--bound", str(bound)]
+        command += ["--trained", str(settings.train_longest_words)] if settings.train_longest_words else []
+        command += ["--measured", named("measured.json"), "--scores", named("scores")]
+        command += ["--translations", named("translations"), "--output", self.place.named("lengths")]
+        for variant in settings.variants:
+            command += ["--system", f"{variant.encoding.label}:{variant.slug}"]
+        outputs = tuple(self.place.path(f"lengths.{end}") for end in ("json", "png"))
+        inputs = (SHARED / "lengths.py", SHARED / "score.py", LIB / "lines.py")
+        return Stage(self.place.stage("lengths"), tuple(command), outputs, (measure, *scored), inputs)

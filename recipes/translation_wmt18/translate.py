@@ -1,0 +1,237 @@
+"""Translate raw text, a sentence a line, by a model that a run of the recipe trained.
+
+Raw text in, raw text out: fairseq-interactive applies the run's subwords and undoes them. The lines keep their order
+and number: of an empty line, and of one that cannot be translated, the translation is an empty line; the latter are
+told, and make the exit status 1.
+
+  recipes/translation_wmt18/translate.sh --run results/en-de < text.en > text.de
+  recipes/translation_wmt18/translate.sh --run results/en-de --pos-enc rope --seed 2 text.en > text.de
+  recipes/translation_wmt18/translate.sh --run results/all --direction cs-en --buffer-size 1     # a line at a time
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from recipes.lib.machine import executable
+from recipes.lib.recipe import ROOT
+from recipes.lib.recipe import shown as shown_from_root
+from recipes.lib.report import RESULT
+from recipes.lib.settings import as_arguments
+from recipes.lib.stages import read_json
+from recipes.lib.translation.parallel import SHOWN, faults
+from recipes.lib.values import Refused, nearest
+
+from .__main__ import best
+from .plan import Planner
+from .settings import Settings
+
+TOO_LONG = "more pieces than the model or --max-source-positions has room for"
+
+
+@dataclass
+class Order:
+    """Puts translations, and the empty lines of what has none, in the order of the lines.
+
+    Args:
+        write: of a line of the result. tell: of a message on a line.
+    """
+
+    write: Callable[[str], None]
+    tell: Callable[[str], None]
+    waiting: deque[tuple[int, int | None]] = field(default_factory=deque)  # line, and its number for fairseq
+    sent: int = 0
+    refused: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def send(self, line: int) -> None:
+        """A line goes to fairseq."""
+        with self.lock:
+            self.waiting.append((line, self.sent))
+            self.sent += 1
+
+    def leave_out(self, line: int, why: str = "") -> None:
+        """A line does not: it is empty, or `why`."""
+        with self.lock:
+            if why:
+                self._refuse(line, why)
+            self.waiting.append((line, None))
+            self._settle()
+
+    def receive(self, number: int, text: str) -> None:
+        """fairseq's translation; what it has passed over is refused."""
+        with self.lock:
+            while self.waiting and self.waiting[0][1] != number:
+                self._pass_over()
+            if not self.waiting:
+                raise SystemExit(f"error: fairseq-interactive translated a line {number} that it was not given")
+            self.waiting.popleft()
+            self.write(text)
+            self._settle()
+
+    def end(self) -> None:
+        """fairseq is through: what is left was refused."""
+        with self.lock:
+            while self.waiting:
+                self._pass_over()
+
+    def _settle(self) -> None:
+        while self.waiting and self.waiting[0][1] is None:
+            self._pass_over()
+
+    def _pass_over(self) -> None:
+        line, number = self.waiting.popleft()
+        if number is not None:
+            self._refuse(line, TOO_LONG)
+        self.write("")
+
+    def _refuse(self, line: int, why: str) -> None:
+        self.refused += 1
+        if self.refused <= SHOWN:
+            self.tell(f"line {line}: {why}")
+
+
+def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, failures: list[OSError]) -> None:
+    """Every line that can be read, as it comes."""
+    try:
+        with target:
+            for number, line in enumerate(lines, start=1):
+                line = line.removesuffix(b"\n")
+                if found := faults(name, number, line):
+                    order.leave_out(number, "" if found[0].kind == "empty" else found[0].what)
+                    continue
+                order.send(number)
+                target.write(line + b"\n")
+                target.flush()
+    except OSError as error:  # of the text; or fairseq has ended, whose status says why
+        failures.append(error)
+
+
+def translations(lines: Iterator[bytes]) -> Iterator[tuple[int, str]]:
+    """Of what fairseq-interactive prints: number and detokenised text."""
+    for line in lines:
+        if line.startswith(b"D-"):
+            name, _, text = line.decode("utf-8").removesuffix("\n").split("\t", 2)
+            yield int(name[2:]), text
+
+
+def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> None:
+    """Feed fairseq-interactive and take what it says.
+
+    Raises:
+        SystemExit: it failed; with the end of what it said.
+    """
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
+    words = [executable(command[0]), *command[1:]]
+    failures: list[OSError] = []
+    with tempfile.TemporaryFile() as errors:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
+        with subprocess.Popen(words, cwd=ROOT, env=environment, **pipes) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            feeding = threading.Thread(target=feed, args=(source, name, process.stdin, order, failures), daemon=True)
+            feeding.start()
+            for number, text in translations(process.stdout):
+                order.receive(number, text)
+        if process.returncode:
+            errors.seek(0)
+            told = errors.read().decode(errors="replace").splitlines()[-10:]
+            raise SystemExit("\n".join([*told, f"error: fairseq-interactive ended with status {process.returncode}"]))
+        feeding.join()
+    if failures:
+        raise SystemExit(f"error: {name}: {failures[0]}")
+    order.end()
+
+
+def settings_of(run: Path) -> Settings:
+    """Of a finished run.
+
+    Raises:
+        Refused: a folder without result.
+    """
+    path = run / RESULT
+    if not path.is_file():
+        raise Refused(f"--run {run}: it has no {RESULT}; name the --output of a finished run of this recipe")
+    facts = read_json(path)
+    if facts["recipe"] != "translation_wmt18":
+        raise Refused(f"--run {run}: a run of {facts['recipe']}, not of translation_wmt18")
+    return Settings(**facts["settings"])
+
+
+def chosen(values: list[str], wanted: str | None, option: str) -> str:
+    """What was asked for, among what there is.
+
+    Raises:
+        Refused: another.
+    """
+    if wanted is None:
+        return values[0]
+    if wanted not in values:
+        raise Refused(f"{option} {wanted}: the run has no such model{nearest(wanted, values)}")
+    return wanted
+
+
+def command_of(asked: argparse.Namespace) -> list[str]:
+    """fairseq-interactive with the model that was asked for."""
+    settings = settings_of(asked.run)
+    planner = Planner(settings, asked.run.resolve(), shown_from_root(asked.run.resolve()))
+    models = planner.models[chosen(list(planner.models), asked.direction, "--direction")]
+    seeds = list(dict.fromkeys(str(one.seed) for one in settings.variants))
+    seed = chosen(seeds, asked.seed, "--seed")
+    label = asked.pos_enc or best(settings, asked.run, models.direction.label)
+    label = chosen([one.label for one in settings.encodings], label, "--pos-enc")
+    variant = next(one for one in settings.variants if one.encoding.label == label and str(one.seed) == seed)
+    flags = {"buffer-size": asked.buffer_size, "skip-invalid-size-inputs-valid-test": True, "cpu": asked.cpu}
+    command = [*models.interactive(variant), *as_arguments(flags)]
+    print(f"{models.direction.label}, {label}: {variant.slug}", file=sys.stderr)
+    return command
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.prog = "recipes/translation_wmt18/translate.sh"
+    parser.add_argument("text", nargs="?", type=Path, metavar="FILE", help="default: standard input")
+    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the --output of a finished run")
+    parser.add_argument("--pos-enc", metavar="LABEL", help="as the run has it (default: its best)")
+    parser.add_argument("--direction", metavar="SOURCE-TARGET", help="of a run with several (default: its first)")
+    parser.add_argument("--seed", metavar="N", help="of a run with several (default: its first)")
+    parser.add_argument("--buffer-size", type=int, default=64, metavar="N", help="lines read before any is translated")
+    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
+    return parser.parse_args(words)
+
+
+def main(words: list[str]) -> int:
+    asked = parse(words)
+    try:
+        if asked.buffer_size < 1:
+            raise Refused(f"--buffer-size is {asked.buffer_size}: 1 or more is wanted")
+        command = command_of(asked)
+        name = asked.text or Path("standard input")
+        source = asked.text.open("rb") if asked.text else sys.stdin.buffer
+    except (Refused, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+    def write(line: str) -> None:
+        sys.stdout.buffer.write(line.encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+    order = Order(write, lambda message: print(f"error: {name}: {message}", file=sys.stderr))
+    serve(command, source, name, order)
+    if order.refused:
+        print(f"error: {name}: {order.refused} lines were not translated; theirs are empty", file=sys.stderr)
+    return 1 if order.refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

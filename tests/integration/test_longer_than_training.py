@@ -1,0 +1,80 @@
+"""Sentences beyond a model's positions, as the translation recipe decodes them: refused by a table, and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import fairseq_cli.generate
+import pytest
+from fairseq import checkpoint_utils, options
+
+from recipes.lib.settings import load
+from recipes.lib.stages import Stage
+from recipes.lib.translation import measure, score
+from recipes.translation_wmt18.__main__ import TRANSLATION
+from recipes.translation_wmt18.layout import Place
+from recipes.translation_wmt18.models import Models
+
+from . import support
+from .support import PLUGIN, SIZES, TINY
+
+POSITIONS = 7
+SHORT = ["--max-source-positions", str(POSITIONS), "--max-target-positions", str(POSITIONS), "--max-update", "1"]
+
+
+def flags() -> list[str]:
+    """Of the recipe's decoding, but for data, subwords and model."""
+    given = {"train_longest_words": str(POSITIONS - 1), "train.max-source-positions": str(POSITIONS), "device": "cpu"}
+    found = load(TRANSLATION, "short", given=given)
+    models = Models(found, found.directions[0], Place(Path("x"), "x"), Place(Path("x"), "x"))
+    command = models.chain(found.variants[0], Stage("binarise", (), ()))[2].command
+    return [*command[command.index("--task") : command.index("--gen-subset")], "--skip-invalid-size-inputs-valid-test"]
+
+
+def generated(data: Path, path: Path, *languages: str) -> str:
+    words = [data, "--user-dir", PLUGIN, *languages, "--path", path, "--cpu", "--required-batch-size-multiple", "1"]
+    cfg = support.parse([*words, *flags()], options.get_generation_parser, arch="wav2vec2")
+    return support.printed(fairseq_cli.generate.main, cfg)[0]
+
+
+@pytest.fixture(scope="module")
+def texts(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    """By encoding: what fairseq-generate printed, and the checkpoint."""
+    found = {}
+    for name in ("learned", "rope"):
+        folder = tmp_path_factory.mktemp(name)
+        support.train(data, "--pos-enc", name, *SHORT, "--save-dir", folder, model=TINY)
+        (folder / "out").write_text(generated(data, folder / "checkpoint_last.pt", "-s", "en", "-t", "de"))
+        found[name] = (folder / "out", folder / "checkpoint_last.pt")
+    return found
+
+
+def lengths(data: Path) -> list[int]:
+    """Words of the test sentences, both sides alike."""
+    _, task = support.built(data)
+    task.load_dataset("test")
+    return [int(size) - 1 for size in task.dataset("test").src_sizes]
+
+
+def test_a_table_refuses_what_it_has_no_rows_for(data: Path, texts: dict[str, tuple[Path, Path]]) -> None:
+    longer = [number for number, words in enumerate(lengths(data)) if words + 1 > POSITIONS]
+    assert 0 < len(longer) < SIZES["test"]
+    found = score.hypotheses(texts["learned"][0])
+    facts = score.score(found, ["a b"] * SIZES["test"], may_refuse=True)
+    assert facts["refused"] == longer
+    assert facts["bleu"] is None
+    assert sorted(score.hypotheses(texts["rope"][0])) == list(range(SIZES["test"]))
+
+
+def test_the_positions_of_a_model_are_known(texts: dict[str, tuple[Path, Path]]) -> None:
+    for name, limits in (("learned", [POSITIONS, POSITIONS]), ("rope", [None, None])):
+        models, _, _ = checkpoint_utils.load_model_ensemble_and_task([str(texts[name][1])])
+        assert measure.positions(models[0]) == limits
+
+
+def test_the_other_direction_reads_the_same_data(
+    data: Path, texts: dict[str, tuple[Path, Path]], tmp_path: Path
+) -> None:
+    """Whatever the model makes of it."""
+    (tmp_path / "out").write_text(generated(data, texts["rope"][1], "-s", "de", "-t", "en"))
+    assert len(score.hypotheses(tmp_path / "out")) == SIZES["test"]

@@ -1,0 +1,116 @@
+"""recipes/translation_wmt18/translate.sh: raw text in, raw text out, every line in its place."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from recipes.lib.settings import load
+from recipes.lib.values import Refused
+from recipes.translation_wmt18 import translate
+from recipes.translation_wmt18.__main__ import TRANSLATION
+
+#: speaks as fairseq-interactive does; passes over what is too long, and dies at `die`
+FAKE = """
+import sys
+print("2026 | INFO | Type the input sentence and press return:")
+for number, line in enumerate(line.rstrip("\\n") for line in sys.stdin):
+    if line == "die":
+        sys.exit("no memory")
+    if len(line) < 20:
+        print(f"S-{number}\\t{line}\\nH-{number}\\t-0.5\\tx\\nD-{number}\\t-0.5\\t{line.upper()}")
+"""
+
+
+def served(text: bytes) -> tuple[list[str], list[str], translate.Order]:
+    written: list[str] = []
+    told: list[str] = []
+    order = translate.Order(written.append, told.append)
+    translate.serve([sys.executable, "-c", FAKE], io.BytesIO(text), Path("my.txt"), order)
+    return written, told, order
+
+
+def test_lines_keep_their_order_and_number() -> None:
+    written, told, order = served("a\n\nb\u2028c\n  \nd\n\n".encode())
+    assert written == ["A", "", "B\u2028C", "", "D", ""]
+    assert not told
+    assert not order.refused
+
+
+def test_what_cannot_be_translated_is_named_and_leaves_an_empty_line() -> None:
+    written, told, order = served(b"a\n" + b"x" * 30 + b"\nb\xff\nc\r\nd\n" + b"y" * 30)
+    assert written == ["A", "", "", "", "D", ""]
+    assert [line.split(":")[0] for line in sorted(told)] == ["line 2", "line 3", "line 4", "line 6"]
+    assert any("not UTF-8" in line for line in told)
+    assert any("more pieces than the model" in line for line in told)
+    assert order.refused == 4
+
+
+def test_a_failure_is_told() -> None:
+    with pytest.raises(SystemExit, match=r"no memory\nerror: fairseq-interactive ended with status 1"):
+        served(b"a\ndie\nb\n")
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert served(b"")[0] == []
+
+
+# --- which model
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The result of a run of two directions, encodings and seeds."""
+    given = {"direction": "en-de,de-en", "pos_enc": "none,rope/t5", "seeds": "1,2", "corpus": "x", "device": "cpu"}
+    settings = load(TRANSLATION, "short", given=given)
+    facts = {"recipe": "translation_wmt18", "settings": asdict(settings)}
+    (tmp_path / "result.json").write_text(json.dumps(facts))
+    rows = [
+        {"direction": direction, "encoding": encoding, "BLEU": bleu}
+        for direction in ("en-de", "de-en")
+        for encoding, bleu in (("none", None), ("rope/t5", 3.0), ("elsewhere", 9.0))
+    ]
+    (tmp_path / "comparison.json").write_text(json.dumps(rows))
+    return tmp_path
+
+
+def command(run: Path, *words: str) -> str:
+    return " ".join(translate.command_of(translate.parse(["--run", str(run), *words])))
+
+
+def test_the_best_model_translates_unless_another_is_named(run: Path) -> None:
+    found = command(run)
+    assert "averaged/rope--t5.pt" in found
+    assert "--source-lang en --target-lang de" in found
+    assert "--lenpen-form gnmt" in found
+    assert found.endswith("--buffer-size 64 --skip-invalid-size-inputs-valid-test")
+    found = command(run, "--direction", "de-en", "--pos-enc", "none", "--seed", "2", "--buffer-size", "1")
+    assert "de-en/averaged/none.seed=2.pt" in found
+    assert "en-de/data-bin" in found
+    assert "--source-lang de --target-lang en" in found
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--pos-enc", "rop"], "--pos-enc rop: the run has no such model"),
+        (["--direction", "en-cs"], "--direction en-cs: the run has no such model"),
+        (["--seed", "3"], "--seed 3: the run has no such model"),
+    ],
+)
+def test_a_model_that_is_not_there_is_refused(run: Path, words: list[str], message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        command(run, *words)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert translate.main(["--run", str(tmp_path)]) == 2
+    assert "it has no result.json" in capsys.readouterr().err
+    (tmp_path / "result.json").write_text(json.dumps({"recipe": "demo"}))
+    assert translate.main(["--run", str(tmp_path)]) == 2
+    assert "a run of demo, not of translation_wmt18" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -63,6 +64,11 @@ def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, numbe
         raise CorpusError.at(
             path, line, "no UTF-8: convert the file, as with iconv -t UTF-8, or leave it out"
         ) from None
+
+
+def tidy(text: str) -> str:
+    """Composed (NFC), without control characters, with single spaces, and none at its ends."""
+    return " ".join(CONTROL.sub("", unicodedata.normalize("NFC", text)).split())
 
 
 def checked(path: Path, number: int, text: str) -> str:

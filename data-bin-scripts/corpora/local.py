@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
-from multiprocessing import connection, get_context, parent_process, set_forkserver_preload
+from multiprocessing import connection, get_context, set_forkserver_preload
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import dill
 from datatrove.executor import LocalPipelineExecutor
 
 from .errors import CorpusError
+from .processes import die_with_run
 
 
 class Local(LocalPipelineExecutor):
@@ -73,18 +73,10 @@ def _preload() -> None:
 
 def _task(executor: bytes, rank: int, log: Path) -> None:
     """In its process: what it prints goes to its log."""
-    threading.Thread(target=_die_with_run, daemon=True).start()
+    die_with_run()
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), sys.stderr.fileno())
     loaded: Local = dill.loads(executor)
     loaded._run_for_rank(rank)
-
-
-def _die_with_run() -> None:
-    """A run that was killed leaves no task behind that writes on."""
-    run = parent_process()
-    if run is not None:
-        connection.wait([run.sentinel])
-        os._exit(1)
 
 
 def _failed(rank: int, status: int | None) -> bool:

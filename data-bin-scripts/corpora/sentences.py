@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 from sentencex import segment
 
-from .lines import CONTROL
+from .lines import tidy
 from .pieces import END, Ids
 
 _SENTENCES_MOST = 100_000  # characters of a paragraph that are looked at at once
@@ -18,8 +17,7 @@ _SENTENCES_MOST = 100_000  # characters of a paragraph that are looked at at onc
 
 def clean(lines: Iterable[str]) -> list[str]:
     """Paragraphs: composed (NFC), without control characters, with single spaces, none of them empty."""
-    found = (" ".join(CONTROL.sub("", unicodedata.normalize("NFC", line)).split()) for line in lines)
-    return [paragraph for paragraph in found if paragraph]
+    return [paragraph for paragraph in map(tidy, lines) if paragraph]
 
 
 def split(language: str, paragraphs: Iterable[str]) -> list[str]:

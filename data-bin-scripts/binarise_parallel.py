@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Makes a folder of prepare_parallel.py binary, for fairseq-train.
+
+Subwords are learned on its training text and all is put into them, as the translation recipe does it, then
+fairseq-preprocess runs. OUTPUT has fairseq's files, the model of the subwords and corpus.json. The recipe does this
+itself with --corpus FOLDER; this is for other programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from corpora.errors import CorpusError
+from parallel.binarise import binarise
+
+EXAMPLES = """\
+examples:
+  binarise_parallel.py --text data/wmt18.en-de --output data-bin/wmt18.en-de --workers 8
+  binarise_parallel.py --text data/mine --output data-bin/mine --subwords fastbpe --separate --vocabulary 10000
+"""
+
+
+def main(arguments: list[str]) -> int:
+    asked = parser().parse_args(arguments)
+    try:
+        binarise(asked.text, asked.output.absolute(), options(asked), asked.workers)
+    except (CorpusError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; run it again to go on from here", file=sys.stderr)
+        return 130
+    print(f"{asked.output} is there", flush=True)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="binarise_parallel.py",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--text", type=Path, required=True, metavar="FOLDER", help="what prepare_parallel.py left")
+    made.add_argument("--output", type=Path, required=True, metavar="DIR")
+    made.add_argument(
+        "--subwords",
+        choices=("sentencepiece", "fastbpe"),
+        default="sentencepiece",
+        help="of raw text, or of Moses' words (sentencepiece)",
+    )
+    made.add_argument("--model-type", choices=("unigram", "bpe"), help="of SentencePiece (unigram)")
+    made.add_argument("--separate", action="store_true", help="a vocabulary a language, not one for both")
+    made.add_argument("--vocabulary", type=int, default=32000, metavar="N", help="subwords of a vocabulary (32000)")
+    made.add_argument("--longest", type=int, default=256, metavar="N", help="pieces of a sentence of training (256)")
+    made.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1); they change no byte")
+    return made
+
+
+def options(asked: argparse.Namespace) -> dict[str, object]:
+    """As recipes/lib/translation/subwords.py names them; over-long pairs are left out of training and counted.
+
+    Raises:
+        CorpusError: options that contradict each other, or numbers that mean nothing.
+    """
+    if asked.model_type and asked.subwords != "sentencepiece":
+        raise CorpusError(f"--model-type {asked.model_type} is of SentencePiece: leave it out with --subwords fastbpe")
+    for name in ("vocabulary", "longest", "workers"):
+        if getattr(asked, name) < 1:
+            raise CorpusError(f"--{name} is {getattr(asked, name)}: 1 or more is wanted")
+    return {
+        "kind": asked.subwords,
+        "model_type": asked.model_type or "unigram",
+        "separate": asked.separate,
+        "vocabulary": asked.vocabulary,
+        "longest": asked.longest,
+        "bad_lines": "drop",
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

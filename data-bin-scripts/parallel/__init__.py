@@ -1,0 +1,1 @@
+"""Parallel text, cleaned and counted at every step, in the files that the translation recipe takes."""

@@ -1,0 +1,112 @@
+"""A prepared folder in subwords and as fairseq reads it, by the same programs as the translation recipe's stages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import CorpusError
+from corpora.job import read_json, write
+from corpora.partial import RECORD, finish, partial, there
+from fetching.checks import sha256
+
+ROOT = Path(__file__).resolve().parents[2]
+SPLITS = ("train", "valid", "test")
+#: another version of one of these may write other bytes
+LIBRARIES = ("fairseq-fixed", "fastBPE", "sacremoses", "sentencepiece", "tokenizers")
+
+
+def binarise(text: Path, output: Path, options: dict[str, Any], workers: int) -> bool:
+    """Make the output, or leave it where it is done already.
+
+    Args:
+        text: what prepare_parallel.py left. options: those of recipes/lib/translation/subwords.py that decide a byte.
+    Returns:
+        whether there was something to do.
+    Raises:
+        CorpusError: no such folder, or one of the programs failed.
+    """
+    languages = languages_of(text)
+    files = {name: sha256(text / name) for split in SPLITS for name in (f"{split}.{one}" for one in languages)}
+    identity = {"options": options, "files": files, "versions": {name: version(name) for name in LIBRARIES}}
+    if there(output, identity):
+        print(f"{output} is there already", flush=True)
+        return False
+    with partial(output, identity) as folder:
+        pieces, result = folder / "subwords", folder / "corpus"
+        if not pieces.is_dir():  # it has its name when it is whole
+            _subwords(text, pieces, languages, options, workers)
+        shutil.rmtree(result, ignore_errors=True)
+        _preprocess(pieces, result, languages, workers, joined=not options["separate"])
+        for path in (*pieces.glob("model*"), *pieces.glob("codes*")):
+            shutil.copy(path, result)
+        write(
+            result / RECORD,
+            json.dumps({"counts": read_json(pieces / "counts.json"), "identity": identity}, indent=1) + "\n",
+        )
+        finish(folder, result, output)
+    return True
+
+
+def languages_of(text: Path) -> tuple[str, str]:
+    """Raises:
+    CorpusError: the folder is none of prepare_parallel.py.
+    """
+    try:
+        one, other = read_json(text / RECORD)["pair"].split("-")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise CorpusError(f"{text}: no folder of prepare_parallel.py: {RECORD} is not there, or another's") from None
+    return one, other
+
+
+def _subwords(text: Path, output: Path, languages: tuple[str, str], options: dict[str, Any], workers: int) -> None:
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "recipes.lib.translation.subwords",
+        "--raw",
+        str(text),
+        "--output",
+        str(output),
+    ]
+    command += ["--languages", *languages, "--workers", str(workers)]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        command += ([flag] if value else []) if isinstance(value, bool) else [flag, str(value)]
+    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": _path()}, check=False)
+    if ended.returncode:
+        raise CorpusError("the subwords were not made: see above")
+    print(f"subwords: {subwords_told(output)}", flush=True)
+
+
+def _path() -> str:
+    """PYTHONPATH, with the recipes on it."""
+    return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+
+
+def subwords_told(folder: Path) -> str:
+    """Pairs of each split, and how many were left out."""
+    counts = read_json(folder / "counts.json")
+    return ", ".join(
+        f"{split} {counts[split]['pairs']:,} pairs ({counts[split]['left out']:,} left out)" for split in SPLITS
+    )
+
+
+def _preprocess(pieces: Path, result: Path, languages: tuple[str, str], workers: int, *, joined: bool) -> None:
+    command = ["fairseq-preprocess", "--source-lang", languages[0], "--target-lang", languages[1]]
+    command += ["--joined-dictionary"] if joined else []
+    for split in SPLITS:
+        command += [f"--{split}pref", str(pieces / split)]
+    command += ["--destdir", str(result), "--workers", str(workers)]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if ended.returncode:
+        told = "\n".join(ended.stdout.splitlines()[-5:])
+        raise CorpusError(f"fairseq-preprocess ended with {ended.returncode}:\n{told}")
+    (result / "preprocess.log").unlink(missing_ok=True)  # times and paths: it would differ from run to run

@@ -1,0 +1,80 @@
+"""What a pair of training must be; one that is left out is counted by the first rule that it breaks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from corpora.lines import tidy
+
+from . import language
+
+#: what is left out, by the name of the step
+STEPS = {
+    "encoding": "not UTF-8, or with U+FFFD, which stands for bytes that were none",
+    "empty": "a side without text",
+    "long": "more words on a side than --longest-words",
+    "ratio": "more than --ratio times the words of one side on the other",
+    "identical": "the same text on both sides (--identical drop)",
+    "language": "a side in another language, by py3langid (--language-id)",
+    "duplicate": "a pair that came before, in this corpus or an earlier one",
+}
+#: words and single marks: near to Moses' tokens, which take a hundred times as long
+WORD = re.compile(r"\w+|[^\w\s]")
+Sides = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """longest_words: of a side. ratio: of the longer side's words to the shorter one's. 0: any."""
+
+    longest_words: int
+    ratio: float
+    identical: str
+    language_id: bool
+
+
+class Kept(NamedTuple):
+    """mended: the text is not quite the one that was given."""
+
+    texts: tuple[str, str]
+    words: tuple[int, int]
+    mended: bool
+
+
+class Cleaner:
+    """Args:
+    languages: of the two sides.
+    """
+
+    def __init__(self, rules: Rules, languages: tuple[str, str]) -> None:
+        self.rules, self.languages = rules, languages
+        self._identify = language.identifier() if rules.language_id else None
+
+    def judge(self, sides: Sides) -> Kept | str:
+        """The pair as it is kept: composed (NFC), without control characters, with single spaces. Or the step that
+        leaves it out."""
+        try:
+            given = sides[0].decode("utf-8"), sides[1].decode("utf-8")
+        except UnicodeDecodeError:
+            return "encoding"
+        if any("\ufffd" in text for text in given):
+            return "encoding"
+        texts = tidy(given[0]), tidy(given[1])
+        words = len(WORD.findall(texts[0])), len(WORD.findall(texts[1]))
+        return self._broken(texts, words) or Kept(texts, words, texts != given)
+
+    def _broken(self, texts: tuple[str, str], words: tuple[int, int]) -> str | None:
+        rules = self.rules
+        if not all(texts):
+            return "empty"
+        if rules.longest_words and max(words) > rules.longest_words:
+            return "long"
+        if rules.ratio and max(words) > rules.ratio * min(words):
+            return "ratio"
+        if rules.identical == "drop" and texts[0] == texts[1]:
+            return "identical"
+        if self._identify and tuple(map(self._identify, texts)) != self.languages:
+            return "language"
+        return None

@@ -1,0 +1,96 @@
+"""The parts of all corpora, in their order, to the files of training; of equal pairs the first is taken."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from corpora.job import read_json
+from numpy.typing import NDArray
+
+from . import parts
+from .parts import KEPT, SHOWN
+from .sources import Source
+
+
+@dataclass
+class Tally:
+    """What became of a corpus. lines: the first ones of each step that leaves pairs out. words: of both sides."""
+
+    name: str
+    read: int = 0
+    left: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, list[int]] = field(default_factory=dict)
+    kept: int = 0
+    mended: int = 0
+    words: tuple[int, int] = (0, 0)
+
+    def leave(self, step: str, number: int, lines: list[int]) -> None:
+        self.left[step] += number
+        known = self.lines.setdefault(step, [])
+        known += lines[: SHOWN - len(known)]
+
+    def keep(self, pairs: NDArray[np.void]) -> None:
+        self.kept += len(pairs)
+        self.mended += int(pairs["mended"].sum())
+        words = pairs["words"].sum(axis=0, dtype=np.int64)
+        self.words = self.words[0] + int(words[0]), self.words[1] + int(words[1])
+
+
+def merge(folder: Path, sources: list[Source], targets: tuple[Path, Path], *, duplicates: bool) -> list[Tally]:
+    """Write the pairs of all parts.
+
+    Args:
+        folder: of the parts. duplicates: are kept.
+    Returns:
+        the counts of each corpus.
+    """
+    names = [[*_names(folder, corpus)] for corpus in range(len(sources))]
+    kept = {name: np.fromfile(folder / f"{name}.kept", KEPT) for some in names for name in some}
+    chosen = iter(_chosen([*kept.values()], duplicates=duplicates))
+    tallies = [Tally(source.name) for source in sources]
+    with targets[0].open("wb") as a, targets[1].open("wb") as b:
+        for tally, some in zip(tallies, names, strict=True):
+            for name in some:
+                mask = next(chosen)
+                _count(tally, read_json(folder / f"{name}.json"), kept[name], mask)
+                for file, end in ((a, "a"), (b, "b")):
+                    with (folder / f"{name}.{end}").open("rb") as part:
+                        file.writelines(itertools.compress(part, mask.tolist()))
+    return tallies
+
+
+def _names(folder: Path, corpus: int) -> Iterator[str]:
+    """The parts of a corpus."""
+    for number in itertools.count():
+        name = parts.name(corpus, number)
+        if not (folder / f"{name}.json").is_file():
+            return
+        yield name
+
+
+def _chosen(kept: list[NDArray[np.void]], *, duplicates: bool) -> list[NDArray[np.bool_]]:
+    """Of each part, which pairs are taken [pairs]."""
+    ends = np.cumsum([len(one) for one in kept])
+    found = np.ones(int(ends[-1]), bool)
+    if not duplicates:
+        high, low = (np.concatenate([one[name] for one in kept]) for name in ("high", "low"))
+        order = np.lexsort((low, high))  # stable: of equal keys the first comes first
+        again = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
+        found[order[1:][again]] = False
+    return np.split(found, ends[:-1])
+
+
+def _count(tally: Tally, record: dict[str, Any], kept: NDArray[np.void], mask: NDArray[np.bool_]) -> None:
+    tally.read += record["read"]
+    for step, number in record["left out"].items():
+        tally.leave(step, number, record["lines"][step])
+    again = kept[~mask]
+    if len(again):
+        tally.leave("duplicate", len(again), again["line"][:SHOWN].tolist())
+    tally.keep(kept[mask])

@@ -1,0 +1,157 @@
+"""Training pairs in chunks, each cleaned by whichever process is free: parts/CORPUS-SIZE-CHUNK.{a,b,kept,json}.
+
+A part is there when all its files are, and then it is not made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import count, islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from corpora.binary import replacing
+from corpora.compressed import DAMAGED, damaged, opened
+from corpora.errors import CorpusError
+from corpora.processes import die_with_run
+
+from .cleaning import Cleaner, Kept
+from .sets import unequal
+from .sources import Source
+
+CHUNK = 20_000  # pairs
+SHOWN = 3  # places of each step, of a part and of a corpus
+ENDS = ("a", "b", "kept", "json")
+#: a pair that is kept: a hash of its text, its line, words of both sides, whether it was mended
+KEPT = np.dtype([("high", "<u8"), ("low", "<u8"), ("line", "<u8"), ("words", "<u4", 2), ("mended", "u1")])
+
+
+class Chunk(NamedTuple):
+    """part: the files' common name. line: its first, from 1. sides: lines that LF parts."""
+
+    part: str
+    line: int
+    sides: tuple[bytes, bytes]
+
+
+def name(corpus: int, chunk: int) -> str:
+    """With the size of chunks: parts of other sizes are other parts."""
+    return f"{corpus:02d}-{CHUNK}-{chunk:06d}"
+
+
+def chunks(corpus: int, source: Source, limit: int) -> Iterator[Chunk]:
+    """All of a corpus, or its first `limit` pairs.
+
+    Raises:
+        CorpusError: a file that is damaged, empty, or ends before the other.
+    """
+    with opened(source.files[0]) as one, opened(source.files[1]) as other:
+        for number in count():
+            line = number * CHUNK + 1
+            most = max(0, min(CHUNK, limit - number * CHUNK)) if limit else CHUNK
+            first, second = _lines(source.files[0], one, line, most), _lines(source.files[1], other, line, most)
+            if len(first) != len(second):
+                raise unequal(source.files, line + min(len(first), len(second)), len(first) < len(second))
+            if not first:
+                break
+            yield Chunk(name(corpus, number), line, (b"\n".join(first), b"\n".join(second)))
+    if number == 0:
+        raise CorpusError(f"{source.files[0]}: empty, as is {source.files[1]}: fetch them again")
+
+
+def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
+    """LF ends a line, and nothing else: what else `str.splitlines` splits at would shift the pairs."""
+    found: list[bytes] = []
+    try:
+        found.extend(text.removesuffix(b"\n") for text in islice(file, most))
+    except DAMAGED as error:
+        raise damaged(path, line + len(found), error) from None
+    return found
+
+
+def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
+    """Write the part of a chunk; returns how many pairs it has.
+
+    The counts of what was left out, with the first lines of each step, are in the json.
+    """
+    left, places, kept = Counter[str](), dict[str, list[int]](), list[tuple[object, ...]]()
+    sides = [side.split(b"\n") for side in chunk.sides]
+    with replacing(folder / chunk.part, ENDS) as new:
+        with new("a").open("wb") as a, new("b").open("wb") as b:
+            for line, pair in enumerate(zip(*sides, strict=True), start=chunk.line):
+                found = cleaner.judge(pair)
+                if isinstance(found, Kept):
+                    texts = found.texts[0].encode() + b"\n", found.texts[1].encode() + b"\n"
+                    a.write(texts[0])
+                    b.write(texts[1])
+                    kept.append((*_key(texts), line, found.words, found.mended))
+                    continue
+                left[found] += 1
+                if left[found] <= SHOWN:
+                    places.setdefault(found, []).append(line)
+        np.array(kept, KEPT).tofile(new("kept"))
+        record = {"read": len(sides[0]), "left out": left, "lines": places}
+        new("json").write_text(json.dumps(record), encoding="utf-8")
+    return len(sides[0])
+
+
+def _key(texts: tuple[bytes, bytes]) -> tuple[int, int]:
+    """128 bits: of a thousand million pairs no two different ones have the same."""
+    digest = hashlib.blake2b(b"".join(texts), digest_size=16).digest()
+    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+
+
+# --- processes
+
+_work: tuple[Path, Cleaner]
+
+
+def _start(folder: Path, cleaner: Cleaner) -> None:
+    global _work
+    _work = folder, cleaner
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the run's to tell
+    die_with_run()
+
+
+def _clean(chunk: Chunk) -> int:
+    return clean(*_work, chunk)
+
+
+def clean_all(folder: Path, cleaner: Cleaner, found: Iterable[Chunk], workers: int) -> Iterator[int]:
+    """The pairs of each chunk, as they are done; those of an earlier run, too.
+
+    Raises:
+        CorpusError: a process was killed; what `chunks` raises.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    waiting: deque[Future[int]] = deque()
+    # Forked, a process has what was imported, and begins at once; the bar's thread has nothing that it needs.
+    with ProcessPoolExecutor(workers, get_context("fork"), _start, (folder, cleaner)) as pool:
+        try:
+            for chunk in found:
+                if (folder / f"{chunk.part}.json").is_file():
+                    yield chunk.sides[0].count(b"\n") + 1
+                    continue
+                if workers == 1:
+                    yield clean(folder, cleaner, chunk)
+                    continue
+                waiting.append(pool.submit(_clean, chunk))
+                if len(waiting) > 2 * workers:  # a large corpus does not lie in memory
+                    yield waiting.popleft().result()
+            for future in waiting:
+                yield future.result()
+        except BrokenProcessPool:
+            raise CorpusError(
+                "a process that cleans was killed; often there was too little memory: give fewer --workers, and run it "
+                "again to go on"
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)

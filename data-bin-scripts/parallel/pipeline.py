@@ -1,0 +1,132 @@
+"""Corpora and sets to the folder that the translation recipe takes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import unicodedata
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import CorpusError
+from corpora.job import write
+from corpora.partial import RECORD, finish, partial, there
+from fetching.checks import sha256
+from tqdm import tqdm
+
+from . import language, parts, report, sets
+from .cleaning import STEPS, Cleaner, Rules
+from .merge import Tally, merge
+from .sources import Source
+
+FORMAT = 1
+HELD_OUT = ("valid", "test")
+SPLITS = ("train", *HELD_OUT)
+
+
+@dataclass(frozen=True)
+class Settings(Rules):
+    """All that decides a byte of the result, but for the files. limit: pairs that are read of each corpus; 0: all."""
+
+    pair: str
+    duplicates: str
+    limit: int
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        one, other = self.pair.split("-")
+        return one, other
+
+    @property
+    def steps(self) -> list[str]:
+        """Those that are asked for."""
+        off = {"long": not self.longest_words, "ratio": not self.ratio, "language": not self.language_id}
+        off |= {"identical": self.identical == "keep", "duplicate": self.duplicates == "keep"}
+        return [step for step in STEPS if not off.get(step)]
+
+
+def prepare(sources: list[Source], output: Path, settings: Settings, workers: int) -> bool:
+    """Make the output, or leave it where it is done already.
+
+    Returns:
+        whether there was something to do.
+    Raises:
+        CorpusError: what is wrong with the text or the options.
+    """
+    if settings.language_id:
+        language.check(settings.languages)
+    sources = [source for split in SPLITS for source in _of(sources, split)]
+    files = [_facts(source) for source in sources]
+    identity = {"options": asdict(settings), "files": files, "versions": _versions(settings)}
+    if there(output, identity):
+        print(f"{output} is there already", flush=True)
+        return False
+    with partial(output, identity) as folder:
+        result = folder / "corpus"
+        shutil.rmtree(result, ignore_errors=True)
+        result.mkdir()
+        # The sets first: what is wrong with them is told before the long work.
+        held_out = {split: sets.write(_of(sources, split), _sides(result, split, settings)) for split in HELD_OUT}
+        corpora = _of(sources, "train")
+        _clean(folder / "parts", corpora, settings, workers)
+        targets = _sides(result, "train", settings)
+        tallies = merge(folder / "parts", corpora, targets, duplicates=settings.duplicates == "keep")
+        if not any(tally.kept for tally in tallies):
+            why = ", ".join(f"{number:,} {step}" for one in tallies for step, number in one.left.items())
+            raise CorpusError(f"{corpora[0].files[0]}: no pair of training is left ({why})")
+        _record(result, identity, tallies, held_out, settings)
+        finish(folder, result, output)
+    return True
+
+
+def _facts(source: Source) -> dict[str, Any]:
+    """The text counts, not where it lies."""
+    named = [{"name": path.name, "bytes": path.stat().st_size, "sha256": sha256(path)} for path in source.files]
+    return {"split": source.split, "name": source.name, "files": named}
+
+
+def _versions(settings: Settings) -> dict[str, str]:
+    """Of what another version of may write other bytes."""
+    known = {"format": str(FORMAT), "unicode": unicodedata.unidata_version}
+    return known | ({language.PACKAGE: version(language.PACKAGE)} if settings.language_id else {})
+
+
+def _of(sources: list[Source], split: str) -> list[Source]:
+    return [source for source in sources if source.split == split]
+
+
+def _sides(folder: Path, split: str, settings: Settings) -> tuple[Path, Path]:
+    one, other = settings.languages
+    return folder / f"{split}.{one}", folder / f"{split}.{other}"
+
+
+def _clean(folder: Path, corpora: list[Source], settings: Settings, workers: int) -> None:
+    cleaner = Cleaner(settings, settings.languages)
+    for number, source in enumerate(corpora):
+        found = parts.chunks(number, source, settings.limit)
+        with tqdm(desc=source.name, unit=" pairs", mininterval=5, disable=None, leave=False) as bar:
+            for pairs in parts.clean_all(folder, cleaner, found, workers):
+                bar.update(pairs)
+
+
+def _record(
+    folder: Path, identity: dict[str, Any], tallies: list[Tally], held_out: report.Sets, settings: Settings
+) -> None:
+    """corpus.json, report.json and report.md: the same wherever, and by however many processes, it was made."""
+    train = {
+        "pairs": sum(tally.kept for tally in tallies),
+        "read": sum(tally.read for tally in tallies),
+        "left out": {step: sum(tally.left[step] for tally in tallies) for step in settings.steps},
+        "words": {code: sum(tally.words[side] for tally in tallies) for side, code in enumerate(settings.languages)},
+    }
+    counts = {"train": train} | {split: {"pairs": sum(o["pairs"] for o in some)} for split, some in held_out.items()}
+    kept = [tally.kept for tally in tallies] + [one["pairs"] for split in HELD_OUT for one in held_out[split]]
+    sources = [one | {"pairs": number} for one, number in zip(identity["files"], kept, strict=True)]
+    record = {"pair": settings.pair, "counts": counts, "sources": sources, "identity": identity}
+    rows = report.rows(tallies, held_out, settings.steps, settings.languages)
+    options = {"pair": settings.pair} | identity["options"]
+    write(folder / "report.json", json.dumps(rows, indent=1) + "\n")
+    write(folder / "report.md", report.page(tallies, held_out, settings.steps, options))
+    write(folder / RECORD, json.dumps(record, indent=1) + "\n")

@@ -1,0 +1,76 @@
+"""What was done, for people (report.md) and programs (report.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .cleaning import STEPS
+from .merge import Tally
+
+Sets = dict[str, list[dict[str, Any]]]
+
+
+def rows(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], pair: tuple[str, str]) -> list[dict[str, Any]]:
+    """A flat row for each count of pairs or words, with the first lines that a step left out."""
+    found: list[dict[str, Any]] = []
+    for tally in tallies:
+        counts = {"read": tally.read, **{step: tally.left[step] for step in steps}}
+        counts |= {"kept": tally.kept, "mended": tally.mended}
+        counts |= {f"words {code}": words for code, words in zip(pair, tally.words, strict=True)}
+        lines = {step: " ".join(map(str, some)) for step, some in tally.lines.items()}
+        found += [_row("train", tally.name, step, count, lines.get(step, "")) for step, count in counts.items()]
+    for split, some in sets.items():
+        for one in some:
+            found += [_row(split, one["name"], step, one[key]) for step, key in (("empty", "empty"), ("kept", "pairs"))]
+    return found
+
+
+def _row(split: str, corpus: str, step: str, count: int, lines: str = "") -> dict[str, Any]:
+    return {"split": split, "corpus": corpus, "step": step, "count": count, "first lines": lines}
+
+
+def page(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], options: dict[str, Any]) -> str:
+    """report.md."""
+    pair = options["pair"].split("-")
+    text = [f"# {options['pair']}", "", "## Training", "", *_training(tallies, steps, pair), "", "Left out:", ""]
+    text += [f"- {step}: {STEPS[step]}" for step in steps]
+    text += ["", "Mended: composed (NFC), without control characters, white space as single spaces; of the kept."]
+    text += ["", "## Validation and test", "", *_table(("split", "set", "pairs", "left out: empty"), _held_out(sets))]
+    if places := [*_places(tallies, pair)]:
+        text += ["", "## The first lines that were left out", "", *places]
+    asked = (f"`--{name.replace('_', '-')} {value}`" for name, value in options.items() if name != "language_id")
+    return "\n".join([*text, "", "## Options", "", ", ".join(asked), ""])
+
+
+def _training(tallies: Sequence[Tally], steps: Sequence[str], pair: Sequence[str]) -> list[str]:
+    total = Tally("all")
+    for one in tallies:
+        total.read, total.kept, total.mended = total.read + one.read, total.kept + one.kept, total.mended + one.mended
+        total.left.update(one.left)
+        total.words = total.words[0] + one.words[0], total.words[1] + one.words[1]
+    columns = [*tallies, total] if len(tallies) > 1 else [*tallies]
+    lines: list[tuple[str, ...]] = [("read", *(f"{one.read:,}" for one in columns))]
+    lines += [(f"- {step}", *(f"{one.left[step]:,}" for one in columns)) for step in steps]
+    lines += [("kept", *(f"{one.kept:,} ({one.kept / max(1, one.read):.1%})" for one in columns))]
+    lines += [("mended", *(f"{one.mended:,}" for one in columns))]
+    lines += [(f"words {language}", *(f"{one.words[side]:,}" for one in columns)) for side, language in enumerate(pair)]
+    return _table(("pairs", *(one.name for one in columns)), lines)
+
+
+def _held_out(sets: Sets) -> list[tuple[str, ...]]:
+    return [
+        (split, one["name"], f"{one['pairs']:,}", f"{one['empty']:,}") for split, some in sets.items() for one in some
+    ]
+
+
+def _places(tallies: Sequence[Tally], pair: Sequence[str]) -> list[str]:
+    return [
+        f"- {step}: " + ", ".join(f"{tally.name}.{pair[0]}:{line}" for line in lines)
+        for tally in tallies
+        for step, lines in sorted(tally.lines.items(), key=lambda item: [*STEPS].index(item[0]))
+    ]
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(one)} |" for one in (head, ["---", *["---:"] * (len(head) - 1)], *lines)]

@@ -1,0 +1,136 @@
+"""What the tests of prepare_parallel.py share: corpora in the forms of WMT's archives, and runs.
+
+PYTEST_DONT_REWRITE: it asserts nothing, and is imported before it is named as a plugin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "data-bin-scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import prepare_parallel  # noqa: E402  (a script's folder, no package)
+from corpora.errors import CorpusError  # noqa: E402
+from parallel import cleaning, language, merge, parts, published, sgm  # noqa: E402
+
+__all__ = [
+    "SCRIPTS",
+    "CorpusError",
+    "Lines",
+    "Parallel",
+    "cleaning",
+    "hashes",
+    "language",
+    "lines",
+    "merge",
+    "parts",
+    "prepare_parallel",
+    "published",
+    "sentences",
+    "sgm",
+    "sgm_pair",
+    "sgm_text",
+]
+
+SYLLABLES = {"en": "the dog ran old tree of", "de": "der Hund lief alt Baum von", "cs": "pes běžel starý strom na ten"}
+Lines = tuple[list[str], list[str]]
+
+
+def sentences(number: int, seed: int, pair: tuple[str, str] = ("en", "de")) -> Lines:
+    """Pairs of as many words on either side; no two are the same."""
+    drawn = random.Random(seed)
+    sizes = [drawn.randint(3, 9) for _ in range(number)]
+    one, other = (
+        [
+            " ".join(drawn.choices(SYLLABLES[code].split(), k=size)) + f" {seed}.{line}"
+            for line, size in enumerate(sizes)
+        ]
+        for code in pair
+    )
+    return one, other
+
+
+def sgm_text(documents: Sequence[Sequence[str]], kind: str = "srcset", names: Sequence[str] = ()) -> str:
+    """As WMT's files are; the text with its entities."""
+    found = [f'<{kind} setid="newstest2017" srclang="any">']
+    for number, some in enumerate(documents):
+        name = names[number] if names else f"paper.{number}"
+        found += [f'<doc sysid="ref" docid="{name}" genre="news" origlang="cs">', "<p>"]
+        found += [f'<seg id="{one}">{html.escape(text)}</seg>' for one, text in enumerate(some, start=1)]
+        found += ["</p>", "</doc>"]
+    return "\n".join([*found, f"</{kind}>", ""])
+
+
+def sgm_pair(found: Lines) -> tuple[str, str]:
+    """Sentences in documents of five."""
+    cut = [[side[place : place + 5] for place in range(0, len(side), 5)] for side in found]
+    return sgm_text(cut[0]), sgm_text(cut[1], "refset")
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Of all files, those with the counts too."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    error: str
+
+
+class Parallel:
+    """Runs of prepare_parallel.py in a folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._capsys = folder, capsys
+        self.output = folder / "out"
+
+    def write(self, name: str, one: Sequence[str | bytes], other: Sequence[str | bytes], pair: str = "en-de") -> Path:
+        """NAME.A and NAME.B; the path without their ends."""
+        for language_, side in zip(pair.split("-"), (one, other), strict=True):
+            path = self.folder / f"{name}.{language_}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in side))
+        return self.folder / name
+
+    def words(self, *train: object) -> list[object]:
+        """The options of a run of these corpora."""
+        sets = {split: self.write(split, *sentences(4, seed)) for split, seed in (("valid", 90), ("test", 91))}
+        found: list[object] = ["--pair", "en-de", "--train", *train]
+        return [*found, "--valid", sets["valid"], "--test", sets["test"]]
+
+    def run(self, *words: object, output: Path | None = None) -> Ended:
+        try:
+            status = prepare_parallel.main([*map(str, words), "--output", str(output or self.output)])
+        except SystemExit as error:
+            status = int(str(error.code))
+        return Ended(status, *self._capsys.readouterr())
+
+    def record(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.output / "corpus.json").read_text())
+        return found
+
+    def counts(self, corpus: str) -> dict[str, int]:
+        """Of a corpus of training, by step."""
+        rows = json.loads((self.output / "report.json").read_text())
+        return {row["step"]: row["count"] for row in rows if (row["split"], row["corpus"]) == ("train", corpus)}
+
+
+@pytest.fixture
+def parallel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Parallel:
+    return Parallel(tmp_path, capsys)

@@ -1,0 +1,214 @@
+"""data-bin-scripts/prepare_parallel.py: what is left out of training, each count by hand, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import types
+
+import pytest
+from support_parallel import Parallel, language, lines, parts, sentences
+
+pytest_plugins = ["support_parallel"]
+#: two sides, and the step that leaves the pair out; None: kept
+PAIRS: list[tuple[str | bytes, str | bytes, str | None]] = [
+    ("A dog runs.", "Ein Hund rennt.", None),
+    ("A d\xe9f".encode("latin-1"), "Ein Hund rennt.", "encoding"),
+    ("A dog runs.", "Ein Hund rennt\ufffd.", "encoding"),
+    ("", "Ein Hund rennt.", "empty"),
+    ("A dog runs.", " \t\u00a0 ", "empty"),
+    ("\u200b\x07", "Ein Hund rennt.", "empty"),
+    ("a " * 11, "b " * 11, "long"),
+    ("a " * 10, "b " * 10, None),
+    ("a b c d.", "b c.", "ratio"),  # 5 words and marks to 3
+    ("a b c", "d e", None),  # exactly 1.5
+    ("Paris - London", "Paris - London", None),
+    ("A dog runs.", "Ein Hund rennt.", "duplicate"),
+    ("A  dog\u00a0runs.\r", "Ein Hund rennt.\x93", "duplicate"),  # the same once it is mended
+    ("A dog runs.", "Ein Hund lief.", None),  # another translation
+]
+CURES = ("--longest-words", 10, "--ratio", 1.5)
+
+
+def counted(pairs: list[tuple[str | bytes, str | bytes, str | None]]) -> dict[str, int]:
+    steps = [step for _, _, step in pairs]
+    return {step: steps.count(step) for step in ("encoding", "empty", "long", "ratio", "duplicate")}
+
+
+def sides() -> tuple[list[str | bytes], list[str | bytes]]:
+    return [one for one, _, _ in PAIRS], [other for _, other, _ in PAIRS]
+
+
+def test_every_pair_is_counted_by_the_first_rule_that_it_breaks(parallel: Parallel) -> None:
+    asked = parallel.words(
+        parallel.write("first", *sides()), parallel.write("second", ["new", "a b c"], ["neu", "d e"])
+    )
+    ended = parallel.run(*asked, *CURES)
+    assert ended.status == 0, ended.error
+    found = parallel.counts("first")
+    kept = [(str(one).strip(), str(other).strip()) for one, other, step in PAIRS if step is None]
+    assert found["read"] == len(PAIRS)
+    assert found["kept"] == len(kept)
+    assert {step: found[step] for step in counted(PAIRS)} == counted(PAIRS)
+    assert parallel.counts("second")["duplicate"] == 1  # of the first corpus
+    assert lines(parallel.output / "train.en") == [*(one for one, _ in kept), "new"]
+    assert lines(parallel.output / "train.de") == [*(other for _, other in kept), "neu"]
+    assert parallel.record()["counts"] == {
+        "train": {
+            "pairs": len(kept) + 1,
+            "read": len(PAIRS) + 2,
+            "left out": {"encoding": 2, "empty": 3, "long": 1, "ratio": 1, "duplicate": 3},
+            "words": {"en": 4 + 10 + 3 + 3 + 4 + 1, "de": 4 + 10 + 2 + 3 + 4 + 1},
+        },
+        "valid": {"pairs": 4},
+        "test": {"pairs": 4},
+    }
+
+
+def test_the_report_names_the_first_lines_of_each_step(parallel: Parallel) -> None:
+    ended = parallel.run(*parallel.words(parallel.write("first", *sides())), *CURES)
+    rows = {
+        row["step"]: row for row in json.loads((parallel.output / "report.json").read_text()) if "first lines" in row
+    }
+    assert rows["encoding"]["first lines"] == "2 3"
+    assert rows["duplicate"]["first lines"] == "12 13"
+    page = (parallel.output / "report.md").read_text()
+    assert page in ended.out
+    assert "| - empty | 3 |" in page
+    assert "| kept | 5 (35.7%) |" in page
+    assert "- ratio: first.en:9" in page
+    assert "| valid | valid | 4 | 0 |" in page
+
+
+def test_kept_text_is_composed_without_control_characters_and_counted_as_mended(parallel: Parallel) -> None:
+    corpus = parallel.write("mine", ["a cafe\u0301 \x93x\x94", "plain"], ["ein\u2028Caf\u00e9\u00ad x", "schlicht"])
+    assert parallel.run(*parallel.words(corpus)).status == 0
+    assert lines(parallel.output / "train.en")[0] == "a caf\u00e9 x"
+    assert lines(parallel.output / "train.de")[0] == "ein Caf\u00e9\u00ad x"  # a soft hyphen is text
+    assert parallel.counts("mine")["mended"] == 1
+
+
+def test_rules_can_be_left_out_and_others_asked_for(parallel: Parallel) -> None:
+    asked = parallel.words(parallel.write("first", *sides()))
+    off = ("--longest-words", 0, "--ratio", 0, "--duplicates", "keep")
+    assert parallel.run(*asked, *off, "--identical", "drop").status == 0
+    found = parallel.counts("first")
+    assert found["identical"] == 1
+    assert not {"long", "ratio", "duplicate", "language"} & found.keys()
+    assert found["kept"] == len(PAIRS) - 6
+
+
+def test_the_limit_is_of_pairs_read_of_each_corpus(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "CHUNK", 3)
+    asked = parallel.words(parallel.write("a", *sentences(9, 1)), parallel.write("b", *sentences(4, 2)))
+    assert parallel.run(*asked, "--limit", 5).status == 0
+    assert (parallel.counts("a")["read"], parallel.counts("b")["read"]) == (5, 4)
+    assert parallel.record()["counts"]["valid"] == {"pairs": 4}
+
+
+def test_packed_files_are_read_as_they_are(parallel: Parallel) -> None:
+    corpus = parallel.write("mine", *sentences(9, 1))
+    wanted = {code: (parallel.folder / f"mine.{code}").read_bytes() for code in ("en", "de")}
+    for code, content in wanted.items():
+        (parallel.folder / f"mine.{code}.gz").write_bytes(gzip.compress(content))
+        (parallel.folder / f"mine.{code}").unlink()
+    assert parallel.run(*parallel.words(corpus)).status == 0
+    assert {code: (parallel.output / f"train.{code}").read_bytes() for code in wanted} == wanted
+
+
+# --- languages
+
+
+def test_other_languages_are_left_out_if_asked(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Identifier:
+        nb_classes = ("cs", "de", "en")
+
+        @classmethod
+        def from_pickled_model(cls, path: str) -> Identifier:
+            return cls()
+
+        def classify(self, text: str) -> tuple[str, float]:
+            return ("cs" if "\u011b" in text else "de" if "Hund" in text else "en"), -1.0
+
+    for name in ("py3langid", "py3langid.langid"):
+        module = types.ModuleType(name)
+        module.__spec__ = types.SimpleNamespace(name=name)  # type: ignore[assignment]
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(sys.modules["py3langid.langid"], "LanguageIdentifier", Identifier, raising=False)
+    monkeypatch.setattr(sys.modules["py3langid.langid"], "MODEL_FILE", "model", raising=False)
+    monkeypatch.setattr("parallel.pipeline.version", lambda name: "0")
+    corpus = parallel.write(
+        "mine", ["A dog.", "Ein Hund.", "A dog."], ["Ein Hund.", "Ein Hund!", "Pes b\u011b\u017eel."]
+    )
+    assert parallel.run(*parallel.words(corpus), "--language-id").status == 0
+    assert parallel.counts("mine")["language"] == 2
+    asked = ["--pair", "en-nl", *parallel.words(corpus)[2:]]
+    for name in ("mine", "valid", "test"):
+        (parallel.folder / f"{name}.de").rename(parallel.folder / f"{name}.nl")
+    ended = parallel.run(*asked, "--language-id", output=parallel.folder / "nl")
+    assert "--language-id: py3langid does not know 'nl'; it knows cs, de, en" in ended.error
+
+
+@pytest.mark.skipif(language.importlib.util.find_spec(language.PACKAGE) is not None, reason="it is installed here")
+def test_language_identification_says_what_to_install(parallel: Parallel) -> None:
+    ended = parallel.run(*parallel.words(parallel.write("mine", *sentences(3, 1))), "--language-id")
+    assert ended.status == 1
+    assert "pip install py3langid" in ended.error
+    assert not list(parallel.folder.glob("out*"))
+
+
+# --- what is refused
+
+
+def test_files_of_unequal_length_are_refused_with_the_line(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "CHUNK", 2)
+    one, other = sentences(5, 1)
+    ended = parallel.run(*parallel.words(parallel.write("mine", one, [*other, "mehr"])))
+    assert ended.status == 1
+    assert f"{parallel.folder}/mine.en ends after line 5, {parallel.folder}/mine.de goes on at line 6" in ended.error
+    assert not parallel.output.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--train", "nowhere/x"],
+            "nowhere: x.en and x.de are wanted, plain or .gz, .bz2, .xz, .zst; nowhere is no folder",
+        ),
+        (["--train", "{}/mine", "{}/mine"], "mine.en is given twice"),
+        (["--train", "{}/empty"], "empty.en: empty, as is"),
+        (["--train", "{}/bad"], "bad.en: no pair of training is left (3 empty)"),
+        (["--test", "{}/bad"], "bad.en:1: empty, and a test set is not shortened"),
+        (["--valid", "{}/bad"], "bad.en: no pair in it"),
+        (["--test", "newstest2018"], "newstest2018: no such set of en-de"),
+        (["--newstest", "{}", "--test", "newstest2018"], "no newstest2018 of en-de (newstest2018-ende-src.en.sgm and"),
+        (["--newstest", "sacrebleu"], "--newstest is for sets newstestYEAR, and neither --valid nor --test names one"),
+        (["--newstest", "sacrebleu", "--test", "newstest2099"], "it has no en-de of newstest2099 (wmt99)"),
+        (["--pair", "de-de"], "'de-de' is no pair of languages"),
+        (["--ratio", "0.5"], "'0.5' is no ratio: 1 or more, or 0 for any"),
+        (["--longest-words", "-1"], "'-1' is no number of 0 or more"),
+        (["--workers", "0"], "'0' is no number of 1 or more"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_left(parallel: Parallel, words: list[str], message: str) -> None:
+    asked = parallel.words(parallel.write("mine", *sentences(3, 1)))
+    parallel.write("empty", [], [])
+    parallel.write("bad", ["", " ", "\u00a0"], ["a", "b", "c"])
+    ended = parallel.run(*asked, *(word.format(parallel.folder) for word in words))
+    assert ended.status != 0
+    assert message in ended.error
+    assert "Traceback" not in ended.error
+    assert not parallel.output.exists()
+
+
+def test_a_damaged_file_is_named(parallel: Parallel) -> None:
+    parallel.write("mine", *sentences(50, 1))
+    path = parallel.folder / "mine.en"
+    (parallel.folder / "mine.en.gz").write_bytes(gzip.compress(path.read_bytes())[:-20])
+    path.unlink()
+    ended = parallel.run(*parallel.words(parallel.folder / "mine"))
+    assert ended.status == 1
+    assert "mine.en.gz:" in ended.error
+    assert "the file is damaged or cut, fetch it again" in ended.error

@@ -1,22 +1,15 @@
-"""Questions and contexts as windows, places of pieces in the text, and answers found from logits."""
+"""Questions and contexts as windows, and answers found from logits."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import random
-from pathlib import Path
 
 import numpy as np
 import pytest
-import support_tokenizers as tokenizers
 
 from fairseq_posenc.data import span_items
-from fairseq_posenc.data.span_items import NULL, Item, Piece, Shape, Window, items, owner, place, windows
-from fairseq_posenc.data.span_pieces import OfTokenizer, OfWords, Pieces, trimmed
+from fairseq_posenc.data.span_items import NULL, Item, Piece, Shape, Window, items, owner, windows
 from fairseq_posenc.data.span_search import Answer, Read, Search, probabilities, search
-from fairseq_posenc.hub import tokenizer
-from fairseq_posenc.hub.pretrained import MASK, SPECIALS
 
 # --- windows
 
@@ -86,91 +79,6 @@ def test_an_answer_longer_than_any_window_is_in_none() -> None:
     context = [Piece(10 + number, number, number + 1) for number in range(30)]
     found = items([7], context, (2, 20), Shape(longest=14, stride=4, longest_question=1))
     assert {(item.start, item.end) for item in found} == {(NULL, NULL)}
-
-
-# --- places
-
-LETTERS = [
-    *"abz AZ  09.,'-\"()éüß日本語の、。İﬁ½\t\n\u3000\xa0👍🏽\u200b",
-    "e\u0301",
-    "the ",
-    "[MASK]",
-    "</s>",
-    "##a",
-    "\u2581",
-]
-
-
-def cutters(folder: Path) -> dict[str, Pieces]:
-    """Of every form of tokenizer, with the ids of a dictionary in another order."""
-    found: dict[str, Pieces] = {}
-    for form in tokenizers.FORMS:
-        files = tokenizers.learned(form, folder / form)
-        _, pieces = tokenizers.cutter(form, files)
-        symbols = [*SPECIALS, *tokenizers.shuffled(pieces), MASK]
-        source, where = tokenizer.read(files)
-        found[form] = OfTokenizer(tokenizer.fitted(source, symbols, where, segments=False)[0])
-    chinese = folder / "chinese"
-    chinese.mkdir()
-    listed = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"日本語の、。ab", "##b", "##a", "the"]
-    (chinese / "vocab.txt").write_text("\n".join(listed) + "\n", "utf-8")
-    source, where = tokenizer.read(chinese)
-    found["chinese"] = OfTokenizer(tokenizer.fitted(source, [*SPECIALS, *listed[5:], MASK], where, segments=False)[0])
-    for kind in ("words", "chars", "spaces"):
-        found[kind] = OfWords(kind, {"the": 4, "日": 5}, cased=False)
-    return found
-
-
-@pytest.fixture(scope="module")
-def cut(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pieces]:
-    return cutters(tmp_path_factory.mktemp("tokenizers"))
-
-
-FORMS = [*tokenizers.FORMS, "chinese", "words", "chars", "spaces"]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_places_are_those_of_the_original_text(cut: dict[str, Pieces], form: str) -> None:
-    """In order, without spaces around them, and all letters and digits are in some piece."""
-    rng = random.Random(1)
-    for number in range(300):
-        text = "".join(rng.choices(LETTERS, k=rng.randint(0, 30))) if number else ""
-        pieces = cut[form].cut(text)
-        for one, after in itertools.pairwise(pieces):
-            assert one.start <= after.start
-            assert one.end <= max(after.end, after.start)
-        for piece in pieces:
-            assert 0 <= piece.start <= piece.end <= len(text)
-            assert text[piece.start : piece.end] == text[piece.start : piece.end].strip()
-            assert piece.id >= 3
-        covered = {place for piece in pieces for place in range(piece.start, piece.end)}
-        wanted = {place for place, letter in enumerate(text) if letter.isascii() and letter.isalnum()}
-        assert wanted <= covered, text
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_words_come_back_from_their_pieces(cut: dict[str, Pieces], form: str) -> None:
-    """Whatever is around them: accents, letters without a piece, spaces of all kinds."""
-    rng = random.Random(2)
-    words = ["Größe", "naïve", "日本語", "cafe\u0301", "3.14", "Zorn", "(of)", "x\u4dc0y", "👍🏽", "don't"]
-    for _ in range(200):
-        chosen = rng.choices(words, k=9)
-        spaces = [rng.choice([" ", "  ", "\n", "\u3000", "\t "]) for _ in chosen]
-        text = "".join(space + word for space, word in zip(spaces, chosen, strict=True))
-        first, last = sorted(rng.choices(range(9), k=2))
-        start = sum(map(len, chosen[:first])) + sum(map(len, spaces[: first + 1]))
-        end = sum(map(len, chosen[: last + 1])) + sum(map(len, spaces[: last + 1]))
-        pieces = cut[form].cut(text)
-        found = place(pieces, start, end)
-        assert found is not None
-        assert text[pieces[found[0]].start : pieces[found[1]].end] == text[start:end]
-
-
-def test_spaces_are_cut_off() -> None:
-    assert trimmed(" the ", 9, 0, 5) == Piece(9, 1, 4)
-    assert trimmed("a  b", 9, 1, 3) == Piece(9, 3, 3)
-    assert place([Piece(4, 0, 2), Piece(5, 3, 3), Piece(6, 4, 6)], 1, 5) == (0, 2)
-    assert place([Piece(4, 0, 2)], 2, 3) is None
 
 
 # --- answers

@@ -72,8 +72,7 @@ def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read],
     spans = [read.window for read in reads]
     candidates = [one for number, read in enumerate(reads) for one in _of_window(number, read, spans, how)]
     best: dict[str, Answer] = {}
-    for score, first, last, start, end in sorted(candidates, reverse=True, key=lambda one: one[0]):
-        del score
+    for _, first, last, start, end in sorted(candidates, reverse=True, key=lambda one: one[0]):
         answer = text[offsets[first][0] : offsets[last][1]].strip()
         if answer:
             best.setdefault(answer, Answer(answer, start, end))

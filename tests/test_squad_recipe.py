@@ -10,7 +10,7 @@ import pytest
 
 from recipes.finetune_squad import compare, published
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
-from recipes.finetune_squad.settings import Settings
+from recipes.finetune_squad.settings import GOLD, Settings
 from recipes.lib.command import main
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load
@@ -23,7 +23,7 @@ MODEL = "/models/m4.clip=256/checkpoint_last.pt"
 
 
 def settings(preset: str = "small", **given: str) -> Settings:
-    given = {"checkpoint": MODEL, **given} if preset != "smoke" else given
+    given = {**({"checkpoint": MODEL} if preset != "smoke" else {}), **given}
     return load(FINETUNE_SQUAD, preset, given={name.replace("__", "."): value for name, value in given.items()})
 
 
@@ -132,6 +132,18 @@ def test_the_built_in_models_are_pretrained_first() -> None:
     assert value(found["pretrain"], "--pos-enc") == "learned,shaw"
     assert value(found["train:shaw"], "--pretrained").endswith("/pretrained/checkpoints/shaw/checkpoint_last.pt")
     assert value(found["prepare:shaw"], "--limit") == "600"
+    own = stages("smoke", train_file="/q/train.json", dev_file="/q/dev.json.gz", version="2.0")
+    assert list(own)[:3] == ["builtin", "pretrain", "check:learned"]
+    assert value(own["prepare:learned"], "--eval") == "/q/dev.json.gz"
+    assert list(stages("smoke", checkpoint=MODEL))[:2] == ["builtin", "check:m4.clip=256"]
+
+
+def test_results_of_other_questions_lie_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("{}")
+    given: list[dict[str, str]] = [{}, {"data": str(tmp_path / "mine.json")}]
+    given += [{"train_file": "a/train.json.gz", "dev_file": "a/dev.json"}]
+    found = [FINETUNE_SQUAD.folder(settings(**one)) for one in given]
+    assert found == [f"finetune_squad/{name}.1.1.128.1" for name in ("squad", "mine", "train")]
 
 
 def test_nothing_has_to_be_there_for_a_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,9 +168,9 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
     ("given", "told"),
     [
         ({"checkpoint": ""}, "--checkpoint MODEL is wanted"),
-        ({"checkpoint": "builtin"}, "give both"),
+        ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin stands alone"),
         ({"train_file": "x.json"}, "--train-file and --dev-file go together"),
-        ({"train_file": "x.json", "dev_file": "y.json", "data": "builtin"}, "give one of them"),
+        ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "give one of them"),
         ({"data": "builtin", "version": "2.0"}, "as --version 1.1 has"),
         ({"data": "nowhere"}, "no such file or folder; there are: squad, builtin"),
         ({"version": "1.0"}, "one of 1.1, 2.0 is wanted"),
@@ -197,7 +209,7 @@ def test_the_table(tmp_path: Path) -> None:
     written(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 12, "dim": 768})
     written(tmp_path / "scores" / "m4.json", {"em": 83.004, "f1": 90.0, "total": 10_570})
     written(tmp_path / ".stages" / "train.m4.done", {"seconds": 120, "command": "c", "commit": "d"})
-    written(tmp_path / "baselines.json", {"span": {"em": 1.0, "f1": 5.0, "total": 10_570}, compare.GOLD: FULL})
+    written(tmp_path / "baselines.json", {"span": {"em": 1.0, "f1": 5.0, "total": 10_570}, GOLD: FULL})
     inner = '2026-01-01 00:00:00 | INFO | train_inner | {"num_updates": "20", "loss": "3.5", "wps": "100"}\n'
     valid = (
         '2026-01-01 00:00:00 | INFO | valid | {"valid_num_updates": "20", "valid_loss": "3", "valid_spans": "0.5"}\n'

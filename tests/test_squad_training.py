@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.hub.pretrained import read
-from recipes.finetune_squad import baselines, predict, score
+from recipes.finetune_squad import baselines, predict, score, settings
 
 DEV = s.squad(40, 2)
 
@@ -184,7 +184,7 @@ def test_right_answers_have_100_and_a_span_has_a_baseline(data: Path, place: Pat
     s.called(baselines, "--data", data, "--output", place / "baselines.json")
     found = s.read(place / "baselines.json")
     name, gold = found
-    assert gold == baselines.GOLD
+    assert gold == settings.GOLD
     assert name == "4 words that are most in the question"
     told = capsys.readouterr().out
     assert (found[gold]["em"], found[gold]["f1"]) == (100, 100)

@@ -64,11 +64,8 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 def default_output(settings: Settings) -> str:
     """Other questions, another version, length or seed is another experiment."""
-    name = (
-        Path(settings.train_file or settings.data).resolve().name
-        if settings.data not in (SQUAD, BUILTIN)
-        else settings.data
-    )
+    own = settings.train_file or (settings.data if settings.data not in (SQUAD, BUILTIN) else "")
+    name = Path(own).resolve().name.partition(".json")[0] if own else settings.data
     return f"finetune_squad/{name}.{settings.version}.{settings.max_length}.{settings.seed}"
 
 

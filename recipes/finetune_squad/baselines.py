@@ -17,8 +17,8 @@ from fairseq_posenc.scoring import squad
 from recipes.lib.stages import write_atomically
 
 from .score import golds, named, rules_of
+from .settings import GOLD
 
-GOLD = "right answers"
 CHINESE = ("\u4e00", "\u9fff")
 
 

@@ -12,8 +12,8 @@ from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json, write_atomically
 
 from . import published
-from .baselines import GOLD
 from .plan import RECORD
+from .settings import GOLD
 
 
 def common(label: str, score: dict[str, Any]) -> Row:

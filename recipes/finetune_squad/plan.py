@@ -13,7 +13,7 @@ from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
-from .settings import ARCH, BUILTIN, Settings
+from .settings import ARCH, Settings
 
 HERE = Path(__file__).parent
 SCRIPTS = ROOT / "data-bin-scripts"
@@ -49,8 +49,8 @@ class Planner:
         settings = self.settings
         update = settings.number("batch-size", 1) * settings.batches
         told = launch.notes(settings, f"An update: {update:,} windows of up to {settings.max_length} pieces")
-        if settings.data == BUILTIN:
-            told.append("The built-in questions show that the machinery works, not what an encoding is worth.")
+        if settings.invented or settings.builtin:
+            told.append("What is built in shows that the machinery works, not what an encoding is worth.")
         if settings.limit:
             told.append(f"The first {settings.limit:,} questions of training, of all that there are.")
         if settings.limit_dev:
@@ -62,17 +62,18 @@ class Planner:
     @cached_property
     def text(self) -> list[Stage]:
         """What brings the questions, and makes the built-in models."""
-        settings = self.settings
-        if settings.data == BUILTIN:
+        settings, found = self.settings, list[Stage]()
+        if settings.invented or settings.builtin:
             command = (*module("builtin"), "--output", f"{self.shown}/builtin", "--seed", str(settings.seed))
             inputs = (HERE / "builtin.py", ROOT / "recipes" / "question_generation" / "builtin.py")
-            made = Stage("builtin", command, (self.output / "builtin",), inputs=inputs)
-            return [made, self.pretrain(made)] if settings.builtin else [made]
-        if settings.files:
-            return []
-        # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
-        named = (f"squad/{split}-v{settings.version}.json" for split in ("train", "dev"))
-        return [Stage("fetch", ("python", "data-bin-scripts/fetch.py", *named, "--output", settings.raw), ())]
+            found.append(Stage("builtin", command, (self.output / "builtin",), inputs=inputs))
+        if settings.builtin:
+            found.append(self.pretrain(found[0]))
+        if not settings.files and not settings.invented:
+            # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
+            named = (f"squad/{split}-v{settings.version}.json" for split in ("train", "dev"))
+            found.append(Stage("fetch", ("python", "data-bin-scripts/fetch.py", *named, "--output", settings.raw), ()))
+        return found
 
     def pretrain(self, text: Stage) -> Stage:
         """Tiny models of the built-in texts."""
@@ -115,7 +116,7 @@ class Planner:
         files = [str(Path(file).resolve()) for file in settings.files]
         if len(files) == 1:
             return ["--text", *files, "--seed", str(settings.seed)]
-        if settings.data == BUILTIN:
+        if settings.invented:
             files = [f"{self.shown}/builtin/{split}.json" for split in ("train", "dev")]
         elif not files:
             files = [f"{settings.raw}/squad/{split}-v{settings.version}.json" for split in ("train", "dev")]

@@ -13,6 +13,7 @@ from recipes.lib.values import Flags, Refused
 
 CONF = Path(__file__).parent / "conf"
 BUILTIN, SQUAD = "builtin", "squad"
+GOLD = "right answers"  # as predictions
 ARCH = "posenc_roberta_pretrained"
 
 # What the plan writes into the commands itself.
@@ -103,9 +104,9 @@ class Settings(launch.Training):
     def _check_data(self) -> None:
         if bool(self.train_file) != bool(self.dev_file):
             raise Refused("--train-file and --dev-file go together")
-        if self.train_file and self.data != SQUAD:
+        if self.train_file and self.data not in (SQUAD, BUILTIN):
             raise Refused(f"--data {self.data} and --train-file: give one of them")
-        if self.data == BUILTIN and self.version != "1.1":
+        if self.invented and self.version != "1.1":
             raise Refused(f"--data {BUILTIN}: its questions have answers, as --version 1.1 has")
         if self.data not in (SQUAD, BUILTIN) and not Path(self.data).exists():
             raise Refused(f"--data {self.data}: no such file or folder; there are: {SQUAD}, {BUILTIN}")
@@ -116,16 +117,21 @@ class Settings(launch.Training):
                 "--checkpoint MODEL is wanted: what recipes/pretrain_mlm made (.../checkpoint_last.pt), or a folder of "
                 f"Hugging Face's; {BUILTIN} pretrains tiny ones"
             )
+        if BUILTIN in self.checkpoint and not self.builtin:
+            raise Refused(f"--checkpoint {BUILTIN} stands alone: it is several models")
         if not self.builtin:
             return finetuning.models(self.checkpoint)
-        if self.data != BUILTIN:
-            raise Refused(f"--checkpoint {BUILTIN} has read the texts of --data {BUILTIN} only: give both")
         return [Model(label, Path("checkpoints") / label / finetuning.LAST) for label in ("learned", "shaw")]
 
     @property
     def builtin(self) -> bool:
         """The models are made here."""
         return self.checkpoint == [BUILTIN]
+
+    @property
+    def invented(self) -> bool:
+        """The questions are the built-in ones."""
+        return self.data == BUILTIN and not self.train_file
 
     @property
     def files(self) -> list[str]:

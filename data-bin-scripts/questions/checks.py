@@ -6,22 +6,26 @@ from .problems import Problem, made
 from .reading import Answer, Question
 
 
-def checked(split: str, found: list[Question], how: str, *, answers: bool) -> tuple[list[Question], list[Problem]]:
+def checked(
+    split: str, found: list[Question], how: str, *, answers: bool, unanswerable: bool = False
+) -> tuple[list[Question], list[Problem]]:
     """Those that are left, each with its one answer, and what is wrong.
 
     The answer is the first that stands at its offset.
 
     Args:
-        how: of `problems.HOW`; with refuse, as with skip. answers: the file has some.
+        how: of `problems.HOW`; with refuse, as with skip. answers: the file has some. unanswerable: questions that the
+            file says to have none (SQuAD 2.0) are kept, without any.
     """
     kept, problems = list[Question](), list[Problem]()
     for one in found:
-        told = _empty(split, one, how) or (_unanswered(split, one, how) if answers else None)
+        without = unanswerable and one.impossible
+        told = _empty(split, one, how) or (_unanswered(split, one, how) if answers and not without else None)
         if told:
             problems.append(told)
             continue
-        if not answers:
-            kept.append(one)
+        if without or not answers:
+            kept.append(one._replace(answers=()) if without else one)
             continue
         good = list[Answer]()
         for answer in one.answers:

@@ -59,10 +59,10 @@ class SplitWriter:
 
     def add(self, ids: Ids) -> None:
         """An item."""
-        _put(self._source, ids.source, self._ids)
-        _put(self._target, ids.target, self._ids)
+        put(self._source, ids.source, self._ids)
+        put(self._target, ids.target, self._ids)
         if self._segments:
-            _put(self._segments, ids.segments, self._small)
+            put(self._segments, ids.segments, self._small)
 
     def describe(self, lines: list[dict[str, Any]]) -> None:
         """The items, in the same order."""
@@ -77,7 +77,8 @@ class SplitWriter:
         self._stack.__exit__(kind, error, trace)
 
 
-def _put(file: ShardWriter, ids: list[int], dtype: np.dtype[Any]) -> None:
+def put(file: ShardWriter, ids: list[int], dtype: np.dtype[Any]) -> None:
+    """An item."""
     file.add(np.array(ids, dtype).tobytes(), np.array([len(ids)], np.int32).tobytes())
 
 

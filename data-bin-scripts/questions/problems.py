@@ -19,6 +19,8 @@ REPAIRS = {
     "empty question": "",
     "long answer": "cut to --longest-answer",
     "long question": "cut to --longest-question; as a reference it stays whole",
+    "malformed question": "",
+    "duplicate id": "",
 }
 #: a property of the set (SQuAD 2.0), told and never refused
 EXPECTED = {"unanswerable"}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpora import lines
 from corpora.compressed import DAMAGED, opened
 from corpora.errors import CorpusError
+
+#: is told the place of what is malformed and what is wrong with it
+Tell = Callable[[str, str], None]
 
 
 class Answer(NamedTuple):
@@ -47,16 +51,17 @@ def beside(sources: Path) -> Path:
     return sources.with_name(f"tgt{sources.name.removeprefix('src')}")
 
 
-def read(path: Path) -> list[Question]:
+def read(path: Path, malformed: Tell | None = None) -> list[Question]:
     """All questions of a file, in its order.
 
     Args:
         path: NAME.json, or src-NAME.txt, which has tgt-NAME.txt beside it; plain or .gz.
+        malformed: is told of questions and paragraphs of json that the format does not have so; unset: they are errors.
     Raises:
         CorpusError: a file that is missing, damaged, empty or of another form, with the place.
     """
     if is_json(path):
-        found = list(_squad(path))
+        found = list(_squad(path, malformed))
     elif plain_name(path).startswith("src-") and plain_name(path).endswith(".txt"):
         found = list(_lines(path, beside(path)))
     else:
@@ -69,15 +74,32 @@ def read(path: Path) -> list[Question]:
 # --- SQuAD's format
 
 
-def _squad(path: Path) -> Iterator[Question]:
+def _squad(path: Path, malformed: Tell | None) -> Iterator[Question]:
     articles = _list(path, "the file", _parsed(path), "data")
     for number, article in enumerate(articles):
         place = f"article {number + 1}"
         for index, paragraph in enumerate(_list(path, place, article, "paragraphs")):
             at = f"{place}, paragraph {index + 1}"
-            context = _text(path, at, paragraph, "context")
-            for one in _list(path, at, paragraph, "qas"):
-                yield _question(path, f"{at} ({_title(article)})", number, _title(article), context, one)
+            with _told(at, malformed):
+                context, asked = _text(path, at, paragraph, "context"), _list(path, at, paragraph, "qas")
+                for one in asked:
+                    with _told(_id(one, at), malformed):
+                        yield _question(path, f"{at} ({_title(article)})", number, _title(article), context, one)
+
+
+@contextmanager
+def _told(place: str, malformed: Tell | None) -> Iterator[None]:
+    try:
+        yield
+    except CorpusError as error:
+        if malformed is None:
+            raise
+        malformed(place, str(error))
+
+
+def _id(question: Any, place: str) -> str:
+    named = question.get("id") if isinstance(question, dict) else None
+    return named if isinstance(named, str) else place
 
 
 def _question(path: Path, place: str, article: int, title: str, context: str, given: Any) -> Question:

@@ -47,20 +47,20 @@ def learned(counts: Counter[str], size: int) -> Dictionary:
     return Dictionary([name for _, name in ranked], [-count for count, _ in ranked])
 
 
-def pretrained(folder: Path) -> Dictionary:
-    """That of a Hugging Face folder, with the ids that its model has here, <mask> last.
+def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer-path") -> Dictionary:
+    """That of a Hugging Face folder or of a checkpoint of fairseq's, with the ids that its model has here, <mask> last.
 
+    Args:
+        files: of the tokenizer, where they lie elsewhere. flag: that named the source.
     Raises:
-        CorpusError: no such folder, no vocabulary, or one that does not fit the model's settings.
+        CorpusError: no such model, no vocabulary, or one that does not fit the model's settings.
     """
     from fairseq_posenc.compat.checkpoints import CheckpointError  # seconds, which --help does not need
-    from fairseq_posenc.hub import tokenizer, vocabulary
+    from fairseq_posenc.hub import vocabulary
 
     try:
-        symbols = vocabulary.dictionary(folder)
-        source, where = tokenizer.read(folder)
-        contents, _ = tokenizer.fitted(source, symbols, where, segments=True)
+        symbols, contents = vocabulary.with_tokenizer(source, files)
     except CheckpointError as error:
-        raise CorpusError(f"--tokenizer-path {folder}: {error}") from None
+        raise CorpusError(f"{flag} {source}: {error}") from None
     own = symbols[len(SPECIALS) :]
     return Dictionary(own, [1] * len(own), contents)

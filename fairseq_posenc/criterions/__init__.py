@@ -1,3 +1,3 @@
 """Losses that fairseq lacks. Importing this package registers them."""
 
-from . import question_generation  # noqa: F401
+from . import question_generation, sentence_prediction, squad  # noqa: F401

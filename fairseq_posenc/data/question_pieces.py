@@ -104,6 +104,8 @@ class Pretrained:
         self._made = Tokenizer.from_str(json.dumps(contents))
         self._made.encode_special_tokens = True  # a <s> in a text is text
         self._wordpieces, self._tokenised = contents["model"]["type"] == "WordPiece", tokenised
+        self._special = {token["id"] for token in contents["added_tokens"] if token["special"]}
+        self._unknown = self._made.token_to_id(UNKNOWN)
         self.cased = not (contents.get("normalizer") or {}).get("lowercase", False)
 
     def cut(self, text: str) -> list[Piece]:
@@ -112,6 +114,15 @@ class Pretrained:
             Piece(text[start:end] if token == UNKNOWN else token, start, end)
             for token, (start, end) in zip(found.tokens, found.offsets, strict=True)
         ]
+
+    def numbered(self, text: str) -> list[tuple[int, int, int]]:
+        """The id in the dictionary of each piece, and where it lies in the text.
+
+        A special symbol in a text is none (Unigram takes it for one): it is unknown.
+        """
+        found = self._made.encode(text, add_special_tokens=False)
+        ids = [self._unknown if number in self._special else number for number in found.ids]
+        return [(number, start, end) for number, (start, end) in zip(ids, found.offsets, strict=True)]
 
     def join(self, pieces: Sequence[str]) -> str:
         if self._wordpieces:

@@ -81,6 +81,16 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
     return Composition(built, stack)
 
 
+def of_members(spec: str, args: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """`args` by the members that they are for, as `m4m.clip`: what they mean beside further members too.
+
+    Raises:
+        ValueError: an unknown encoding or option, or one of several members.
+    """
+    split = _split(opts.parse(args), {name: get(name) for name in (part.strip() for part in spec.split("+"))})
+    return {f"{name.replace('-', '_')}.{key}": value for name, own in split.items() for key, value in own.items()}
+
+
 def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str | None) -> dict[str, Any]:
     """`args` with what `defaults` ('sinusoidal.freq=t2t') say of the members of `spec` and `args` do not.
 

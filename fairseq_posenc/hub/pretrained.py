@@ -209,6 +209,20 @@ def of_checkpoint(path: Path) -> Pretrained:
     return Pretrained(config, renamed.tensors, pieces, renamed.unused, dictionary)
 
 
+def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of the model and the task of a checkpoint, without its weights.
+
+    Raises:
+        CheckpointError: no checkpoint, or of another model.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"{path} does not exist")
+    state = safe_load(path, mmap=True)
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{path}: no fairseq checkpoint (it has no 'model')")
+    return _settings(state, path)
+
+
 def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of model and task: today's configuration, or the flat arguments of old checkpoints."""
     cfg = state.get("cfg")

@@ -1,4 +1,4 @@
-"""The dictionary of a pretrained model, without its weights."""
+"""The dictionary and the tokenizer of a pretrained model, without its weights."""
 
 from __future__ import annotations
 
@@ -7,12 +7,54 @@ from pathlib import Path
 from typing import Any
 
 from ..compat.checkpoints import CheckpointError
-from . import names
+from . import names, tokenizer
 from .folder import read_config, read_vocabulary
-from .pretrained import MASK, OWN, SPECIALS, fairseq_order, in_order, special_ids
+from .pretrained import (
+    MASK,
+    OWN,
+    SPECIALS,
+    dictionary_of,
+    fairseq_order,
+    in_order,
+    settings_of,
+    special_ids,
+    symbols_of,
+)
 
 #: fairseq's special symbols in their order, by the names of `ModelConfig`
 FIRST = ("bos", "pad", "eos", "unk")
+
+
+def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], tokenizer.Tokenizer]:
+    """How a pretrained model cuts text: its pieces by id, and the contents of a tokenizer.json with these ids.
+
+    Args:
+        source: a folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's. files: of the tokenizer, or
+            their folder; unset: those in the folder; of a checkpoint, tokenizer/ beside its dict.txt or one higher.
+    Raises:
+        CheckpointError: no vocabulary, no tokenizer, or another model's.
+    """
+    if source.is_dir():
+        symbols = dictionary(source)
+        found, where = tokenizer.read(files or source)
+    else:
+        listed = _dictionary_beside(source)
+        symbols = symbols_of(listed)
+        place = files or tokenizer.beside(listed)
+        if place is None:
+            raise CheckpointError(f"{listed} has no tokenizer/ beside it: name the one that cut its training text")
+        found, where = tokenizer.read(place)
+    return symbols, tokenizer.fitted(found, symbols, where, segments=True)[0]
+
+
+def _dictionary_beside(checkpoint: Path) -> Path:
+    """dict.txt of a checkpoint, where fairseq has it, or where recipes/pretrain_mlm lays it."""
+    found = dictionary_of(checkpoint, settings_of(checkpoint)[1])
+    run = checkpoint.absolute().parents[2:3]  # RUN/checkpoints/ENCODING/checkpoint_last.pt
+    found = found or next((path for folder in run for path in sorted(folder.glob("data/shard*/dict.txt"))), None)
+    if found is None:
+        raise CheckpointError(f"{checkpoint}: no dict.txt beside it, nor in the data that it was trained on")
+    return found
 
 
 def dictionary(folder: Path) -> list[str]:

@@ -16,6 +16,7 @@ from .config import apply_preset
 from .encoder import PosEncEncoder
 from .masked_lm_config import MaskedLMPosEncConfig, stack_config
 from .presets import MASKED_LM
+from .span_head import WithSpanHead
 from .weight_decay import refuse_without_effect
 
 
@@ -119,7 +120,7 @@ class PosEncRobertaEncoder(RobertaEncoder):
 
 
 @register_model("posenc_roberta", dataclass=MaskedLMPosEncConfig)
-class PosEncRoberta(RobertaModel):
+class PosEncRoberta(WithSpanHead, RobertaModel):
     """fairseq's RoBERTa, with its classification heads, whose self-attention takes `--pos-enc`."""
 
     @classmethod

@@ -69,24 +69,29 @@ def take_sizes(cfg: Any, found: Pretrained) -> None:
     Raises:
         ValueError: options that say something else.
     """
+    told = f"the encoder of --encoder-from {cfg.encoder_from}"
     for name, theirs in _SIZES.items():
-        _take(cfg, name, getattr(found.config, theirs), unset=None)
-    _take(cfg, "encoder_normalize_before", found.config.normalize_before, unset=False)
-    _take(cfg, "no_encoder_embedding_norm", not found.config.layernorm_embedding, unset=False)
+        take(cfg, name, getattr(found.config, theirs), None, told)
+    take(cfg, "encoder_normalize_before", found.config.normalize_before, False, told)
+    take(cfg, "no_encoder_embedding_norm", not found.config.layernorm_embedding, False, told)
     asked, longest = cfg.max_source_positions, found.config.max_length
     if asked != longest:
-        told = f"--max-source-positions is {asked}, the encoder of --encoder-from {cfg.encoder_from} has {longest}"
-        logger.info(f"{told} positions, all of which stay: sources of {min(asked, longest)} tokens are read")
+        how = f"--max-source-positions is {asked}, {told} has {longest} positions"
+        logger.info(f"{how}, all of which stay: sources of {min(asked, longest)} tokens are read")
     cfg.max_source_positions = longest
 
 
-def _take(cfg: Any, name: str, value: Any, unset: Any) -> None:
+def take(cfg: Any, name: str, value: Any, unset: Any, told: str) -> None:
+    """Write a pretrained model's value into an option that is `unset`.
+
+    Args:
+        told: what the model is called.
+    Raises:
+        ValueError: the option says something else.
+    """
     given = getattr(cfg, name)
     if given != unset and given != value:
-        raise ValueError(
-            f"--{name.replace('_', '-')} {given}: the encoder of --encoder-from {cfg.encoder_from} has {value}; leave "
-            "it out"
-        )
+        raise ValueError(f"--{name.replace('_', '-')} {given}: {told} has {value}; leave it out")
     setattr(cfg, name, value)
 
 

@@ -1,0 +1,1 @@
+"""GLUE's published files to what fairseq's sentence prediction reads."""

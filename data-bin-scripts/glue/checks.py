@@ -1,0 +1,53 @@
+"""Rows as they are given to rows that can be made items of, with what is wrong told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from questions.problems import Problem
+
+from .formats import Format
+from .reading import NEEDED, Row
+
+HOW = ("refuse", "skip")
+
+
+def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[list[Row], list[Problem]]:
+    """Those that are left, and what is wrong.
+
+    A row of a test split is never left out, as a submission answers all of them: with `skip` it stays as it is.
+
+    Args:
+        how: of `HOW`; with refuse, as with skip.
+    """
+    kept, problems = list[Row](), list[Problem]()
+    answered = not split.startswith(NEEDED)
+    for row in rows:
+        wrong = _wrong(row, form, labelled=row.label is not None or not answered)
+        if wrong is None or answered:
+            kept.append(row)
+        if wrong is not None:
+            done = "refused" if how == "refuse" else "kept" if answered else "left out"
+            problems.append(Problem(split, row.where, row.id, *wrong, done))
+    return kept, problems
+
+
+def _wrong(row: Row, form: Format, *, labelled: bool) -> tuple[str, str] | None:
+    """The kind, and what there is."""
+    if row.fields != row.wanted:
+        return "fields", f"{row.fields} fields, the header has {row.wanted}"
+    if not all(row.sentences):
+        return "empty sentence", f"{row.sentences!r}"
+    if labelled and row.label not in form.labels if form.labels else labelled and not _within(row.label, form.bounds):
+        known = ", ".join(form.labels) or f"{form.bounds[0]:g} to {form.bounds[1]:g}"
+        return "label", f"the label is {row.label!r}: {known}"
+    return None
+
+
+def _within(word: str | None, bounds: tuple[float, float]) -> bool:
+    try:
+        number = float(word or "nan")
+    except ValueError:
+        return False
+    return not math.isnan(number) and bounds[0] <= number <= bounds[1]

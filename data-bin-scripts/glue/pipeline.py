@@ -1,0 +1,132 @@
+"""GLUE's files to the folder that `--task posenc_sentence_prediction` reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import CorpusError
+from questions import output as files
+from questions import problems, vocabulary
+from questions.pipeline import PROBLEMS, RefusedError, quiet
+from questions.problems import Problem
+
+from . import reading
+from .checks import checked
+from .formats import TASKS, Format
+from .items import UNKNOWN, Cutter
+from .output import SplitWriter
+from .reading import Row
+
+RECORD = "glue.json"
+#: of a training text, so that pieces that no model knows are noticed
+MOST_UNKNOWN = 0.2
+
+
+@dataclass(frozen=True)
+class Settings:
+    """task: a key of `TASKS`. model, tokenizer: see `vocabulary.pretrained`. longest: pieces of an item. separators:
+    </s> between the sentences of a pair. bad: of `checks.HOW`. limit: rows of training (0: all)."""
+
+    task: str
+    model: Path
+    tokenizer: Path | None
+    longest: int
+    separators: int
+    bad: str
+    limit: int = 0
+
+    @property
+    def form(self) -> Format:
+        return TASKS[self.task]
+
+
+def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
+    """Write the folder `where` whole.
+
+    Args:
+        folder: GLUE's.
+    Returns:
+        its record, glue.json.
+    Raises:
+        CorpusError: what cannot be read, or does not fit; `RefusedError` with WHERE.problems.jsonl beside.
+    """
+    form, wrong = settings.form, list[Problem]()
+    named = reading.find(folder, settings.task, form)
+    with files.whole(where) as made:
+        kept, given = dict[str, list[Row]](), dict[str, int]()
+        for split, path in named.items():
+            rows = list(reading.read(path, form, split))
+            rows = rows[: settings.limit or None] if split == "train" else rows
+            given[split] = len(rows)
+            kept[split], found = checked(split, rows, form, settings.bad)
+            wrong += found
+        _refuse(wrong, where)
+        record = _write(made, kept, settings)
+        for split, path in named.items():
+            record["splits"][split] |= {"given": given[split], "file": path.name, "sha256": files.sha256(path)}
+        record["problems"] = problems.counted(wrong)
+        problems.write(made / PROBLEMS, wrong)
+        files.write_json(made / RECORD, record)
+    for line in problems.summary(wrong):
+        print(line, flush=True)
+    return record
+
+
+def _refuse(wrong: list[Problem], where: Path) -> None:
+    beside = where.with_name(f"{where.name}.{PROBLEMS}")
+    if any(one.done == "refused" for one in wrong):
+        problems.write(beside, wrong)
+        places = [f"{one.where}: {one.what}" for one in wrong[: problems.SHOWN]]
+        raise RefusedError(
+            "\n".join([*problems.summary(wrong), *places, f"{beside} names them all. --bad skip leaves them out"])
+        )
+    beside.unlink(missing_ok=True)  # of an attempt that was refused
+
+
+def _write(made: Path, kept: dict[str, list[Row]], settings: Settings) -> dict[str, Any]:
+    """Everything but problems.jsonl; returns the record, without the files."""
+    with quiet():
+        from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
+
+    form, dictionary = settings.form, vocabulary.pretrained(settings.model, settings.tokenizer, "--checkpoint")
+    surface = question_pieces.Pretrained(dictionary.contents or {})
+    cutter = Cutter(surface, dictionary.ids(), settings.longest, settings.separators)
+    counts = {split: _split(made, split, rows, cutter, form, len(dictionary)) for split, rows in kept.items()}
+    for number in range(len(form.sentences)):
+        (made / f"input{number}" / "dict.txt").write_text(dictionary.text(), encoding="utf-8")
+    if form.labels:
+        (made / "label" / "dict.txt").write_text("".join(f"{label} 1\n" for label in form.labels), encoding="utf-8")
+    unknown = counts["train"]["unknown"] / max(counts["train"]["pieces"], 1)
+    if unknown > MOST_UNKNOWN:
+        raise CorpusError(
+            f"{unknown:.0%} of the training text's pieces are not in the dictionary of {settings.model}: is its text "
+            "of another kind?"
+        )
+    return {
+        "task": settings.task,
+        "pair": len(form.sentences) == 2,
+        "labels": list(form.labels),
+        "bounds": None if form.labels else list(form.bounds),
+        "longest": settings.longest,
+        "separators": settings.separators,
+        "dictionary": len(dictionary),
+        "splits": counts,
+    }
+
+
+def _split(made: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:
+    """A split's files; returns what is in them."""
+    if not rows:
+        raise CorpusError(f"{split}: no row is left of its file")
+    tally = Counter[str](items=0, cut=0, pieces=0, unknown=0)
+    labelled = all(row.label is not None for row in rows)
+    with SplitWriter(made, split, size, len(form.sentences), form.labels) as writer:
+        for row in rows:
+            item = cutter.item(row)
+            writer.add(row.id, item, row.label if labelled else None)
+            unknown = sum(ids.count(UNKNOWN) for ids in item.sentences)
+            tally.update(items=1, cut=int(item.cut), pieces=item.pieces, unknown=unknown)
+    return {**tally, "labelled": labelled}

@@ -1,0 +1,127 @@
+"""Rows of GLUE's files. Their fields have no quotes: what looks like one is text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from corpora import lines
+from corpora.compressed import opened
+from corpora.errors import CorpusError
+
+from .formats import AX, MRPC_DEV_IDS, MRPC_TRAIN, Format
+
+BOM = "\ufeff"
+#: splits that a task cannot do without
+NEEDED = ("train", "valid")
+
+
+class Row(NamedTuple):
+    """A line of a file. id: by the file's own column, otherwise counted from 0. label: None where the file has none.
+    fields: how many there are. wanted: how many there should be."""
+
+    where: str
+    id: str
+    sentences: tuple[str, ...]
+    label: str | None
+    fields: int
+    wanted: int
+
+
+def find(folder: Path, task: str, how: Format) -> dict[str, Path]:
+    """The files of a task by split, plain or .gz: in FOLDER/TASK, where its archive unpacks to, or in FOLDER.
+
+    Raises:
+        CorpusError: no training or no development file.
+    """
+    places = [folder / name for name in (task, *how.folders)] + [folder]
+    named = {split: found for split, names in how.files.items() if (found := _first(places, names, split))}
+    for split in NEEDED:
+        if split not in named:
+            wanted = " or ".join(how.files[split])
+            raise CorpusError(f"{folder}: no {wanted} of {task}, plain or .gz, in it or in {task}/")
+    return named
+
+
+def _first(places: list[Path], names: tuple[str, ...], split: str) -> Path | None:
+    around = [places[-1].parent, places[-1] / "diagnostic"] if split == AX else []
+    for place in (*places, *around):
+        for name in names:
+            for path in (place / name, place / f"{name}.gz"):
+                if path.is_file():
+                    return path
+    return None
+
+
+def read(path: Path, how: Format, split: str) -> Iterator[Row]:
+    """The rows of a file.
+
+    Raises:
+        CorpusError: a file that cannot be read, or whose header lacks a column.
+    """
+    chosen = _mrpc(path, split) if path.name.removesuffix(".gz") == MRPC_TRAIN else None
+    with opened(path) as file:
+        found = lines.read(path, file)
+        headed = not how.header or not split.startswith(NEEDED)  # CoLA's test alone has a header
+        header = _header(path, next(found, None)) if headed else list(how.header)
+        columns = _columns(path, header, how, split)
+        number = 0
+        for line in found:
+            fields = line.text.split("\t")
+            if chosen and not chosen(fields):
+                continue
+            yield _row(f"{path.name}:{line.number}", str(number), fields, header, columns)
+            number += 1
+
+
+class Columns(NamedTuple):
+    sentences: list[int]
+    label: int | None
+    number: int | None
+
+
+def _header(path: Path, line: lines.Line | None) -> list[str]:
+    if line is None:
+        raise CorpusError(f"{path}: empty: a header and rows are wanted")
+    return line.text.removeprefix(BOM).split("\t")
+
+
+def _columns(path: Path, header: list[str], how: Format, split: str) -> Columns:
+    """Where they are; training and development files have labels, of the others some (MRPC as it was published)."""
+    place = {name: number for number, name in enumerate(header)}
+    wanted = [*how.sentences, *([how.label] if split.startswith(NEEDED) else [])]
+    if missing := [name for name in wanted if name not in place]:
+        raise CorpusError.at(path, 1, f"no column {missing[0]!r}; there are: {', '.join(header)}")
+    index = next((place[name] for name in how.index if name in place), None)
+    return Columns([place[name] for name in how.sentences], place.get(how.label), index)
+
+
+def _row(where: str, number: str, fields: list[str], header: list[str], columns: Columns) -> Row:
+    def text(column: int | None) -> str | None:
+        return None if column is None or column >= len(fields) else fields[column].strip()
+
+    sentences = tuple(text(column) or "" for column in columns.sentences)
+    return Row(where, text(columns.number) or number, sentences, text(columns.label), len(fields), len(header))
+
+
+def _mrpc(path: Path, split: str) -> _Part:
+    """Which pairs of the published training file are of this split: the others' ids are in a list of GLUE's."""
+    listed = next(
+        (one for name in (MRPC_DEV_IDS, f"{MRPC_DEV_IDS}.gz") if (one := path.with_name(name)).is_file()), None
+    )
+    if listed is None:
+        raise CorpusError(f"{path}: GLUE's {MRPC_DEV_IDS} is not beside it: fetch.py glue/{MRPC_DEV_IDS} brings it")
+    with opened(listed) as file:
+        ids = {tuple(line.text.split("\t")[:2]) for line in lines.read(listed, file)}
+    return _Part(ids, split == "valid")
+
+
+class _Part:
+    """Asks of fields whether they are of the development set, or that they are not."""
+
+    def __init__(self, ids: set[tuple[str, ...]], inside: bool) -> None:
+        self.ids, self.inside = ids, inside
+
+    def __call__(self, fields: list[str]) -> bool:
+        return (tuple(fields[1:3]) in self.ids) == self.inside

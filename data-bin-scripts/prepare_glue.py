@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Prepares a task of GLUE for fine-tuning: `prepare_glue.py --help`. The parts: `glue/`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import CorpusError
+from glue import reading
+from glue.checks import HOW
+from glue.formats import TASKS
+from glue.pipeline import Settings, prepare
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # fairseq_posenc, installed or not
+
+DESCRIPTION = """\
+Makes of a task of GLUE what --task posenc_sentence_prediction (or fairseq's sentence_prediction) is trained on: ids of
+a pretrained model's pieces, as fairseq's binary files. Its files as they were published, plain or .gz: train.tsv,
+dev.tsv, test.tsv, MNLI's of both kinds, MRPC's also as msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv."""
+EXAMPLES = """\
+examples:
+  prepare_glue.py --task SST-2 --data glue_data --checkpoint checkpoint_last.pt --output data-bin/glue/SST-2
+  prepare_glue.py --task MNLI --data data/raw/glue --checkpoint bert-base-uncased --separators 1 --longest 128 \\
+      --output data-bin/glue/MNLI
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="prepare_glue.py",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = made.add_argument
+    add("--task", required=True, choices=list(TASKS))
+    add("--data", type=Path, required=True, metavar="FOLDER", help="with the task's files, or with a folder of them")
+    add(
+        "--checkpoint", type=Path, required=True, metavar="MODEL", help="of fairseq's, or a Hugging Face folder: pieces"
+    )
+    add("--tokenizer-path", type=Path, metavar="PATH", help="of the model, where it does not lie beside its dict.txt")
+    add("--output", type=Path, required=True, metavar="DIR")
+    add("--longest", type=_longest, default=512, metavar="N", help="pieces of an item; the rest is cut off (512)")
+    add("--separators", type=int, choices=(1, 2), default=2, help="</s> in a pair: 2 as RoBERTa, 1 as BERT (2)")
+    add("--bad", choices=HOW, default="refuse", help="rows that cannot be used as they are (refuse)")
+    add("--limit", type=int, default=0, metavar="N", help="the first rows of training (0: all)")
+    add("--dry-run", action="store_true", help="list the files, write nothing")
+    return made
+
+
+def _longest(word: str) -> int:
+    if int(word) < 8:
+        raise argparse.ArgumentTypeError(f"{word}: at least 8 is wanted")
+    return int(word)
+
+
+def main(arguments: list[str]) -> int:
+    asked = parser().parse_args(arguments)
+    try:
+        if asked.dry_run:
+            for split, path in reading.find(asked.data, asked.task, TASKS[asked.task]).items():
+                print(split, path, sep="\t")
+            return 0
+        own = (asked.longest, asked.separators, asked.bad, asked.limit)
+        settings = Settings(asked.task, asked.checkpoint, asked.tokenizer_path, *own)
+        tell(prepare(asked.data, asked.output.absolute(), settings))
+    except (CorpusError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    print(f"{asked.output} is there", flush=True)
+    return 0
+
+
+def tell(record: dict[str, Any]) -> None:
+    """What is in the folder."""
+    for split, facts in record["splits"].items():
+        print(
+            f"{split}: {facts['items']:,} of {facts['given']:,} rows, {facts['pieces']:,} pieces, {facts['cut']:,} "
+            f"items cut to {record['longest']}, {facts['unknown']:,} pieces unknown"
+            + ("" if facts["labelled"] else ", no labels")
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

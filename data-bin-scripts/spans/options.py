@@ -1,0 +1,104 @@
+"""The command line of prepare_spans.py."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from questions.problems import HOW
+
+from .pipeline import TRAIN, Settings
+from .vocabulary import AUTO, WORDS
+
+DESCRIPTION = """\
+Cuts questions and their contexts (SQuAD 1.1 and 2.0, and others of that format; json, plain or .gz) into the windows
+that --task posenc_squad is trained and evaluated on: pieces of a pretrained model's tokenizer, and where they lie in
+the text."""
+EXAMPLES = """\
+examples:
+  prepare_spans.py --checkpoint checkpoint_last.pt --train train-v1.1.json --eval dev-v1.1.json \\
+      --output data-bin/squad
+  prepare_spans.py --checkpoint bert-base-uncased --separators 1 --version 2.0 --train train-v2.0.json \\
+      --eval dev-v2.0.json --longest 512 --output data-bin/squad2
+  prepare_spans.py --checkpoint xlm/ --eval de=xquad.de.json --eval zh=xquad.zh.json --output data-bin/xquad
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="prepare_spans.py",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _text(made.add_argument_group("questions"))
+    _pieces(made.add_argument_group("windows"))
+    made.add_argument("--dry-run", action="store_true", help="list the files, write nothing")
+    return made
+
+
+def _text(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--version", choices=("1.1", "2.0"), default="1.1", help="2.0: questions may have no answer (1.1)")
+    add("--text", type=Path, metavar="FILE", help="a lone json, split by article: of ten parts two to be answered")
+    add("--seed", type=int, metavar="N", help="of its parts (1)")
+    add("--train", type=Path, metavar="FILE", help="instead of --text")
+    told = "to be answered, with all answers that it has (valid); several have names"
+    add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=told)
+    add("--output", type=Path, required=True, metavar="DIR")
+    add("--bad", choices=HOW, default="refuse", help="questions that cannot be used as they are (refuse)")
+    add("--limit", type=_positive, default=0, metavar="N", help="the first questions of training")
+    add("--limit-eval", type=_positive, default=0, metavar="N", help="the first questions of each --eval")
+
+
+def _pieces(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--checkpoint", type=Path, required=True, metavar="MODEL", help="of fairseq's, or a Hugging Face folder")
+    told = f"of the model's tokenizer, or {', '.join(WORDS)} ({AUTO}: what lies beside the model's dict.txt)"
+    add("--tokenizer-path", default=AUTO, metavar="PATH", help=told)
+    add("--longest", type=_positive, default=384, metavar="N", help="pieces of a window, with the question (384)")
+    add("--stride", type=_positive, default=128, metavar="N", help="pieces from a window to the next (128)")
+    add("--longest-question", type=_positive, default=64, metavar="N", help="the rest is cut off, and counted (64)")
+    add("--separators", type=int, choices=(1, 2), default=2, help="</s> in between: 2 as RoBERTa, 1 as BERT (2)")
+
+
+def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str, Path]:
+    """By split, `TRAIN` first; {'': --text} of a lone file."""
+    if asked.text and (asked.train or asked.eval):
+        made.error("--text, or --train and --eval")
+    if asked.seed is not None and not asked.text:
+        made.error("--seed is for the split of --text: nothing else is drawn")
+    if asked.text:
+        return {"": asked.text}
+    found = {TRAIN: asked.train} if asked.train else {}
+    for word in asked.eval:
+        name, equals, path = word.partition("=")
+        name, path = (name, path) if equals else ("valid", word)
+        if not re.fullmatch(r"[\w.-]+", name) or name in found:
+            made.error(f"--eval {word}: NAME=FILE with a name of its own, of letters, digits, '.', '-' and '_'")
+        found[name] = Path(path)
+    if not found:
+        made.error("--text, --train or --eval is wanted")
+    return found
+
+
+def settings(asked: argparse.Namespace) -> Settings:
+    return Settings(
+        version=asked.version,
+        longest=asked.longest,
+        stride=asked.stride,
+        longest_question=asked.longest_question,
+        separators=asked.separators,
+        bad=asked.bad,
+        limit=asked.limit,
+        limit_eval=asked.limit_eval,
+        seed=1 if asked.seed is None else asked.seed,
+    )
+
+
+def _positive(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{word}: at least 1 is wanted")
+    return number

@@ -1,0 +1,220 @@
+"""Files of questions to the folder that `--task posenc_squad` reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from corpora.errors import CorpusError
+from questions import problems, reading, splits
+from questions.checks import checked
+from questions.output import sha256, whole, write_json
+from questions.pipeline import PROBLEMS, RefusedError, quiet
+from questions.problems import Problem, made
+from questions.reading import Question
+
+from .output import SplitWriter
+from .vocabulary import Pieces, Vocabulary, of_model
+
+TRAIN, RECORD = "train", "spans.json"
+#: what becomes of questions that are to be answered and are not as they should be
+SCORED = "scored as it is"
+#: an answer's words that no window of its question holds: they are not learned from
+NO_WINDOW, CUT = "answer in no window", "cut question"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See `prepare_spans.py --help`."""
+
+    version: str
+    longest: int
+    stride: int
+    longest_question: int
+    separators: int
+    bad: str
+    limit: int
+    limit_eval: int
+    seed: int
+
+
+def prepare(files: dict[str, Path], model: Path, tokenizer: str, where: Path, settings: Settings) -> dict[str, Any]:
+    """Write the folder whole.
+
+    Returns:
+        its record, `RECORD`.
+    Raises:
+        CorpusError: what cannot be read, or does not fit; `RefusedError` with OUTPUT.problems.jsonl beside.
+    """
+    with whole(where) as folder:
+        found, wrong = _read(files, settings)
+        with quiet():
+            run = Run(folder, files, settings, of_model(model, tokenizer), wrong)
+            record = run.all(found)
+        beside = where.with_name(f"{where.name}.{PROBLEMS}")
+        if any(one.done == "refused" for one in run.problems):
+            problems.write(beside, run.problems)
+            raise RefusedError("\n".join([*problems.summary(run.problems), _advice(beside)]))
+        problems.write(folder / PROBLEMS, run.problems)
+        for line in problems.summary(run.problems):
+            print(line, flush=True)
+        beside.unlink(missing_ok=True)  # of an attempt that was refused
+    return record
+
+
+def _advice(where: Path) -> str:
+    return (
+        f"These questions cannot be used as they are; {where} names them all. --bad skip leaves them out of training, "
+        "--bad repair also looks for answers elsewhere in the context; what is to be answered is scored as it is"
+    )
+
+
+def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Question]], list[Problem]]:
+    """The questions of each file, each id once, and what is malformed."""
+    found, wrong = dict[str, list[Question]](), list[Problem]()
+    for split, path in files.items():
+        told = list[tuple[str, str, str]]()
+        read = reading.read(path, partial(_keep, told))
+        _check_version(path, read, settings.version)
+        first = dict[str, Question]()
+        for one in read:
+            first.setdefault(one.id, one)
+        found |= {split: [*first.values()]} if split else _parts([*first.values()], path, settings.seed)
+        twice = [name for name, number in Counter(one.id for one in read).items() if number > 1]
+        told += [(name, "duplicate id", "the first of them is kept") for name in twice]
+        wrong += [made(split or TRAIN, path.name, *one, settings.bad) for one in told]
+    limits = {split: settings.limit if split == TRAIN else settings.limit_eval for split in found}
+    return {split: some[: limits[split] or None] for split, some in found.items()}, wrong
+
+
+def _parts(read: list[Question], path: Path, seed: int) -> dict[str, list[Question]]:
+    """By article; what question generation has for validation and for its test is answered."""
+    drawn = splits.parts(read, path, seed)
+    return {TRAIN: drawn[TRAIN], "valid": [*drawn["valid"], *drawn["test"]]}
+
+
+def _keep(told: list[tuple[str, str, str]], name: str, what: str) -> None:
+    told.append((name, "malformed question", what))
+
+
+def _check_version(path: Path, found: Sequence[Question], version: str) -> None:
+    without = [one.id for one in found if one.impossible]
+    if without and version == "1.1":
+        raise CorpusError(
+            f"{path}: {len(without)} questions have no answer ({', '.join(without[:5])}), as SQuAD 2.0's: --version 2.0"
+        )
+
+
+@dataclass
+class Run:
+    """One preparation."""
+
+    folder: Path
+    files: dict[str, Path]
+    settings: Settings
+    vocabulary: Vocabulary
+    problems: list[Problem]
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def all(self, found: dict[str, list[Question]]) -> dict[str, Any]:
+        """Everything that goes into the folder, but for problems.jsonl; returns `RECORD`."""
+        from fairseq_posenc.data.span_items import Shape  # seconds, which --help does not need
+
+        settings, vocabulary = self.settings, self.vocabulary
+        try:
+            shape = Shape(settings.longest, settings.stride, settings.longest_question, settings.separators)
+        except ValueError as error:
+            raise CorpusError(f"--longest, --stride, --longest-question: {error}") from None
+        for split, given in found.items():
+            self._split(split, given, Cutter(vocabulary.pieces, shape))
+        self.folder.joinpath("dict.txt").write_text(vocabulary.text, encoding="utf-8")
+        if vocabulary.contents is not None:
+            write_json(self.folder / "tokenizer.json", vocabulary.contents)
+        record: dict[str, Any] = {"version": settings.version, **asdict(shape), "bad": settings.bad}
+        record |= {"tokenizer": vocabulary.kind, "cased": vocabulary.cased, "dictionary": len(vocabulary.symbols)}
+        record["files"] = {
+            split or "all": {"name": path.name, "sha256": sha256(path)} for split, path in self.files.items()
+        }
+        record["splits"] = {split: dict(counts) for split, counts in self.counts.items()}
+        record["problems"] = problems.counted(self.problems)
+        write_json(self.folder / RECORD, record)
+        return record
+
+    def _split(self, split: str, given: list[Question], cutter: Cutter) -> None:
+        how, trains = self.settings.bad, split == TRAIN
+        kept, wrong = checked(split, given, how, answers=True, unanswerable=self.settings.version == "2.0")
+        if not trains:  # what is left out of training is scored here, with all its answers
+            wrong = [one if one.done == "refused" else one._replace(done=SCORED) for one in wrong]
+        self.problems += wrong
+        answered = {one.id: one for one in kept}
+        counts = self.counts[split] = Counter(dict.fromkeys(COUNTED, 0))
+        counts["given"] = len(given)
+        asked = kept if trains else given
+        if not asked:
+            raise CorpusError(f"{split}: no question is left of {len(given):,}")
+        with SplitWriter(self.folder, split, len(self.vocabulary.symbols)) as writer:
+            contexts = dict[str, int]()
+            for number, one in enumerate(asked):
+                if one.context not in contexts:
+                    contexts[one.context] = len(contexts)
+                    writer.context(one.context, cutter.offsets(one.context))
+                answers = [answer.text for answer in one.answers]
+                counts["without answer"] += not answers
+                writer.question(id=one.id, question=one.text, context=contexts[one.context], answers=answers)
+                self._windows(split, number, answered.get(one.id, one._replace(answers=())), writer, cutter)
+
+    def _windows(self, split: str, number: int, one: Question, writer: SplitWriter, cutter: Cutter) -> None:
+        made, question, answer = cutter.items(one)
+        for item in made:
+            writer.window(item.tokens, number, *item.window, item.column, item.start, item.end)
+        counts, held = self.counts[split], any(item.start for item in made)
+        counts["questions"] += 1
+        counts["windows"] += len(made)
+        counts["in several windows"] += len(made) > 1
+        counts["pieces"] += sum(len(item.tokens) for item in made)
+        counts["unknown pieces"] += sum(item.tokens.count(3) for item in made)
+        counts["answers given back"] += answer is not None and answer == one.answers[0].text
+        longest = self.settings.longest_question
+        if question > longest:
+            told = f"{question} pieces, {longest} are read"
+            self.problems.append(Problem(split, one.where, one.id, CUT, told, "cut"))
+        if one.answers and not held and split == TRAIN:
+            told = f"{one.answers[0].text!r} is longer than each window, or is none of its pieces"
+            self.problems.append(Problem(split, one.where, one.id, NO_WINDOW, told, "learned as no answer"))
+
+
+COUNTED = (
+    *("given", "questions", "windows", "in several windows", "without answer", "pieces", "unknown pieces"),
+    "answers given back",
+)
+
+
+class Cutter:
+    """Questions to windows.
+
+    Args:
+        shape: of fairseq_posenc/data/span_items.py.
+    """
+
+    def __init__(self, pieces: Pieces, shape: Any) -> None:
+        self.pieces, self.shape = pieces, shape
+        self._context = lru_cache(maxsize=64)(pieces.cut)  # the questions of a context follow each other
+
+    def offsets(self, context: str) -> list[tuple[int, int]]:
+        return [(piece.start, piece.end) for piece in self._context(context)]
+
+    def items(self, one: Question) -> tuple[list[Any], int, str | None]:
+        """Its windows, the pieces of the question, and the answer that its pieces give back."""
+        from fairseq_posenc.data.span_items import items, place
+
+        context, question = self._context(one.context), [piece.id for piece in self.pieces.cut(one.text)]
+        if not one.answers:
+            return items(question, context, None, self.shape), len(question), None
+        text, start = one.answers[0]
+        answer = place(context, start, start + len(text))
+        back = one.context[context[answer[0]].start : context[answer[1]].end] if answer else None
+        return items(question, context, answer, self.shape), len(question), back

@@ -1,0 +1,93 @@
+"""`posenc_sentence_prediction`: fairseq's loss of sentence_prediction, with exact scores of all processes."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+import math
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.criterions import register_criterion
+from fairseq.criterions.sentence_prediction import SentencePredictionConfig, SentencePredictionCriterion
+from fairseq.logging import metrics
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..scoring import classification
+
+_OLD = ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman")
+
+
+@dataclasses.dataclass
+class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
+    """fairseq's, and what is scored."""
+
+    metrics: str = dataclasses.field(
+        default="accuracy",
+        metadata={
+            "help": f"scores of validation, in percent, joined by commas: {', '.join(classification.METRICS)}; "
+            "`score` is the first"
+        },
+    )
+
+
+@register_criterion("posenc_sentence_prediction", dataclass=PosEncSentencePredictionCriterionConfig)
+class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
+    """Cross entropy, or squared errors with --regression-target.
+
+    fairseq's own rounds scores to 0.1, by which --best-checkpoint-metric then cannot tell, wants labels that are
+    numbers, and adds the lists of several processes up as if they were numbers.
+    """
+
+    def __init__(self, cfg: Any, task: Any) -> None:
+        super().__init__(cfg, task)
+        if given := [name for name in _OLD if getattr(cfg, name)]:
+            raise ValueError(f"--{given[0].replace('_', '-')}: --metrics says what is scored; leave it out")
+        self.metrics = classification.named(cfg.metrics.split(","), regression=cfg.regression_target)
+
+    def forward(self, model: Any, sample: Any, reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
+        """The summed loss, the number of samples, and what is logged; in validation with predictions and targets."""
+        logits, _ = model(
+            **sample["net_input"], features_only=True, classification_head_name=self.classification_head_name
+        )
+        targets = sample["target"].view(-1)
+        if self.regression_target:
+            found = logits.view(-1).float()
+            loss = F.mse_loss(found, targets.float(), reduction="sum")
+        else:
+            found = logits.argmax(1)
+            loss = F.nll_loss(F.log_softmax(logits, -1, dtype=torch.float32), targets, reduction="sum")
+        size = targets.numel()
+        output: dict[str, Any] = {"loss": loss.data, "ntokens": sample["ntokens"], "nsentences": size}
+        output["sample_size"] = size
+        if not model.training:
+            output |= {"found": found.detach().tolist(), "wanted": targets.tolist(), "metrics": self.metrics}
+        return loss, size, output
+
+    @staticmethod
+    def reduce_metrics(logging_outputs: Sequence[dict[str, Any]]) -> None:
+        """The loss in bits (of regression, squared errors), and the scores."""
+        size = sum(one["sample_size"] for one in logging_outputs)
+        loss = sum(float(one["loss"]) for one in logging_outputs)
+        metrics.log_scalar("loss", loss / size / math.log(2), size, round=3)
+        names = next((one["metrics"] for one in logging_outputs if "metrics" in one), ())
+        for side in ("found", "wanted") if names else ():
+            values = np.array(list(chain.from_iterable(one.get(side, ()) for one in logging_outputs)))
+            metrics.log_concat_tensor(f"_{side}", torch.from_numpy(values), dim=0)
+        for key, name in [("score", name) for name in names[:1]] + [(name, name) for name in names]:
+            metrics.log_derived(key, _score(name))
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """Lists cannot."""
+        return False
+
+
+def _score(name: str) -> Any:
+    def of(meters: Any) -> float:
+        """In percent."""
+        found, wanted = (meters[side].tensor.numpy() for side in ("_found", "_wanted"))
+        return 100 * classification.METRICS[name](found, wanted)
+
+    return of

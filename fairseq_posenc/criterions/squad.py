@@ -1,0 +1,56 @@
+"""`squad`: the cross entropy of an answer's first and last token (Devlin et al. 2019, section 4.2)."""
+
+import math
+from typing import Any
+
+import torch
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@register_criterion("squad", dataclass=FairseqDataclass)
+class SpanLoss(FairseqCriterion):
+    """The mean of both, of each window. Where the answer is not in it, both targets are <s>."""
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
+        """The loss (without `reduce` of each window, [B]), the number of windows, and figures.
+
+        Raises:
+            ValueError: another model.
+        """
+        if not hasattr(model, "span_head"):
+            raise ValueError("--criterion squad is for --task posenc_squad and models that it can give its head")
+        tokens = sample["net_input"]["src_tokens"]
+        # [B, T, 2] -> [B, 2, T], so that windows do not depend on how many pads their batch has
+        logits = model(**sample["net_input"], spans=True)[0].float().transpose(1, 2)
+        logits = logits.masked_fill(tokens.eq(self.padding_idx)[:, None], -math.inf)
+        target = torch.stack([sample["start"], sample["end"]], dim=1)  # [B, 2]
+        losses = F.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none").view_as(target).mean(1)
+        size = len(target)
+        right = logits.argmax(2).eq(target)  # [B, 2]
+        figures = {
+            "loss": losses.detach().sum(),
+            "ntokens": sample["ntokens"],
+            "nsentences": size,
+            "sample_size": size,
+            "starts": right[:, 0].sum(),
+            "spans": right.all(1).sum(),
+        }
+        return (losses.sum() if reduce else losses), size, figures
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """The loss in bits as fairseq's; the parts of the windows whose first token, and whose span, is right."""
+        names = ("loss", "sample_size", "starts", "spans")
+        total = {name: sum(float(one.get(name, 0)) for one in logging_outputs) for name in names}
+        size = total["sample_size"]
+        metrics.log_scalar("loss", total["loss"] / size / math.log(2), size, round=3)
+        for name in ("starts", "spans"):
+            metrics.log_scalar(name, total[name] / size, size, round=4)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        return True

@@ -1,0 +1,53 @@
+"""The flat options of a pretrained masked language model that is fine-tuned."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from fairseq.dataclass import ChoiceEnum
+
+from .masked_lm_config import MaskedLMPosEncConfig
+
+#: how a pair's sentences are told apart, and the encoding that does it (METHODS.md 2.23)
+SEGMENTS = {"none": "", "input": "segments-input", "head": "segments"}
+#: what a pretrained model has, so that nothing has to be said of it: options, and what they are in its settings
+SIZES = {
+    "encoder_layers": "layers",
+    "encoder_embed_dim": "dim",
+    "encoder_ffn_embed_dim": "ffn",
+    "encoder_attention_heads": "heads",
+    "activation_fn": "activation",
+    "layer_norm_eps": "layer_norm_eps",
+    "max_positions": "max_length",
+}
+
+
+def _option(default: Any, help: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+def _fields() -> Iterator[tuple[str, Any, Any]]:
+    """Those that are open until the model is read, and those of its start."""
+    for field in dataclasses.fields(MaskedLMPosEncConfig):
+        if field.name in ("pos_enc", *SIZES):
+            told = field.metadata["help"].partition("; unset:")[0]
+            yield field.name, Optional[field.type], _option(None, f"{told}; unset: that of --pretrained")
+    yield (
+        "pretrained",
+        Optional[str],
+        _option(
+            None,
+            "the model to start from: a checkpoint of fairseq's RoBERTa (stock or posenc), or a folder of Hugging "
+            "Face's or of export-hf; with its sizes, its positions and its weights",
+        ),
+    )
+    yield (
+        "segments",
+        ChoiceEnum(list(SEGMENTS)),
+        _option("none", "of sentence pairs: vectors at the input, or biases of each head; made anew"),
+    )
+
+
+PretrainedConfig = dataclasses.make_dataclass("PretrainedConfig", list(_fields()), bases=(MaskedLMPosEncConfig,))
+PretrainedConfig.__module__ = __name__
+PretrainedConfig.__doc__ = "Those of the masked language models, with sizes that a pretrained model decides."

@@ -1,0 +1,45 @@
+"""`posenc_sentence_prediction`: fairseq's sentence_prediction of a pretrained model with any position encoding."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from pathlib import Path
+from typing import Any, Optional
+
+from fairseq.data import Dictionary
+from fairseq.tasks import register_task
+from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
+
+from ..models.finetuning import Finetuning
+
+
+@dataclasses.dataclass
+class PosEncSentencePredictionConfig(SentencePredictionConfig):
+    """fairseq's; the longest sequence is the model's own affair."""
+
+    max_positions: Optional[int] = dataclasses.field(
+        default=None, metadata={"help": "longest sequence; unset: what the model was pretrained with"}
+    )
+
+
+@register_task("posenc_sentence_prediction", dataclass=PosEncSentencePredictionConfig)
+class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
+    """Classification or regression of sentences and pairs, in fairseq's folders: input0, input1, label.
+
+    A pair is `<s> a </s></s> b </s>` (--init-token 0 --separator-token 2, RoBERTa) or `<s> a </s> b </s>`
+    (--init-token 0, BERT). fairseq's task sets the model's --max-positions, to 512 where nothing is said, so that a
+    model which was pretrained with another length does not load.
+    """
+
+    def __init__(self, cfg: Any, data_dictionary: Dictionary, label_dictionary: Dictionary) -> None:
+        super().__init__(cfg, data_dictionary, label_dictionary)
+        for name in ("add_prev_output_tokens", "d2v2_multi"):
+            if getattr(cfg, name):
+                raise ValueError(f"--{name.replace('_', '-')} is for other models: use --task sentence_prediction")
+
+    def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
+        """With a new head of --num-classes, which reads [CLS]."""
+        model = super().untrained(cfg, from_checkpoint)
+        model.register_classification_head(self.cfg.classification_head_name, num_classes=self.cfg.num_classes)
+        return model
+
+    def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
+        return self.source_dictionary, Path(self.cfg.data) / "input0" / "dict.txt"

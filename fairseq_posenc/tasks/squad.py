@@ -1,0 +1,107 @@
+"""`posenc_squad`: answers that are spans of a text (SQuAD), from a pretrained model with any position encoding."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+import logging
+from pathlib import Path
+from typing import Any, Optional
+
+from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II
+
+from ..compat.checkpoints import CheckpointError
+from ..data import spans
+from ..encodings import Composition
+from ..encodings.options import names
+from ..hub.pretrained import MASK
+from ..models.finetuning import Finetuning
+from ..models.span_head import WithSpanHead
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass
+class SquadTaskConfig(FairseqDataclass):
+    """Where the windows are."""
+
+    data: Optional[str] = dataclasses.field(
+        default=None, metadata={"help": "folder that data-bin-scripts/prepare_spans.py made"}
+    )
+    train_subset: str = II("dataset.train_subset")
+
+
+@register_task("posenc_squad", dataclass=SquadTaskConfig)
+class SquadTask(Finetuning):
+    """Windows `<s> question </s></s> context </s>`, of which the model finds where the answer begins and ends.
+
+    Where the windows are longer than what the model was pretrained with, its encoding has to be defined there.
+    """
+
+    def __init__(self, cfg: Any, dictionary: Dictionary) -> None:
+        super().__init__(cfg)
+        self.dictionary = dictionary
+        self.folder = _folder(cfg.data)
+        self.longest = int(spans.record(self.folder)["longest"])
+
+    @classmethod
+    def setup_task(cls, cfg: Any, **unused: Any) -> "SquadTask":
+        """With the dictionary of the data, and <mask>, which the pretrained model has."""
+        dictionary = Dictionary.load(str(_folder(cfg.data) / spans.DICTIONARY))
+        dictionary.add_symbol(MASK)
+        logger.info("dictionary: %d types", len(dictionary))
+        return cls(cfg, dictionary)
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        return self.dictionary
+
+    def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
+        return self.dictionary, self.folder / spans.DICTIONARY
+
+    def max_positions(self) -> int:
+        """Of the windows."""
+        return self.longest
+
+    def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
+        """With a new head for spans.
+
+        Raises:
+            ValueError: another architecture, an encoding that is not defined for windows of this length.
+        """
+        model = FairseqTask.build_model(self, cfg, from_checkpoint)
+        if not isinstance(model, WithSpanHead):
+            raise ValueError(f"--task posenc_squad is for posenc_roberta and its kin, not for {type(model).__name__}")
+        model.register_span_head()
+        check_length(model.encoder.sentence_encoder.pos, self.longest)
+        return model
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
+        """A split of the prepared folder."""
+        shuffle = split == self.cfg.train_subset
+        self.datasets[split] = spans.load(self.folder, split, self.dictionary, shuffle=shuffle)
+
+
+def check_length(pos: Composition, longest: int) -> None:
+    """Refuse windows of `longest` pieces that are beyond what the encoding defines.
+
+    Raises:
+        ValueError: with what can be done.
+    """
+    if pos.limit is None or longest <= pos.limit:
+        return
+    cure = "shorter windows (--longest of prepare_spans.py, --max-length of recipes), or another encoding"
+    short = [member for member in pos.members.values() if member.limit is not None and member.limit < longest]
+    if all("extend" in names(type(member.options)) for member in short):
+        cure += f"; or --pos-enc-args extend=repeat, or extend=interpolate,extend_to={longest}"
+    raise ValueError(f"windows have up to {longest} pieces, {pos} is defined up to {pos.limit} positions: {cure}")
+
+
+def _folder(data: Optional[str]) -> Path:
+    if not data or not Path(data).is_dir():
+        raise CheckpointError(f"{data}: no folder of prepared windows (data-bin-scripts/prepare_spans.py)")
+    return Path(data)

@@ -1,0 +1,101 @@
+"""The GLUE recipe; `recipes/finetune_glue/run.sh` calls it in the right environment."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from recipes.lib.command import main
+from recipes.lib.recipe import Recipe, compared
+from recipes.lib.stages import Stage, read_json
+
+from .plan import RECORD, make_plan
+from .settings import CONF, Settings
+
+DESCRIPTION = """\
+Pretrained masked language models of any position encoding on the tasks of GLUE: rows to pieces, fairseq-train by a
+paper's protocol, scores beside what a constant answer gets and the paper's figures, answers of the test sets in GLUE's
+submission format. Several models, tasks and kinds of segments are compared."""
+
+LEGEND = """\
+Scores are of the development set (of MNLI the matched one), in percent: of several learning rates and numbers of epochs
+the best median of the runs. Baseline: the constant answer that scores best on the training rows; of correlations 0.
+Paper: the figure of the protocol's paper for this encoding, of models of 12 layers pretrained on its corpora.
+submission/MODEL has the test sets' answers of the run that counts."""
+
+COLUMNS = (
+    *("task", "model", "score", "of", "also", "baseline", "beats baseline", "paper", "comparable", "lr", "epochs"),
+    *("runs", "updates", "parameters", "minutes"),
+)
+
+
+def tell(stage: Stage) -> str:
+    """What a finished stage found."""
+    if stage.kind == "check":
+        found = read_json(stage.outputs[0])
+        return f" {found['encoding']}, {found['layers']} layers of {found['dim']}, {found['updates']} updates"
+    if stage.kind == "prepare":
+        return f" {counted(stage.outputs[0])}"
+    if stage.kind == "baseline":
+        found = read_json(stage.outputs[0])["valid"]
+        return " " + ", ".join(f"{name} {one['score']} (always {one['constant']})" for name, one in found.items())
+    if stage.kind == "evaluate":
+        found = read_json(stage.outputs[0])["scores"]["valid"]
+        return " " + ", ".join(f"{name} {score:.2f}" for name, score in found.items())
+    return ""
+
+
+def counted(folder: Path) -> str:
+    record = read_json(folder / RECORD)
+    parts = (f"{split} {facts['items']:,} of {facts['given']:,}" for split, facts in record["splits"].items())
+    wrong = ", ".join(
+        f"{kind} {' '.join(f'{number:,} {done}' for done, number in some.items())}"
+        for kind, some in record["problems"].items()
+    )
+    return f"rows {', '.join(parts)}" + (f"; {wrong}" if wrong else "")
+
+
+def remarks(settings: Settings, output: Path) -> list[str]:
+    rows = compared(settings, output)
+    told = [LEGEND, *(f"{folder.name}: {counted(folder)}." for folder in sorted((output / "data-bin").iterdir()))]
+    for model in dict.fromkeys(str(row["model"]) for row in rows):
+        scores = [float(str(row["score"])) for row in rows if row["model"] == model]
+        if len(scores) > 1:
+            told.append(f"Mean of {model} over {len(scores)} tasks: {sum(scores) / len(scores):.2f}.")
+    behind = [f"{row['model']} on {row['task']}" for row in rows if not row["beats baseline"]]
+    return [*told, *([f"Not above the constant answer: {', '.join(behind)}."] if behind else [])]
+
+
+def default_output(settings: Settings) -> str:
+    """Other models, another protocol or other rows are another experiment."""
+    named = ".".join(dict.fromkeys(Path(place).resolve().name.removesuffix(".pt") for place in settings.checkpoint))
+    rows = Path(settings.data).resolve().name
+    return f"finetune_glue/{rows}.{named}.{settings.protocol}.{'.'.join(settings.task)}.{settings.seed}"
+
+
+FINETUNE_GLUE = Recipe(
+    name="finetune_glue",
+    description=DESCRIPTION,
+    settings=Settings,
+    conf=CONF,
+    preset="small",
+    plan=make_plan,
+    results=compared,
+    tell=tell,
+    environment=Settings.variables,
+    slots=Settings.slots,
+    remarks=remarks,
+    default_output=default_output,
+    examples=(
+        "--preset smoke --output /tmp/smoke",
+        "--preset small --task SST-2,MRPC,RTE --checkpoint results/pretrain_mlm/wiki --data glue_data",
+        "--preset paper --protocol m4m --task MNLI --checkpoint results/pretrain_mlm/books_wiki",
+        "--preset paper --protocol diet --task CoLA --checkpoint m4.pt --dry-run",
+        "--preset segments --task MNLI --checkpoint results/pretrain_mlm/diet",
+    ),
+    columns=COLUMNS,
+    files=("submission/", "predictions/", "checkpoints/"),
+)
+
+if __name__ == "__main__":
+    sys.exit(main(FINETUNE_GLUE, sys.argv[1:]))

@@ -1,0 +1,41 @@
+"""What a constant answer scores on a task: the majority's class, the class that F1 likes best, the mean."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from fairseq_posenc.scoring import classification
+from recipes.lib.stages import read_json, write_atomically
+
+from .data import labels
+
+
+def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """By split and score: the constant, chosen on the training labels, and its score in percent."""
+    record = read_json(folder / "glue.json")
+    train, found = labels(folder, "train"), dict[str, dict[str, dict[str, Any]]]()
+    for split, facts in record["splits"].items():
+        if split == "train" or not facts["labelled"]:
+            continue
+        found[split] = {}
+        for name in names:
+            constant, score = classification.constants(name, train, labels(folder, split))
+            told = record["labels"][constant] if record["labels"] else round(constant, 3)
+            found[split][name] = {"constant": told, "score": round(100 * score, 2)}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="what prepare_glue.py made")
+    parser.add_argument("--metrics", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    asked = parser.parse_args()
+    write_atomically(asked.output, json.dumps(baselines(asked.data, asked.metrics.split(",")), indent=1))
+
+
+if __name__ == "__main__":
+    main()

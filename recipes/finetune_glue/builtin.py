@@ -1,0 +1,101 @@
+"""Small invented tasks in GLUE's files: what a sentence says, whether two say the same, how much they share.
+
+Sentences are the demo's. Of a single one the label is whether its verb is one of the first half; of a pair, what is
+left of the first in the second: the same, two words swapped, or another sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from pathlib import Path
+
+from recipes.demo.corpus import VERBS, Grammar, Lexicon
+from recipes.lib.folders import whole
+from recipes.lib.lines import write
+
+ROWS = {"train": 400, "dev": 60, "test": 20}
+#: the columns of each task that its readers want; of CoLA, which has no header, in their order
+COLUMNS = {
+    "CoLA": ("source", "label", "mark", "sentence"),
+    "SST-2": ("sentence", "label"),
+    "MRPC": ("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"),
+    "STS-B": ("index", "sentence1", "sentence2", "score"),
+    "QQP": ("id", "qid1", "qid2", "question1", "question2", "is_duplicate"),
+    "MNLI": ("index", "sentence1", "sentence2", "gold_label"),
+    "QNLI": ("index", "question", "sentence", "label"),
+    "RTE": ("index", "sentence1", "sentence2", "label"),
+}
+LABELS = {"label", "Quality", "score", "is_duplicate", "gold_label"}
+SECOND = {"#2 String", "sentence2", "question2", "sentence"}
+#: of pairs: other, swapped, same
+GRADES = {
+    "STS-B": ("0.000", "3.000", "5.000"),
+    "MNLI": ("neutral", "contradiction", "entailment"),
+    "QNLI": ("not_entailment", "not_entailment", "entailment"),
+    "RTE": ("not_entailment", "not_entailment", "entailment"),
+}
+
+
+def row(rng: random.Random, grammar: Grammar, task: str, number: int) -> dict[str, str]:
+    """By column."""
+    first = grammar.pair().source
+    facts = dict.fromkeys(COLUMNS[task], str(number))
+    if task in ("CoLA", "SST-2"):
+        words = first.rstrip(".").split()
+        known = next(VERBS.index(word) for word in words if word in VERBS)
+        return facts | {"sentence": first, "label": str(int(known < len(VERBS) // 2)), "mark": ""}
+    grade = rng.randrange(3)
+    second = (grammar.pair().source, swapped(rng, first), first)[grade]
+    texts = {column: second if column in SECOND else first for column in facts if is_text(column)}
+    labels = GRADES.get(task, ("0", "0", "1"))
+    return facts | texts | {column: labels[grade] for column in facts if column in LABELS}
+
+
+def is_text(column: str) -> bool:
+    return column.startswith(("sentence", "question")) or column.endswith("String")
+
+
+def swapped(rng: random.Random, sentence: str) -> str:
+    """Two of its words have changed places."""
+    words = sentence.split()
+    one, other = rng.sample(range(len(words)), 2)
+    words[one], words[other] = words[other], words[one]
+    return " ".join(words)
+
+
+def files(task: str) -> dict[str, str]:
+    """File names, and of each how many rows."""
+    if task != "MNLI":
+        return {f"{name}.tsv": name for name in ROWS}
+    both = {f"{name}_{kind}.tsv": name for name in ("dev", "test") for kind in ("matched", "mismatched")}
+    return {"train.tsv": "train", **both}
+
+
+def lines(rng: random.Random, grammar: Grammar, task: str, name: str) -> list[str]:
+    test = name == "test"
+    columns = [column for column in COLUMNS[task] if not (test and column in LABELS)]
+    if test and not {"index", "id"} & set(columns):
+        columns = ["index", *(column for column in columns if is_text(column))]
+    rows = [row(rng, grammar, task, number) | {"index": str(number)} for number in range(ROWS[name])]
+    header = [] if task == "CoLA" and not test else ["\t".join(columns)]
+    return header + ["\t".join(one[column] for column in columns) for one in rows]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, help="folder for TASK/train.tsv and so on")
+    parser.add_argument("--task", action="append", required=True, choices=list(COLUMNS))
+    parser.add_argument("--seed", type=int, required=True)
+    asked = parser.parse_args()
+    rng = random.Random(asked.seed)
+    grammar = Grammar(rng, Lexicon())
+    with whole(asked.output) as partial:
+        for task in asked.task:
+            (partial / task).mkdir()
+            for file, name in files(task).items():
+                write(partial / task / file, lines(rng, grammar, task, name))
+
+
+if __name__ == "__main__":
+    main()

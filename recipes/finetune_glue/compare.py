@@ -1,0 +1,139 @@
+"""comparison.json and submission/: of each model and task the best settings, the baseline, the paper's figure."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from recipes.lib.encodings import Encoding, parse
+from recipes.lib.finetuning import Model
+from recipes.lib.folders import whole
+from recipes.lib.recipe import Row
+from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.values import Refused
+
+from .grid import Grid, middle
+from .published import MISMATCHED, WARM, paper
+from .settings import Trial, Variant
+from .tasks import TASKS, metrics
+
+NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
+VARIANT = ("TASK", "MODEL", "SEGMENTS", "ROW")
+BASE = {"layers": 12, "dim": 768}  # of all models in the papers' tables
+
+
+def encoding_of(label: str) -> Encoding | None:
+    """None where a label is none of an encoding."""
+    try:
+        return parse(label)
+    except Refused:
+        return None
+
+
+def result(variant: Variant, grid: Grid, *, published_data: bool) -> Row:
+    runs = grid.best(variant)
+    one, names = middle(runs), metrics(variant.task, grid.protocol)
+    first = names[0]
+    facts = read_json(grid.output / "scores" / f"{one.slug}.json")
+    marker = read_json(grid.output / ".stages" / f"train.{one.slug}.done")
+    model = read_json(grid.output / "models" / f"{variant.model.slug}.json")
+    baseline = read_json(grid.output / "baselines" / f"{variant.task}.json")["valid"][first]
+    score = statistics.median(grid.score(run)[first] for run in runs)
+    theirs = figures(variant, model, grid.protocol)
+    return {
+        "task": variant.task,
+        "model": variant.label,
+        "score": round(score, 2),
+        "of": NAMES.get(first, first),
+        "also": also(facts["scores"], names),
+        "baseline": baseline["score"],
+        "constant": baseline["constant"],
+        "beats baseline": score > baseline["score"],
+        **theirs,
+        "comparable": comparable(model, published_data=published_data) if any(theirs.values()) else None,
+        "lr": one.lr,
+        "epochs": one.epochs,
+        "runs": [round(grid.score(run)[first], 2) for run in runs],
+        "updates": facts["updates"],
+        "parameters": facts["parameters"],
+        "minutes": round(marker["seconds"] / 60, 1),
+        "trials": trials(variant, grid, first),
+        "pretrained": {name: model[name] for name in ("encoding", "updates", "layers", "dim")},
+        "scores": {
+            split: {name: round(found, 2) for name, found in some.items()} for split, some in facts["scores"].items()
+        },
+        "command": marker["command"],
+        "commit": marker["commit"],
+    }
+
+
+def trials(variant: Variant, grid: Grid, first: str) -> dict[str, float]:
+    """What each training scored."""
+    chosen = [Trial(variant, *one) for one in product(grid.lrs, grid.epochs, grid.seeds)]
+    return {one.slug.removeprefix(f"{variant.slug}."): round(grid.score(one)[first], 2) for one in chosen}
+
+
+def also(scores: dict[str, dict[str, float]], names: list[str]) -> str:
+    """The task's other scores."""
+    told = [f"{NAMES.get(name, name)} {scores['valid'][name]:.2f}" for name in names[1:]]
+    others = {split: found for split, found in scores.items() if split != "valid"}
+    told += [f"{split.removeprefix('valid-')} {found[names[0]]:.2f}" for split, found in others.items()]
+    return ", ".join(told)
+
+
+def figures(variant: Variant, model: dict[str, Any], protocol: str) -> Row:
+    """The paper's, of this encoding; of MNLI both sets."""
+    encoding = encoding_of(model["encoding"])
+    found = {"paper": paper(protocol, encoding, variant.row)}
+    if protocol == "m4m":
+        found["paper, from roberta-base"] = paper(WARM, encoding, variant.row)
+    sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
+    told = {name: [f"{some[one]:g}" for one in sets if one in some] for name, some in found.items()}
+    return {name: "/".join(some) or None for name, some in told.items()}
+
+
+def comparable(model: dict[str, Any], *, published_data: bool) -> str:
+    """Whether a figure may be compared with the paper's, as far as can be told."""
+    sized = all(model[name] == size for name, size in BASE.items())
+    why = [] if sized else [f"{model['layers']} layers of {model['dim']}"]
+    why += [] if published_data else ["rows of one's own, or a part of them"]
+    return f"no: {', '.join(why)}" if why else "if pretrained as the paper's"
+
+
+def submission(variants: list[Variant], grid: Grid) -> None:
+    """GLUE's files of each model: those of the run that counts."""
+    with whole(grid.output / "submission") as partial:
+        for variant in variants:
+            name = variant.slug.removeprefix(f"{variant.task}.")
+            into = partial / name
+            into.mkdir(exist_ok=True)
+            made = grid.output / "predictions" / middle(grid.best(variant)).slug
+            for file in TASKS[variant.task].submissions.values():
+                if (made / file).is_file():
+                    shutil.copyfile(made / file, into / file)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
+    parser.add_argument("--protocol", required=True)
+    parser.add_argument("--variant", action="append", nargs=4, required=True, metavar=VARIANT)
+    parser.add_argument("--lr", type=float, action="append", required=True)
+    parser.add_argument("--epochs", type=int, action="append", required=True)
+    parser.add_argument("--seed", type=int, action="append", required=True)
+    parser.add_argument("--published-data", action="store_true", help="all rows, as they were published")
+    asked = parser.parse_args()
+    grid = Grid(asked.output, asked.protocol, asked.lr, asked.epochs, asked.seed)
+    variants = [Variant(task, Model(label, Path()), segments, row) for task, label, segments, row in asked.variant]
+    rows = [result(variant, grid, published_data=asked.published_data) for variant in variants]
+    submission(variants, grid)
+    write_atomically(asked.output / "comparison.json", json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""The settings of the GLUE recipe; the numbers, with their sources, are in conf/ and conf/protocols/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from recipes.lib import launch
+from recipes.lib.encodings import parse_all
+from recipes.lib.finetuning import Model, models, of_encodings
+from recipes.lib.recipe import about
+from recipes.lib.settings import read_toml
+from recipes.lib.values import Flags, Refused, nearest
+
+from .tasks import TASKS
+
+CONF = Path(__file__).parent / "conf"
+BUILTIN, FETCHED = "builtin", "glue"
+OF_PROTOCOL = "unset: the protocol's"
+#: settings that a protocol has, with what stands for 'unset'
+PROTOCOL: dict[str, Any] = {
+    "lr": [],
+    "epochs": [],
+    "segments": [],
+    "batch": 0,
+    "runs": 0,
+    "longest": 0,
+    "separators": 0,
+    "keep": "",
+    "warmup": -1.0,
+}
+
+# What the plan writes into the commands itself.
+DECIDED = {
+    **launch.DECIDED,
+    **{name: f"--{name}" for name in ("seed", "lr", "segments")},
+    **dict.fromkeys(("pos-enc", "pos-enc-args", "pretrained", "finetune-from-model", "arch"), "--checkpoint"),
+    **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
+    **dict.fromkeys(("max-epoch", "max-update", "total-num-update"), "--epochs"),
+    **dict.fromkeys(("max-tokens", "max-sentences", "batch-size"), "--batch"),
+    **dict.fromkeys(("num-classes", "regression-target", "metrics", "classification-head-name"), "--task"),
+    **dict.fromkeys(("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "the first score of the --task"),
+    **dict.fromkeys(("init-token", "separator-token"), "--separators"),
+    "warmup-updates": "--warmup, a part of the updates",
+    "max-positions": "--checkpoint",
+    "criterion": "posenc_sentence_prediction",
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A pretrained model on a task. segments: of pairs. row: those of the paper's row, where it has a figure for single
+    sentences too."""
+
+    task: str
+    model: Model
+    segments: str
+    row: str = "none"
+
+    @property
+    def label(self) -> str:
+        told = {"none": "", "input": ", segments at the input", "head": ", segments per head"}
+        return self.model.label + told[self.segments]
+
+    @property
+    def slug(self) -> str:
+        """Its name in paths and stages."""
+        return f"{self.task}.{self.model.slug}" + ("" if self.segments == "none" else f".{self.segments}")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training of a variant."""
+
+    variant: Variant
+    lr: float
+    epochs: int
+    seed: int
+
+    @property
+    def slug(self) -> str:
+        return f"{self.variant.slug}.lr{self.lr:g}.e{self.epochs}.s{self.seed}"
+
+
+@dataclass(kw_only=True)
+class Settings(launch.Training):
+    task: list[str] = field(metadata=about(f"{', '.join(TASKS)}; several are compared side by side"))
+    checkpoint: list[str] = field(
+        default_factory=list,
+        metadata=about(
+            "pretrained models: checkpoints, runs of recipes/pretrain_mlm with all their encodings, folders of "
+            f"import-hf or of Hugging Face's; {BUILTIN}: one is made in a minute"
+        ),
+    )
+    pos_enc: list[str] = field(
+        default_factory=list, metadata=about("those that the models have to have, in this order; unset: as they are")
+    )
+    pretraining: str = field(default="", metadata=about("the command that makes the models of a preset"))
+    protocol: str = field(metadata=about("m1-m4, m4m or diet, from conf/protocols: what the papers do"))
+    data: str = field(
+        metadata=about(
+            f"{FETCHED} (the published archives), your FOLDER with TASK/train.tsv and so on, plain or .gz, or "
+            f"{BUILTIN} (small, invented)"
+        )
+    )
+    raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
+    tokenizer_path: str = field(default="", metadata=about("of the models, where it does not lie beside dict.txt"))
+    bad: Literal["refuse", "skip"] = field(default="refuse", metadata=about("rows that cannot be used as they are"))
+    limit: int = field(default=0, metadata=about("the first rows of training (0: all)"))
+    lr: list[float] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
+    epochs: list[int] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
+    runs: int = field(default=0, metadata=about(f"seeds of each, whose median counts; {OF_PROTOCOL}"))
+    keep: Literal["", "last", "best"] = field(default="", metadata=about(f"the checkpoint that counts; {OF_PROTOCOL}"))
+    batch: int = field(default=0, metadata=about(f"rows of an update; {OF_PROTOCOL}"))
+    warmup: float = field(default=-1.0, metadata=about(f"part of the updates; {OF_PROTOCOL}"))
+    longest: int = field(default=0, metadata=about(f"pieces of an item, the rest is cut off; {OF_PROTOCOL}"))
+    separators: int = field(default=0, metadata=about(f"</s> in a pair: 1 as BERT, 2 as RoBERTa; {OF_PROTOCOL}"))
+    segments: list[str] = field(
+        default_factory=list,
+        metadata=about(f"of pairs: none, input, head (a bias of each), several are compared; {OF_PROTOCOL}"),
+    )
+    train: Flags = field(default_factory=dict, metadata=about("a flag of fairseq-train"))
+
+    batch_flag = "batch-size"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        launch.refuse_decided(self.train, DECIDED)
+        self._take_protocol()
+        _known("task", self.task, TASKS)
+        _known("segments", self.segments, ("none", "input", "head"))
+        if self.separators not in (1, 2):
+            raise Refused(f"--separators is {self.separators}: 1 or 2 is wanted")
+        least = {"limit": 0, "threads": 0, "runs": 1, "batch": 1, "longest": 8}
+        for name, number in least.items():
+            if getattr(self, name) < number:
+                raise Refused(f"--{name} is {getattr(self, name)}: {number} or more is wanted")
+        if not 0 <= self.warmup < 1:
+            raise Refused(f"--warmup is {self.warmup}: 0 to 1, a part of the updates, is wanted")
+        if min(self.lr) <= 0 or min(self.epochs) < 1:
+            raise Refused("--lr and --epochs: numbers above 0 are wanted")
+        if self.batch % self.batches:
+            raise Refused(f"--batch {self.batch} cannot be shared by --batches {self.batches}")
+        if self.own and not Path(self.data).is_dir():
+            raise Refused(f"--data {self.data}: no such folder; there are: {FETCHED}, {BUILTIN}")
+        self.models = self._models()
+
+    def _take_protocol(self) -> None:
+        """What is unset, as the protocol has it."""
+        known = {path.stem: path for path in (CONF / "protocols").glob("*.toml")}
+        if self.protocol not in known:
+            raise Refused(f"--protocol: no '{self.protocol}'{nearest(self.protocol, known)}")
+        found = read_toml(known[self.protocol])
+        for name, unset in PROTOCOL.items():
+            if getattr(self, name) == unset:
+                setattr(self, name, found[name])
+        self.train = {**found["train"], **self.train}
+
+    def _models(self) -> list[Model]:
+        if not self.checkpoint:
+            made = f"; {self.pretraining} makes them" if self.pretraining else ""
+            raise Refused(f"--checkpoint is wanted: the pretrained models{made}")
+        if BUILTIN in self.checkpoint:
+            if len(self.checkpoint) > 1 or self.pos_enc:
+                raise Refused(f"--checkpoint {BUILTIN} stands alone")
+            return []
+        found = models(self.checkpoint)
+        return of_encodings(found, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else found
+
+    @property
+    def own(self) -> bool:
+        return self.data not in (BUILTIN, FETCHED)
+
+    def variants(self, found: list[Model]) -> list[Variant]:
+        """Each model on each task; a single sentence has no segments."""
+        row = self.segments[0] if len(self.segments) == 1 else "none"
+        kinds = [(task, kind) for task in self.task for kind in (self.segments if TASKS[task].pair else [""])]
+        return [Variant(task, model, kind or "none", kind or row) for task, kind in kinds for model in found]
+
+    def trials(self, variant: Variant) -> list[Trial]:
+        """Its learning rates, epochs and seeds."""
+        return [
+            Trial(variant, lr, epochs, self.seed + run)
+            for lr in self.lr
+            for epochs in self.epochs
+            for run in range(self.runs)
+        ]
+
+
+def _known(option: str, given: list[str], known: Any) -> None:
+    if not given:
+        raise Refused(f"--{option} is empty: name at least one of {', '.join(known)}")
+    for name in given:
+        if name not in known:
+            raise Refused(f"--{option}: no '{name}'{nearest(name, known)}")
+    if len(set(given)) < len(given):
+        raise Refused(f"--{option} names one twice")

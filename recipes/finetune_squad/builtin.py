@@ -1,0 +1,32 @@
+"""A small invented set of questions in SQuAD's format, and their texts to pretrain on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from pathlib import Path
+
+from recipes.lib.folders import whole
+from recipes.lib.lines import write
+from recipes.question_generation.builtin import ARTICLES, article
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="folder for {train,dev}.json and text/")
+    parser.add_argument("--seed", type=int, required=True)
+    asked = parser.parse_args()
+    rng = random.Random(asked.seed)
+    with whole(asked.output) as partial:
+        (partial / "text").mkdir()
+        for split, number in ARTICLES.items():
+            articles = [article(rng, split, one) for one in range(number)]
+            file = partial / f"{'dev' if split == 'valid' else split}.json"
+            file.write_text(json.dumps({"version": "builtin", "data": articles}, indent=1) + "\n", encoding="utf-8")
+            texts = (part["context"] for one in articles for part in one["paragraphs"])
+            write(partial / "text" / f"{split}.txt", (line for text in texts for line in (text, "")))
+
+
+if __name__ == "__main__":
+    main()

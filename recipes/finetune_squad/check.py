@@ -1,0 +1,64 @@
+"""Read a pretrained model and build its encoding for windows of this length, before any question is prepared.
+
+python -m recipes.finetune_squad.check --checkpoint MODEL --max-length N --output FILE -- FLAGS OF fairseq-train
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+import fairseq_posenc  # noqa: F401  registers the architectures
+from fairseq_posenc.compat.checkpoints import CheckpointError
+from fairseq_posenc.encodings.registry import build
+from fairseq_posenc.hub.convert import as_it_is
+from fairseq_posenc.hub.pretrained import read
+from fairseq_posenc.models.finetuning import encoding
+from fairseq_posenc.tasks.squad import check_length
+from recipes.lib.stages import write_atomically
+
+
+def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
+    """The model, as it will be.
+
+    Raises:
+        ValueError: an encoding that is not defined for windows of `longest` pieces, or cannot be.
+    """
+    found = read(source)
+    own = replace(found.config, pos_enc=as_it_is(found.config, found.tensors))
+    name, args = encoding(own, model.pos_enc, model.pos_enc_args, str(model.segments))
+    with torch.device("meta"):
+        pos = build(name, args, own.stack)
+    check_length(pos, longest)
+    told = {field: getattr(own, field) for field in ("layers", "dim", "heads", "max_length", "vocabulary")}
+    if args and "+" not in name:  # m4[clip=16], as users and papers name it
+        args = args.replace(f"{name.replace('-', '_')}.", "")
+    return {"encoding": f"{name}[{args}]" if args else name, **told}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--max-length", type=int, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("flags", nargs="*", help="after --, of fairseq-train; without data")
+    asked = parser.parse_args()
+    flags = options.parse_args_and_arch(options.get_training_parser(), ["data-bin", *asked.flags])
+    model = convert_namespace_to_omegaconf(flags).model
+    try:
+        found = facts(asked.checkpoint, asked.max_length, model)
+    except (CheckpointError, ValueError, OSError) as error:
+        sys.exit(f"error: --checkpoint {asked.checkpoint}: {error}")
+    write_atomically(asked.output, json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

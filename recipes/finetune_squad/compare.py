@@ -1,0 +1,86 @@
+"""comparison.json and curves.png: each model's scores, the baselines', the paper's, and what it cost."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from recipes.lib.curves import draw, figures, read
+from recipes.lib.recipe import Row
+from recipes.lib.stages import read_json, write_atomically
+
+from . import published
+from .plan import RECORD
+from .settings import GOLD
+
+
+def common(label: str, score: dict[str, Any]) -> Row:
+    return {
+        "model": label,
+        "EM": round(score["em"], 2),
+        "F1": round(score["f1"], 2),
+        "best EM": _rounded(score.get("best_exact")),
+        "best F1": _rounded(score.get("best_f1")),
+        "threshold of best F1": _rounded(score.get("best_f1_thresh")),
+        "F1, answered": _rounded(score.get("HasAns_f1")),
+        "F1, not answered": _rounded(score.get("NoAns_f1")),
+        "questions": int(score["total"]),
+    }
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 2)
+
+
+def row(label: str, slug: str, output: Path, paper: str, baselines: dict[str, dict[str, float]]) -> Row:
+    score = read_json(output / "scores" / f"{slug}.json")
+    record, model = read_json(output / "data-bin" / slug / RECORD), read_json(output / "checked" / f"{slug}.json")
+    marker, curve = read_json(output / ".stages" / f"train.{slug}.done"), read(output / "logs" / f"{slug}.train.log")
+    counts, version = record["splits"], record["version"]
+    exact, f1 = published.figures(paper, version, record["longest"], model["encoding"])
+    questions = counts["train"]["given"], counts["valid"]["given"]
+    differs = "; ".join(published.differences(paper, version, model, questions))
+    spans = figures(output / "logs" / f"{slug}.train.log", "valid_spans")
+    return {
+        **common(label, score),
+        "encoding": model["encoding"],
+        "paper's EM": exact,
+        "paper's F1": f1,
+        "comparable": None if exact is None and f1 is None else f"no: {differs}" if differs else "yes",
+        "beats baselines": all(score["f1"] > one["f1"] for name, one in baselines.items() if name != GOLD),
+        "windows right": round(spans[-1][1], 4) if spans else None,
+        "longest window": record["longest"],
+        "questions of training": counts["train"]["questions"],
+        "updates": curve.train[-1][0] if curve.train else None,
+        "minutes": round(marker["seconds"] / 60, 1),
+        "pieces/s": curve.speed and round(curve.speed),
+        "command": marker["command"],
+        "commit": marker["commit"],
+    }
+
+
+def compare(models: list[tuple[str, str]], output: Path, paper: str) -> list[Row]:
+    """The rows: models, then baselines with the same columns."""
+    baselines = read_json(output / "baselines.json")
+    rows = [row(label, slug, output, paper, baselines) for label, slug in models]
+    return rows + [{**dict.fromkeys(rows[0]), **common(name, one)} for name, one in baselines.items()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
+    parser.add_argument("--paper", required=True, help="whose figures stand beside")
+    parser.add_argument("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"))
+    asked = parser.parse_args()
+    models = [(label, slug) for label, slug in asked.model]
+    found = compare(models, asked.output, asked.paper)
+    curves = {label: read(asked.output / "logs" / f"{slug}.train.log") for label, slug in models}
+    points = {label: one.train for label, one in curves.items()}
+    draw(points, "training loss, bits a window", asked.output / "curves.png")
+    write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Answers of a fine-tuned model, in the files that SQuAD's own scripts read.
+
+predictions.json has an answer of each question, nbest_predictions.json several with their logits and probabilities,
+null_odds.json by how much no answer is the better one (evaluate-v2.0.py --na-prob-file).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils, utils
+from numpy.typing import NDArray
+
+import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from fairseq_posenc.data import span_search, spans
+from fairseq_posenc.data.span_search import Answer, Found, Read, Search
+from recipes.lib.folders import whole
+
+TOKENS = 8192  # of a batch
+
+
+@torch.no_grad()
+def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np.float64]]:
+    """[T, 2] of each window."""
+    task.load_dataset(split)
+    made = task.get_batch_iterator(task.dataset(split), max_tokens=TOKENS, disable_iterator_cache=True)
+    found = {}
+    for batch in made.next_epoch_itr(shuffle=False):
+        given = utils.move_to_cuda(batch) if gpu else batch
+        scores = model(**given["net_input"], spans=True)[0].double().cpu().numpy()
+        for number, length, one in zip(
+            batch["id"].tolist(), batch["net_input"]["src_lengths"].tolist(), scores, strict=True
+        ):
+            found[number] = one[:length]
+    return found
+
+
+def answers(
+    folder: Path, split: str, found: dict[int, NDArray[np.float64]], how: Search
+) -> Iterator[tuple[str, Found]]:
+    """Of each question, in the order of the file."""
+    texts = spans.contexts(folder, split)
+    reads: dict[int, list[Read]] = {}
+    for number, row in enumerate(spans.rows(folder, split)):
+        read = Read(row.window, row.column, found[number][:, 0], found[number][:, 1])
+        reads.setdefault(row.question, []).append(read)
+    for number, question in enumerate(spans.questions(folder, split)):
+        context = texts[question.context]
+        yield question.id, span_search.search(context.text, context.offsets, reads.get(number, []), how)
+
+
+def listed(found: Found, how: Search, *, null: bool) -> list[dict[str, Any]]:
+    """Of nbest_predictions.json, the best first; one is no answer where there may be none, or nothing is found.
+
+    The best text is always there: of it a threshold decides.
+    """
+    some = [*found.best]
+    if null or not some:
+        some = sorted([*some[: max(1, how.n_best - 1)], found.null], key=lambda one: -one.score)
+    shares = span_search.probabilities(some)
+    return [_entry(answer, share) for answer, share in zip(some, shares, strict=True)]
+
+
+def _entry(answer: Answer, share: float) -> dict[str, Any]:
+    return {"text": answer.text, "probability": share, "start_logit": answer.start, "end_logit": answer.end}
+
+
+def write(output: Path, found: dict[str, Found], how: Search, threshold: float | None) -> None:
+    """The three files, in a folder that is there when all are.
+
+    Args:
+        threshold: odds above it say that there is no answer; None: there always is one.
+    """
+    best = {name: one.best[0].text if one.best else "" for name, one in found.items()}
+    odds = {name: one.odds for name, one in found.items()}
+    if threshold is not None:
+        best = {name: "" if odds[name] > threshold else text for name, text in best.items()}
+    nbest = {name: listed(one, how, null=threshold is not None) for name, one in found.items()}
+    files = {"predictions": best, "nbest_predictions": nbest, "null_odds": odds}
+    with whole(output) as folder:
+        for name, content in files.items():
+            (folder / f"{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made")
+    parser.add_argument("--split", default="valid")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the files")
+    parser.add_argument("--n-best", type=int, default=20)
+    parser.add_argument("--longest-answer", type=int, default=30, help="in pieces")
+    parser.add_argument("--null-threshold", type=float, help="of version 2.0 (0)")
+    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
+    asked = parser.parse_args()
+    version = spans.record(asked.data)["version"]
+    if asked.null_threshold is not None and version != "2.0":
+        parser.error(f"--null-threshold: all questions of version {version} have answers; leave it out")
+    threshold = (asked.null_threshold or 0.0) if version == "2.0" else None
+    how = Search(asked.n_best, asked.longest_answer)
+    gpu = torch.cuda.is_available() and not asked.cpu
+    overrides = {"data": str(asked.data), "required_batch_size_multiple": 1}
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(asked.checkpoint)], overrides)
+    model = models[0].eval()
+    if gpu:
+        model.cuda()
+    found = logits(model, task, asked.split, gpu)
+    write(asked.output, dict(answers(asked.data, asked.split, found, how)), how, threshold)
+
+
+if __name__ == "__main__":
+    main()

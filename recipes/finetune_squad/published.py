@@ -1,0 +1,117 @@
+"""The papers' EM and F1 on SQuAD's development sets (METHODS.md 6.A and 6.B), in percent."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from recipes.lib.encodings import parse, published
+
+
+class Paper(NamedTuple):
+    """layers, dim: of its models. figures: EM and F1, by version and longest window, then by encoding."""
+
+    layers: int
+    dim: int
+    figures: dict[tuple[str, int], dict[str, tuple[float | None, float]]]
+
+
+#: questions of the published files, by version: training and development
+QUESTIONS = {"1.1": (87_599, 10_570), "2.0": (130_319, 11_873)}
+
+_CLIPS = {
+    "m4[clip=2]": (82.17, 89.19),
+    "m4[clip=4]": (82.44, 89.37),
+    "m4[clip=8]": (82.64, 89.59),
+    "m4[clip=16]": (83.42, 90.18),
+    "m4[clip=32]": (83.58, 90.30),
+    "m4[clip=64]": (83.40, 90.21),
+    "m4[clip=128]": (83.20, 90.03),
+    "m4[clip=256]": (83.59, 90.54),
+    "m4[clip=512]": (83.63, 90.53),
+}
+#: Huang et al. 2020, tables 2, 4 and 5: BERT base from scratch; the code's README for 384
+_M1_M4 = {
+    ("1.1", 512): {
+        "learned": (81.58, 88.59),
+        "shaw": (82.38, 89.37),
+        "m1": (80.82, 87.96),
+        "m2": (81.44, 88.86),
+        "m3": (83.71, 90.50),
+        "m4": (83.63, 90.53),
+        **_CLIPS,
+    },
+    ("1.1", 384): {"m4": (None, 90.34)},
+    ("1.1", 576): {"m4[clip=256]": (83.80, 90.71)},
+    ("1.1", 640): {"m4[clip=256]": (83.97, 90.68)},
+    ("1.1", 704): {"m4[clip=256]": (83.44, 90.32)},
+}
+#: section 4.4: gone on from BERT large with masks of whole words, which has segments
+_M1_M4_LARGE = {
+    ("1.1", 512): {"learned+segments-input": (86.91, 93.15), "m4+segments-input": (87.51, 93.55)},
+    ("1.1", 576): {"m4+segments-input": (87.40, 93.48)},
+    ("1.1", 640): {"m4+segments-input": (87.57, 93.49)},
+    ("1.1", 704): {"m4+segments-input": (87.16, 93.47)},
+}
+#: the papers of M4M, small scale: F1 only
+_M4M_SMALL = {
+    ("1.1", 512): {
+        "learned": (None, 87.08),
+        "shaw": (None, 88.62),
+        "m2": (None, 87.26),
+        "m4": (None, 89.36),
+        "deberta": (None, 88.84),
+        "m4m": (None, 89.45),
+        "m4[reset=vector]": (None, 88.43),
+        "learned+m4m": (None, 88.68),
+        "m4[scale=2]": (None, 88.96),
+        "m4[scale=3]": (None, 89.20),
+        "m4[scale=4]": (None, 89.36),
+        "m4[scale=6]": (None, 88.95),
+        "m4[scale=9]": (None, 88.65),
+    }
+}
+#: the same, gone on from RoBERTa
+_M4M = {
+    ("1.1", 512): {"learned": (86.10, 92.31), "m4m": (86.44, 92.52)},
+    ("2.0", 512): {"learned": (80.67, 83.69), "m4m": (80.88, 84.00)},
+}
+_M4M_LARGE = {("1.1", 512): {"m4m": (89.21, 94.78)}, ("2.0", 512): {"m4m": (85.47, 88.34)}}
+
+PAPERS: dict[str, Paper] = {
+    "m1-m4": Paper(12, 768, _M1_M4),  # type: ignore[arg-type]
+    "m1-m4-large": Paper(24, 1024, _M1_M4_LARGE),  # type: ignore[arg-type]
+    "m4m-small": Paper(12, 768, _M4M_SMALL),  # type: ignore[arg-type]
+    "m4m": Paper(12, 768, _M4M),  # type: ignore[arg-type]
+    "m4m-large": Paper(24, 1024, _M4M_LARGE),  # type: ignore[arg-type]
+}
+
+
+def figures(paper: str, version: str, longest: int, label: str) -> tuple[float | None, float | None]:
+    """EM and F1 of an encoding; None where the paper has none.
+
+    Args:
+        paper: of `PAPERS`, or none. label: as `m4[clip=2]`.
+    """
+    table = PAPERS[paper].figures.get((version, longest), {}) if paper in PAPERS else {}
+    return published(table, parse(label)) or (None, None)
+
+
+def differences(paper: str, version: str, model: dict[str, Any], questions: tuple[int, int]) -> list[str]:
+    """Why figures are not comparable with the paper's, in a few words each.
+
+    Args:
+        model: its layers and dim. questions: of training and development.
+    """
+    if paper not in PAPERS:
+        return []
+    theirs = PAPERS[paper]
+    told = []
+    if (model["layers"], model["dim"]) != (theirs.layers, theirs.dim):
+        told.append(f"{model['layers']} layers of {model['dim']}, not {theirs.layers} of {theirs.dim}")
+    if questions != QUESTIONS[version]:
+        told.append(f"{questions[0]:,} and {questions[1]:,} questions, not {' and '.join(_told(version))}")
+    return told
+
+
+def _told(version: str) -> list[str]:
+    return [f"{number:,}" for number in QUESTIONS[version]]

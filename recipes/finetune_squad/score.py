@@ -1,0 +1,66 @@
+"""EM and F1 of predictions, as the sets' own scripts have them; of SQuAD 2.0 the best threshold too.
+
+python -m recipes.finetune_squad.score --data data-bin/squad --predictions FOLDER --output scores.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from fairseq_posenc.data import spans
+from fairseq_posenc.scoring import null_threshold, squad
+from recipes.lib.stages import read_json, write_atomically
+
+
+def golds(folder: Path, split: str) -> dict[str, list[str]]:
+    """The answers of every question of the file, also of those that could not be used."""
+    return {one.id: one.answers for one in spans.questions(folder, split)}
+
+
+def rules_of(folder: Path) -> str:
+    """Of `squad.RULES`, by the version that was prepared."""
+    return f"squad-v{spans.record(folder)['version']}"
+
+
+def named(found: dict[str, float]) -> dict[str, float]:
+    """EM and F1 by one name, whatever the script calls them."""
+    return {"em": found.get("exact_match", found.get("exact", 0.0)), **found}
+
+
+def scored(wanted: dict[str, list[str]], predictions: Path, rules: str) -> dict[str, Any]:
+    """Args:
+    predictions: a folder with predict.py's files, or a predictions.json.
+    """
+    alone = predictions.is_file()
+    given = read_json(predictions if alone else predictions / "predictions.json")
+    found = named(squad.evaluate(wanted, given, rules))
+    if rules == squad.V20 and not alone:
+        nbest, odds = (read_json(predictions / f"{name}.json") for name in ("nbest_predictions", "null_odds"))
+        # before any threshold: the best text of each question
+        texts = {name: next((one["text"] for one in some if one["text"]), "") for name, some in nbest.items()}
+        found |= null_threshold.search(wanted, texts, odds)
+    return {**found, "rules": rules}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made")
+    parser.add_argument("--split", default="valid")
+    parser.add_argument("--predictions", type=Path, required=True, help="predict.py's folder, or a predictions.json")
+    parser.add_argument("--rules", choices=squad.RULES, help="of the scores (by the version that was prepared)")
+    parser.add_argument("--output", type=Path, required=True)
+    asked = parser.parse_args()
+    wanted = golds(asked.data, asked.split)
+    try:
+        found = scored(wanted, asked.predictions, asked.rules or rules_of(asked.data))
+    except ValueError as error:
+        raise SystemExit(f"error: {asked.predictions}: {error}") from None
+    print(json.dumps(found), flush=True)
+    write_atomically(asked.output, json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

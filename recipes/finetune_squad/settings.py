@@ -1,0 +1,153 @@
+"""The settings of the SQuAD recipe; the numbers, with their sources, are in conf/."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from recipes.lib import finetuning, launch
+from recipes.lib.finetuning import Model
+from recipes.lib.recipe import about
+from recipes.lib.values import Flags, Refused
+
+CONF = Path(__file__).parent / "conf"
+BUILTIN, SQUAD = "builtin", "squad"
+GOLD = "right answers"  # as predictions
+ARCH = "posenc_roberta_pretrained"
+
+# What the plan writes into the commands itself.
+DECIDED = {
+    **launch.DECIDED,
+    **{name: f"--{name}" for name in ("seed", "segments", "pos-enc-args")},
+    **dict.fromkeys(("pos-enc", "pretrained", "finetune-from-model", "arch"), "--checkpoint"),
+    **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
+    **dict.fromkeys(("max-epoch", "max-update", "total-num-update"), "--epochs"),
+    **dict.fromkeys(("warmup-updates", "lr-scheduler"), "--warmup: it rises to the rate and falls to 0"),
+    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "the last checkpoint being kept"),
+    "max-positions": "--checkpoint: the model's own; --max-length is that of the windows",
+    "max-tokens": "--train.batch-size, in windows",
+    **dict.fromkeys(("task", "criterion"), "posenc_squad"),
+}
+
+
+@dataclass(kw_only=True)
+class Settings(launch.Training):
+    version: Literal["1.1", "2.0"] = field(metadata=about("of SQuAD; in 2.0 questions may have no answer"))
+    checkpoint: list[str] = field(
+        default_factory=list,
+        metadata=about(
+            "pretrained models: checkpoints, runs of recipes/pretrain_mlm with all their encodings, folders of Hugging "
+            f"Face's, of import-hf or of export-hf; {BUILTIN}: tiny ones, made here"
+        ),
+    )
+    data: str = field(
+        default=SQUAD,
+        metadata=about(
+            f"{SQUAD} (fetched), {BUILTIN} (small, invented), a FOLDER with train-v1.1.json and dev-v1.1.json, or "
+            "train.json and dev.json, or a lone FILE, split by article, 8:2; plain or .gz"
+        ),
+    )
+    train_file: str = field(default="", metadata=about("in place of --data, with --dev-file; plain or .gz"))
+    dev_file: str = field(default="", metadata=about("what is answered and scored"))
+    raw: str = field(default="data/raw", metadata=about("where fetch.py puts the sets"))
+    limit: int = field(default=0, metadata=about("the first questions of training (0: all)"))
+    limit_dev: int = field(default=0, metadata=about("the first questions of what is scored (0: all)"))
+    bad: Literal["refuse", "skip", "repair"] = field(metadata=about("questions that cannot be used as they are"))
+    tokenizer_path: str = field(
+        default="auto", metadata=about("of the models, where it does not lie beside their dict.txt; or words, chars")
+    )
+    max_length: int = field(metadata=about("pieces of a window, with the question"))
+    stride: int = field(metadata=about("pieces from a window to the next"))
+    longest_question: int = field(default=64, metadata=about("pieces of a question; the rest is cut off, and counted"))
+    separators: Literal[1, 2] = field(default=2, metadata=about("</s> between question and context: 1 is BERT's"))
+    segments: Literal["none", "input", "head"] = field(
+        default="none",
+        metadata=about("of question and context: vectors at the input or biases of each head, made anew"),
+    )
+    pos_enc_args: str = field(
+        default="", metadata=about("added to the models' own, as extend=interpolate,extend_to=N for longer windows")
+    )
+    longest_answer: int = field(default=30, metadata=about("pieces of an answer"))
+    n_best: int = field(default=20, metadata=about("answers that nbest_predictions.json has of a question"))
+    null_threshold: float = field(default=0.0, metadata=about("of version 2.0: odds of no answer above it say so"))
+    epochs: int = field(metadata=about("of training"))
+    warmup: float = field(default=0.0, metadata=about("part of the updates in which the learning rate rises"))
+    paper: Literal["none", "m1-m4", "m1-m4-large", "m4m-small", "m4m", "m4m-large"] = field(
+        default="none", metadata=about("whose figures stand beside")
+    )
+    train: Flags = field(metadata=about("a flag of fairseq-train"))
+
+    batch_flag = "batch-size"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        launch.refuse_decided(self.train, DECIDED)
+        least = {"limit": 0, "limit_dev": 0, "max_length": 8, "stride": 1, "longest_question": 1, "longest_answer": 1}
+        for name, number in {**least, "n_best": 1, "epochs": 1, "threads": 0}.items():
+            if getattr(self, name) < number:
+                raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
+        if not 0 <= self.warmup < 1:
+            raise Refused(f"--warmup is {self.warmup}: a part of the updates, 0 or more and less than 1, is wanted")
+        if self.max_length < self.longest_question + self.separators + 3:
+            raise Refused(
+                f"--max-length {self.max_length} leaves no room for a context behind --longest-question "
+                f"{self.longest_question}"
+            )
+        if self.number("batch-size", 0) < 1:
+            raise Refused("--train.batch-size N, in windows, is wanted")
+        if self.null_threshold and self.version != "2.0":
+            raise Refused("--null-threshold is of --version 2.0: leave it out")
+        self._check_data()
+        self.models = self._models()
+
+    def _check_data(self) -> None:
+        if bool(self.train_file) != bool(self.dev_file):
+            raise Refused("--train-file and --dev-file go together")
+        if self.train_file and self.data not in (SQUAD, BUILTIN):
+            raise Refused(f"--data {self.data} and --train-file: give one of them")
+        if self.invented and self.version != "1.1":
+            raise Refused(f"--data {BUILTIN}: its questions have answers, as --version 1.1 has")
+        if self.data not in (SQUAD, BUILTIN) and not Path(self.data).exists():
+            raise Refused(f"--data {self.data}: no such file or folder; there are: {SQUAD}, {BUILTIN}")
+
+    def _models(self) -> list[Model]:
+        if not self.checkpoint:
+            raise Refused(
+                "--checkpoint MODEL is wanted: what recipes/pretrain_mlm made (.../checkpoint_last.pt), or a folder of "
+                f"Hugging Face's; {BUILTIN} pretrains tiny ones"
+            )
+        if BUILTIN in self.checkpoint and not self.builtin:
+            raise Refused(f"--checkpoint {BUILTIN} stands alone: it is several models")
+        if not self.builtin:
+            return finetuning.models(self.checkpoint)
+        return [Model(label, Path("checkpoints") / label / finetuning.LAST) for label in ("learned", "shaw")]
+
+    @property
+    def builtin(self) -> bool:
+        """The models are made here."""
+        return self.checkpoint == [BUILTIN]
+
+    @property
+    def invented(self) -> bool:
+        """The questions are the built-in ones."""
+        return self.data == BUILTIN and not self.train_file
+
+    @property
+    def files(self) -> list[str]:
+        """The user's own, of training and to be answered, or a lone one; none of what is fetched or made."""
+        if self.train_file:
+            return [self.train_file, self.dev_file]
+        if self.data in (SQUAD, BUILTIN):
+            return []
+        return [self.data] if Path(self.data).is_file() else [self._named("train"), self._named("dev")]
+
+    def _named(self, split: str) -> str:
+        names = [f"{split}-v{self.version}.json", f"{split}.json"]
+        paths = [Path(self.data) / f"{name}{end}" for name in names for end in ("", ".gz")]
+        found = next((path for path in paths if path.is_file()), None)
+        if found is None:
+            raise Refused(
+                f"--data {self.data} has no {' or '.join(names)}, plain or .gz; or name --train-file, --dev-file"
+            )
+        return str(found)

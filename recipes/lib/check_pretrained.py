@@ -1,0 +1,76 @@
+"""Look at a pretrained model before anything is trained from it: its encoding, its length, its tokenizer.
+
+python -m recipes.lib.check_pretrained --checkpoint MODEL --longest 128 --output FILE
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from fairseq_posenc.compat.checkpoints import CheckpointError
+from fairseq_posenc.encodings import build
+from fairseq_posenc.hub import vocabulary
+from fairseq_posenc.hub.convert import as_it_is
+from fairseq_posenc.hub.pretrained import read
+from fairseq_posenc.models.finetuning import encoding
+from fairseq_posenc.models.finetuning_config import SEGMENTS
+from recipes.lib.checkpoints import updates
+from recipes.lib.encodings import parse
+from recipes.lib.stages import write_atomically
+
+
+def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: int) -> dict[str, Any]:
+    """Of the model, as it will be fine-tuned.
+
+    Raises:
+        ValueError: an encoding that cannot be fine-tuned so. CheckpointError: what cannot be read.
+    """
+    found = read(source)
+    own = replace(found.config, pos_enc=as_it_is(found.config, found.tensors))
+    symbols, _ = vocabulary.with_tokenizer(source, tokenizer)
+    for kind in segments:
+        name, args = encoding(own, None, None, kind)
+        limit = build(name, args, own.stack).limit
+        if limit is not None and longest > limit:
+            raise ValueError(f"items of {longest} pieces are wanted, and {name} was pretrained with {limit}")
+    return {
+        "encoding": own.pos_enc + (f"[{own.pos_enc_args}]" if own.pos_enc_args else ""),
+        "updates": updates(source) if source.is_file() else None,
+        "parameters": sum(tensor.numel() for tensor in found.tensors.values()),
+        "pieces": len(symbols),
+        **{name: getattr(own, name) for name in ("layers", "dim", "heads", "ffn", "max_length")},
+    }
+
+
+def differs(asked: str, found: str) -> bool:
+    """Whether two labels name encodings that are not the same; options in any order."""
+    one, other = parse(asked), parse(found)
+    return (one.name, sorted(one.args.split(","))) != (other.name, sorted(other.args.split(",")))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--tokenizer-path", type=Path)
+    parser.add_argument("--pos-enc", help="the encoding that it has to have")
+    parser.add_argument("--segments", action="append", default=[], choices=list(SEGMENTS))
+    parser.add_argument("--longest", type=int, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    asked = parser.parse_args()
+    try:
+        found = facts(asked.checkpoint, asked.tokenizer_path, asked.segments, asked.longest)
+    except (CheckpointError, ValueError, OSError) as error:
+        sys.exit(f"error: --checkpoint {asked.checkpoint}: {error}")
+    if asked.pos_enc and differs(asked.pos_enc, found["encoding"]):
+        sys.exit(f"error: --checkpoint {asked.checkpoint} has {found['encoding']}, not {asked.pos_enc}")
+    write_atomically(asked.output, json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

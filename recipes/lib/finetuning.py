@@ -1,0 +1,79 @@
+"""What recipes that fine-tune share: the pretrained models that a user names, without torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .encodings import Encoding, parse
+from .stages import read_json
+from .values import Refused
+
+LAST = "checkpoint_last.pt"  # of recipes/pretrain_mlm
+IMPORTED = "checkpoint.pt"  # of import-hf
+RUN = "comparison.json"  # of a run of recipes/pretrain_mlm that is done
+
+
+@dataclass(frozen=True)
+class Model:
+    """A pretrained model. label: its encoding, where its place tells it, otherwise its folder. path: a checkpoint of
+    fairseq's, or a folder of Hugging Face's."""
+
+    label: str
+    path: Path
+
+    @property
+    def slug(self) -> str:
+        """Its name in paths and stages."""
+        return re.sub(r"[\[,]", ".", self.label).replace("]", "")
+
+
+def models(places: Sequence[str]) -> list[Model]:
+    """Those of --checkpoint.
+
+    Args:
+        places: checkpoints; runs of recipes/pretrain_mlm, with all their encodings; folders of import-hf or of Hugging
+            Face's. One that is not there yet stands for itself: commands can be printed before there is a model.
+    Raises:
+        Refused: two models of one name.
+    """
+    found = [model for place in places for model in _models(Path(place).resolve())]
+    for number, model in enumerate(found):
+        if model.slug in [other.slug for other in found[:number]]:
+            raise Refused(f"--checkpoint names two models that are called {model.label}: run the recipe for each")
+    return found
+
+
+def _models(place: Path) -> list[Model]:
+    if (place / RUN).is_file():
+        labels = [str(row["encoding"]) for row in read_json(place / RUN)]
+        return [Model(label, place / "checkpoints" / parse(label).slug / LAST) for label in labels]
+    if (place / IMPORTED).is_file():
+        return [Model(place.name, place / IMPORTED)]
+    if place.is_dir() and not (place / "config.json").is_file():
+        checkpoints = sorted(place.glob(f"checkpoints/*/{LAST}"))
+        if not checkpoints:
+            raise Refused(f"--checkpoint {place}: no run of recipes/pretrain_mlm, and no model's folder")
+        return [Model(path.parent.name, path) for path in checkpoints]
+    return [Model(place.parent.name if place.suffix == ".pt" else place.name, place)]
+
+
+def of_encodings(found: Sequence[Model], wanted: Sequence[Encoding], pretraining: str) -> list[Model]:
+    """The models of these encodings, in their order.
+
+    Args:
+        pretraining: the command that makes them.
+    Raises:
+        Refused: one that is not there.
+    """
+    by_slug = {model.slug: model for model in found}
+    for encoding in wanted:
+        if encoding.slug not in by_slug:
+            named = ", ".join(model.label for model in found) or "none"
+            raise Refused(
+                f"--checkpoint has no {encoding.label} (there are: {named}); each is a pretraining of its own: "
+                f"{pretraining or 'recipes/pretrain_mlm'}"
+            )
+    return [Model(encoding.label, by_slug[encoding.slug].path) for encoding in wanted]

@@ -1,0 +1,129 @@
+"""Toy questions in SQuAD's format, small models of their words, and the project's own tools called in this process."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from integration import support
+from support_corpora import SCRIPTS  # noqa: F401  puts data-bin-scripts on the path
+
+from fairseq_posenc.hub import MaskedLM, ModelConfig
+from fairseq_posenc.hub.checkpoint import save
+from fairseq_posenc.hub.convert import Report
+from fairseq_posenc.hub.pretrained import MASK, SPECIALS, Pretrained
+
+import prepare_spans  # isort: skip
+
+LETTERS = "bcdefghijklmnop"  # "a" is an article
+WORDS = ["what", "?", "(", ")", *LETTERS]
+LENGTH = 32
+
+
+def context(rng: random.Random, words: int) -> tuple[str, str, int]:
+    """Letters, of which some are in brackets; those with the brackets, and where they begin."""
+    letters = rng.choices(LETTERS, k=words)
+    first = rng.randrange(words - 2)
+    last = rng.randint(first + 1, min(first + 3, words - 1))
+    before, answer = " ".join(letters[:first]), " ".join(letters[first:last])
+    start = f"{before} " if before else ""
+    return f"{start}( {answer} ) {' '.join(letters[last:])}", f"( {answer} )", len(start)
+
+
+def squad(number: int, seed: int, words: int = 12, *, without: bool = False) -> dict[str, Any]:
+    """What is in the brackets? With `without`, each third question has no brackets, and no answer."""
+    rng = random.Random(seed)
+    data = []
+    for one in range(number):
+        text, answer, start = context(rng, words)
+        asked: dict[str, Any] = {"id": f"q{seed}.{one}", "question": "What?"}
+        answers = [{"text": answer, "answer_start": start}]
+        if without and one % 3 == 2:
+            text, answers = text.replace("(", "b").replace(")", "c"), []
+            asked["is_impossible"] = True
+        data.append({"title": str(one), "paragraphs": [{"context": text, "qas": [{**asked, "answers": answers}]}]})
+    return {"version": "toy", "data": data}
+
+
+def written(path: Path, found: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(found, ensure_ascii=False), "utf-8")
+    return path
+
+
+def checkpoint(
+    folder: Path, pos_enc: str = "learned", args: str | None = None, *, layers: int = 1, dim: int = 16
+) -> Path:
+    """Of a random model, with its dict.txt."""
+    config = ModelConfig(layers, dim, 2 * dim, 2, LENGTH, len(WORDS) + 5, pos_enc, mask=len(WORDS) + 4)
+    torch.manual_seed(1)
+    tensors = {name: tensor for name, tensor in MaskedLM(config).state_dict().items() if name != "lm_head.weight"}
+    save(Pretrained(config, tensors, [*SPECIALS, *WORDS, MASK]), Report(), folder, folder)
+    return folder / "checkpoint.pt"
+
+
+def prepared(output: Path, *words: object) -> Path:
+    """prepare_spans.py, of words."""
+    asked = ["--tokenizer-path", "words", "--longest-question", "4", *map(str, words), "--output", str(output)]
+    assert prepare_spans.main(asked) == 0
+    return output
+
+
+def toy(place: Path, dev: dict[str, Any]) -> Path:
+    """300 questions of training and the given ones, packed, as `place`/plain reads them."""
+    train, packed = written(place / "train.json", squad(300, 1)), place / "dev.json.gz"
+    packed.write_bytes(gzip.compress(json.dumps(dev).encode()))
+    source = place / "plain" / "checkpoint.pt"
+    return prepared(place / "data", "--checkpoint", source, "--train", train, "--eval", packed, "--longest", 24)
+
+
+def words(data: Path, source: Path, *more: Any) -> list[str]:
+    """fairseq-train's arguments; without --save-dir nothing is saved."""
+    given = [str(word) for word in more]
+    defaults: list[Any] = [] if "--save-dir" in given else ["--no-save"]
+    defaults += [] if "--valid-subset" in given else ["--disable-validation"]
+    defaults += [
+        "--arch",
+        "posenc_roberta_pretrained",
+        "--pretrained",
+        source,
+        "--dropout",
+        0,
+        "--attention-dropout",
+        0,
+    ]
+    task = ["--task", "posenc_squad", "--criterion", "squad", "--batch-size", 32]
+    recipe = [word for word in support.RECIPE if word not in ("--max-tokens", "120")]
+    return [str(word) for word in (data, "--user-dir", support.PLUGIN, *task, *recipe, *defaults, *given)]
+
+
+def built(data: Path, source: Path, *more: Any) -> tuple[Any, Any]:
+    """A model that starts from a checkpoint, in evaluation, and its task."""
+    return support.built_of(words(data, source, *more), 5)
+
+
+def predictions(folder: Path) -> list[dict[str, Any]]:
+    """The answers, several of each question, and the odds that there is none."""
+    return [read(folder / f"{name}.json") for name in ("predictions", "nbest_predictions", "null_odds")]
+
+
+def called(module: Any, *words: object) -> None:
+    """The `main` of a recipe's stage, with these arguments."""
+    with mock.patch.object(sys, "argv", [module.__name__, *map(str, words)]):
+        module.main()
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def texts(found: dict[str, Any]) -> dict[str, Sequence[str]]:
+    """The answers by question."""
+    asked = [one for article in found["data"] for part in article["paragraphs"] for one in part["qas"]]
+    return {one["id"]: [answer["text"] for answer in one["answers"]] for one in asked}

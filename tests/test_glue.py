@@ -1,0 +1,179 @@
+"""GLUE's files to what sentence prediction reads: every task as published, what is wrong with rows, and scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support_exchange import made, saved
+from support_glue import FILES, items, prepare, record, task_files, write
+
+from fairseq_posenc.scoring import classification
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of Hugging Face's, whose words are w0 to w32."""
+    return saved(made("bert", "tiny"), tmp_path_factory.mktemp("model") / "bert")
+
+
+# --- the published files
+
+LABELS = {
+    "CoLA": (["1", "0", "1"], ["1", "0"]),
+    "SST-2": (["0", "1"], ["1"]),
+    "MRPC": (["1", "0"], ["1"]),
+    "QQP": (["0", "1"], ["1"]),
+    "MNLI": (["neutral", "entailment", "contradiction"], ["neutral"]),
+    "QNLI": (["entailment", "not_entailment"], ["not_entailment"]),
+    "RTE": (["not_entailment", "entailment"], ["entailment"]),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("task", FILES)
+def test_a_task_as_it_is_published(task: str, packed: bool, model: Path, tmp_path: Path) -> None:
+    folder = task_files(tmp_path / "glue" / task, task, packed=packed)
+    given = folder if packed else folder.parent
+    assert prepare(task, given, model, tmp_path / "out") == 0
+    made = record(tmp_path / "out")
+    wanted = {name: len(rows) - (task != "CoLA" or name == "test.tsv") for name, rows in FILES[task].items()}
+    assert {facts["file"].removesuffix(".gz"): facts["items"] for facts in made["splits"].values()} == wanted
+    if task != "STS-B":
+        found = [[label[0] for label in items(tmp_path / "out", "label", split)] for split in ("train", "valid")]
+        assert tuple(found) == LABELS[task]
+    assert not made["splits"]["test"]["labelled"]
+
+
+def test_pieces_of_a_pair(model: Path, tmp_path: Path) -> None:
+    task_files(tmp_path / "MRPC", "MRPC")
+    assert prepare("MRPC", tmp_path, model, tmp_path / "out") == 0
+    assert items(tmp_path / "out", "input0", "train")[0] == ["w1", "w2", "</s>"]
+    assert items(tmp_path / "out", "input1", "train")[0] == ["w1", "w2", "w3", "</s>"]
+    assert items(tmp_path / "out", "input0", "train")[1] == ["w1", "<unk>", "w2", "</s>"]  # a quote is text
+    assert record(tmp_path / "out")["splits"]["train"]["unknown"] == 1
+
+
+def test_numbers_of_sts_b_and_what_rows_are_called(model: Path, tmp_path: Path) -> None:
+    task_files(tmp_path / "STS-B", "STS-B")
+    assert prepare("STS-B", tmp_path, model, tmp_path / "out") == 0
+    assert (tmp_path / "out" / "label" / "train.label").read_text() == "5.000\n0.250\n"
+    task_files(tmp_path / "MNLI", "MNLI")
+    assert prepare("MNLI", tmp_path, model, tmp_path / "mnli") == 0
+    assert (tmp_path / "mnli" / "test-mismatched.ids").read_text() == "9847\n"
+    assert (tmp_path / "mnli" / "test-ax.ids").read_text() == "0\n1\n"
+
+
+def test_mrpc_as_microsoft_published_it(model: Path, tmp_path: Path) -> None:
+    """The development set is a part of the training file; the test file has labels."""
+    header = ("\ufeffQuality", "#1 ID", "#2 ID", "#1 String", "#2 String")
+    rows = [header, ("1", "7", "8", "w1", "w2"), ("0", "1", "2", "w3", "w4"), ("1", "5", "6", "w5", "w6")]
+    write(tmp_path, "msr_paraphrase_train.txt", rows)
+    write(tmp_path, "msr_paraphrase_test.txt", [header, ("0", "3", "4", "w7", "w8")])
+    assert prepare("MRPC", tmp_path, model, tmp_path / "out") == 1
+    write(tmp_path, "mrpc_dev_ids.tsv", [("#1 ID", "#2 ID"), ("1", "2")])
+    assert prepare("MRPC", tmp_path, model, tmp_path / "out") == 0
+    assert [facts["items"] for facts in record(tmp_path / "out")["splits"].values()] == [2, 1, 1]
+    assert [item[0] for item in items(tmp_path / "out", "input0", "valid")] == ["w3"]
+    assert items(tmp_path / "out", "label", "test") == [["0", "</s>"]]
+
+
+def test_long_items_are_cut_where_the_longer_sentence_ends(model: Path, tmp_path: Path) -> None:
+    train = [FILES["RTE"]["train.tsv"][0], ("0", " ".join(["w1"] * 20), "w2 w3", "entailment")]
+    task_files(tmp_path, "RTE", train=train)
+    for separators, first in ((1, 11), (2, 10)):  # 16 with <s>, </s> and the one or two between
+        out = tmp_path / f"out{separators}"
+        assert prepare("RTE", tmp_path, model, out, "--separators", str(separators)) == 0
+        assert len(items(out, "input0", "train")[0]) == first + 1
+        assert items(out, "input1", "train")[0] == ["w2", "w3", "</s>"]
+        assert record(out)["splits"]["train"]["cut"] == 1
+
+
+# --- what is wrong with rows
+
+
+@pytest.mark.parametrize(
+    ("task", "split", "row", "kind"),
+    [
+        ("SST-2", "train", ("w1", "2"), "label"),
+        ("SST-2", "train", ("w1",), "fields"),
+        ("SST-2", "dev", ("  ", "1"), "empty sentence"),
+        ("RTE", "train", ("0", "w1", "w2", "neutral"), "label"),
+        ("RTE", "train", ("0", "w1", "", "entailment"), "empty sentence"),
+        ("RTE", "train", ("0", "w1", "w2", "x", "entailment"), "fields"),
+        ("STS-B", "dev", ("0", "w1", "w2", "5.1"), "label"),
+        ("STS-B", "dev", ("0", "w1", "w2", "nan"), "label"),
+        ("MRPC", "test", ("0", "3", "4", "w1", ""), "empty sentence"),
+    ],
+)
+def test_a_bad_row_is_named_and_refused_unless_it_is_to_be_skipped(
+    task: str,
+    split: str,
+    row: tuple[str, ...],
+    kind: str,
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [*FILES[task][f"{split}.tsv"], row]
+    task_files(tmp_path, task, **{split: rows})
+    assert prepare(task, tmp_path, model, tmp_path / "out") == 1
+    told = capsys.readouterr().err
+    assert f"{split}.tsv:{len(rows)}: " in told
+    assert f"1 x {kind}, refused" in told
+    assert not (tmp_path / "out").exists()
+    assert prepare(task, tmp_path, model, tmp_path / "out", "--bad", "skip") == 0
+    done = "kept" if split == "test" else "left out"
+    assert record(tmp_path / "out")["problems"] == {kind: {done: 1}}
+    facts = record(tmp_path / "out")["splits"]["valid" if split == "dev" else split]
+    assert facts["given"] - facts["items"] == (split != "test")
+
+
+def test_a_missing_column_or_file_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task_files(tmp_path, "RTE", train=[("index", "sentence1", "label"), ("0", "w1", "entailment")])
+    assert prepare("RTE", tmp_path, model, tmp_path / "out", "--bad", "skip") == 1
+    assert "train.tsv:1: no column 'sentence2'; there are: index, sentence1, label" in capsys.readouterr().err
+    (tmp_path / "dev.tsv").unlink()
+    assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
+    assert "no dev.tsv of RTE" in capsys.readouterr().err
+
+
+def test_text_of_another_kind_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task_files(tmp_path, "SST-2", train=[("sentence", "label"), ("tout autre chose", "1")])
+    assert prepare("SST-2", tmp_path, model, tmp_path / "out") == 1
+    assert "of the training text's pieces are not in the dictionary" in capsys.readouterr().err
+
+
+# --- scores
+
+
+def test_scores_by_hand() -> None:
+    found, wanted = [1, 1, 0, 0, 1], [1, 0, 0, 1, 1]  # 2 true, 1 false positive, 1 false negative, 1 true negative
+    scores = {name: classification.METRICS[name](found, wanted) for name in ("accuracy", "f1", "matthews")}
+    assert scores == pytest.approx({"accuracy": 3 / 5, "f1": 4 / 6, "matthews": (2 * 1 - 1 * 1) / 6})
+    numbers, rank = [1.0, 2.0, 4.0, 3.0], [1.0, 3.0, 9.0, 4.0]
+    x, y = np.array(numbers) - 2.5, np.array(rank) - 4.25
+    assert classification.pearson(numbers, rank) == pytest.approx((x @ y) / np.sqrt((x @ x) * (y @ y)))
+    assert classification.spearman(numbers, rank) == pytest.approx(1.0)
+
+
+def test_a_constant_has_no_correlation() -> None:
+    assert classification.pearson([2.0, 2.0], [1.0, 3.0]) == 0.0
+    assert classification.spearman([1.0, 2.0], [3.0, 3.0]) == 0.0
+    assert classification.matthews([1, 1], [0, 1]) == 0.0
+
+
+def test_the_constant_that_a_score_likes_best() -> None:
+    train, wanted = [0, 0, 0, 1], [0, 1, 1]
+    assert classification.constants("accuracy", train, wanted) == (0, pytest.approx(1 / 3))
+    assert classification.constants("f1", train, wanted) == (1, pytest.approx(0.8))
+    assert classification.constants("matthews", train, wanted) == (0, 0.0)
+    assert classification.constants("spearman", [1.0, 4.0], [2.0, 3.0]) == (2.5, 0.0)
+
+
+def test_scores_of_the_other_kind_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"'spearman' is no score of classification; there are: accuracy, f1, matthews"
+    ):
+        classification.named(["spearman"], regression=False)

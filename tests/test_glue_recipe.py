@@ -1,0 +1,223 @@
+"""The GLUE recipe: its plan, the papers' protocols and figures, what is refused, and what counts of many trainings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import support_corpora  # noqa: F401  puts the scripts' folder on the path
+from support_glue import FILES, task_files
+
+from recipes.finetune_glue import builtin
+from recipes.finetune_glue.__main__ import FINETUNE_GLUE
+from recipes.finetune_glue.grid import Grid, middle
+from recipes.finetune_glue.published import COLUMNS, WARM, paper
+from recipes.finetune_glue.settings import Settings, Trial, Variant
+from recipes.finetune_glue.tasks import TASKS, metrics
+from recipes.lib import scheduled
+from recipes.lib.encodings import parse
+from recipes.lib.finetuning import Model, models
+from recipes.lib.recipe import ROOT, shown
+from recipes.lib.settings import load
+from recipes.lib.stages import Stage
+from recipes.lib.values import Refused
+
+from glue import formats  # isort: skip
+
+OUTPUT = Path("/tmp/an output")
+ABLATIONS = [name for name in FINETUNE_GLUE.presets() if name not in ("smoke", "small", "paper")]
+
+
+def settings(preset: str = "paper", **given: str) -> Settings:
+    words = {"checkpoint": "builtin" if preset == "smoke" else "some/m4/checkpoint_last.pt", **given}
+    return load(FINETUNE_GLUE, preset, given={name.replace("__", "."): value for name, value in words.items()})
+
+
+def stages(preset: str = "paper", **given: str) -> dict[str, Stage]:
+    plan = FINETUNE_GLUE.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+    return {stage.name: stage for stage in plan.stages()}
+
+
+def value(stage: Stage, flag: str) -> str:
+    return stage.command[stage.command.index(flag) + 1]
+
+
+def run_folder(folder: Path, *labels: str) -> Path:
+    """What recipes/pretrain_mlm leaves."""
+    folder.mkdir(parents=True)
+    (folder / "comparison.json").write_text(json.dumps([{"encoding": label} for label in labels]))
+    for label in labels:
+        place = folder / "checkpoints" / parse(label).slug
+        place.mkdir(parents=True)
+        (place / "checkpoint_last.pt").write_text(label)
+    return folder
+
+
+# --- the plan
+
+
+def test_tasks_are_the_readers() -> None:
+    assert set(TASKS) == set(formats.TASKS) == set(FILES) == set(builtin.COLUMNS)
+    for name, task in TASKS.items():
+        form = formats.TASKS[name]
+        assert (task.pair, task.classes) == (len(form.sentences) == 2, len(form.labels) or 1)
+        assert set(task.submissions) == {split for split in form.files if split.startswith("test")}
+
+
+def test_the_smoke_preset_brings_its_own_model_and_rows() -> None:
+    found = stages("smoke")
+    assert [name.partition(":")[0] for name in found] == [
+        *("pretrain", "builtin", "check", "prepare", "baseline", "train", "evaluate", "compare")
+    ]
+    train = found["train:SST-2.learned.lr0.003.e3.s1"]
+    assert value(train, "--pretrained").endswith("pretrained/checkpoints/learned/checkpoint_last.pt")
+    assert "fairseq-train" in train.command
+
+
+@pytest.mark.parametrize(
+    ("protocol", "lr", "epochs", "runs", "longest", "warmup"),
+    [
+        ("m1-m4", [3e-5], [3], 1, 128, 0.1),
+        ("m4m", [2e-5, 3e-5, 4e-5], [3], 1, 512, 0.06),
+        ("diet", [1e-5, 2e-5, 3e-5, 4e-5], [5, 10], 5, 128, 0.1),
+    ],
+)
+def test_the_papers_protocols(
+    protocol: str, lr: list[float], epochs: list[int], runs: int, longest: int, warmup: float
+) -> None:
+    """METHODS.md 6.A, 6.B, 6.D."""
+    found = settings(protocol=protocol)
+    assert (found.lr, found.epochs, found.runs, found.batch) == (lr, epochs, runs, 32)
+    assert (found.longest, found.warmup) == (longest, warmup)
+    trains = [name for name in stages(protocol=protocol, task="CoLA") if name.startswith("train:")]
+    assert len(trains) == len(lr) * len(epochs) * runs
+
+
+def test_a_training_is_fairseqs() -> None:
+    found = stages(protocol="diet", task="STS-B", segments="head", lr="1e-5", epochs="5", runs="1")
+    (train,) = [stage for stage in found.values() if stage.kind == "train"]
+    assert train.name == "train:STS-B.m4.head.lr1e-05.e5.s1"
+    wanted = {"--task": "posenc_sentence_prediction", "--num-classes": "1", "--metrics": "spearman,pearson"}
+    wanted |= {"--segments": "head", "--lr": "1e-05", "--batch-size": "32", "--max-epoch": "5", "--warmup": "0.1"}
+    assert {flag: value(train, flag) for flag in wanted} == wanted
+    assert "--regression-target" in train.command
+    assert "--separator-token" not in train.command
+    assert value(found["evaluate:STS-B.m4.head.lr1e-05.e5.s1"], "--checkpoint").endswith("checkpoint_best.pt")
+    assert value(stages(protocol="m4m", task="RTE")["train:RTE.m4.lr2e-05.e3.s1"], "--separator-token") == "2"
+
+
+def test_single_sentences_have_no_segments() -> None:
+    found = stages(task="CoLA,RTE", segments="input,head")
+    trains = [name for name in found if name.startswith("train:")]
+    assert trains == [f"train:{name}.lr3e-05.e3.s1" for name in ("CoLA.m4", "RTE.m4.input", "RTE.m4.head")]
+
+
+def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
+    run = run_folder(tmp_path / "run", "shaw", "m4[clip=8]")
+    imported_folder = tmp_path / "bert-m4"
+    imported_folder.mkdir()
+    (imported_folder / "checkpoint.pt").write_text("")
+    found = models([str(run), str(imported_folder), "not/there/m3/checkpoint_last.pt"])
+    assert [model.label for model in found] == ["shaw", "m4[clip=8]", "bert-m4", "m3"]
+    assert found[1].path == run / "checkpoints" / "m4.clip=8" / "checkpoint_last.pt"
+    with pytest.raises(Refused, match="two models that are called shaw"):
+        models([str(run), str(found[0].path)])
+    with pytest.raises(Refused, match=r"no run of recipes/pretrain_mlm"):
+        models([str(tmp_path)])
+
+
+@pytest.mark.parametrize("preset", ABLATIONS)
+def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp_path: Path) -> None:
+    from recipes.lib.settings import read_toml
+
+    given = read_toml(FINETUNE_GLUE.conf / f"{preset}.toml")
+    with pytest.raises(Refused, match=r"each is a pretraining of its own: recipes/pretrain_mlm/run\.sh --preset"):
+        settings(preset)
+    run = run_folder(tmp_path / "run", "none", *reversed(given["pos-enc"]))
+    found = settings(preset, checkpoint=str(run))
+    assert [model.label for model in found.models] == given["pos-enc"]
+    if preset != "clip":  # the paper's own sweep is of SQuAD
+        for variant in found.variants(found.models):
+            assert paper(found.protocol, parse(variant.model.label), variant.row), variant
+    for label in given["pos-enc"]:
+        assert label in given["pretraining"]
+    check = next(iter(stages(preset, checkpoint=str(run)).values()))
+    assert value(check, "--pos-enc") == given["pos-enc"][0]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"task": "MLNI"}, "--task: no 'MLNI'; did you mean MNLI"),
+        ({"protocol": "m5"}, "--protocol: no 'm5'"),
+        ({"segments": "heads"}, "--segments: no 'heads'; did you mean head"),
+        ({"data": "no-such"}, "--data no-such: no such folder; there are: glue, builtin"),
+        ({"checkpoint": ""}, "--checkpoint is wanted"),
+        ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin stands alone"),
+        ({"train__lr": "1"}, "decided by --lr"),
+        ({"train__arch": "x"}, "decided by --checkpoint"),
+        ({"train__batch-size": "3"}, "decided by --batch"),
+        ({"train__warmup-updates": "3"}, "decided by --warmup"),
+        ({"warmup": "1.5"}, "--warmup is 1.5"),
+        ({"separators": "3"}, "--separators is 3: 1 or 2"),
+        ({"epochs": "0"}, "--lr and --epochs"),
+        ({"batches": "3"}, "--batch 32 cannot be shared by --batches 3"),
+        ({"task": "RTE,RTE"}, "--task names one twice"),
+    ],
+)
+def test_what_is_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        stages(**given)
+
+
+def test_where_rows_lie_does_not_count(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        task_files(tmp_path / name / "RTE", "RTE")
+    one, two = (stages(task="RTE", data=str(tmp_path / name))["prepare:RTE.m4"].key() for name in "ab")
+    assert one == two
+    task_files(tmp_path / "b" / "RTE", "RTE", dev=FILES["RTE"]["dev.tsv"][:1])
+    assert stages(task="RTE", data=str(tmp_path / "b"))["prepare:RTE.m4"].key() != one
+
+
+def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "recipes.finetune_glue", "--preset", "paper", "--task", "MNLI", "--dry-run"]
+    command += ["--checkpoint", "some/m4/checkpoint_last.pt", "--protocol", "m4m", "--output", str(tmp_path)]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("fairseq-train") == 3
+    assert not list(tmp_path.iterdir())
+
+
+# --- figures and schedules
+
+
+def test_the_papers_figures() -> None:
+    assert paper("m1-m4", parse("m3"), "none")["MNLI-mm"] == 84.68
+    assert paper("m4m", parse("m4m"), "none") == {"MNLI": 83.58, "SST-2": 91.62}
+    assert paper(WARM, parse("m4m"), "none")["CoLA"] == 47.02
+    assert paper("diet", parse("diet-abs[share=layer-wise,rank=128]"), "head")["QQP"] == 90.8
+    assert paper("diet", parse("diet-rel"), "none") == {}
+    assert all(set(columns) - {"MNLI-mm"} <= set(TASKS) for columns in COLUMNS.values())
+
+
+def test_the_schedule_is_of_updates() -> None:
+    flags = scheduled.schedule(items=100, batch=32, epochs=3, warmup=0.1)
+    assert flags == ["--max-update", "12", "--total-num-update", "12", "--warmup-updates", "1"]
+
+
+def test_the_best_median_counts(tmp_path: Path) -> None:
+    """Of two learning rates with three runs each: 5 is the highest run, but the other median is higher."""
+    variant = Variant("RTE", Model("m4", Path()), "none")
+    grid = Grid(tmp_path, "m1-m4", [1e-5, 2e-5], [3], [1, 2, 3])
+    scores = {1e-5: (0.1, 0.2, 5.0), 2e-5: (3.0, 0.0, 1.0)}
+    for lr, some in scores.items():
+        for seed, score in zip(grid.seeds, some, strict=True):
+            path = tmp_path / "scores" / f"{Trial(variant, lr, 3, seed).slug}.json"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps({"scores": {"valid": {"accuracy": score}}}))
+    assert middle(grid.best(variant)) == Trial(variant, 2e-5, 3, 3)
+    assert metrics("QQP", "diet") == ["accuracy", "f1"]
+    assert metrics("QQP", "m4m") == ["f1", "accuracy"]

@@ -1,0 +1,194 @@
+"""Scores of answers: by hand, and beside the sets' own scripts."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from support_squad_scripts import MLQA, script_best, script_raw_v2, script_v11
+
+from fairseq_posenc.scoring import null_threshold, squad
+from fairseq_posenc.scoring.squad import RULES, V11, V20, evaluate, rules
+
+# --- by hand
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "exact", "f1"),
+    [
+        ("the Denver Broncos", "Denver Broncos", 1, 1),
+        ("Denver Broncos", "a  denver\nbroncos!", 1, 1),
+        ("Denver Broncos", "Broncos Denver", 0, 1),
+        ("Denver Broncos", "Denver", 0, 2 / 3),
+        ("Denver", "Denver Denver", 0, 2 / 3),  # each word counts as often as both have it
+        ("24–10", "2410", 0, 0),  # this dash is no ASCII
+        ("24-10", "2410", 1, 1),
+        ("theatre", "atre", 0, 0),
+        ("Le The A an", "le", 1, 1),
+        ("co-operation", "cooperation", 1, 1),
+        ("l'an", "lan", 1, 1),  # the mark goes first: no article is left
+        ("Großes", "GROSSES", 0, 0),
+        ("İstanbul", "i\u0307stanbul", 1, 1),
+        ("日本 語", "日本語", 0, 0),  # no words where there are no spaces
+        ("caf\u00e9", "cafe\u0301", 0, 0),
+        ("x", "", 0, 0),
+        ("the", "", 1, 0),
+        ("!", "?", 1, 0),
+    ],
+)
+def test_squad_by_hand(gold: str, predicted: str, exact: float, f1: float) -> None:
+    how = rules(V11)
+    assert how.exact(gold, predicted) == exact
+    assert how.f1(gold, predicted) == pytest.approx(f1)
+    assert rules(V20).f1(gold, predicted) == pytest.approx(1 if not (how.words(gold) or how.words(predicted)) else f1)
+
+
+@pytest.mark.parametrize(
+    ("language", "gold", "predicted", "f1"),
+    [
+        ("zh", "1994年", "1994 年", 1),  # a Chinese character is a word, other letters are words together
+        ("zh", "北京大学", "北京", 2 / 3),
+        ("zh", "NBA总决赛", "nba决赛", 2 * 1 * 0.75 / 1.75),
+        ("zh", "《红楼梦》", "红楼梦", 1),
+        ("de", "die Städte", "der Städte", 1),
+        ("de", "the Städte", "Städte", 2 / 3),  # no article of German
+        ("es", "¿la casa?", "casa", 1),
+        ("vi", "của họ", "họ", 1),
+        ("hi", "यह है", "यह", 2 / 3),
+        ("ar", "البيت", "بيت", 1),
+        ("en", "24–10", "2410", 1),  # marks of Unicode, not of ASCII only
+    ],
+)
+def test_mlqa_by_hand(language: str, gold: str, predicted: str, f1: float) -> None:
+    assert rules(f"mlqa-{language}").f1(gold, predicted) == pytest.approx(f1)
+
+
+def test_of_several_answers_the_best_counts_each_for_itself() -> None:
+    found = evaluate({"a": ["one two", "two three four"]}, {"a": "two three"}, V11)
+    assert found == {"exact_match": 0, "f1": pytest.approx(80), "total": 1}
+
+
+def test_a_question_without_a_prediction_has_nothing() -> None:
+    assert evaluate({"a": ["x"], "b": ["y"]}, {"a": "x"}, V11)["exact_match"] == 50
+    with pytest.raises(ValueError, match="1 of 2 questions have no prediction: b"):
+        evaluate({"a": ["x"], "b": ["y"]}, {"a": "x"}, V20)
+
+
+def test_no_answer_is_an_answer_in_squad_2() -> None:
+    golds = {"a": [], "b": [], "c": ["x"], "d": ["the"]}
+    found = evaluate(golds, {"a": "", "b": "x", "c": "", "d": ""}, V20)
+    wanted = {"exact": 50, "f1": 50, "total": 4, "NoAns_exact": 50, "NoAns_f1": 50, "NoAns_total": 2}
+    wanted |= {"HasAns_exact": 50, "HasAns_f1": 50, "HasAns_total": 2}  # an answer without words is none
+    assert found == wanted
+
+
+def test_what_cannot_be_scored_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"question a has no answer: squad-v1\.1 has none such, squad-v2\.0 has"):
+        evaluate({"a": []}, {"a": ""}, V11)
+    with pytest.raises(ValueError, match="no questions to score"):
+        evaluate({}, {}, V11)
+    with pytest.raises(ValueError, match=r"no rules 'mlqa-fr'; there are: squad-v1\.1, squad-v2\.0, mlqa-en"):
+        rules("mlqa-fr")
+
+
+# --- beside the scripts
+
+LETTERS = [
+    *"aAnNtThHeE tthe anx.,-–'\"!?€$ \t\n12",
+    "the ",
+    " a ",
+    "an ",
+    "é",
+    "e\u0301",
+    "ß",
+    "İ",
+    "日",
+    "本",
+    "の",
+    "。",
+]
+LETTERS += [*"《》 NBA ﬁ½①ال", " ال", "của", " der ", "la ", "👍", "\u200b", "\u3000", "\xa0", "\u2028"]
+
+
+def text(rng: random.Random) -> str:
+    return "".join(rng.choices(LETTERS, k=rng.randint(0, 9)))
+
+
+def drawn(seed: int, *, without: bool) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Questions and predictions, which often are a part of an answer."""
+    rng = random.Random(seed)
+    golds: dict[str, list[str]] = {}
+    predictions = {}
+    for number in range(60):
+        least = 0 if without and rng.random() < 0.4 else 1
+        golds[str(number)] = [text(rng) for _ in range(least * rng.randint(1, 3))]
+        kind = rng.random()
+        near = rng.choice(golds[str(number)] or [""])
+        predictions[str(number)] = text(rng) if kind < 0.4 else near[: rng.randint(0, 9)].upper() if kind < 0.9 else ""
+    return golds, predictions
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_the_scripts_say_the_same_of_random_text(seed: int) -> None:
+    golds, predictions = drawn(seed, without=False)
+    del predictions["7"]
+    found = evaluate(golds, predictions, V11)
+    assert {key: found[key] for key in ("exact_match", "f1")} == pytest.approx(script_v11(golds, predictions))
+    for language in MLQA:
+        found = evaluate(golds, predictions, f"mlqa-{language}")
+        wanted = script_v11(golds, predictions, language)
+        assert {key: found[key] for key in wanted} == pytest.approx(wanted), language
+    assert {f"mlqa-{language}" for language in MLQA} | {V11, V20} == {*RULES}
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_the_script_of_squad_2_says_the_same_of_random_text(seed: int) -> None:
+    golds, predictions = drawn(seed, without=True)
+    exact, f1 = script_raw_v2(golds, predictions)
+    found = squad.scores(golds, predictions, rules(V20))
+    assert found.exact == exact
+    assert found.f1 == pytest.approx(f1)
+    rng = random.Random(seed)
+    odds = {name: rng.choice([0.0, -1.0, 2.5, round(rng.gauss(0, 4), 1)]) for name in golds}  # with some the same
+    for scores in (exact, f1):
+        best = null_threshold.best(golds, predictions, odds, scores)
+        assert best == pytest.approx(script_best(golds, predictions, scores, odds))
+
+
+# --- the threshold
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_threshold_is_better_than_the_best(seed: int) -> None:
+    """Of texts that have words, and odds that differ: otherwise the script counts in silence what is none."""
+    golds, predictions = drawn(seed, without=True)
+    golds = {name: [f"x {one}" for one in some] for name, some in golds.items()}
+    predictions = {name: f"x {one}" for name, one in predictions.items()}
+    rng = random.Random(seed)
+    odds = {name: rng.gauss(0, 4) for name in golds}
+    found = null_threshold.search(golds, predictions, odds)
+
+    def at(threshold: float) -> tuple[float, float]:
+        reached = evaluate(golds, null_threshold.applied(predictions, odds, threshold), V20)
+        return reached["exact"], reached["f1"]
+
+    tried = [at(threshold) for threshold in [min(odds.values()) - 1, *odds.values()]]
+    assert found["best_exact"] == pytest.approx(max(exact for exact, _ in tried))
+    assert found["best_f1"] == pytest.approx(max(f1 for _, f1 in tried))
+    if any(f1 > tried[0][1] for _, f1 in tried):  # where silence is best, the script has 0 for a threshold
+        assert at(found["best_f1_thresh"])[1] == pytest.approx(found["best_f1"])
+
+
+def test_a_prediction_without_odds_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 predictions have no odds of no answer: b"):
+        null_threshold.applied({"a": "x", "b": "y"}, {"a": 0.0}, 0)
+    assert null_threshold.applied({"a": "x", "b": "y"}, {"a": 0.1, "b": 0.0}, 0) == {"a": "", "b": "y"}
+
+
+def test_right_answers_have_exactly_100() -> None:
+    golds = {"a": ["The end", "x"], "b": ["日本"], "c": ["½ of it"]}
+    for name in (V11, "mlqa-zh", "mlqa-de"):
+        found = evaluate(golds, {key: some[0] for key, some in golds.items()}, name)
+        assert (found["exact_match"], found["f1"]) == (100, 100)
+    found = evaluate({**golds, "d": []}, {**{key: some[-1] for key, some in golds.items()}, "d": ""}, V20)
+    assert (found["exact"], found["f1"]) == (100, 100)

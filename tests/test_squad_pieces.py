@@ -1,0 +1,140 @@
+"""Pieces of every form of tokenizer know where they lie in the text."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import random
+from pathlib import Path
+
+import pytest
+import support_prepared as prepared
+import support_tokenizers as tokenizers
+
+from fairseq_posenc.data.span_items import Piece, place
+from fairseq_posenc.data.span_pieces import OfTokenizer, OfWords, Pieces, trimmed
+from fairseq_posenc.hub import tokenizer
+from fairseq_posenc.hub.pretrained import MASK, SPECIALS
+from fairseq_posenc.hub.tokenizer import fit
+
+LETTERS = [
+    *"abz AZ  09.,'-\"()éüß日本語の、。İﬁ½\t\n\u3000\xa0👍🏽\u200b",
+    "e\u0301",
+    "the ",
+    "[MASK]",
+    "</s>",
+    "##a",
+    "\u2581",
+]
+
+
+def cutters(folder: Path) -> dict[str, Pieces]:
+    """Of every form of tokenizer, with the ids of a dictionary in another order."""
+    found: dict[str, Pieces] = {}
+    for form in tokenizers.FORMS:
+        files = tokenizers.learned(form, folder / form)
+        _, pieces = tokenizers.cutter(form, files)
+        symbols = [*SPECIALS, *tokenizers.shuffled(pieces), MASK]
+        source, where = tokenizer.read(files)
+        found[form] = OfTokenizer(tokenizer.fitted(source, symbols, where, segments=False)[0])
+    chinese = folder / "chinese"
+    chinese.mkdir()
+    listed = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"日本語の、。ab", "##b", "##a", "the"]
+    (chinese / "vocab.txt").write_text("\n".join(listed) + "\n", "utf-8")
+    source, where = tokenizer.read(chinese)
+    found["chinese"] = OfTokenizer(tokenizer.fitted(source, [*SPECIALS, *listed[5:], MASK], where, segments=False)[0])
+    for kind in ("words", "chars", "spaces"):
+        found[kind] = OfWords(kind, {"the": 4, "日": 5}, cased=False)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pieces]:
+    return cutters(tmp_path_factory.mktemp("tokenizers"))
+
+
+FORMS = [*tokenizers.FORMS, "chinese", "words", "chars", "spaces"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_places_are_those_of_the_original_text(cut: dict[str, Pieces], form: str) -> None:
+    """In order, without spaces around them, and all letters and digits are in some piece."""
+    rng = random.Random(1)
+    for number in range(300):
+        text = "".join(rng.choices(LETTERS, k=rng.randint(0, 30))) if number else ""
+        pieces = cut[form].cut(text)
+        for one, after in itertools.pairwise(pieces):
+            assert one.start <= after.start
+            assert one.end <= max(after.end, after.start)
+        for piece in pieces:
+            assert 0 <= piece.start <= piece.end <= len(text)
+            assert text[piece.start : piece.end] == text[piece.start : piece.end].strip()
+            assert piece.id >= 3
+        covered = {place for piece in pieces for place in range(piece.start, piece.end)}
+        wanted = {place for place, letter in enumerate(text) if letter.isascii() and letter.isalnum()}
+        assert wanted <= covered, text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_words_come_back_from_their_pieces(cut: dict[str, Pieces], form: str) -> None:
+    """Whatever is around them: accents, letters without a piece, spaces of all kinds."""
+    rng = random.Random(2)
+    words = ["Größe", "naïve", "日本語", "cafe\u0301", "3.14", "Zorn", "(of)", "x\u4dc0y", "👍🏽", "don't"]
+    for _ in range(200):
+        chosen = rng.choices(words, k=9)
+        spaces = [rng.choice([" ", "  ", "\n", "\u3000", "\t "]) for _ in chosen]
+        text = "".join(space + word for space, word in zip(spaces, chosen, strict=True))
+        first, last = sorted(rng.choices(range(9), k=2))
+        start = sum(map(len, chosen[:first])) + sum(map(len, spaces[: first + 1]))
+        end = sum(map(len, chosen[: last + 1])) + sum(map(len, spaces[: last + 1]))
+        pieces = cut[form].cut(text)
+        found = place(pieces, start, end)
+        assert found is not None
+        assert text[pieces[found[0]].start : pieces[found[1]].end] == text[start:end]
+
+
+def test_spaces_are_cut_off() -> None:
+    assert trimmed(" the ", 9, 0, 5) == Piece(9, 1, 4)
+    assert trimmed("a  b", 9, 1, 3) == Piece(9, 3, 3)
+    assert place([Piece(4, 0, 2), Piece(5, 3, 3), Piece(6, 4, 6)], 1, 5) == (0, 2)
+    assert place([Piece(4, 0, 2)], 2, 3) is None
+
+
+# --- real questions
+
+
+def published(folder: Path, name: str) -> Pieces:
+    """A tokenizer as it is published, with its own ids behind the special ones."""
+    of = {f"bert-vocab/bert-base-{name}-vocab.txt": "vocab.txt"}
+    if name == "gpt2":
+        of = {f"gpt2_bpe/{file}": file for file in ("encoder.json", "vocab.bpe")}
+    folder.mkdir()
+    for theirs, ours in of.items():
+        (folder / ours).write_bytes(gzip.decompress((prepared.DATA / f"{theirs}.gz").read_bytes()))
+    source, where = tokenizer.read(folder)
+    listed = [piece for piece in source["model"]["vocab"] if piece not in fit.NO_TEXT]
+    return OfTokenizer(tokenizer.fitted(source, [*SPECIALS, *listed, MASK], where, segments=False)[0])
+
+
+@prepared.needs_data
+@pytest.mark.parametrize("name", ["cased", "uncased", "chinese", "gpt2"])
+def test_real_answers_come_back_from_their_pieces(tmp_path: Path, name: str) -> None:
+    """In English, German and Chinese; a piece that holds more than the answer gives more back (`1990s`)."""
+    cutter = published(tmp_path / name, name)
+    files = ["squad-v1.1/dev-v1.1.part1", *(f"xquad/xquad.{language}.part1" for language in ("en", "de", "zh"))]
+    for file in files:
+        found = json.loads(gzip.decompress((prepared.DATA / f"{file}.json.gz").read_bytes()))
+        parts = [part for article in found["data"] for part in article["paragraphs"]][:60]
+        same = total = 0
+        for part in parts:
+            pieces = cutter.cut(part["context"])
+            for answer in (one["answers"][0] for one in part["qas"]):
+                start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+                place_of = place(pieces, start, end)
+                assert place_of is not None
+                back = part["context"][pieces[place_of[0]].start : pieces[place_of[1]].end]
+                assert answer["text"].strip() in back
+                same += back == answer["text"].strip()
+                total += 1
+        assert same >= 0.97 * total, (file, same, total)

@@ -1,0 +1,158 @@
+"""Windows of questions that prepare_spans.py makes, what is wrong with questions, and batches of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+import support_squad as s
+from integration import support
+
+from fairseq_posenc.data import spans
+
+DEV = s.squad(40, 2)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("squad")
+    s.checkpoint(folder / "plain")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(place: Path) -> Path:
+    return s.toy(place, DEV)
+
+
+# --- what is prepared
+
+
+def test_windows_are_of_the_questions(data: Path) -> None:
+    record = spans.record(data)
+    assert record["splits"]["train"]["answers given back"] == 300
+    assert record["splits"]["valid"]["in several windows"] == 0
+    asked, texts, rows = spans.questions(data, "valid"), spans.contexts(data, "valid"), spans.rows(data, "valid")
+    assert {one.id: one.answers for one in asked} == s.texts(DEV)
+    for one, row in zip(asked, rows, strict=True):
+        first, last = row.start - row.column, row.end - row.column
+        offsets = texts[one.context].offsets
+        assert texts[one.context].text[offsets[first][0] : offsets[last][1]] == one.answers[0]
+
+
+def test_batches_have_what_the_loss_wants(data: Path, place: Path) -> None:
+    _, task = s.built(data, place / "plain" / "checkpoint.pt")
+    (batch,) = support.batches(task, "valid", longest=24)
+    tokens = batch["net_input"]["src_tokens"]
+    assert tokens[:, :5].tolist() == [[0, 4, 5, 2, 2]] * 40  # <s> what ? </s> </s>
+    assert batch["ntokens"] == int(tokens.ne(1).sum())
+    ends = [tokens[number, batch[name][number]] for name in ("start", "end") for number in range(40)]
+    assert [task.dictionary[one] for one in ends] == ["("] * 40 + [")"] * 40
+    assert task.max_positions() == 24
+
+
+def test_long_contexts_and_questions_without_answer(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, file = place / "plain" / "checkpoint.pt", s.written(place / "long.json", s.squad(9, 3, 40, without=True))
+    options = ["--version", "2.0", "--longest", 20, "--stride", 5, "--longest-question", 2, "--separators", 1]
+    made = s.prepared(place / "long", "--checkpoint", source, "--train", file, *options)
+    counts = spans.record(made)["splits"]["train"]
+    assert (counts["in several windows"], counts["without answer"]) == (9, 3)
+    told = capsys.readouterr().out
+    assert "9 of 9 questions in" in told
+    assert "6 of 6 answers come back" in told
+    rows = spans.rows(made, "train")
+    assert {row.question for row in rows if row.start} == {0, 1, 3, 4, 6, 7}
+    assert {row.column for row in rows} == {4}
+
+
+def test_a_lone_file_is_split_by_article(place: Path) -> None:
+    source, file = place / "plain" / "checkpoint.pt", s.written(place / "lone.json", s.squad(30, 8))
+    made = s.prepared(place / "lone", "--checkpoint", source, "--text", file, "--seed", 2, "--limit", 20)
+    asked = {split: {one.id for one in spans.questions(made, split)} for split in ("train", "valid")}
+    assert [len(some) for some in asked.values()] == [20, 6]
+    assert not asked["train"] & asked["valid"]
+    assert spans.record(made)["files"]["all"]["name"] == "lone.json"
+
+
+# --- what is refused
+
+
+def refused(place: Path, capsys: pytest.CaptureFixture[str], content: Any, *more: object) -> str:
+    file = place / "bad.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    asked = ["--checkpoint", place / "plain" / "checkpoint.pt", "--train", file, *more]
+    words = ["--tokenizer-path", "words", "--longest-question", "4", *map(str, asked), "--output", str(place / "no")]
+    assert s.prepare_spans.main(words) == 1
+    return capsys.readouterr().err
+
+
+def bad() -> dict[str, Any]:
+    """An answer elsewhere, one that is nowhere, an empty context, an id twice, an answer without a place, no text."""
+    found = s.squad(8, 4)
+    asked = [one for article in found["data"] for part in article["paragraphs"] for one in part["qas"]]
+    asked[0]["answers"][0]["answer_start"] += 1
+    asked[1]["answers"][0]["text"] = "nowhere"
+    found["data"][2]["paragraphs"][0]["context"] = " "
+    asked[3]["id"] = asked[4]["id"]
+    del asked[5]["answers"][0]["answer_start"]
+    del found["data"][6]["paragraphs"][0]["context"]
+    return found
+
+
+def test_what_is_wrong_is_counted_and_named(data: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(place, capsys, bad())
+    for kind, named in {
+        "2 x misplaced answer": "q4.0, q4.1",
+        "1 x empty context": "q4.2",
+        "1 x duplicate id": "q4.4",
+        "2 x malformed question": "q4.5, article 7, paragraph 1",
+    }.items():
+        assert f"train: {kind}, refused: {named}" in told
+    assert not (place / "no").exists()
+    lines = [json.loads(line) for line in (place / "no.problems.jsonl").read_text().splitlines()]
+    assert len(lines) == 8  # an answer that is nowhere is the only one of its question
+    assert any("'answer_start' is None: a number is wanted" in line["what"] for line in lines)
+
+
+@pytest.mark.parametrize(("how", "left"), [("skip", 2), ("repair", 3)])
+def test_what_is_wrong_is_left_out_or_mended(data: Path, place: Path, how: str, left: int) -> None:
+    """Of what is scored nothing is left out but what cannot be read."""
+    file = s.written(place / "bad.json", bad())
+    source = place / "plain" / "checkpoint.pt"
+    given = ["--checkpoint", source, "--train", file, "--eval", file, "--bad", how, "--longest", 24]
+    made = s.prepared(place / how, *given)
+    counts = spans.record(made)["splits"]
+    assert (counts["train"]["given"], counts["train"]["questions"], counts["valid"]["questions"]) == (5, left, 5)
+    assert [one.id for one in spans.questions(made, "valid")] == ["q4.0", "q4.1", "q4.2", "q4.4", "q4.7"]
+    assert spans.record(made)["problems"]["empty context"] == {"left out": 1, "scored as it is": 1}
+
+
+def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "bad.json: no JSON" in refused(place, capsys, "{")
+    assert "the file has no list 'data', as SQuAD's format has" in refused(place, capsys, {})
+    told = refused(place, capsys, s.squad(3, 5, without=True))
+    assert "1 questions have no answer (q5.2), as SQuAD 2.0's: --version 2.0" in told
+    assert "leaves no room for a context" in refused(place, capsys, s.squad(3, 5), "--longest", 8)
+    told = refused(place, capsys, s.squad(3, 5), "--tokenizer-path", "auto")
+    assert "has no tokenizer/ beside it" in told
+    assert "--tokenizer-path words, chars, spaces" in told
+
+
+def test_an_answer_that_no_window_holds_is_told(data: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = s.squad(3, 6)
+    part = found["data"][0]["paragraphs"][0]
+    part["qas"][0]["answers"] = [{"text": part["context"], "answer_start": 0}]
+    part["qas"][0]["question"] = "what what what what what?"
+    file = s.written(place / "wide.json", found)
+    made = s.prepared(
+        place / "wide", "--checkpoint", place / "plain" / "checkpoint.pt", "--train", file, "--longest", 18
+    )
+    told = capsys.readouterr().out
+    assert "1 x answer in no window, learned as no answer: q6.0" in told
+    assert "1 x cut question, cut: q6.0" in told
+    assert spans.record(made)["problems"]["cut question"] == {"cut": 1}

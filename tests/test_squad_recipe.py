@@ -1,0 +1,231 @@
+"""The SQuAD recipe: its plan, what is refused, the papers' numbers, and its table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recipes.finetune_squad import compare, published
+from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
+from recipes.finetune_squad.settings import GOLD, Settings
+from recipes.lib.command import main
+from recipes.lib.recipe import shown
+from recipes.lib.settings import load
+from recipes.lib.stages import Stage
+from recipes.lib.values import Refused
+
+OUTPUT = Path("/tmp/an output")
+PAPERS = [name for name in FINETUNE_SQUAD.presets() if name.startswith("m")]
+MODEL = "/models/m4.clip=256/checkpoint_last.pt"
+
+
+def settings(preset: str = "small", **given: str) -> Settings:
+    given = {**({"checkpoint": MODEL} if preset != "smoke" else {}), **given}
+    return load(FINETUNE_SQUAD, preset, given={name.replace("__", "."): value for name, value in given.items()})
+
+
+def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
+    plan = FINETUNE_SQUAD.plan(settings(preset, **given), OUTPUT, shown(OUTPUT))
+    return {stage.name: stage for stage in plan.stages()}
+
+
+def value(stage: Stage, flag: str) -> str:
+    return stage.command[stage.command.index(flag) + 1]
+
+
+# --- the plan
+
+
+@pytest.mark.parametrize("preset", FINETUNE_SQUAD.presets())
+def test_every_preset_plans_every_stage(preset: str) -> None:
+    found = stages(preset)
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    first = ["builtin", "pretrain"] if preset == "smoke" else ["fetch"]
+    assert kinds == [*first, "check", "prepare", "baselines", "train", "predict", "score", "compare"]
+
+
+@pytest.mark.parametrize("preset", PAPERS)
+def test_the_papers_numbers(preset: str) -> None:
+    """METHODS.md 6.A and 6.B."""
+    found = settings(preset)
+    assert (found.epochs, found.stride, found.train["lr"], found.warmup) == (2, 128, 3e-5, 0)
+    assert found.number("batch-size", 0) * found.batches == 48
+    *_, last = preset.split("-")
+    assert found.max_length == (int(last) if last.isdigit() and len(last) == 3 else 512)
+    assert found.paper == preset.removesuffix(f"-{found.max_length}")
+
+
+def test_the_papers_figures() -> None:
+    assert published.figures("m1-m4", "1.1", 512, "m4[clip=2]") == (82.17, 89.19)
+    assert published.figures("m1-m4", "1.1", 640, "m4[clip=256]") == (83.97, 90.68)
+    assert published.figures("m1-m4-large", "1.1", 704, "m4+segments-input") == (87.16, 93.47)
+    assert published.figures("m4m", "2.0", 512, "m4m") == (80.88, 84.00)
+    assert published.figures("m4m-small", "1.1", 512, "learned+m4m") == (None, 88.68)
+    for found in (("m1-m4", "1.1", 512, "t5"), ("m1-m4", "2.0", 512, "m4"), ("none", "1.1", 512, "m4")):
+        assert published.figures(*found) == (None, None)  # type: ignore[arg-type]
+
+
+def test_other_sizes_and_questions_are_not_comparable() -> None:
+    base = {"layers": 12, "dim": 768}
+    assert published.differences("m1-m4", "1.1", base, (87_599, 10_570)) == []
+    told = published.differences("m1-m4", "2.0", {"layers": 4, "dim": 128}, (11_877, 4961))
+    assert told[0] == "4 layers of 128, not 12 of 768"
+    assert told[1] == "11,877 and 4,961 questions, not 130,319 and 11,873"
+    assert published.differences("none", "1.1", {"layers": 1, "dim": 8}, (1, 1)) == []
+
+
+def test_squad_is_fetched_and_trained_for_epochs() -> None:
+    found = stages("m1-m4", version="2.0")
+    assert found["fetch"].command[2:4] == ("squad/train-v2.0.json", "squad/dev-v2.0.json")
+    prepare = found["prepare:m4.clip=256"]
+    assert value(prepare, "--train") == "data/raw/squad/train-v2.0.json"
+    assert (value(prepare, "--version"), value(prepare, "--longest"), value(prepare, "--stride")) == (
+        "2.0",
+        "512",
+        "128",
+    )
+    train = found["train:m4.clip=256"]
+    assert train.command[:3] == ("python", "-m", "recipes.lib.scheduled")
+    assert (value(train, "--epochs"), value(train, "--batch")) == ("2", "48")
+    assert "fairseq-train" in train.command
+    assert (value(train, "--task"), value(train, "--criterion")) == ("posenc_squad", "squad")
+    assert value(train, "--pretrained") == MODEL
+    assert value(train, "--lr-scheduler") == "polynomial_decay"
+    assert "--max-positions" not in train.command
+    assert value(found["predict:m4.clip=256"], "--null-threshold") == "0.0"
+    assert "--null-threshold" not in stages("m1-m4")["predict:m4.clip=256"].command
+
+
+def test_what_is_added_to_the_models_own_encoding() -> None:
+    found = stages(pos_enc_args="extend=interpolate,extend_to=576", max_length="576", segments="head")
+    for stage in (found["train:m4.clip=256"], found["check:m4.clip=256"]):
+        assert value(stage, "--pos-enc-args") == "extend=interpolate,extend_to=576"
+        assert value(stage, "--segments") == "head"
+    assert value(found["check:m4.clip=256"], "--max-length") == "576"
+
+
+def test_own_questions_count_not_where_they_lie(tmp_path: Path) -> None:
+    def made(name: str, text: str, model: str = "x") -> dict[str, Stage]:
+        folder = tmp_path / name
+        (folder / "learned").mkdir(parents=True, exist_ok=True)
+        (folder / "train-v1.1.json.gz").write_text(text)
+        (folder / "dev.json").write_text("dev")
+        (folder / "learned" / "checkpoint_last.pt").write_text(model)
+        return stages(data=str(folder), checkpoint=str(folder / "learned" / "checkpoint_last.pt"))
+
+    one, other = made("a", "same"), made("b", "same")
+    assert "fetch" not in one
+    assert value(one["prepare:learned"], "--train") == str(tmp_path / "a" / "train-v1.1.json.gz")
+    for name in ("check:learned", "prepare:learned", "train:learned", "score:learned", "compare"):
+        assert one[name].key() == other[name].key(), name
+    changed = made("b", "changed")
+    assert changed["check:learned"].key() == one["check:learned"].key()
+    assert changed["train:learned"].key() != one["train:learned"].key()
+    assert made("b", "same", "y")["check:learned"].key() != one["check:learned"].key()
+
+
+def test_the_built_in_models_are_pretrained_first() -> None:
+    found = stages("smoke")
+    assert value(found["pretrain"], "--pos-enc") == "learned,shaw"
+    assert value(found["train:shaw"], "--pretrained").endswith("/pretrained/checkpoints/shaw/checkpoint_last.pt")
+    assert value(found["prepare:shaw"], "--limit") == "600"
+    own = stages("smoke", train_file="/q/train.json", dev_file="/q/dev.json.gz", version="2.0")
+    assert list(own)[:3] == ["builtin", "pretrain", "check:learned"]
+    assert value(own["prepare:learned"], "--eval") == "/q/dev.json.gz"
+    assert list(stages("smoke", checkpoint=MODEL))[:2] == ["builtin", "check:m4.clip=256"]
+
+
+def test_results_of_other_questions_lie_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("{}")
+    given: list[dict[str, str]] = [{}, {"data": str(tmp_path / "mine.json")}]
+    given += [{"train_file": "a/train.json.gz", "dev_file": "a/dev.json"}]
+    found = [FINETUNE_SQUAD.folder(settings(**one)) for one in given]
+    assert found == [f"finetune_squad/{name}.1.1.128.1" for name in ("squad", "mine", "train")]
+
+
+def test_nothing_has_to_be_there_for_a_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--preset", "m4m", "--version", "2.0", "--checkpoint", "/nowhere/m4m/checkpoint_last.pt", "--dry-run"]
+    assert main(FINETUNE_SQUAD, words) == 0
+    told = capsys.readouterr().out
+    assert "# An update: 48 windows of up to 512 pieces" in told
+    assert "# train:m4m\npython -m recipes.lib.scheduled" in told
+
+
+def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("{}")
+    prepare = stages(data=str(tmp_path / "mine.json"), seed="3", version="2.0")["prepare:m4.clip=256"]
+    assert (value(prepare, "--text"), value(prepare, "--seed")) == (str(tmp_path / "mine.json"), "3")
+    assert "--train" not in prepare.command
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"checkpoint": ""}, "--checkpoint MODEL is wanted"),
+        ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin stands alone"),
+        ({"train_file": "x.json"}, "--train-file and --dev-file go together"),
+        ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "give one of them"),
+        ({"data": "builtin", "version": "2.0"}, "as --version 1.1 has"),
+        ({"data": "nowhere"}, "no such file or folder; there are: squad, builtin"),
+        ({"version": "1.0"}, "one of 1.1, 2.0 is wanted"),
+        ({"max_length": "44"}, "leaves no room for a context behind --longest-question 40"),
+        ({"warmup": "1"}, "a part of the updates"),
+        ({"epochs": "0"}, "--epochs is 0: 1 or more"),
+        ({"null_threshold": "1"}, "--null-threshold is of --version 2.0"),
+        ({"train__max-update": "5"}, "--train.max-update is decided by --epochs"),
+        ({"train__pos-enc": "shaw"}, "--train.pos-enc is decided by --checkpoint"),
+        ({"train__max-positions": "600"}, "--max-length is that of the windows"),
+        ({"train__batch-size": "0"}, "--train.batch-size N, in windows, is wanted"),
+    ],
+)
+def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
+    with pytest.raises(Refused) as error:
+        stages(**given)
+    assert told in str(error.value)
+
+
+def test_a_folder_without_the_questions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"has no train-v2\.0\.json or train\.json, plain or \.gz; or name --train-file"):
+        stages(data=str(tmp_path), version="2.0")
+
+
+# --- the table
+
+
+def written(path: Path, found: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found))
+
+
+def test_the_table(tmp_path: Path) -> None:
+    counts = {"train": {"given": 87_599, "questions": 87_500}, "valid": {"given": 10_570, "questions": 10_570}}
+    written(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
+    written(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 12, "dim": 768})
+    written(tmp_path / "scores" / "m4.json", {"em": 83.004, "f1": 90.0, "total": 10_570})
+    written(tmp_path / ".stages" / "train.m4.done", {"seconds": 120, "command": "c", "commit": "d"})
+    written(tmp_path / "baselines.json", {"span": {"em": 1.0, "f1": 5.0, "total": 10_570}, GOLD: FULL})
+    inner = '2026-01-01 00:00:00 | INFO | train_inner | {"num_updates": "20", "loss": "3.5", "wps": "100"}\n'
+    valid = (
+        '2026-01-01 00:00:00 | INFO | valid | {"valid_num_updates": "20", "valid_loss": "3", "valid_spans": "0.5"}\n'
+    )
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "m4.train.log").write_text(inner + valid)
+    model, span, gold = compare.compare([("m4", "m4")], tmp_path, "m1-m4")
+    wanted = {"EM": 83.0, "F1": 90.0, "paper's EM": 83.63, "paper's F1": 90.53, "comparable": "yes", "updates": 20}
+    assert wanted.items() <= model.items()
+    assert model["beats baselines"]
+    assert model["windows right"] == 0.5
+    assert (span["F1"], gold["F1"], gold["comparable"]) == (5.0, 100.0, None)
+    assert list(span) == list(model)
+    written(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 4, "dim": 128})
+    (small, *_) = compare.compare([("m4", "m4")], tmp_path, "m1-m4")
+    assert small["comparable"] == "no: 4 layers of 128, not 12 of 768"
+
+
+FULL = {"em": 100.0, "f1": 100.0, "total": 10_570}

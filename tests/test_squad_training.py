@@ -1,0 +1,199 @@
+"""From questions to answers: prepared windows, the task, its loss, its head, predictions and their scores."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("fairseq")
+
+import support_squad as s
+from fairseq import checkpoint_utils
+from integration import support
+from integration.test_masked_lm import ENCODERS
+from torch.nn import functional as F
+
+from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.hub.pretrained import read
+from recipes.finetune_squad import baselines, predict, score, settings
+
+DEV = s.squad(40, 2)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("squad")
+    s.checkpoint(folder / "plain")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(place: Path) -> Path:
+    return s.toy(place, DEV)
+
+
+# --- the model
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_every_encoding_gets_a_head_and_gradients(data: Path, tmp_path: Path, name: str) -> None:
+    model, task = s.built(data, s.checkpoint(tmp_path / "model", name))
+    (batch,) = support.batches(task, "valid", longest=24)
+    loss, size, figures = task.build_criterion(support.parse(s.words(data, "x")).criterion)(model, batch)
+    loss.backward()
+    assert size == figures["sample_size"] == 40
+    assert loss.item() / 40 == pytest.approx(math.log(20), abs=1.5)
+    assert model.span_head.out_proj.weight.grad.abs().sum() > 0
+    rests = [name for name, one in model.named_parameters() if not one.requires_grad]
+    assert rests
+    assert all(name.startswith("encoder.lm_head.") for name in rests)
+
+
+def test_the_loss_is_the_mean_of_two_cross_entropies_whatever_the_pads(data: Path, place: Path) -> None:
+    model, task = s.built(data, place / "plain" / "checkpoint.pt")
+    criterion = task.build_criterion(support.parse(s.words(data, "x")).criterion)
+    (batch,) = support.batches(task, "valid", longest=24)
+    support.move(model)
+    losses, _, figures = criterion(model, batch, reduce=False)
+    for number in (0, 7):
+        tokens = batch["net_input"]["src_tokens"][number]
+        logits = model(tokens[tokens.ne(1)][None], spans=True)[0][0]
+        parts = [F.cross_entropy(logits[:, k], batch[name][number]) for k, name in enumerate(("start", "end"))]
+        torch.testing.assert_close(losses[number], (parts[0] + parts[1]) / 2, rtol=1e-4, atol=1e-5)
+    assert figures["loss"].item() == pytest.approx(losses.sum().item())
+
+
+def test_a_masked_lm_reads_a_checkpoint_with_the_head_and_without(data: Path, place: Path) -> None:
+    model, _ = s.built(data, place / "plain" / "checkpoint.pt")
+    with_head = model.state_dict()
+    task = f"--task posenc_masked_lm --criterion masked_lm --tokens-per-sample {s.LENGTH} --optimizer adam --cpu"
+    sizes = "--arch posenc_roberta_tiny --encoder-layers 1 --encoder-embed-dim 16 --encoder-ffn-embed-dim 32"
+    words = [data, "--user-dir", support.PLUGIN, *task.split(), *sizes.split(), "--encoder-attention-heads", 2]
+    plain, _ = support.built_of([str(word) for word in words], 5)
+    plain.load_state_dict(dict(with_head), strict=True)
+    assert not hasattr(plain, "span_head")
+    with pytest.raises(ValueError, match="--task posenc_squad makes one"):
+        plain(torch.tensor([[0, 5, 2]]), spans=True)
+    own = {name: one.clone() for name, one in model.span_head.state_dict().items()}
+    model.load_state_dict({name: one for name, one in with_head.items() if "span_head" not in name}, strict=True)
+    torch.testing.assert_close(dict(model.span_head.state_dict()), own)
+
+
+def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data: Path, place: Path) -> None:
+    file, source = place / "train.json", s.checkpoint(place / "l", "learned")
+    made = s.prepared(place / "wider", "--checkpoint", source, "--train", file, "--eval", file, "--longest", 40)
+    with pytest.raises(ValueError, match=r"up to 40 pieces, .* up to 32 positions: .*extend=interpolate,extend_to=40"):
+        s.built(made, source)
+    for args in ("extend=repeat", "extend=interpolate,extend_to=40"):
+        model, _ = s.built(made, source, "--pos-enc-args", args)
+        assert model(torch.full((1, 40), 7), spans=True)[0].shape == (1, 40, 2)
+    s.built(made, s.checkpoint(place / "sh", "shaw"))
+    with pytest.raises(ValueError, match=r"up to 32 positions: shorter windows \(.*\), or another encoding$"):
+        s.built(made, s.checkpoint(place / "lin", "linformer"))
+    model, _ = s.built(data, source, "--segments", "head")
+    assert "segments" in model.encoder.sentence_encoder.pos.members
+
+
+def test_another_architecture_or_folder_is_refused(data: Path, place: Path) -> None:
+    source = place / "plain" / "checkpoint.pt"
+    with pytest.raises(CheckpointError, match=r"no folder of prepared windows"):
+        s.built(place / "nothing", source)
+    (place / "empty").mkdir()
+    (place / "empty" / "dict.txt").write_text("a 1\n")
+    with pytest.raises(CheckpointError, match=r"was not made by prepare_spans\.py"):
+        s.built(place / "empty", source)
+    _, task = s.built(data, source)
+    with pytest.raises(CheckpointError, match=r"no windows .* has train, valid"):
+        task.load_dataset("test")
+
+
+# --- all of it
+
+
+@pytest.fixture(scope="module")
+def trained(data: Path, place: Path) -> tuple[Path, list[float]]:
+    source = s.checkpoint(place / "shaw", "shaw", layers=2, dim=32)
+    saved = ["--save-dir", place / "saved", "--no-epoch-checkpoints", "--valid-subset", "valid"]
+    run = support.trained(s.words(data, source, *saved, "--max-epoch", 6, "--lr", 0.01))
+    return place / "saved" / "checkpoint_last.pt", run.losses
+
+
+def test_the_toy_is_learned(trained: tuple[Path, list[float]]) -> None:
+    _, losses = trained
+    assert np.mean(losses[:3]) > 2
+    assert np.mean(losses[-5:]) < 0.3
+
+
+def test_predictions_are_scored_as_the_script_does(trained: Any, data: Path, place: Path) -> None:
+    checkpoint, _ = trained
+    assert not [name for name in read(checkpoint).tensors if "span_head" in name]  # export-hf leaves the head out
+    folder = place / "predictions"
+    s.called(predict, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 4)
+    predictions, nbest, odds = s.predictions(folder)
+    wanted = s.texts(DEV)
+    assert list(predictions) == list(nbest) == list(odds) == list(wanted)
+    for name, some in nbest.items():
+        assert some[0]["text"] == predictions[name]
+        assert 1 <= len(some) <= 4
+        assert sum(one["probability"] for one in some) == pytest.approx(1)
+        assert odds[name] < 0
+    s.called(score, "--data", data, "--predictions", folder, "--output", place / "scores.json")
+    found = s.read(place / "scores.json")
+    right = sum(predictions[name] == some[0] for name, some in wanted.items())
+    assert right >= 36
+    assert found["em"] == found["exact_match"] == 100 * right / 40
+    assert found["rules"] == "squad-v1.1"
+    s.called(score, "--data", data, "--predictions", folder / "predictions.json", "--output", place / "alone.json")
+    assert s.read(place / "alone.json") == found
+
+
+def test_a_checkpoint_is_whole_without_the_pretrained_model(trained: Any, data: Path) -> None:
+    checkpoint, _ = trained
+    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], {"data": str(data)})
+    assert cfg.model.pos_enc == "shaw"
+    assert models[0].span_head.out_proj.weight.abs().sum() > 0
+    assert task.max_positions() == 24
+
+
+def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
+    checkpoint, _ = trained
+    file = s.written(place / "v2.json", s.squad(30, 7, without=True))
+    source = place / "plain" / "checkpoint.pt"
+    made = s.prepared(place / "v2", "--checkpoint", source, "--version", "2.0", "--eval", file, "--longest", 24)
+    folder = place / "v2.predictions"
+    s.called(predict, "--checkpoint", checkpoint, "--data", made, "--output", folder, "--cpu", "--n-best", 3)
+    predictions, nbest, odds = s.predictions(folder)
+    for name, some in nbest.items():
+        assert "" in [one["text"] for one in some]
+        assert (predictions[name] == "") == (odds[name] > 0)
+    s.called(score, "--data", made, "--predictions", folder, "--output", place / "v2.scores.json")
+    found = s.read(place / "v2.scores.json")
+    assert found["best_f1"] >= found["f1"]
+    assert {"HasAns_f1", "NoAns_f1", "best_exact_thresh", "best_f1_thresh"} <= set(found)
+    low = place / "v2.low"
+    s.called(predict, "--checkpoint", checkpoint, "--data", made, "--output", low, "--cpu", "--null-threshold", -1000)
+    assert set(s.read(low / "predictions.json").values()) == {""}
+
+
+def test_right_answers_have_100_and_a_span_has_a_baseline(data: Path, place: Path, capsys: Any) -> None:
+    s.called(baselines, "--data", data, "--output", place / "baselines.json")
+    found = s.read(place / "baselines.json")
+    name, gold = found
+    assert gold == settings.GOLD
+    assert name == "4 words that are most in the question"
+    told = capsys.readouterr().out
+    assert (found[gold]["em"], found[gold]["f1"]) == (100, 100)
+    assert f"EM {found[name]['em']:.2f}" in told
+
+
+def test_a_question_finds_its_words() -> None:
+    cut = baselines.Words("words", cased=False)
+    assert baselines.overlap("A b. Where is Zorn? The hill.", "where is it", 3, cut) == ". Where is"
+    assert baselines.overlap("too short", "x", 5, cut) == "too short"
+    assert baselines.units(["of the books 日本"]) == "words"
+    assert baselines.units(["中国是a"]) == "chars"

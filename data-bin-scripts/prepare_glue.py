@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import CorpusError
-from glue import reading
 from glue.checks import HOW
 from glue.formats import TASKS
-from glue.pipeline import Settings, prepare
+from glue.pipeline import Settings, prepare, sources
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # fairseq_posenc, installed or not
 
 DESCRIPTION = """\
-Makes of a task of GLUE what --task posenc_sentence_prediction (or fairseq's sentence_prediction) is trained on: ids of
-a pretrained model's pieces, as fairseq's binary files. Its files as they were published, plain or .gz: train.tsv,
-dev.tsv, test.tsv, MNLI's of both kinds, MRPC's also as msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv."""
+Makes of a task of GLUE, or of XNLI, what --task posenc_sentence_prediction (or fairseq's sentence_prediction) is
+trained on: ids of a pretrained model's pieces, as fairseq's binary files. Its files as they were published, plain or
+.gz: train.tsv, dev.tsv, test.tsv, MNLI's of both kinds, MRPC's also as msr_paraphrase_{train,test}.txt with
+mrpc_dev_ids.tsv; XNLI's as xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv, or as XTREME has them (train-en.tsv,
+dev-de.tsv, test-de.tsv, ...)."""
 EXAMPLES = """\
 examples:
   prepare_glue.py --task SST-2 --data glue_data --checkpoint checkpoint_last.pt --output data-bin/glue/SST-2
@@ -47,6 +48,13 @@ def parser() -> argparse.ArgumentParser:
     add("--separators", type=int, choices=(1, 2), default=2, help="</s> in a pair: 2 as RoBERTa, 1 as BERT (2)")
     add("--bad", choices=HOW, default="refuse", help="rows that cannot be used as they are (refuse)")
     add("--limit", type=int, default=0, metavar="N", help="the first rows of training (0: all)")
+    add(
+        "--train-rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="where there is no training file: the first rows of the development set, and the others are left to it",
+    )
     add("--dry-run", action="store_true", help="list the files, write nothing")
     return made
 
@@ -60,12 +68,12 @@ def _longest(word: str) -> int:
 def main(arguments: list[str]) -> int:
     asked = parser().parse_args(arguments)
     try:
+        own = (asked.longest, asked.separators, asked.bad, asked.limit, asked.train_rows)
+        settings = Settings(asked.task, asked.checkpoint, asked.tokenizer_path, *own)
         if asked.dry_run:
-            for split, path in reading.find(asked.data, asked.task, TASKS[asked.task]).items():
+            for split, path in sources(asked.data, settings).items():
                 print(split, path, sep="\t")
             return 0
-        own = (asked.longest, asked.separators, asked.bad, asked.limit)
-        settings = Settings(asked.task, asked.checkpoint, asked.tokenizer_path, *own)
         tell(prepare(asked.data, asked.output.absolute(), settings))
     except (CorpusError, OSError) as error:
         print(f"error: {error}", file=sys.stderr, flush=True)

@@ -90,6 +90,44 @@ def test_long_items_are_cut_where_the_longer_sentence_ends(model: Path, tmp_path
         assert record(out)["splits"]["train"]["cut"] == 1
 
 
+# --- XNLI
+
+ROWS = [("w1 w2", f"w{number}", label) for number, label in enumerate(("neutral", "entailment", "contradiction"), 3)]
+
+
+def test_xnli_as_xtreme_has_it(model: Path, tmp_path: Path) -> None:
+    """A file a language, without a header; test sets without labels. Rows for training are of the development set."""
+    for name in ("dev-en.tsv", "dev-de.tsv.gz"):
+        write(tmp_path, name, ROWS)
+    write(tmp_path, "test-zh.tsv", [row[:2] for row in ROWS])
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out") == 1
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "2") == 0
+    facts = record(tmp_path / "out")["splits"]
+    assert {split: one["items"] for split, one in facts.items()} == {
+        "train": 2,
+        "valid": 1,
+        "valid-de": 1,
+        "test-zh": 3,
+    }
+    assert [split for split, one in facts.items() if not one["labelled"]] == ["test-zh"]
+    assert [item[0] for item in items(tmp_path / "out", "input1", "valid-de")] == ["w5"]
+
+
+def test_xnli_as_it_was_published(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All languages in a file; MNLI's training rows have other names of columns, and of a label."""
+    header = ("language", "gold_label", "genre", "sentence1", "sentence2")
+    rows = [header, ("de", "neutral", "x", "w1", "w2"), ("en", "entailment", "x", "w1", "w3")]
+    write(tmp_path / "xnli" / "XNLI-1.0", "xnli.dev.tsv", rows)
+    multinli = tmp_path / "xnli" / "XNLI-MT-1.0" / "multinli"
+    write(multinli, "multinli.train.en.tsv", [("premise", "hypo", "label"), ("w1", "w4", "contradictory")])
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out") == 0
+    assert items(tmp_path / "out", "label", "train") == [["contradiction", "</s>"]]
+    assert items(tmp_path / "out", "input1", "valid") == [["w3", "</s>"]]
+    assert items(tmp_path / "out", "input1", "valid-de") == [["w2", "</s>"]]
+    assert prepare("XNLI", tmp_path, model, tmp_path / "more", "--train-rows", "1") == 1
+    assert "--train-rows is for a folder without a training file" in capsys.readouterr().err
+
+
 # --- what is wrong with rows
 
 

@@ -16,7 +16,7 @@ from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_glue.grid import Grid, middle
 from recipes.finetune_glue.published import COLUMNS, WARM, paper
 from recipes.finetune_glue.settings import Settings, Trial, Variant
-from recipes.finetune_glue.tasks import TASKS, metrics
+from recipes.finetune_glue.tasks import GLUE, TASKS, metrics
 from recipes.lib import scheduled
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning import Model, models
@@ -60,11 +60,12 @@ def run_folder(folder: Path, *labels: str) -> Path:
 
 
 def test_tasks_are_the_readers() -> None:
-    assert set(TASKS) == set(formats.TASKS) == set(FILES) == set(builtin.COLUMNS)
+    assert set(TASKS) == set(formats.TASKS) == {*FILES, "XNLI"} == set(builtin.COLUMNS)
     for name, task in TASKS.items():
         form = formats.TASKS[name]
         assert (task.pair, task.classes) == (len(form.sentences) == 2, len(form.labels) or 1)
-        assert set(task.submissions) == {split for split in form.files if split.startswith("test")}
+        if name in GLUE:
+            assert set(task.submissions) == {split for split in form.files if split.startswith("test")}
 
 
 def test_the_smoke_preset_brings_its_own_model_and_rows() -> None:
@@ -164,6 +165,7 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"warmup": "1.5"}, "--warmup is 1.5"),
         ({"separators": "3"}, "--separators is 3: 1 or 2"),
         ({"epochs": "0"}, "--lr and --epochs"),
+        ({"train_rows": "5"}, "--train-rows is for a FOLDER of your own"),
         ({"batches": "3"}, "--batch 32 cannot be shared by --batches 3"),
         ({"task": "RTE,RTE"}, "--task names one twice"),
     ],
@@ -173,13 +175,21 @@ def test_what_is_refused(given: dict[str, str], message: str) -> None:
         stages(**given)
 
 
-def test_where_rows_lie_does_not_count(tmp_path: Path) -> None:
+def test_where_rows_and_models_lie_does_not_count(tmp_path: Path) -> None:
+    def keys(place: Path) -> dict[str, str]:
+        found = stages(task="RTE", data=str(place), checkpoint=str(place / "m4" / "checkpoint_last.pt"))
+        return {name: stage.key() for name, stage in found.items()}
+
     for name in ("a", "b"):
         task_files(tmp_path / name / "RTE", "RTE")
-    one, two = (stages(task="RTE", data=str(tmp_path / name))["prepare:RTE.m4"].key() for name in "ab")
-    assert one == two
+        (tmp_path / name / "m4").mkdir()
+        (tmp_path / name / "m4" / "checkpoint_last.pt").write_text("weights")
+    old = keys(tmp_path / "a")
+    assert old == keys(tmp_path / "b")
     task_files(tmp_path / "b" / "RTE", "RTE", dev=FILES["RTE"]["dev.tsv"][:1])
-    assert stages(task="RTE", data=str(tmp_path / "b"))["prepare:RTE.m4"].key() != one
+    assert {name for name, key in keys(tmp_path / "b").items() if key == old[name]} == {"check:m4"}
+    (tmp_path / "a" / "m4" / "checkpoint_last.pt").write_text("other weights")
+    assert not [name for name, key in keys(tmp_path / "a").items() if key == old[name]]
 
 
 def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from integration import support
 from support_exchange import imported, made, saved
-from support_glue import FILES, prepare, task_files
+from support_glue import prepare, task_files
 
 from recipes.finetune_glue import baselines, builtin, compare, evaluate
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
@@ -118,7 +118,7 @@ def test_a_model_that_is_too_short_or_another_is_refused(
         )
 
 
-@pytest.mark.parametrize("task", FILES)
+@pytest.mark.parametrize("task", builtin.COLUMNS)
 def test_the_built_in_rows_are_of_every_task(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(builtin, "--output", tmp_path / "rows", "--task", task, "--seed", 1, monkeypatch=monkeypatch)
     from glue import checks, formats, reading

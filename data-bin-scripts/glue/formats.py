@@ -1,4 +1,4 @@
-"""The tasks of GLUE as they are published: files, columns, labels (Wang et al. 2018)."""
+"""The tasks of GLUE (Wang et al. 2018), and XNLI (Conneau et al. 2018), as published: files, columns, labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ AX = "test-ax"
 class Format:
     """sentences: one or two columns. label: its column. labels: by class; none of regression. bounds: of regression.
     index: columns that number the rows, where a file has one. header: of files that have none. files: by split.
-    folders: that archives unpack to, beside one of the task's name."""
+    folders: that archives unpack to, beside one of the task's name. aliases: columns and labels that other files of the
+    task have, by what they are here."""
 
     sentences: tuple[str, ...]
     label: str
@@ -29,6 +30,26 @@ class Format:
     header: tuple[str, ...] = ()
     files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: USUAL)
     folders: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+#: of XNLI, English first
+LANGUAGES = tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split())
+
+
+def language(split: str) -> str:
+    """Of `valid-de` de; what names none is English."""
+    return split.partition("-")[2] or LANGUAGES[0]
+
+
+def _xnli() -> dict[str, tuple[str, ...]]:
+    """As XTREME has them, a file a language; as they were published, one for all."""
+    found: dict[str, tuple[str, ...]] = {
+        "train": ("train-en.tsv", "multinli.train.en.tsv"),
+        "valid": ("dev-en.tsv", "xnli.dev.tsv"),
+    }
+    found |= {f"valid-{one}": (f"dev-{one}.tsv", "xnli.dev.tsv") for one in LANGUAGES[1:]}
+    return found | {f"test-{one}": (f"test-{one}.tsv", "xnli.test.tsv") for one in LANGUAGES}
 
 
 TASKS: dict[str, Format] = {
@@ -61,4 +82,18 @@ TASKS: dict[str, Format] = {
     ),
     "QNLI": Format(("question", "sentence"), "label", ENTAILMENT, folders=("QNLIv2",)),
     "RTE": Format(("sentence1", "sentence2"), "label", ENTAILMENT),
+    "XNLI": Format(
+        ("sentence1", "sentence2"),
+        "gold_label",
+        ("contradiction", "entailment", "neutral"),
+        header=("sentence1", "sentence2", "gold_label"),
+        files=_xnli(),
+        folders=("xnli", "xnli/XNLI-1.0", "xnli/XNLI-MT-1.0/multinli"),
+        aliases={
+            "premise": "sentence1",
+            "hypo": "sentence2",
+            "label": "gold_label",
+            "contradictory": "contradiction",
+        },
+    ),
 }

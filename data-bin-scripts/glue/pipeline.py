@@ -28,7 +28,8 @@ MOST_UNKNOWN = 0.2
 @dataclass(frozen=True)
 class Settings:
     """task: a key of `TASKS`. model, tokenizer: see `vocabulary.pretrained`. longest: pieces of an item. separators:
-    </s> between the sentences of a pair. bad: of `checks.HOW`. limit: rows of training (0: all)."""
+    </s> between the sentences of a pair. bad: of `checks.HOW`. limit: rows of training (0: all). train_rows: so many of
+    the development set are for training (0: there is a training file)."""
 
     task: str
     model: Path
@@ -37,6 +38,7 @@ class Settings:
     separators: int
     bad: str
     limit: int = 0
+    train_rows: int = 0
 
     @property
     def form(self) -> Format:
@@ -54,25 +56,51 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
         CorpusError: what cannot be read, or does not fit; `RefusedError` with WHERE.problems.jsonl beside.
     """
     form, wrong = settings.form, list[Problem]()
-    named = reading.find(folder, settings.task, form)
+    named = sources(folder, settings)
     with files.whole(where) as made:
         kept, given = dict[str, list[Row]](), dict[str, int]()
         for split, path in named.items():
-            rows = list(reading.read(path, form, split))
-            rows = rows[: settings.limit or None] if split == "train" else rows
+            rows = _rows(path, split, settings)
+            if not rows and list(named.values()).count(path) > 1:
+                continue  # a language that a file of many has not
             given[split] = len(rows)
             kept[split], found = checked(split, rows, form, settings.bad)
             wrong += found
         _refuse(wrong, where)
         record = _write(made, kept, settings)
-        for split, path in named.items():
-            record["splits"][split] |= {"given": given[split], "file": path.name, "sha256": files.sha256(path)}
+        for split, count in given.items():
+            path = named[split]
+            record["splits"][split] |= {"given": count, "file": path.name, "sha256": files.sha256(path)}
         record["problems"] = problems.counted(wrong)
         problems.write(made / PROBLEMS, wrong)
         files.write_json(made / RECORD, record)
     for line in problems.summary(wrong):
         print(line, flush=True)
     return record
+
+
+def sources(folder: Path, settings: Settings) -> dict[str, Path]:
+    """The files by split.
+
+    Raises:
+        CorpusError: see `reading.find`; a training file beside rows that stand for it.
+    """
+    if not settings.train_rows:
+        return reading.find(folder, settings.task, settings.form)
+    found = reading.find(folder, settings.task, settings.form, needed=("valid",))
+    if "train" in found:
+        raise CorpusError(f"--train-rows is for a folder without a training file, and {found['train']} is there")
+    return {"train": found["valid"], **found}
+
+
+def _rows(path: Path, split: str, settings: Settings) -> list[Row]:
+    """Of a split. Rows that are for training are left out of the development sets of all languages."""
+    count = settings.train_rows
+    if split == "train":
+        rows = list(reading.read(path, settings.form, "valid" if count else split))
+        return rows[: count or None][: settings.limit or None]
+    rows = list(reading.read(path, settings.form, split))
+    return rows[count:] if split.startswith("valid") else rows
 
 
 def _refuse(wrong: list[Problem], where: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,9 +11,11 @@ from corpora import lines
 from corpora.compressed import opened
 from corpora.errors import CorpusError
 
-from .formats import AX, MRPC_DEV_IDS, MRPC_TRAIN, Format
+from .formats import AX, MRPC_DEV_IDS, MRPC_TRAIN, Format, language
 
 BOM = "\ufeff"
+#: a column of XNLI as it was published: all languages in one file
+LANGUAGE = "language"
 #: splits that a task cannot do without
 NEEDED = ("train", "valid")
 
@@ -29,15 +32,15 @@ class Row(NamedTuple):
     wanted: int
 
 
-def find(folder: Path, task: str, how: Format) -> dict[str, Path]:
+def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEEDED) -> dict[str, Path]:
     """The files of a task by split, plain or .gz: in FOLDER/TASK, where its archive unpacks to, or in FOLDER.
 
     Raises:
-        CorpusError: no training or no development file.
+        CorpusError: none of a split that is needed.
     """
     places = [folder / name for name in (task, *how.folders)] + [folder]
     named = {split: found for split, names in how.files.items() if (found := _first(places, names, split))}
-    for split in NEEDED:
+    for split in needed:
         if split not in named:
             wanted = " or ".join(how.files[split])
             raise CorpusError(f"{folder}: no {wanted} of {task}, plain or .gz, in it or in {task}/")
@@ -60,19 +63,31 @@ def read(path: Path, how: Format, split: str) -> Iterator[Row]:
     Raises:
         CorpusError: a file that cannot be read, or whose header lacks a column.
     """
-    chosen = _mrpc(path, split) if path.name.removesuffix(".gz") == MRPC_TRAIN else None
     with opened(path) as file:
         found = lines.read(path, file)
-        headed = not how.header or not split.startswith(NEEDED)  # CoLA's test alone has a header
-        header = _header(path, next(found, None)) if headed else list(how.header)
+        first = next(found, None)
+        if first is None:
+            raise CorpusError(f"{path}: empty: rows are wanted")
+        header, begun = _header(first, how, split)
         columns = _columns(path, header, how, split)
+        chosen = _chosen(path, header, split)
         number = 0
-        for line in found:
+        for line in chain([] if begun else [first], found):
             fields = line.text.split("\t")
             if chosen and not chosen(fields):
                 continue
-            yield _row(f"{path.name}:{line.number}", str(number), fields, header, columns)
+            yield _row(f"{path.name}:{line.number}", str(number), fields, header, columns, how)
             number += 1
+
+
+def _chosen(path: Path, header: list[str], split: str) -> Callable[[list[str]], bool] | None:
+    """Asks of fields whether they are of this split, where a file has more than one."""
+    if path.name.removesuffix(".gz") == MRPC_TRAIN:
+        return _mrpc(path, split)
+    if LANGUAGE in header:
+        place, wanted = header.index(LANGUAGE), language(split)
+        return lambda fields: fields[place : place + 1] == [wanted]
+    return None
 
 
 class Columns(NamedTuple):
@@ -81,10 +96,15 @@ class Columns(NamedTuple):
     number: int | None
 
 
-def _header(path: Path, line: lines.Line | None) -> list[str]:
-    if line is None:
-        raise CorpusError(f"{path}: empty: a header and rows are wanted")
-    return line.text.removeprefix(BOM).split("\t")
+def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]:
+    """Names of the columns, and whether the line has them. CoLA's files have none but for the test set's, XNLI's as
+    XTREME has them none at all, and in the test sets no labels."""
+    names = line.text.removeprefix(BOM).split("\t")
+    known = [how.aliases.get(name, name) for name in names]
+    if not how.header or set(how.sentences) <= set(known):
+        return known, True
+    bare = [name for name in how.header if name != how.label]
+    return (bare if not split.startswith(NEEDED) and len(names) == len(bare) else list(how.header)), False
 
 
 def _columns(path: Path, header: list[str], how: Format, split: str) -> Columns:
@@ -97,12 +117,14 @@ def _columns(path: Path, header: list[str], how: Format, split: str) -> Columns:
     return Columns([place[name] for name in how.sentences], place.get(how.label), index)
 
 
-def _row(where: str, number: str, fields: list[str], header: list[str], columns: Columns) -> Row:
+def _row(where: str, number: str, fields: list[str], header: list[str], columns: Columns, how: Format) -> Row:
     def text(column: int | None) -> str | None:
         return None if column is None or column >= len(fields) else fields[column].strip()
 
     sentences = tuple(text(column) or "" for column in columns.sentences)
-    return Row(where, text(columns.number) or number, sentences, text(columns.label), len(fields), len(header))
+    label = text(columns.label)
+    label = label if label is None else how.aliases.get(label, label)
+    return Row(where, text(columns.number) or number, sentences, label, len(fields), len(header))
 
 
 def _mrpc(path: Path, split: str) -> _Part:

@@ -15,7 +15,7 @@ from recipes.lib.folders import whole
 from recipes.lib.lines import write
 
 ROWS = {"train": 400, "dev": 60, "test": 20}
-#: the columns of each task that its readers want; of CoLA, which has no header, in their order
+#: the columns of each task that its readers want; of CoLA and XNLI, which have no header, in their order
 COLUMNS = {
     "CoLA": ("source", "label", "mark", "sentence"),
     "SST-2": ("sentence", "label"),
@@ -25,6 +25,7 @@ COLUMNS = {
     "MNLI": ("index", "sentence1", "sentence2", "gold_label"),
     "QNLI": ("index", "question", "sentence", "label"),
     "RTE": ("index", "sentence1", "sentence2", "label"),
+    "XNLI": ("sentence1", "sentence2", "gold_label"),
 }
 LABELS = {"label", "Quality", "score", "is_duplicate", "gold_label"}
 SECOND = {"#2 String", "sentence2", "question2", "sentence"}
@@ -32,6 +33,7 @@ SECOND = {"#2 String", "sentence2", "question2", "sentence"}
 GRADES = {
     "STS-B": ("0.000", "3.000", "5.000"),
     "MNLI": ("neutral", "contradiction", "entailment"),
+    "XNLI": ("neutral", "contradiction", "entailment"),
     "QNLI": ("not_entailment", "not_entailment", "entailment"),
     "RTE": ("not_entailment", "not_entailment", "entailment"),
 }
@@ -66,6 +68,8 @@ def swapped(rng: random.Random, sentence: str) -> str:
 
 def files(task: str) -> dict[str, str]:
     """File names, and of each how many rows."""
+    if task == "XNLI":
+        return {"train-en.tsv": "train", **{f"dev-{one}.tsv": "dev" for one in ("en", "de")}, "test-de.tsv": "test"}
     if task != "MNLI":
         return {f"{name}.tsv": name for name in ROWS}
     both = {f"{name}_{kind}.tsv": name for name in ("dev", "test") for kind in ("matched", "mismatched")}
@@ -75,10 +79,10 @@ def files(task: str) -> dict[str, str]:
 def lines(rng: random.Random, grammar: Grammar, task: str, name: str) -> list[str]:
     test = name == "test"
     columns = [column for column in COLUMNS[task] if not (test and column in LABELS)]
-    if test and not {"index", "id"} & set(columns):
+    if test and task != "XNLI" and not {"index", "id"} & set(columns):
         columns = ["index", *(column for column in columns if is_text(column))]
     rows = [row(rng, grammar, task, number) | {"index": str(number)} for number in range(ROWS[name])]
-    header = [] if task == "CoLA" and not test else ["\t".join(columns)]
+    header = [] if task == "XNLI" or (task == "CoLA" and not test) else ["\t".join(columns)]
     return header + ["\t".join(one[column] for column in columns) for one in rows]
 
 

@@ -43,7 +43,7 @@ def result(variant: Variant, grid: Grid, *, published_data: bool) -> Row:
     marker = read_json(grid.output / ".stages" / f"train.{one.slug}.done")
     model = read_json(grid.output / "models" / f"{variant.model.slug}.json")
     baseline = read_json(grid.output / "baselines" / f"{variant.task}.json")["valid"][first]
-    score = statistics.median(grid.score(run)[first] for run in runs)
+    score = statistics.median(grid.headline(run) for run in runs)
     theirs = figures(variant, model, grid.protocol)
     return {
         "task": variant.task,
@@ -54,11 +54,11 @@ def result(variant: Variant, grid: Grid, *, published_data: bool) -> Row:
         "baseline": baseline["score"],
         "constant": baseline["constant"],
         "beats baseline": score > baseline["score"],
-        **theirs,
-        "comparable": comparable(model, published_data=published_data) if any(theirs.values()) else None,
+        "paper": theirs,
+        "comparable": comparable(model, published_data=published_data) if theirs else None,
         "lr": one.lr,
         "epochs": one.epochs,
-        "runs": [round(grid.score(run)[first], 2) for run in runs],
+        "runs": [round(grid.headline(run), 2) for run in runs],
         "updates": facts["updates"],
         "parameters": facts["parameters"],
         "minutes": round(marker["seconds"] / 60, 1),
@@ -86,15 +86,16 @@ def also(scores: dict[str, dict[str, float]], names: list[str]) -> str:
     return ", ".join(told)
 
 
-def figures(variant: Variant, model: dict[str, Any], protocol: str) -> Row:
-    """The paper's, of this encoding; of MNLI both sets."""
+def figures(variant: Variant, model: dict[str, Any], protocol: str) -> str | None:
+    """The paper's, of this encoding; of MNLI both sets. M4M's has models from scratch, and from roberta-base."""
     encoding = encoding_of(model["encoding"])
-    found = {"paper": paper(protocol, encoding, variant.row)}
-    if protocol == "m4m":
-        found["paper, from roberta-base"] = paper(WARM, encoding, variant.row)
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
-    told = {name: [f"{some[one]:g}" for one in sets if one in some] for name, some in found.items()}
-    return {name: "/".join(some) or None for name, some in told.items()}
+    told = []
+    for name in (protocol, *([WARM] if protocol == "m4m" else [])):
+        found = paper(name, encoding, variant.row)
+        if some := "/".join(f"{found[one]:g}" for one in sets if one in found):
+            told.append(some if name == protocol else f"{some} from roberta-base")
+    return "; ".join(told) or None
 
 
 def comparable(model: dict[str, Any], *, published_data: bool) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from recipes.lib.stages import read_json
 
 from .settings import Trial, Variant
-from .tasks import metrics
+from .tasks import headline, metrics
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class Grid:
     def score(self, trial: Trial, split: str = "valid") -> dict[str, float]:
         found: dict[str, float] = read_json(self.output / "scores" / f"{trial.slug}.json")["scores"][split]
         return found
+
+    def headline(self, trial: Trial) -> float:
+        """The number that stands in the table."""
+        scores = read_json(self.output / "scores" / f"{trial.slug}.json")["scores"]
+        return headline(trial.variant.task, scores, metrics(trial.variant.task, self.protocol)[0])
 
     def best(self, variant: Variant) -> list[Trial]:
         """The runs of the learning rate and the epochs whose median is highest, worst first."""

@@ -13,12 +13,11 @@ from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
-from .settings import BUILTIN, FETCHED, Settings, Trial, Variant
+from .settings import BUILTIN, Settings, Trial, Variant
 from .tasks import TASKS, metrics
 
 HERE = Path(__file__).parent
 SCRIPTS = ROOT / "data-bin-scripts"
-PREPARE = "data-bin-scripts/prepare_glue.sh"
 RECORD = "glue.json"
 BUILTIN_ENCODING = "learned"
 
@@ -75,6 +74,10 @@ class Planner:
         inside = model.path.is_relative_to(self.output)
         return f"{self.shown}/{model.path.relative_to(self.output)}" if inside else str(model.path)
 
+    def unplaced(self, words: list[str], model: Model) -> tuple[str, ...]:
+        """A model counts, not where it lies."""
+        return tuple("MODEL" if word == self.place(model) else word for word in words)
+
     @cached_property
     def builtin(self) -> list[Stage]:
         """The model and the rows that need no download."""
@@ -82,16 +85,12 @@ class Planner:
         if not settings.models:
             command = ["bash", "recipes/pretrain_mlm/run.sh", "--preset", "smoke", "--pos-enc", BUILTIN_ENCODING]
             command += ["--seed", str(settings.seed), "--output", f"{self.shown}/pretrained"]
-            found.append(Stage("pretrain", tuple(command), (self.output / "pretrained",)))
+            found.append(Stage("pretrain", tuple(command), (self.output / "pretrained",), resumes=True))
         if settings.data == BUILTIN:
             words = [*module("builtin"), "--output", f"{self.shown}/builtin", "--seed", str(settings.seed)]
             words += [word for task in settings.task for word in ("--task", task)]
             found.append(Stage("builtin", tuple(words), (self.output / "builtin",), inputs=(HERE / "builtin.py",)))
         return found
-
-    @property
-    def made(self) -> tuple[Stage, ...]:
-        return tuple(self.builtin)
 
     def given(self, model: Model) -> tuple[Path, ...]:
         """A model that no stage made."""
@@ -113,7 +112,8 @@ class Planner:
             command += ["--segments", segments]
         outputs = (self.output / "models" / f"{model.slug}.json",)
         inputs = (ROOT / "recipes" / "lib" / "check_pretrained.py", *self.given(model))
-        return Stage(f"check:{model.slug}", tuple(command), outputs, self.made, inputs)
+        identity = self.unplaced(command, model)
+        return Stage(f"check:{model.slug}", tuple(command), outputs, tuple(self.builtin), inputs, identity=identity)
 
     # --- rows
 
@@ -127,23 +127,29 @@ class Planner:
 
     def prepare(self, task: str, model: Model) -> Stage:
         settings = self.settings
-        command = ["bash", PREPARE, "--task", task, "--checkpoint", self.place(model)]
+        command = ["bash", settings.script, "--task", task, "--checkpoint", self.place(model)]
         command += ["--longest", str(settings.longest), "--separators", str(settings.separators)]
         command += ["--tokenizer-path", settings.tokenizer_path] if settings.tokenizer_path else []
         command += ["--bad", settings.bad, *(["--limit", str(settings.limit)] if settings.limit else [])]
+        command += ["--train-rows", str(settings.train_rows)] if settings.train_rows else []
         command += ["--output", self.data(task, model)]
         places = {
-            FETCHED: ["--raw", settings.raw],
+            settings.fetched: ["--raw", settings.raw],
             BUILTIN: ["--text", f"{self.shown}/builtin"],
         }
         own = ["--text", str(Path(settings.data).resolve())]
-        identity = (*command, *places.get(settings.data, []))  # the rows count, not where they lie
-        inputs = (ROOT / PREPARE, *sorted((SCRIPTS / "glue").glob("*.py")), *self.given(model), *self.files(task))
+        identity = (*self.unplaced(command, model), *places.get(settings.data, []))  # nor where the rows lie
+        inputs = (
+            ROOT / settings.script,
+            *sorted((SCRIPTS / "glue").glob("*.py")),
+            *self.given(model),
+            *self.files(task),
+        )
         return Stage(
             f"prepare:{task}.{model.slug}",
             (*command, *places.get(settings.data, own)),
             (self.output / "data-bin" / f"{task}.{model.slug}",),
-            (*self.made, self.checks[model]),
+            (*self.builtin, self.checks[model]),
             inputs,
             identity=identity,
         )
@@ -204,7 +210,7 @@ class Planner:
             (self.output / "checkpoints" / trial.slug,),
             (self.prepared[variant.task, variant.model],),
             resumes=True,
-            identity=(*when, *launch.identity(command, settings)),
+            identity=(*when, *launch.identity(list(self.unplaced(command, variant.model)), settings)),
         )
 
     def evaluate(self, trial: Trial, train: Stage) -> Stage:
@@ -236,7 +242,7 @@ class Planner:
             command += ["--epochs", str(epochs)]
         for run in range(settings.runs):
             command += ["--seed", str(settings.seed + run)]
-        command += ["--published-data"] if settings.data == FETCHED and not settings.limit else []
+        command += ["--published-data"] if settings.data == settings.fetched and not settings.limit else []
         outputs = (self.output / "comparison.json", self.output / "submission")
         inputs = tuple(HERE / f"{name}.py" for name in ("compare", "grid", "published", "tasks"))
         return Stage("compare", tuple(command), outputs, after, inputs)

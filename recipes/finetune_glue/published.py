@@ -14,6 +14,7 @@ COLUMNS = {
     "m1-m4": ("MNLI", MISMATCHED, "QQP", "SST-2", "MRPC"),
     "m4m": ("MNLI", "SST-2"),
     WARM: ("MNLI", MISMATCHED, "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE"),
+    "diet-xtreme": ("XNLI",),
     "diet": ("MNLI", MISMATCHED, "QQP", "QNLI", "SST-2", "CoLA", "STS-B"),
 }
 Rows = Mapping[str, tuple[float, ...]]
@@ -69,6 +70,33 @@ DIET_HEAD: Rows = {
     "diet-abs[rank=128,share=layer-wise]": (86.4, 86.4, 90.8, 89.5, 93.0, 59.8, 90.2),
 }
 
+#: zero-shot XNLI, from English
+XTREME_INPUT: Rows = {
+    "learned": (67.0,),
+    "shaw": (67.9,),
+    "raffel": (68.5,),
+    "tupe": (67.8,),
+    "diet-rel": (68.0,),
+    "diet-rel[share=head-wise]": (67.7,),
+    "diet-rel[share=layer-wise]": (68.0,),
+    "diet-abs[rank=64,share=none]": (68.0,),
+    "diet-abs[rank=64,share=layer-wise]": (68.0,),
+    "linformer": (63.6,),
+    "diet-abs-lin": (64.4,),
+}
+XTREME_HEAD: Rows = {
+    "diet-rel": (68.4,),
+    "diet-rel[share=head-wise]": (67.8,),
+    "diet-rel[share=layer-wise]": (68.1,),
+    "diet-abs[rank=64,share=none]": (67.9,),
+    "diet-abs[rank=128,share=none]": (68.1,),
+    "diet-abs[rank=512,share=none]": (68.5,),
+    "diet-abs[rank=64,share=layer-wise]": (68.4,),
+    "diet-abs[rank=128,share=layer-wise]": (68.5,),
+    "diet-abs[rank=256,share=layer-wise]": (68.4,),
+    "diet-abs[rank=512,share=layer-wise]": (67.8,),
+}
+
 
 def paper(protocol: str, encoding: Encoding | None, segments: str) -> dict[str, float]:
     """The figures of a paper's row by task, and of MNLI's other development set; empty where it has no such row.
@@ -82,6 +110,8 @@ def paper(protocol: str, encoding: Encoding | None, segments: str) -> dict[str, 
         (WARM, "none"): M4M_WARM,
         ("diet", "input"): DIET_INPUT,
         ("diet", "head"): DIET_HEAD,
+        ("diet-xtreme", "input"): XTREME_INPUT,
+        ("diet-xtreme", "head"): XTREME_HEAD,
     }
     found = published(tables.get((protocol, segments), {}), encoding) if encoding else None
     return dict(zip(COLUMNS[protocol], found, strict=True)) if found else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from recipes.lib import launch
 from recipes.lib.encodings import parse_all
@@ -13,10 +13,10 @@ from recipes.lib.recipe import about
 from recipes.lib.settings import read_toml
 from recipes.lib.values import Flags, Refused, nearest
 
-from .tasks import TASKS
+from .tasks import GLUE, TASKS
 
 CONF = Path(__file__).parent / "conf"
-BUILTIN, FETCHED = "builtin", "glue"
+BUILTIN = "builtin"
 OF_PROTOCOL = "unset: the protocol's"
 #: settings that a protocol has, with what stands for 'unset'
 PROTOCOL: dict[str, Any] = {
@@ -85,7 +85,7 @@ class Trial:
 
 @dataclass(kw_only=True)
 class Settings(launch.Training):
-    task: list[str] = field(metadata=about(f"{', '.join(TASKS)}; several are compared side by side"))
+    task: list[str] = field(metadata=about(f"{', '.join(GLUE)}; several are compared side by side"))
     checkpoint: list[str] = field(
         default_factory=list,
         metadata=about(
@@ -100,7 +100,7 @@ class Settings(launch.Training):
     protocol: str = field(metadata=about("m1-m4, m4m or diet, from conf/protocols: what the papers do"))
     data: str = field(
         metadata=about(
-            f"{FETCHED} (the published archives), your FOLDER with TASK/train.tsv and so on, plain or .gz, or "
+            "glue (the published archives), your FOLDER with TASK/train.tsv and so on, plain or .gz, or "
             f"{BUILTIN} (small, invented)"
         )
     )
@@ -108,6 +108,9 @@ class Settings(launch.Training):
     tokenizer_path: str = field(default="", metadata=about("of the models, where it does not lie beside dict.txt"))
     bad: Literal["refuse", "skip"] = field(default="refuse", metadata=about("rows that cannot be used as they are"))
     limit: int = field(default=0, metadata=about("the first rows of training (0: all)"))
+    train_rows: int = field(
+        default=0, metadata=about("of a FOLDER without a training file: the first rows of its development set")
+    )
     lr: list[float] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
     epochs: list[int] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
     runs: int = field(default=0, metadata=about(f"seeds of each, whose median counts; {OF_PROTOCOL}"))
@@ -123,16 +126,22 @@ class Settings(launch.Training):
     train: Flags = field(default_factory=dict, metadata=about("a flag of fairseq-train"))
 
     batch_flag = "batch-size"
+    #: the tasks, what fetches and prepares them, and what that is called as --data
+    known: ClassVar[tuple[str, ...]] = GLUE
+    script: ClassVar[str] = "data-bin-scripts/prepare_glue.sh"
+    fetched: ClassVar[str] = "glue"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         launch.refuse_decided(self.train, DECIDED)
         self._take_protocol()
-        _known("task", self.task, TASKS)
+        _known("task", self.task, self.known)
         _known("segments", self.segments, ("none", "input", "head"))
         if self.separators not in (1, 2):
             raise Refused(f"--separators is {self.separators}: 1 or 2 is wanted")
-        least = {"limit": 0, "threads": 0, "runs": 1, "batch": 1, "longest": 8}
+        if self.train_rows and not self.own:
+            raise Refused("--train-rows is for a FOLDER of your own without a training file: leave it out")
+        least = {"limit": 0, "train_rows": 0, "threads": 0, "runs": 1, "batch": 1, "longest": 8}
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise Refused(f"--{name} is {getattr(self, name)}: {number} or more is wanted")
@@ -143,7 +152,7 @@ class Settings(launch.Training):
         if self.batch % self.batches:
             raise Refused(f"--batch {self.batch} cannot be shared by --batches {self.batches}")
         if self.own and not Path(self.data).is_dir():
-            raise Refused(f"--data {self.data}: no such folder; there are: {FETCHED}, {BUILTIN}")
+            raise Refused(f"--data {self.data}: no such folder; there are: {self.fetched}, {BUILTIN}")
         self.models = self._models()
 
     def _take_protocol(self) -> None:
@@ -170,7 +179,7 @@ class Settings(launch.Training):
 
     @property
     def own(self) -> bool:
-        return self.data not in (BUILTIN, FETCHED)
+        return self.data not in (BUILTIN, self.fetched)
 
     def variants(self, found: list[Model]) -> list[Variant]:
         """Each model on each task; a single sentence has no segments."""

@@ -1,0 +1,65 @@
+"""prepare_glue.sh and prepare_xtreme.sh: the commands that they run, and what they refuse."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support_corpora import SCRIPTS
+
+
+def told(folder: Path, script: str, *words: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    command = [SCRIPTS / script, *words]
+    return subprocess.run(map(str, command), cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("task", "fetched"),
+    [
+        ("CoLA", "glue/CoLA.zip"),
+        ("QQP", "glue/QQP-clean.zip"),
+        ("QNLI", "glue/QNLIv2.zip"),
+        ("MNLI", "glue/MNLI.zip glue/AX.tsv"),
+        ("MRPC", "glue/msr_paraphrase_train.txt glue/msr_paraphrase_test.txt glue/mrpc_dev_ids.tsv"),
+    ],
+)
+def test_a_tasks_archives_are_fetched(task: str, fetched: str, tmp_path: Path) -> None:
+    done = told(tmp_path, "prepare_glue.sh", "--task", task, "--checkpoint", "x.pt", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    fetch, prepare = done.stdout.splitlines()
+    assert f"fetch.py {fetched} --output data/raw" in fetch
+    assert f"--data data/raw/glue --output data-bin/glue/{task} --task {task} --checkpoint x.pt" in prepare
+    listed = (SCRIPTS / "sources.tsv").read_text()
+    assert all("\t".join(one.split("/")) in listed for one in fetched.split())
+
+
+def test_ones_own_files_are_not_fetched(tmp_path: Path) -> None:
+    words = ("--task=RTE", "--checkpoint", "x.pt", "--text", "mine", "--output", "out", "--dry-run")
+    (prepare,) = told(tmp_path, "prepare_glue.sh", *words).stdout.splitlines()
+    assert "prepare_glue.py --data mine --output out --task=RTE --checkpoint x.pt" in prepare
+
+
+def test_xnli_is_fetched(tmp_path: Path) -> None:
+    done = told(tmp_path, "prepare_xtreme.sh", "--task", "XNLI", "--checkpoint", "x.pt", "--dry-run")
+    fetch, prepare = done.stdout.splitlines()
+    assert "fetch.py xnli/XNLI-1.0.zip xnli/XNLI-MT-1.0.zip --output data/raw" in fetch
+    assert "--data data/raw --output data-bin/xnli --task XNLI" in prepare
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--task", "SST2"), "--task is SST2: CoLA, SST-2, MRPC"),
+        ((), "--task is missing"),
+        (("--task", "RTE", "--data", "x"), "--data: a folder of your own is named with --text"),
+        (("--task", "RTE", "--fetch-limit", "1"), "--fetch-limit: files are fetched whole"),
+    ],
+)
+def test_what_is_refused(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = told(tmp_path, "prepare_glue.sh", *words, "--dry-run")
+    assert done.returncode == 1
+    assert message in done.stderr

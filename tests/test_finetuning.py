@@ -15,6 +15,7 @@ from support_glue import FILES, prepare, task_files
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.criterions.sentence_prediction import PosEncSentencePredictionCriterion
 from fairseq_posenc.hub.model import ModelConfig
+from fairseq_posenc.hub.vocabulary import with_tokenizer
 from fairseq_posenc.models.finetuning import encoding
 
 TASK = """--task posenc_sentence_prediction --criterion posenc_sentence_prediction --init-token 0 --separator-token 2
@@ -156,6 +157,24 @@ def test_another_tokenizers_model_is_refused(scene: Scene, tmp_path: Path) -> No
     (other / "vocab.txt").write_text(text.replace("w1\nw2\n", "w2\nw1\n"))
     with pytest.raises(CheckpointError, match=r"'w1', which in .* is 'w2'"):
         scene.built("RTE", other)
+
+
+def test_a_runs_pieces_are_found_where_the_run_lies(scene: Scene, tmp_path: Path) -> None:
+    """recipes/pretrain_mlm lays them beside the checkpoints, which name the folder by a path that may have moved."""
+    made, run = scene.model("shaw").parent, tmp_path / "run"
+    checkpoint, shard = run / "checkpoints" / "shaw" / "checkpoint_last.pt", run / "data" / "shard00000"
+    checkpoint.parent.mkdir(parents=True)
+    shard.mkdir(parents=True)
+    shutil.copyfile(made / "checkpoint.pt", checkpoint)
+    with pytest.raises(CheckpointError, match=r"no dict.txt beside it, nor in the data"):
+        with_tokenizer(checkpoint)
+    shutil.copyfile(made / "dict.txt", shard / "dict.txt")
+    with pytest.raises(CheckpointError, match="has no tokenizer/ beside it"):
+        with_tokenizer(checkpoint)
+    shutil.copytree(made / "tokenizer", run / "data" / "tokenizer")
+    assert with_tokenizer(checkpoint)[0] == with_tokenizer(made / "checkpoint.pt")[0]
+    with pytest.raises(CheckpointError, match=r"gone\.pt does not exist"):
+        with_tokenizer(tmp_path / "gone.pt")
 
 
 # --- training

@@ -77,6 +77,10 @@ def test_mrpc_as_microsoft_published_it(model: Path, tmp_path: Path) -> None:
     assert [facts["items"] for facts in record(tmp_path / "out")["splits"].values()] == [2, 1, 1]
     assert [item[0] for item in items(tmp_path / "out", "input0", "valid")] == ["w3"]
     assert items(tmp_path / "out", "label", "test") == [["0", "</s>"]]
+    write(tmp_path, "msr_paraphrase_test.txt", [header, ("7", "3", "4", "w7", "w8"), ("1", "3", "4", "w7", "w7")])
+    assert prepare("MRPC", tmp_path, model, tmp_path / "bad", "--bad", "skip") == 0
+    assert record(tmp_path / "bad")["problems"] == {"label": {"kept": 1}}
+    assert not record(tmp_path / "bad")["splits"]["test"]["labelled"]  # a score would be of a part
 
 
 def test_long_items_are_cut_where_the_longer_sentence_ends(model: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ HOW = ("refuse", "skip")
 def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[list[Row], list[Problem]]:
     """Those that are left, and what is wrong.
 
-    A row of a test split is never left out, as a submission answers all of them: with `skip` it stays as it is.
+    A row of a test split is never left out, as a submission answers all of them: with `skip` it stays, without a label.
 
     Args:
         how: of `HOW`; with refuse, as with skip.
@@ -25,9 +25,10 @@ def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[li
     answered = not split.startswith(NEEDED)
     for row in rows:
         wrong = _wrong(row, form, labelled=row.label is not None or not answered)
-        if wrong is None or answered:
+        if wrong is None:
             kept.append(row)
-        if wrong is not None:
+        else:
+            kept += [row._replace(label=None)] if answered else []
             done = "refused" if how == "refuse" else "kept" if answered else "left out"
             problems.append(Problem(split, row.where, row.id, *wrong, done))
     return kept, problems

@@ -217,7 +217,10 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist")
-    state = safe_load(path, mmap=True)
+    try:
+        state = safe_load(path, mmap=True)
+    except CheckpointError:  # old files cannot be mapped
+        state = safe_load(path)
     if not isinstance(state, dict):
         raise CheckpointError(f"{path}: no fairseq checkpoint (it has no 'model')")
     return _settings(state, path)

@@ -34,16 +34,16 @@ def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], 
     Raises:
         CheckpointError: no vocabulary, no tokenizer, or another model's.
     """
-    if source.is_dir():
-        symbols = dictionary(source)
-        found, where = tokenizer.read(files or source)
-    else:
+    if source.is_file() or source.suffix == ".pt":
         listed = _dictionary_beside(source)
         symbols = symbols_of(listed)
         place = files or tokenizer.beside(listed)
         if place is None:
             raise CheckpointError(f"{listed} has no tokenizer/ beside it: name the one that cut its training text")
         found, where = tokenizer.read(place)
+    else:
+        symbols = dictionary(source)
+        found, where = tokenizer.read(files or source)
     return symbols, tokenizer.fitted(found, symbols, where, segments=True)[0]
 
 

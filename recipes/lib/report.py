@@ -61,6 +61,8 @@ def table(rows: list[Row]) -> str:
 def _cell(value: object) -> str:
     if value is None:
         return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
     return text.replace("|", r"\|").replace("\n", " ")
 

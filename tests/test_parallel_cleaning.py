@@ -121,22 +121,13 @@ def test_packed_files_are_read_as_they_are(parallel: Parallel) -> None:
 
 
 def test_other_languages_are_left_out_if_asked(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Identifier:
-        nb_classes = ("cs", "de", "en")
+    def classify(text: str) -> tuple[str, float]:
+        return ("cs" if "\u011b" in text else "de" if "Hund" in text else "en"), -1.0
 
-        @classmethod
-        def from_pickled_model(cls, path: str) -> Identifier:
-            return cls()
-
-        def classify(self, text: str) -> tuple[str, float]:
-            return ("cs" if "\u011b" in text else "de" if "Hund" in text else "en"), -1.0
-
-    for name in ("py3langid", "py3langid.langid"):
-        module = types.ModuleType(name)
-        module.__spec__ = types.SimpleNamespace(name=name)  # type: ignore[assignment]
-        monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(sys.modules["py3langid.langid"], "LanguageIdentifier", Identifier, raising=False)
-    monkeypatch.setattr(sys.modules["py3langid.langid"], "MODEL_FILE", "model", raising=False)
+    module = types.ModuleType("py3langid")
+    module.__spec__ = types.SimpleNamespace(name="py3langid")  # type: ignore[assignment]
+    vars(module).update(classify=classify, rank=lambda text: [(code, 0.0) for code in ("en", "de", "cs")])
+    monkeypatch.setitem(sys.modules, "py3langid", module)
     monkeypatch.setattr("parallel.pipeline.version", lambda name: "0")
     corpus = parallel.write(
         "mine", ["A dog.", "Ein Hund.", "A dog."], ["Ein Hund.", "Ein Hund!", "Pes b\u011b\u017eel."]

@@ -19,7 +19,9 @@ def check(languages: tuple[str, str]) -> None:
             f"--language-id: {PACKAGE} is not installed, and not part of the recipes' environment: pip install "
             f"{PACKAGE}, or leave the option out"
         )
-    known = _model().nb_classes
+    import py3langid
+
+    known = {code for code, _ in py3langid.rank("language")}
     for one in languages:
         if one not in known:
             raise CorpusError(f"--language-id: {PACKAGE} does not know {one!r}; it knows {', '.join(sorted(known))}")
@@ -27,16 +29,11 @@ def check(languages: tuple[str, str]) -> None:
 
 def identifier() -> Callable[[str], str]:
     """The ISO 639-1 code of a text, of all that it knows."""
-    model = _model()
+    import py3langid
 
     def identify(text: str) -> str:
-        found: str = model.classify(text)[0]
+        found: str = py3langid.classify(text)[0]
         return found
 
+    identify("language")  # loads its model, before processes are forked
     return identify
-
-
-def _model():  # type: ignore[no-untyped-def]  # a class of a package that may not be there
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_pickled_model(MODEL_FILE)

@@ -1,4 +1,4 @@
-"""Learn the subwords of both languages on the training set, and write all splits in them.
+"""Learn the subwords of both languages on the training set, together or each its own, and write all splits in them.
 
 Text is put into subwords by fairseq's own tokenizers, those that fairseq-generate and fairseq-interactive undo and
 apply: what is trained on is what is decoded.
@@ -12,6 +12,7 @@ from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from io import BytesIO
 from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,17 +30,18 @@ CHUNK = 2000  # lines that a process encodes at a time
 
 
 class SentencePiece:
-    """One model over the raw text of both languages (Kudo and Richardson 2018)."""
+    """A model over raw text, of both languages or of one (Kudo and Richardson 2018)."""
 
-    def __init__(self, folder: Path, kind: str) -> None:
-        self.model, self.kind = folder / "model.model", kind
+    def __init__(self, folder: Path, kind: str, language: str = "") -> None:
+        self.model, self.kind = folder / f"{_name('model', language)}.model", kind
 
     def learn(self, files: dict[str, Path], vocabulary: int) -> None:
         import sentencepiece
 
+        model = BytesIO()  # into a file, it would name the file in itself
         sentencepiece.SentencePieceTrainer.train(
-            input=[str(path) for path in files.values()],
-            model_prefix=str(self.model.with_suffix("")),
+            sentence_iterator=chain.from_iterable(map(read, files.values())),
+            model_writer=model,
             model_type=self.kind,
             vocab_size=vocabulary,
             character_coverage=1.0,
@@ -47,6 +49,7 @@ class SentencePiece:
             max_sentence_length=1 << 20,  # bytes; longer lines would be left out without a word
             minloglevel=2,
         )
+        self.model.write_bytes(model.getvalue())
 
     def encoder(self, language: str) -> Encode:
         from fairseq.data.encoders import build_bpe
@@ -58,8 +61,8 @@ class SentencePiece:
 class FastBPE:
     """Moses' words, split by merges that are learned by `tokenizers` and applied by fastBPE (Sennrich et al. 2016)."""
 
-    def __init__(self, folder: Path, kind: str = "") -> None:
-        self.codes = folder / "codes"
+    def __init__(self, folder: Path, kind: str = "", language: str = "") -> None:
+        self.codes = folder / _name("codes", language)
 
     def learn(self, files: dict[str, Path], vocabulary: int) -> None:
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -87,6 +90,10 @@ class FastBPE:
 KINDS: dict[str, type[SentencePiece] | type[FastBPE]] = {"sentencepiece": SentencePiece, "fastbpe": FastBPE}
 
 
+def _name(stem: str, language: str) -> str:
+    return f"{stem}.{language}" if language else stem
+
+
 def _encode(tokenizer: Any) -> Encode:
     found: Encode = tokenizer.encode
     return found
@@ -98,6 +105,25 @@ def merges(tokenizer: str) -> Iterator[str]:
     for number, merge in enumerate(found):
         left, right = merge.split(" ") if isinstance(merge, str) else merge
         yield f"{left} {right} {len(found) - number}"
+
+
+def learned(asked: argparse.Namespace, output: Path) -> Callable[[str], Encode]:
+    """The models, of both languages or a language each, and from them the encoder of a language.
+
+    Raises:
+        SystemExit: a vocabulary that the text has not.
+    """
+    languages: list[str] = asked.languages
+    kinds: dict[str, SentencePiece | FastBPE] = {}
+    for some in [[one] for one in languages] if asked.separate else [languages]:
+        kind = KINDS[asked.kind](output, asked.model_type, some[0] if asked.separate else "")
+        try:
+            kind.learn({language: asked.raw / f"train.{language}" for language in some}, asked.vocabulary)
+        except RuntimeError as error:  # SentencePiece's, when the corpus is too small for the vocabulary
+            name = some[0] if asked.separate else "*"
+            raise SystemExit(f"error: {asked.raw}/train.{name}: --vocabulary {asked.vocabulary}: {error}") from None
+        kinds |= dict.fromkeys(some, kind)
+    return lambda language: kinds[language].encoder(language)
 
 
 # One encoder a process, made once.
@@ -189,6 +215,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--languages", nargs=2, required=True, metavar=("SOURCE", "TARGET"))
     parser.add_argument("--kind", choices=KINDS, default="sentencepiece")
+    parser.add_argument("--separate", action="store_true", help="a model a language: model.LANGUAGE.model, codes.*")
     parser.add_argument("--model-type", choices=("unigram", "bpe"), default="unigram", help="of SentencePiece")
     parser.add_argument("--vocabulary", type=int, required=True, help="subword types of both languages together")
     parser.add_argument("--longest", type=int, default=1023, help="pieces of a sentence")
@@ -199,13 +226,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
     with whole(asked.output) as partial:
-        kind = KINDS[asked.kind](partial, asked.model_type)
-        try:
-            kind.learn({language: asked.raw / f"train.{language}" for language in asked.languages}, asked.vocabulary)
-        except RuntimeError as error:  # SentencePiece's, when the corpus is too small for the vocabulary
-            raise SystemExit(f"error: {asked.raw}/train.*: --vocabulary {asked.vocabulary}: {error}") from None
+        make = learned(asked, partial)
         # The training set last: a bad line of the others is told before the long work.
-        counts = {split: encode_split(kind.encoder, split, asked, partial) for split in reversed(SPLITS)}
+        counts = {split: encode_split(make, split, asked, partial) for split in reversed(SPLITS)}
         write_atomically(partial / COUNTS, json.dumps(counts, indent=1))
 
 

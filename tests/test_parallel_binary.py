@@ -1,0 +1,139 @@
+"""data-bin-scripts/binarise_parallel.py: a prepared folder in subwords, as fairseq-train reads it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+from support_parallel import SCRIPTS, Lines, hashes, lines, prepare_parallel
+
+pytest.importorskip("fairseq")
+sys.path.insert(0, str(SCRIPTS))
+
+import binarise_parallel
+from parallel import binarise
+
+from recipes.lib.translation import subwords
+
+WORDS = {"en": "the old dog ran behind a green tree".split(), "de": "der alte Hund lief hinter einem Baum".split()}
+
+
+def text(number: int, seed: int) -> Lines:
+    drawn = random.Random(seed)
+    one, other = (
+        [" ".join(drawn.choices(WORDS[code], k=6)) + f" {line}" for line in range(number)] for code in ("en", "de")
+    )
+    return one, other
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    for seed, (split, number) in enumerate({"train": 120, "valid": 9, "test": 9}.items()):
+        for code, side in zip(("en", "de"), text(number, seed), strict=True):
+            (folder / f"{split}.{code}").write_text("".join(f"{line}\n" for line in side))
+    words = [
+        "--pair",
+        "en-de",
+        *(word for split in ("train", "valid", "test") for word in (f"--{split}", folder / split)),
+    ]
+    assert prepare_parallel.main([*map(str, words), "--output", str(folder / "out")]) == 0
+    return folder / "out"
+
+
+def run(prepared: Path, output: Path, *words: object) -> int:
+    asked = ["--text", prepared, "--output", output, "--vocabulary", 50, *words]
+    return binarise_parallel.main([*map(str, asked)])
+
+
+def decoded(folder: Path, split: str, code: str) -> list[str]:
+    """The pieces of each line, as fairseq reads them."""
+    from fairseq.data import Dictionary, data_utils  # seconds, which not all tests need
+
+    dictionary = Dictionary.load(str(folder / f"dict.{code}.txt"))
+    dataset = data_utils.load_indexed_dataset(str(folder / f"{split}.en-de.{code}"), dictionary)
+    return [dictionary.string(dataset[number]) for number in range(len(dataset))]
+
+
+def test_one_vocabulary_for_both_and_an_interrupted_run_goes_on(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(binarise, "_preprocess", interrupted)
+        assert run(prepared, tmp_path / "out") == 130
+    assert not (tmp_path / "out").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr(binarise, "_subwords", interrupted)  # is not called again
+        assert run(prepared, tmp_path / "out", "--workers", 2) == 0
+    out = tmp_path / "out"
+    assert (out / "dict.en.txt").read_bytes() == (out / "dict.de.txt").read_bytes()
+    for code in ("en", "de"):
+        found = [line.replace(" ", "").replace("\u2581", " ").strip() for line in decoded(out, "valid", code)]
+        assert found == lines(prepared / f"valid.{code}")
+    record = json.loads((out / "corpus.json").read_text())
+    assert record["counts"]["train"] == {"pairs": 120, "left out": 0}
+    assert run(prepared, out) == 0
+    assert "out is there already" in capsys.readouterr().out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", subwords.KINDS)
+def test_the_number_of_processes_changes_no_byte(prepared: Path, tmp_path: Path, kind: str) -> None:
+    for workers in (1, 2):
+        assert run(prepared, tmp_path / f"{workers}", "--subwords", kind, "--workers", workers) == 0
+    assert hashes(tmp_path / "1") == hashes(tmp_path / "2")
+
+
+def test_a_vocabulary_a_language(prepared: Path, tmp_path: Path) -> None:
+    assert run(prepared, tmp_path / "out", "--subwords", "fastbpe", "--separate", "--vocabulary", 90) == 0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"codes.en", "codes.de", "dict.en.txt", "dict.de.txt", "train.en-de.en.bin"} <= names
+    assert "codes" not in names
+    symbols = [{line.split()[0] for line in lines(tmp_path / "out" / f"dict.{code}.txt")} for code in ("en", "de")]
+    assert "dog" in symbols[0]
+    assert "dog" not in symbols[1]
+    found = [line.replace("@@ ", "") for line in decoded(tmp_path / "out", "test", "de")]
+    assert found == lines(prepared / "test.de")
+
+
+@pytest.mark.parametrize("kind", subwords.KINDS)
+def test_subwords_of_each_language_are_learned_on_its_own_text(prepared: Path, tmp_path: Path, kind: str) -> None:
+    asked = argparse.Namespace(raw=prepared, languages=["en", "de"], kind=kind, model_type="bpe", vocabulary=60)
+    encoder = subwords.learned(argparse.Namespace(**vars(asked), separate=True), tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"codes.en", "codes.de"} <= names if kind == "fastbpe" else {"model.en.model", "model.de.model"} <= names
+    line = "der alte Hund"
+    assert len(encoder("de")(line).split()) < len(encoder("en")(line).split())
+    together = subwords.learned(argparse.Namespace(**vars(asked), separate=False), tmp_path)
+    assert together("de")(line) == together("en")(line)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--text", "nowhere"], "nowhere: no folder of prepare_parallel.py"),
+        (["--model-type", "bpe", "--subwords", "fastbpe"], "--model-type bpe is of SentencePiece"),
+        (["--longest", "0"], "--longest is 0: 1 or more is wanted"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    prepared: Path, tmp_path: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(prepared, tmp_path / "out", *words) == 1
+    assert message in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_vocabulary_that_the_text_has_not_is_refused(
+    prepared: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(prepared, tmp_path / "out", "--vocabulary", 60000) == 1
+    assert "--vocabulary 60000: " in capfd.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -100,7 +100,7 @@ class Planner:
         """The model and its encoding at this length, and the flags: what would fail hours later."""
         command = [*module("check"), "--checkpoint", self.place(model), "--max-length", str(self.settings.max_length)]
         command += ["--output", f"{self.shown}/checked/{model.slug}.json"]
-        command += ["--", *PLUGIN, *self.model_flags(model)]
+        command += ["--", *PLUGIN, *self.model_flags(model), "--total-num-update", "1"]  # which only a schedule knows
         return Stage(
             f"check:{model.slug}",
             tuple(command),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -385,8 +386,8 @@ def test_memory_is_that_of_a_fork() -> None:
     memory = pytest.importorskip("recipes.lib.translation.memory")
 
     def step() -> None:
-        del (found := bytearray(64 << 20))[:1]
-        found[::4096] = bytes(len(found[::4096]))
+        with mmap(-1, 64 << 20, MAP_PRIVATE | MAP_ANONYMOUS) as pages:  # new ones: a heap may have some to spare
+            pages[::4096] = bytes(len(pages) // 4096)
 
     found = memory.forked(memory.of_process, step)
     assert 60 < found.extra < 90

@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from corpora.errors import CorpusError
+from corpora.errors import GOES_ON, CorpusError, exit_status
 from parallel.binarise import binarise
 
 EXAMPLES = """\
@@ -24,16 +24,12 @@ examples:
 
 def main(arguments: list[str]) -> int:
     asked = parser().parse_args(arguments)
-    try:
+
+    def work() -> Path:
         binarise(asked.text, asked.output.absolute(), options(asked), asked.workers)
-    except (CorpusError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; run it again to go on from here", file=sys.stderr)
-        return 130
-    print(f"{asked.output} is there", flush=True)
-    return 0
+        return Path(asked.output)
+
+    return exit_status(work, GOES_ON)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from corpora import options
-from corpora.errors import CorpusError
+from corpora.errors import GOES_ON, exit_status
 from corpora.files import Source, listed
 from corpora.pipeline import prepare
 
@@ -15,27 +16,23 @@ def main(arguments: list[str]) -> int:
     parser = options.parser()
     asked = parser.parse_args(arguments)
     options.check(parser, asked)
-    try:
+
+    def work() -> Path | None:
         sources = listed(asked.train, asked.valid, asked.language, asked.documents, languages=asked.languages)
         if asked.dry_run:
-            return show(sources)
+            show(sources)
+            return None
         output = asked.output.absolute()
         own = asked.tokenizer_path and asked.tokenizer_path.absolute()
         prepare(sources, output, options.settings(asked), own, options.machines(asked))
-    except (CorpusError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; run it again to go on from here", file=sys.stderr)
-        return 130
-    print(f"{asked.output} is there", flush=True)
-    return 0
+        return Path(asked.output)
+
+    return exit_status(work, GOES_ON)
 
 
-def show(sources: list[Source]) -> int:
+def show(sources: list[Source]) -> None:
     for source in sources:
         print(source.split, source.language, source.documents, source.path, sep="\t")
-    return 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import CorpusError
+from corpora.errors import exit_status
 from glue.checks import HOW
 from glue.formats import TASKS
 from glue.pipeline import Settings, prepare, sources
@@ -67,22 +67,18 @@ def _longest(word: str) -> int:
 
 def main(arguments: list[str]) -> int:
     asked = parser().parse_args(arguments)
-    try:
+
+    def work() -> Path | None:
         own = (asked.longest, asked.separators, asked.bad, asked.limit, asked.train_rows)
         settings = Settings(asked.task, asked.checkpoint, asked.tokenizer_path, *own)
         if asked.dry_run:
             for split, path in sources(asked.data, settings).items():
                 print(split, path, sep="\t")
-            return 0
+            return None
         tell(prepare(asked.data, asked.output.absolute(), settings))
-    except (CorpusError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    print(f"{asked.output} is there", flush=True)
-    return 0
+        return Path(asked.output)
+
+    return exit_status(work)
 
 
 def tell(record: dict[str, Any]) -> None:

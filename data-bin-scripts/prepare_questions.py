@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import CorpusError
+from corpora.errors import exit_status
 from questions import options
 from questions.pipeline import prepare
 
@@ -17,22 +17,18 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # fairseq_posenc, ins
 def main(arguments: list[str]) -> int:
     parser = options.parser()
     asked = parser.parse_args(arguments)
-    try:
+
+    def work() -> Path | None:
         files = options.files(parser, asked)
         settings = options.settings(parser, asked, files)
         if asked.dry_run:
             for split, path in files.items():
                 print(split or "train, valid and test", path, sep="\t")
-            return 0
+            return None
         tell(prepare(files, asked.output.absolute(), settings))
-    except (CorpusError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    print(f"{asked.output} is there", flush=True)
-    return 0
+        return Path(asked.output)
+
+    return exit_status(work)
 
 
 def tell(record: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import CorpusError
+from corpora.errors import exit_status
 from spans import options
 from spans.pipeline import prepare
 
@@ -17,21 +17,17 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # fairseq_posenc, ins
 def main(arguments: list[str]) -> int:
     parser = options.parser()
     asked = parser.parse_args(arguments)
-    try:
+
+    def work() -> Path | None:
         files = options.files(parser, asked)
         if asked.dry_run:
             for split, path in files.items():
                 print(split or "train and valid", path, sep="\t")
-            return 0
+            return None
         tell(prepare(files, asked.checkpoint, asked.tokenizer_path, asked.output.absolute(), options.settings(asked)))
-    except (CorpusError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    print(f"{asked.output} is there", flush=True)
-    return 0
+        return Path(asked.output)
+
+    return exit_status(work)
 
 
 def tell(record: dict[str, Any]) -> None:

@@ -82,7 +82,7 @@ class Finetuning(FairseqTask):
 
     def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
         """That of the data, and its file."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} does not say which dictionary its data have")
 
 
 def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrained:

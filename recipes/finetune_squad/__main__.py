@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from recipes.lib import problems
 from recipes.lib.command import main
 from recipes.lib.recipe import Hints, Recipe, compared
 from recipes.lib.stages import Stage, read_json
@@ -51,10 +52,7 @@ def counted(folder: Path) -> str:
         f"{name} {one['questions']:,} of {one['given']:,} questions, {one['windows']:,} windows"
         for name, one in record["splits"].items()
     )
-    wrong = ", ".join(
-        f"{kind} {' '.join(f'{number:,} {done}' for done, number in some.items())}"
-        for kind, some in record["problems"].items()
-    )
+    wrong = problems.counted(record["problems"])
     return "; ".join([*parts, *([wrong] if wrong else [])])
 
 

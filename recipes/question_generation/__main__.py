@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from recipes.lib import problems
 from recipes.lib.command import main
 from recipes.lib.recipe import Hints, Recipe, compared
 from recipes.lib.stages import Stage, read_json
@@ -48,10 +49,7 @@ def tell(stage: Stage) -> str:
 def counted(folder: Path) -> str:
     record = read_json(folder / RECORD)
     parts = (f"{name} {one['items']:,} of {one['given']:,} questions" for name, one in record["splits"].items())
-    wrong = ", ".join(
-        f"{kind} {' '.join(f'{number:,} {done}' for done, number in some.items())}"
-        for kind, some in record["problems"].items()
-    )
+    wrong = problems.counted(record["problems"])
     return f"{', '.join(parts)}, {record['dictionary']:,} symbols" + (f"; {wrong}" if wrong else "")
 
 

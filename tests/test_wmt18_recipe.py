@@ -180,6 +180,19 @@ def test_each_stack_may_have_its_own_encoding() -> None:
 # --- lengths
 
 
+def test_separate_vocabularies() -> None:
+    """What is applied to a source, by fairseq-interactive too, are its own language's subwords."""
+    given = {"separate": "true", "train__share-all-embeddings": "false", "direction": "en-de,de-en", "corpus": "x"}
+    found = stages(pos_enc="rope", **given)
+    assert "--separate" in words(found["subwords:en-de"])
+    assert "--joined-dictionary" not in words(found["binarise:en-de"])
+    assert "--share-all-embeddings" not in words(found["train:en-de.rope"])
+    assert "en-de/subwords/model.en.model" in words(found["generate:en-de.rope"])
+    assert "en-de/subwords/model.de.model" in words(found["generate:de-en.rope"])
+    assert "codes.de" in words(stages(pos_enc="rope", subwords="fastbpe", **given)["generate:de-en.rope"])
+    assert "--joined-dictionary" in words(stages()["binarise"])
+
+
 def test_training_on_short_pairs_leaves_the_test_set_whole() -> None:
     given = {"train_longest_words": "12", "train__max-source-positions": "20", "train__max-target-positions": "24"}
     found = stages(**given)
@@ -211,6 +224,7 @@ def test_training_on_short_pairs_leaves_the_test_set_whole() -> None:
         ({"train_longest_words": "-1"}, "--train-longest-words is -1: 0 or more"),
         ({"corpus": "builtin", "newstest": "x"}, "--newstest is for --corpus wmt18"),
         ({"lengths": "0,10"}, "--lengths is 0,10: numbers of words from 1 on"),
+        ({"separate": "true"}, "--separate gives each language its own dictionary: --train.share-all-embeddings false"),
         ({"train__source-lang": "de"}, "--train.source-lang is decided by --direction"),
         ({"generate__task": "translation"}, "--generate.task is decided by --generate.lenpen-form"),
     ],

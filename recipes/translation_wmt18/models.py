@@ -89,10 +89,12 @@ class Models:
         """The arguments that fairseq-generate and fairseq-interactive share."""
         settings, named = self.settings, self.text.named
         command = [named("data-bin"), *PLUGIN, *self.direction.flags(), "--path", self.averaged(variant)]
+        # fairseq takes one: the source's, which it applies; what it undoes of the target is the same for all.
+        whose = f".{self.direction.source}" if settings.separate else ""
         if settings.subwords == "sentencepiece":
-            command += ["--bpe", "sentencepiece", "--sentencepiece-model", named("subwords", "model.model")]
+            command += ["--bpe", "sentencepiece", "--sentencepiece-model", named("subwords", f"model{whose}.model")]
         else:
-            command += ["--tokenizer", "moses", "--bpe", "fastbpe", "--bpe-codes", named("subwords", "codes")]
+            command += ["--tokenizer", "moses", "--bpe", "fastbpe", "--bpe-codes", named("subwords", f"codes{whose}")]
         if settings.longest >= MAX_POSITIONS:  # what a sentence may have, whatever the model has
             for side in ("source", "target"):
                 command += [f"--max-{side}-positions", str(settings.longest + 1)]

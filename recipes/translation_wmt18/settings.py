@@ -73,7 +73,8 @@ class Settings(launch.Training):
         default="sentencepiece", metadata=about("of raw text, or of Moses' words")
     )
     model_type: Literal["unigram", "bpe"] = field(default="unigram", metadata=about("of SentencePiece"))
-    vocabulary: int = field(metadata=about("subword types, both languages together"))
+    separate: bool = field(default=False, metadata=about("subwords and a dictionary a language, not one for both"))
+    vocabulary: int = field(metadata=about("subword types: of both languages together, or with --separate of each"))
     longest: int = field(default=256, metadata=about("pieces of a sentence; more is a bad line"))
     train_longest_words: int = field(
         default=0,
@@ -111,6 +112,7 @@ class Settings(launch.Training):
             if getattr(self, name) < number:
                 raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
         self._refuse_sets()
+        self._refuse_shared()
         self._refuse_lengths()
         self._refuse_average()
 
@@ -168,6 +170,14 @@ class Settings(launch.Training):
             for one in fields(Settings):
                 if one.name.endswith("_set") and getattr(self, one.name) != one.default:
                     raise Refused(f"--{one.name.replace('_', '-')} is for a FOLDER: {self.corpus} has its own sets")
+
+    def _refuse_shared(self) -> None:
+        """fairseq would refuse it too, but after the text was prepared."""
+        if self.separate and self.train.get("share-all-embeddings"):
+            raise Refused(
+                "--separate gives each language its own dictionary: --train.share-all-embeddings false, and "
+                "--train.share-decoder-input-output-embed true to tie the decoder's"
+            )
 
     def _refuse_lengths(self) -> None:
         self.number("max-tokens", 0)

@@ -114,6 +114,7 @@ class Text:
         settings, named = self.settings, self.place.named
         command = [*module("lib.translation.subwords"), "--raw", named("raw"), "--output", named("subwords")]
         command += ["--languages", *self.languages, "--kind", settings.subwords]
+        command += ["--separate"] if settings.separate else []
         command += ["--model-type", settings.model_type] if settings.subwords == "sentencepiece" else []
         command += ["--vocabulary", str(settings.vocabulary), "--longest", str(settings.longest)]
         if settings.longest_training != settings.longest:
@@ -126,7 +127,8 @@ class Text:
         return Stage(self.place.stage("subwords"), tuple(command), outputs, (corpus,), inputs, identity=identity)
 
     def binarise(self, subwords: Stage) -> Stage:
-        command = ["fairseq-preprocess", *self.direction.flags(), "--joined-dictionary"]
+        command = ["fairseq-preprocess", *self.direction.flags()]
+        command += [] if self.settings.separate else ["--joined-dictionary"]
         for split in SPLITS:
             command += [f"--{split}pref", self.place.named("subwords", split)]
         command += ["--destdir", self.place.named("data-bin")]

@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, default="sentencepiece")
     parser.add_argument("--separate", action="store_true", help="a model a language: model.LANGUAGE.model, codes.*")
     parser.add_argument("--model-type", choices=("unigram", "bpe"), default="unigram", help="of SentencePiece")
-    parser.add_argument("--vocabulary", type=int, required=True, help="subword types of both languages together")
+    parser.add_argument("--vocabulary", type=int, required=True, help="subword types of a model")
     parser.add_argument("--longest", type=int, default=1023, help="pieces of a sentence")
     parser.add_argument(
         "--longest-training", type=int, default=0, help="in training and validation: longer pairs are left out"

@@ -1,0 +1,222 @@
+"""What the stages of the translation recipe make: counts, scores, BLEU by length, comparison and report."""
+
+from __future__ import annotations
+
+import json
+import os
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from recipes.lib.settings import load
+from recipes.translation_wmt18.__main__ import TRANSLATION, hints, remarks
+
+
+def test_counts_of_pairs_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from recipes.lib.translation import parallel
+
+    for name in ("train", "val", "test"):
+        (tmp_path / f"{name}.en").write_text("a b c\na b\nc\na\n")
+        (tmp_path / f"{name}.de").write_text("x\nx y z\ny z\nx\n")
+    command = ["parallel", "--folder", str(tmp_path), "--output", str(tmp_path / "raw"), "--longest-words", "2"]
+    command += "--source-lang en --target-lang de --train-set train --valid-set val --test-set test".split()
+    monkeypatch.setattr("sys.argv", command)
+    parallel.main()
+    counts = json.loads((tmp_path / "raw" / "counts.json").read_text())
+    assert counts["train"] == {"pairs": 2, "left out": 0, "because": "", "longer": 2, "longest": 2}
+    assert counts["valid"]["pairs"] == 2
+    assert counts["test"] == {"pairs": 4, "left out": 0, "because": ""}
+    assert (tmp_path / "raw" / "train.de").read_text() == "y z\nx\n"
+
+
+def test_refused_sentences_leave_no_score(tmp_path: Path) -> None:
+    score = pytest.importorskip("recipes.lib.translation.score")
+    (tmp_path / "out").write_text("D-2\t-1\tc d e f\nH-2\t-1\tx\nD-0\t-1\ta b\n")
+    found = score.hypotheses(tmp_path / "out")
+    assert found == {0: "a b", 2: "c d e f"}
+    references = ["a b", "b", "c d e f"]
+    assert score.score(found, references, "de", may_refuse=True)["refused"] == [1]
+    assert score.score(found, references, "de", may_refuse=True)["bleu"] is None
+    with pytest.raises(SystemExit, match="2 sentences were decoded, the test set has 3"):
+        score.score(found, references, "de")
+    assert "refused" not in score.score({**found, 1: "b"}, references, "de", may_refuse=True)
+
+
+def test_bleu_by_length_and_who_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = pytest.importorskip("recipes.lib.translation.lengths")
+    assert [one.label for one in lengths.buckets([2, 3, 6])] == ["1-2", "3", "4-6", "7+"]
+    sources = ["a", "a b c d", "a b c d e f g h", "a b c"]
+    references = ["x", "a b c d", "a b c d e f g h", "a b c x"]
+    for name, text in (
+        ("src", sources),
+        ("ref", references),
+        ("rope.de", references),
+        ("abs.de", [*references[:2], "", "a"]),
+    ):
+        (tmp_path / name).write_text("".join(line + "\n" for line in text))
+    (tmp_path / "rope.json").write_text("{}")
+    (tmp_path / "abs.json").write_text(json.dumps({"refused": [2]}))
+    (tmp_path / "measured.json").write_text(json.dumps({"abs": {"positions": [5, None]}}))
+    command = (
+        f"lengths --source {tmp_path}/src --reference {tmp_path}/ref --language de --bound 4 --bound 7 --trained 4"
+    )
+    command += f" --translations {tmp_path} --scores {tmp_path} --measured {tmp_path}/measured.json"
+    command += f" --system rope:rope --system rope:rope --system abs:abs --output {tmp_path}/lengths"
+    monkeypatch.setattr("sys.argv", command.split())
+    lengths.main()
+    found = json.loads((tmp_path / "lengths.json").read_text())
+    rope, learned = found["systems"]["rope"], found["systems"]["abs"]
+    assert [(row["words"], row["sentences"], round(row["bleu"])) for row in rope] == [("1-4", 3, 100), ("8+", 1, 100)]
+    assert learned[0]["bleu"] < 100
+    assert learned[1] == {"words": "8+", "sentences": 1, "bleu": None, "refused": 1}
+    assert found["reasons"]["abs"].startswith("has positions for 5 pieces of the source and any number of the target")
+    assert (tmp_path / "lengths.png").read_bytes().startswith(b"\x89PNG")
+
+
+class Run:
+    """What the stages before `compare` leave, invented."""
+
+    references: ClassVar = [f"the cat number {n} sat on the old mat" for n in range(20)]
+    cost: ClassVar[dict[str, Any]] = {
+        **dict.fromkeys(("training_words_per_second", "translation_words_per_second"), 10.0),
+        **dict.fromkeys(("training_time_ratio", "translation_time_ratio", "translation_memory_ratio"), 1.0),
+        **dict.fromkeys(("translation_peak_mb", "translation_extra_mb"), 400.0),
+        "parameters": 7,
+        "positions": [None, None],
+    }
+
+    def __init__(self, output: Path) -> None:
+        self.output = output
+
+    def text(self, inner: str, language: str) -> None:
+        self.write(self.output / inner / "raw" / f"test.{language}", self.references)
+
+    def model(self, inner: str, slug: str, language: str, wrong: int, refused: tuple[int, ...] = ()) -> None:
+        lines = [
+            ("no idea" if n < wrong else line) if n not in refused else "" for n, line in enumerate(self.references)
+        ]
+        self.write(self.output / inner / "translations" / f"{slug}.{language}", lines)
+        self.write(
+            self.output / inner / "scores" / f"{slug}.json", [json.dumps({"refused": refused} if refused else {})]
+        )
+        name = f"train.{inner}.{slug}.done" if inner else f"train.{slug}.done"
+        facts = {"command": f"fairseq-train {slug}", "commit": "c", "seconds": 120.0}
+        self.write(self.output / ".stages" / name, [json.dumps(facts)])
+
+    def measured(self, inner: str, *labels: str) -> None:
+        self.write(self.output / inner / "measured.json", [json.dumps(dict.fromkeys(labels, self.cost))])
+
+    @staticmethod
+    def write(path: Path, lines: list[str]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(line + "\n" for line in lines))
+
+
+def compared(run: Run, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[dict[str, Any]]:
+    compare = pytest.importorskip("recipes.translation_wmt18.compare")
+    monkeypatch.setattr("sys.argv", ["compare", "--output", str(run.output), "--seed", "1", *options])
+    compare.main()
+    assert (run.output / "bleu.png").read_bytes().startswith(b"\x89PNG")
+    found: list[dict[str, Any]] = json.loads((run.output / "comparison.json").read_text())
+    return found
+
+
+def test_scores_of_seeds_are_means_and_p_is_the_largest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path)
+    run.text("", "de")
+    run.measured("", "sinusoidal", "diet-rel")
+    for slug, wrong in (("sinusoidal", 10), ("diet-rel", 1), ("sinusoidal.seed=2", 9), ("diet-rel.seed=2", 9)):
+        run.model("", slug, "de", wrong)
+    options = "--direction en de --trained-seed 1 --trained-seed 2 --pos-enc sinusoidal --pos-enc diet-rel".split()
+    first, second = compared(run, monkeypatch, *options, "--differs", "text, model")
+    assert second["BLEU"] == pytest.approx(sum(second["BLEU of seeds"]) / 2, abs=0.01)
+    assert first["p"] is None
+    assert second["p of seeds"][0] < 0.05 < second["p of seeds"][1] == second["p"]
+    assert (first["paper"], second["paper"], first["differs from the paper"]) == (39.00, 39.47, "text, model")
+    assert second["sd"] > first["sd"] > 0
+    assert second["seeds"] == [1, 2]
+    assert second["minutes"] == 2.0
+    assert second["command"] == "fairseq-train diet-rel"
+
+
+def test_directions_and_earlier_runs_stand_in_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, run = Run(tmp_path / "old"), Run(tmp_path / "new")
+    old.text("", "de")
+    old.measured("", "none")
+    old.model("", "none", "de", 3)
+    one = ["--trained-seed", "1", "--pos-enc", "none"]
+    compared(old, monkeypatch, *one, "--direction", "en", "de")
+    for inner, language in (("de-en", "en"), ("en-cs", "cs")):
+        run.text("de-en" if language == "en" else inner, language)
+        run.measured(inner, "none", "learned")
+        run.model(inner, "none", language, 5)
+        run.model(inner, "learned", language, 0, refused=(0, 3))
+    both = [*one, "--pos-enc", "learned", "--direction", "de", "en", "--direction", "en", "cs"]
+    found = compared(run, monkeypatch, *both, "--beside", str(old.output))
+    names = [(row["direction"], row["encoding"]) for row in found]
+    assert names == [
+        ("de-en", "none"),
+        ("de-en", "learned"),
+        ("en-cs", "none"),
+        ("en-cs", "learned"),
+        ("en-de", "none"),
+    ]
+    assert found[1]["BLEU"] is None
+    assert found[1]["signature of BLEU"] is None
+    assert found[4]["BLEU"] > found[0]["BLEU"]
+    with pytest.raises(SystemExit, match="en-de none is there already"):
+        compared(old, monkeypatch, *one, "--direction", "en", "de", "--beside", str(old.output))
+    with pytest.raises(SystemExit, match=r"no/comparison.json: no such file: --beside is for folders of finished runs"):
+        compared(old, monkeypatch, *one, "--direction", "en", "de", "--beside", "no")
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this system does not say")
+def test_memory_is_that_of_a_fork() -> None:
+    memory = pytest.importorskip("recipes.lib.translation.memory")
+
+    def step() -> None:
+        with mmap(-1, 64 << 20, MAP_PRIVATE | MAP_ANONYMOUS) as pages:  # new ones: a heap may have some to spare
+            pages[::4096] = bytes(len(pages) // 4096)
+
+    found = memory.forked(memory.of_process, step)
+    assert 60 < found.extra < 90
+    assert found.peak > found.extra
+    assert memory.forked(os.abort) is None
+
+
+# --- the report
+
+
+def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Path) -> None:
+    given = {"direction": "en-de,de-en", "train_longest_words": "12", "corpus": "x", "pos_enc": "rope,learned"}
+    found = load(TRANSLATION, "lengths", given=given)
+    split = {"pairs": 5, "left out": 0, "because": ""}
+    raw = {"train": {**split, "longer": 1200, "longest": 12}, "valid": {**split, "longer": 0}, "test": split}
+    Run.write(tmp_path / "en-de" / "raw" / "counts.json", [json.dumps(raw)])
+    pieces = {"train": {"pairs": 4, "left out": 1}, "valid": split, "test": split}
+    Run.write(tmp_path / "en-de" / "subwords" / "counts.json", [json.dumps(pieces)])
+    rows = [
+        {"words": "1-12", "sentences": 1633, "bleu": 20.04, "refused": 0},
+        {"words": "13+", "sentences": 9, "bleu": None, "refused": 7},
+    ]
+    lengths = {"trained": 12, "systems": {"learned": rows}, "reasons": {"learned": "has positions for 20 pieces"}}
+    for direction in ("en-de", "de-en"):
+        Run.write(tmp_path / direction / "lengths.json", [json.dumps(lengths)])
+    told = "\n".join(remarks(found, tmp_path))
+    assert "Text (en-de): pairs: train 5, valid 5, test 5; 1,200 of train longer than 12 words. In subwords" in told
+    assert "train 4, valid 5, test 5; 1 left out of training (over-long or without a piece)" in told
+    assert "not comparable with this run, which differs in text, model, updates, decoding" not in told
+    assert "which differs in text, model, updates." in told
+    assert "| learned | 20.0 | refused 7 |" in told
+    assert "| BLEU by words of the source | 1-12 (n = 1,633) | 13+ (n = 9) |" in told
+    assert "Refused: `learned` has positions for 20 pieces." in told
+    assert "(de-en/lengths.png)" in told
+    scores = [("en-de", "rope", 9.0), ("en-de", "learned", None), ("de-en", "learned", 8.0)]
+    made = [dict(zip(("direction", "encoding", "BLEU"), one, strict=True)) for one in scores]
+    Run.write(tmp_path / "comparison.json", [json.dumps(made)])
+    commands = list(hints(found, tmp_path, "results/x").values())
+    assert [command.partition(" ")[0] for command in commands] == 2 * ["fairseq-interactive", commands[1].split()[0]]
+    assert "--path results/x/en-de/averaged/rope.pt" in commands[0]
+    assert commands[3].endswith("translate.sh --run results/x --direction de-en --pos-enc learned < FILE")

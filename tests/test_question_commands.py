@@ -189,6 +189,23 @@ def test_an_ensemble_averages_probabilities(both: tuple[Any, Any], data: Path) -
     assert len(task.inference_step(generator, models, sample)) == q.SIZES["test"]
 
 
+def test_diverse_beams_copy(both: tuple[Any, Any]) -> None:
+    """fairseq's search takes a view of the probabilities."""
+    model, task = both
+    generator = task.build_generator([model], GenerationConfig(beam=2, diversity_rate=0.5, max_len_b=6))
+    assert all(task.inference_step(generator, [model], q.batch(task)))
+
+
+def test_special_symbols_of_a_line_are_words(data: Path, tmp_path: Path) -> None:
+    """As in the prepared questions: `<pad>` would be no token, and `<unk>` not to be copied."""
+    shutil.copytree(data, tmp_path / "prepared")
+    task = fresh(tmp_path / "prepared")
+    line = "a </s> a <pad> <s> <unk> <mask>"
+    (found,), _ = task.get_interactive_tokens_and_lengths([line], task.build_bpe(None).encode)
+    assert found[4:8].min() > len(task.source_dictionary)
+    assert found[1] == found[3] < len(task.source_dictionary)
+
+
 def test_models_that_copy_and_models_that_do_not_are_no_ensemble(both: tuple[Any, Any], data: Path) -> None:
     model, task = both
     other = q.built(data, "--no-copy")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -16,11 +17,13 @@ pytest.importorskip("transformers")
 
 import support_questions as q
 from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
 from support_exchange import BERT_WORDS, LENGTH, WORDS, made, saved
 
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.hub.checkpoint import symbols_in_dictionary
 from fairseq_posenc.hub.pretrained import MASK, read, reordered
+from fairseq_posenc.models.pretrained_encoder import _check_vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +128,14 @@ def test_another_vocabulary_is_refused_with_file_and_flag(tmp_path: Path, data: 
         path.write_text("\n".join(lines) + "\n", "utf-8")
     with pytest.raises(CheckpointError, match=r"dict\.src\.txt, line 3: 'w3', which in .* is 'w0'; prepare the data"):
         q.built(prepared, *START, "--encoder-from", source)
+
+
+def test_a_vocabulary_that_cannot_be_compared_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = named("bert", tmp_path / "hf")
+    prepared = prepared_for(tmp_path / "prepared", source)
+    found = dataclasses.replace(read(source), vocabulary=None)
+    _check_vocabulary(found, source, Dictionary.load(str(prepared / "dict.src.txt")), prepared / "dict.src.txt")
+    assert "hf has no vocabulary: of" in caplog.text
 
 
 @pytest.mark.parametrize(

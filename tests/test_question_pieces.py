@@ -84,6 +84,20 @@ def test_unknown_letters_can_be_copied_and_special_symbols_are_text(prepared: Pr
     assert found.source[0].count("</s>") == 2
 
 
+@pytest.mark.parametrize("what", ["answer", "question", "context"])
+def test_text_without_pieces_is_empty(prepared: Prepared, what: str) -> None:
+    """A space of no width is no white space, but the tokenizer drops it."""
+    folder = hugging_face("wordpiece", prepared.folder / "encoder")
+    context = "\u200b" if what == "context" else "The word \u200b ends."
+    answer = "\u200b" if what in ("answer", "context") else "word"
+    given = squad(
+        [(context, [asked("a", "\u200b" if what == "question" else "Who?", (answer, context.index(answer)))])]
+    )
+    ended = prepared.run(*prepared.both(given, given), "--tokenizer-path", folder)
+    assert ended.status != 0
+    assert f"train: 1 x empty {what}, refused: a" in ended.error
+
+
 def test_a_tokenizer_of_another_model_is_refused(prepared: Prepared) -> None:
     folder = hugging_face("wordpiece", prepared.folder / "encoder")
     pieces = (folder / "vocab.txt").read_text("utf-8").splitlines()

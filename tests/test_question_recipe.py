@@ -12,6 +12,7 @@ from recipes.lib.encodings import parse
 from recipes.lib.recipe import ROOT, shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
+from recipes.lib.values import Refused
 from recipes.question_generation.__main__ import QUESTION_GENERATION, hints
 from recipes.question_generation.published import dataset, paper
 from recipes.question_generation.settings import Settings
@@ -83,6 +84,13 @@ def test_the_papers_figures() -> None:
 )
 def test_the_record_says_whether_the_paper_had_these_questions(names: list[str], wanted: str | None) -> None:
     assert dataset({"files": {str(number): {"name": name} for number, name in enumerate(names)}}) == wanted
+
+
+@pytest.mark.parametrize(("preset", "other"), [("paper", "cmrc"), ("paper-cmrc", "squad"), ("paper-k-shaw", "cmrc")])
+def test_the_numbers_of_the_other_dataset_are_refused(preset: str, other: str) -> None:
+    with pytest.raises(Refused, match=f"--dataset {other}: the numbers of this preset are those of"):
+        settings(preset, dataset=other)
+    assert settings(preset, dataset=other, numbers_of="").dataset == other
 
 
 def test_squad_and_cmrc_are_fetched() -> None:

@@ -73,6 +73,7 @@ def test_the_temperature_reaches_copied_words(questions: tuple[Any, Any, dict[st
         ("fairseq", {"replace_unk": "x"}, "--replace-unk is not for posenc_question_generation"),
         ("fairseq", {"print_alignment": "hard"}, "--print-alignment is not for"),
         ("fairseq", {"lm_path": "x"}, "--lm-path is not for"),
+        ("fairseq", {"constraints": "ordered"}, "--constraints is not for"),
     ],
 )
 def test_what_has_no_effect_is_refused(

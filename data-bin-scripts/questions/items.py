@@ -98,6 +98,9 @@ class Cutter:
             first, last = around if shape.context == "sentence" else (first, last)
         question = [piece.name for piece in self.surface.cut(one.text)]
         answer = [piece.name for piece in self.surface.cut(one.answers[0].text)] if one.answers else None
+        pieces = {"question": question, "context": self._context(one.context)}
+        if told := _nothing(split, one, pieces if answer is None else {**pieces, "answer": answer}, shape.bad):
+            return None, [told]
         problems = list(self._long(split, one, answer or [], question))
         if any(problem.done != "repaired" for problem in problems):
             return None, problems
@@ -123,6 +126,12 @@ class Cutter:
         begin = min(first, (first + last + 1 - room) // 2) if last - first < room else first
         begin = max(0, min(begin, len(context) - room))
         return slice(begin, begin + room)
+
+
+def _nothing(split: str, one: Question, parts: Mapping[str, Sequence[object]], how: str) -> Problem | None:
+    """What the tokenizer leaves nothing of: marks of no width, say."""
+    empty = next((what for what, pieces in parts.items() if not pieces), None)
+    return made(split, one.where, one.id, f"empty {empty}", f"the {empty} has no pieces", how) if empty else None
 
 
 def _places(one: Question) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
+from ..hub.pretrained import MASK
 from .copied_words import CopyDictionary
 
 #: what parts answer and context
@@ -38,11 +39,16 @@ class QuestionLines:
         dictionary = self._dictionary
         ids = [dictionary.bos()]
         for words in self._pieces(line.split(SEPARATOR), encode):
-            ids += [dictionary.index(word) if word in dictionary else dictionary.number(word) for word in words]
+            ids += [dictionary.index(word) if self._known(word) else dictionary.number(word) for word in words]
             ids.append(dictionary.eos())
         if len(ids) > longest:
             self._refuse(f"{len(ids)} tokens, and sources have {longest} at most (--max-source-positions)")
         return torch.tensor(ids)
+
+    def _known(self, word: str) -> bool:
+        """Special symbols are no words of a text, as in the prepared questions."""
+        dictionary = self._dictionary
+        return word in dictionary and word not in dictionary.symbols[: dictionary.nspecial] and word != MASK
 
     def _pieces(self, parts: Sequence[str], encode: Callable[[str], str]) -> list[list[str]]:
         """Of answer and context, or of a sentence."""

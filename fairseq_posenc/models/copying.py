@@ -105,7 +105,8 @@ def log_probs(logits: Tensor, copied: Copied | None) -> Tensor:
     made = F.pad(made, (0, 1))  # what is no word's first place writes to a column of its own
     index = torch.where(is_word, source, copied.size)[:, None].expand_as(copied.places)
     share = F.logsigmoid(-copied.gate)[..., None] + _by_word(copied.places, first, is_word)
-    return made.scatter(2, index, torch.logaddexp(made.gather(2, index), share))[..., :-1]
+    # contiguous: fairseq's diverse and constrained beam searches take views of it
+    return made.scatter(2, index, torch.logaddexp(made.gather(2, index), share))[..., :-1].contiguous()
 
 
 def target_log_probs(logits: Tensor, copied: Copied | None, target: Tensor) -> Tensor:

@@ -56,6 +56,8 @@ def _check_vocabulary(found: Pretrained, source: Path, dictionary: Dictionary, f
         raise CheckpointError(
             f"{file} has {len(ours)} pieces, {source} has {len(compared)}: they are of different tokenizers; {cure}"
         )
+    if found.vocabulary is None:
+        logger.warning(f"{source} has no vocabulary: of {file} only the number of pieces could be compared with it")
     differs = next((i for i, (one, other) in enumerate(zip(ours, compared, strict=True)) if one != other), None)
     if found.vocabulary is not None and differs is not None:
         raise CheckpointError(

@@ -166,7 +166,7 @@ class QuestionGenerationTask(Searching):
         Raises:
             ValueError: options that know the dictionary only.
         """
-        for name in ("replace_unk", "print_alignment") + ("lm_path",) * self.copies:
+        for name in ("replace_unk", "print_alignment") + ("lm_path", "constraints") * self.copies:
             if getattr(args, name, None):
                 raise ValueError(f"--{name.replace('_', '-')} is not for posenc_question_generation: leave it out")
         if not self.copies:

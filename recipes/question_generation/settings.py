@@ -68,6 +68,10 @@ class Settings(launch.Training):
             "src-*.txt and tgt-*.txt, a FILE in SQuAD's format (split by article), or what prepare_questions.py made"
         )
     )
+    numbers_of: Literal["", "squad", "cmrc"] = field(
+        default="",
+        metadata=about("the dataset of which a preset's numbers are: the other is refused"),
+    )
     train_set: str = field(default="", metadata=about("a file of the FOLDER, where its name is another"))
     valid_set: str = field(default="", metadata=about("the same, for validation"))
     test_set: str = field(default="", metadata=about("the same, for the score"))
@@ -124,6 +128,11 @@ class Settings(launch.Training):
         named = [name for name in SETS if getattr(self, name)]
         if self.own and not Path(self.dataset).exists():
             raise Refused(f"--dataset {self.dataset}: no such file or folder; there are: {SQUAD}, {CMRC}, {BUILTIN}")
+        if {self.dataset, self.numbers_of} == {SQUAD, CMRC}:
+            raise Refused(
+                f"--dataset {self.dataset}: the numbers of this preset are those of {self.numbers_of}; "
+                "--preset paper is of squad, paper-cmrc of cmrc (or --numbers-of '' takes them all the same)"
+            )
         if named and not (self.own and Path(self.dataset).is_dir() and not self.prepared):
             raise Refused(f"--{named[0].replace('_', '-')} names a file of a FOLDER of your questions: leave it out")
         if named and not (self.train_set and self.valid_set):

@@ -25,8 +25,9 @@ LEGEND = """\
 ±: half of BLEU's 95 % bootstrap interval. p: paired bootstrap of BLEU against the first row of the direction. Of
 several seeds: BLEU, ± and chrF are means, sd the standard deviation of BLEU, p the largest. Parameters: of the model.
 Words/s: source words of one validation batch, all models in turns in one process on one device in float32; time:
-against the first row, the median of the turns. MB: of a process that translates this batch (resident; on a GPU:
-allocated), model included; memory: against the first row."""
+against the first row, the median of the turns. All translate to one length, the references' mean, in as many steps: in
+free translation a model that ends its sentences earlier takes less time. MB: of a process that translates this batch
+(resident; on a GPU: allocated), model included; memory: against the first row."""
 
 COLUMNS = (
     *("direction", "encoding", "BLEU", "sd", "paper", "±", "p", "chrF", "parameters"),

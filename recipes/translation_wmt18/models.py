@@ -147,7 +147,7 @@ class Models:
 
     def measure(self, averaged: tuple[Stage, ...]) -> Stage:
         command = [*module("lib.translation.measure"), "--output", self.place.named("measured.json")]
-        command += ["--beam", str(self.settings.generate.get("beam", 5))]
+        command += ["--generate", shlex.join(search_flags(self.settings))]
         for variant in self.timed:
             command += ["--checkpoint", f"{variant.encoding.label}:{self.averaged(variant)}"]
         return Stage(

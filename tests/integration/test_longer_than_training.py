@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import fairseq_cli.generate
 import pytest
@@ -78,3 +79,17 @@ def test_the_other_direction_reads_the_same_data(
     """Whatever the model makes of it."""
     (tmp_path / "out").write_text(generated(data, texts["rope"][1], "-s", "de", "-t", "en"))
     assert len(score.hypotheses(tmp_path / "out")) == SIZES["test"]
+
+
+def test_models_are_timed_on_hypotheses_of_one_length(texts: dict[str, tuple[Path, Path]], trained: Path) -> None:
+    made: list[Any] = []
+    for path in (texts["rope"][1], trained / "checkpoint_last.pt"):
+        one = measure.load(path, ["--beam", "3", "--max-len-b", "20", "--sampling"])
+        assert one.config.generation.sampling
+        batch = measure.a_batch(one.config, one.task)
+        translate = one.task.inference_step
+        one.task.inference_step = lambda *words, translate=translate: made.extend(translate(*words))
+        measure.translation_step(one, batch)()
+    references = [int(row.ne(1).sum()) for row in batch["target"]]  # 1: padding
+    assert {len(beams) for beams in made} == {3}
+    assert {len(one["tokens"]) for beams in made for one in beams} == {round(sum(references) / len(references))}

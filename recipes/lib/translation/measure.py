@@ -2,12 +2,16 @@
 
 The trained checkpoints take turns on the same batch in this one process, so that whatever else the machine does hits
 all alike. Ratios to the first are taken within a turn, and are medians over the turns.
+
+All translate to one length, the references' mean: models that end their sentences at another length take another number
+of steps, and an encoding would be blamed for it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,10 +20,12 @@ from statistics import median
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import checkpoint_utils, options, utils
 from fairseq.data import data_utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from recipes.lib.flags import PLUGIN
 from recipes.lib.stages import write_atomically
 from recipes.lib.translation import memory
 from recipes.lib.translation.memory import Memory
@@ -38,9 +44,12 @@ class Loaded:
     task: Any
 
 
-def load(checkpoint: Path, beam: int) -> Loaded:
+def load(checkpoint: Path, decoding: list[str]) -> Loaded:
+    """`decoding`: flags of fairseq-generate; the form of the length penalty is left out, which costs nothing."""
     models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
-    config.generation.beam = beam
+    words = ["data-bin", "--path", str(checkpoint), *PLUGIN, *decoding]
+    asked = options.parse_args_and_arch(options.get_generation_parser(), words)
+    config.generation = convert_namespace_to_omegaconf(asked).generation
     return Loaded(models[0], config, task)
 
 
@@ -76,8 +85,17 @@ def training_step(loaded: Loaded, batch: dict[str, Any]) -> Step:
     return step
 
 
+def length(batch: dict[str, Any]) -> int:
+    """Pieces of the mean reference, without the end of the sentence."""
+    return max(1, round(batch["ntokens"] / len(batch["target"])) - 1)
+
+
 def translation_step(loaded: Loaded, batch: dict[str, Any]) -> Step:
-    generator = loaded.task.build_generator([loaded.model], loaded.config.generation)
+    """Every hypothesis as long as the mean reference."""
+    decoding = loaded.config.generation
+    decoding.min_len = decoding.max_len_b = length(batch)
+    decoding.max_len_a, decoding.match_source_len = 0, False
+    generator = loaded.task.build_generator([loaded.model], decoding)
 
     def step() -> None:
         loaded.model.eval()
@@ -124,9 +142,9 @@ def compared(found: list[dict[str, float]], words: int) -> dict[str, tuple[float
     }
 
 
-def translation_memory(checkpoint: Path, beam: int, gpu: bool) -> Memory | None:
+def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memory | None:
     """Of a model that is alone; of the same batch as the times."""
-    one = load(checkpoint, beam)
+    one = load(checkpoint, decoding)
     batch = a_batch(one.config, one.task)
     if not gpu:
         return memory.of_process(translation_step(one, batch))
@@ -138,11 +156,11 @@ def translation_memory(checkpoint: Path, beam: int, gpu: bool) -> Memory | None:
         return None
 
 
-def memories(checkpoints: Mapping[str, Path], beam: int, gpu: bool) -> dict[str, Memory | None]:
+def memories(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> dict[str, Memory | None]:
     """On a CPU to be called before this process has computed anything: its threads would be missed in a fork."""
     if gpu:
-        return {name: translation_memory(path, beam, gpu) for name, path in checkpoints.items()}
-    return {name: memory.forked(translation_memory, path, beam, gpu) for name, path in checkpoints.items()}
+        return {name: translation_memory(path, decoding, gpu) for name, path in checkpoints.items()}
+    return {name: memory.forked(translation_memory, path, decoding, gpu) for name, path in checkpoints.items()}
 
 
 def of_memory(found: Memory | None, first: Memory | None) -> dict[str, float | None]:
@@ -158,10 +176,10 @@ def positions(model: Any) -> list[int | None]:
     return [None if limit > UNLIMITED else int(limit) for limit in model.max_positions()]
 
 
-def measure(checkpoints: Mapping[str, Path], beam: int, gpu: bool) -> dict[str, dict[str, Any]]:
+def measure(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> dict[str, dict[str, Any]]:
     """Of every checkpoint; the times are None where all of them together do not fit into memory."""
-    found = memories(checkpoints, beam, gpu)
-    models = {name: load(path, beam) for name, path in checkpoints.items()}
+    found = memories(checkpoints, decoding, gpu)
+    models = {name: load(path, decoding) for name, path in checkpoints.items()}
     sizes = {name: sum(weight.numel() for weight in one.model.parameters()) for name, one in models.items()}
     first = next(iter(models.values()))
     batch = a_batch(first.config, first.task)
@@ -197,14 +215,13 @@ def main() -> None:
     parser.add_argument(
         "--checkpoint", action="append", required=True, metavar="NAME:FILE", help="the first is compared with"
     )
-    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--generate", default="", metavar="FLAGS", help="of fairseq-generate, as one word")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
     asked = parser.parse_args()
     named = {name: Path(path) for name, _, path in (word.partition(":") for word in asked.checkpoint)}
-    write_atomically(
-        asked.output, json.dumps(measure(named, asked.beam, torch.cuda.is_available() and not asked.cpu), indent=1)
-    )
+    gpu = torch.cuda.is_available() and not asked.cpu
+    write_atomically(asked.output, json.dumps(measure(named, shlex.split(asked.generate), gpu), indent=1))
 
 
 if __name__ == "__main__":

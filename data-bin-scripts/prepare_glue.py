@@ -55,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="where there is no training file: the first rows of the development set, and the others are left to it",
     )
+    add("--languages", metavar="A,B", help="of XNLI's development and test sets (all that are there)")
     add("--dry-run", action="store_true", help="list the files, write nothing")
     return made
 
@@ -66,11 +67,15 @@ def _longest(word: str) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    asked = parser().parse_args(arguments)
+    made = parser()
+    asked = made.parse_args(arguments)
+    if asked.languages and asked.task != "XNLI":
+        made.error("--languages is of XNLI: leave it out")
 
     def work() -> Path | None:
         own = (asked.longest, asked.separators, asked.bad, asked.limit, asked.train_rows)
-        settings = Settings(asked.task, asked.checkpoint, asked.tokenizer_path, *own)
+        languages = tuple(one for one in (asked.languages or "").split(",") if one)
+        settings = Settings(asked.task, asked.checkpoint, asked.tokenizer_path, *own, languages)
         if asked.dry_run:
             for split, path in sources(asked.data, settings).items():
                 print(split, path, sep="\t")

@@ -1,21 +1,26 @@
 #!/usr/bin/env bash
-# XNLI (Conneau et al. 2018), as XTREME takes it: trained on English, scored in 15 languages.
+# What XTREME (Hu et al. 2020) trains on English and scores in other languages: XNLI (Conneau et al. 2018); the questions
+# of XQuAD (Artetxe et al. 2020), MLQA (Lewis et al. 2020) and TyDiQA-GoldP (Clark et al. 2020), trained on SQuAD 1.1.
 set -euo pipefail
-NAME=xnli
-USAGE="prepare_xtreme.sh --task XNLI --checkpoint MODEL [OPTION...]
+NAME=xtreme
+USAGE="prepare_xtreme.sh --task xnli|xquad|mlqa|tydiqa --checkpoint MODEL [OPTION...]
 
-MNLI's training rows, XNLI's development and test rows in ar, bg, de, el, en, es, fr, hi, ru, sw, th, tr, ur, vi and zh, in
-the pieces of a pretrained model. 484 MB packed.
+In the pieces of a pretrained model: of xnli MNLI's training rows, and development and test rows in 15 languages (484 MB
+packed); of xquad, mlqa and tydiqa the questions in 11, 7 and 9 languages, each a set of its own by its code. What they are
+trained on is SQuAD 1.1: prepare_spans.py --train.
 
-  prepare_xtreme.sh --task XNLI --checkpoint results/pretrain_mlm/wiki100/checkpoints/shaw/checkpoint_last.pt
-  prepare_xtreme.sh --task XNLI --text xtreme --train-rows 1500 --checkpoint my-checkpoint.pt
+  prepare_xtreme.sh --task xnli --checkpoint results/pretrain_mlm/wiki100/checkpoints/shaw/checkpoint_last.pt
+  prepare_xtreme.sh --task xnli --text xtreme --train-rows 1500 --checkpoint my-checkpoint.pt
+  prepare_xtreme.sh --task mlqa --checkpoint my-checkpoint.pt
+  prepare_xtreme.sh --task xquad --text xtreme --languages en,de,zh --checkpoint my-checkpoint.pt
 
-  --output DIR         what is trained on (data-bin/xnli)
+  --output DIR         what is trained on, or answered (data-bin/TASK)
   --raw DIR            what is fetched (data/raw)
-  --text FOLDER        XNLI's or XTREME's files, not fetched: in it, or in its XNLI/ or xnli/
+  --text FOLDER        the published files or XTREME's, not fetched: in it, or in its xnli/, xquad/, mlqa/ or tydiqa/
+  --languages A,B      only these (all that there are); English is always XNLI's development set
   --fetch-from FOLDER  copy the archives from a folder of yours (fetch.py --from)
   --dry-run            print the commands
-All other options go to prepare_glue.py (see its --help)."
+All other options go to prepare_glue.py of xnli, otherwise to prepare_spans.py (see their --help)."
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
 OPTIONS='' # its own are in USAGE
@@ -23,12 +28,44 @@ for word; do
   case $word in -h | --help | --dry-run) export POSENC_LOOK_ONLY=1 ;; esac
 done
 parse "$@"
+# of the rest --task and --languages, which decide what is fetched
+task='' languages='' options=()
+set -- "${rest[@]}"
+while (($#)); do
+  case $1 in
+    --task=* | --languages=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" && continue ;;
+    --task) task=${2-} ;;
+    --languages) languages=${2-} ;;
+    *) options+=("$1") && shift && continue ;;
+  esac
+  (($# > 1)) || fail "$1 wants a value"
+  shift 2
+done
+task=${task,,}
+[[ $task =~ ^(xnli|xquad|mlqa|tydiqa)$ ]] || fail "--task is ${task:-missing}: xnli, xquad, mlqa or tydiqa is wanted"
+[[ $output != "data-bin/$NAME" ]] || output=data-bin/$task
 ((${#text[@]} < 2)) || fail "--text is one folder"
 [[ -z $fetch_limit ]] || fail "--fetch-limit: files are fetched whole; --limit takes the first rows"
-[[ -z $text_only ]] || fail "--text-only: fetch.py $NAME fetches alone"
-! has --data "${rest[@]}" || fail "--data: a folder of your own is named with --text"
+[[ -z $text_only ]] || fail "--text-only: fetch.py $task fetches alone"
+! has --data "${options[@]}" || fail "--data: a folder of your own is named with --text"
 # shellcheck source=recipes/lib/env.sh
 source "$SCRIPTS/../recipes/lib/env.sh"
 
-fetch '' xnli/XNLI-1.0.zip xnli/XNLI-MT-1.0.zip
-run python "$SCRIPTS/prepare_glue.py" --data "${text[0]:-$raw}" --output "$output" "${rest[@]}"
+case $task in
+  xnli) archives=(xnli/XNLI-1.0.zip xnli/XNLI-MT-1.0.zip) ;;
+  xquad)
+    archives=(xquad)
+    [[ -z $languages ]] || IFS=, read -ra archives <<<"${languages//,/.json,}.json"
+    [[ -z $languages ]] || archives=("${archives[@]/#/xquad/xquad.}")
+    ;;
+  mlqa) archives=(mlqa/MLQA_V1.zip) ;;
+  tydiqa) archives=(tydiqa/tydiqa-goldp-v1.1-dev.tgz) ;;
+esac
+fetch '' "${archives[@]}"
+where=(--data "${text[0]:-$raw}" --output "$output")
+options=(${languages:+--languages "$languages"} "${options[@]}")
+if [[ $task == xnli ]]; then
+  run python "$SCRIPTS/prepare_glue.py" "${where[@]}" --task XNLI "${options[@]}"
+else
+  run python "$SCRIPTS/prepare_spans.py" "${where[@]}" --set "$task" "${options[@]}"
+fi

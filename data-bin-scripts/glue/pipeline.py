@@ -15,7 +15,7 @@ from questions.problems import Problem
 
 from . import reading
 from .checks import checked
-from .formats import TASKS, Format
+from .formats import TASKS, Format, language
 from .items import UNKNOWN, Cutter
 from .output import SplitWriter
 from .reading import Row
@@ -29,7 +29,8 @@ MOST_UNKNOWN = 0.2
 class Settings:
     """task: a key of `TASKS`. model, tokenizer: see `vocabulary.pretrained`. longest: pieces of an item. separators:
     </s> between the sentences of a pair. bad: of `checks.HOW`. limit: rows of training (0: all). train_rows: so many of
-    the development set are for training (0: there is a training file)."""
+    the development set are for training (0: there is a training file). languages: of XNLI, all that are there unless
+    some are named; English trains and is developed on."""
 
     task: str
     model: Path
@@ -39,6 +40,7 @@ class Settings:
     bad: str
     limit: int = 0
     train_rows: int = 0
+    languages: tuple[str, ...] = ()
 
     @property
     def form(self) -> Format:
@@ -83,14 +85,25 @@ def sources(folder: Path, settings: Settings) -> dict[str, Path]:
     """The files by split.
 
     Raises:
-        CorpusError: see `reading.find`; a training file beside rows that stand for it.
+        CorpusError: see `reading.find`; a training file beside rows that stand for it; a language without files.
     """
     if not settings.train_rows:
-        return reading.find(folder, settings.task, settings.form)
+        return _of_languages(folder, settings, reading.find(folder, settings.task, settings.form))
     found = reading.find(folder, settings.task, settings.form, needed=("valid",))
     if "train" in found:
         raise CorpusError(f"--train-rows is for a folder without a training file, and {found['train']} is there")
-    return {"train": found["valid"], **found}
+    return _of_languages(folder, settings, {"train": found["valid"], **found})
+
+
+def _of_languages(folder: Path, settings: Settings, found: dict[str, Path]) -> dict[str, Path]:
+    """Those splits, with the English that is trained on."""
+    if not settings.languages:
+        return found
+    missing = set(settings.languages) - {language(split) for split in found}
+    if missing:
+        raise CorpusError(f"--languages {','.join(sorted(missing))}: {folder} has no such files of {settings.task}")
+    needed = reading.NEEDED
+    return {split: path for split, path in found.items() if split in needed or language(split) in settings.languages}
 
 
 def _rows(path: Path, split: str, settings: Settings) -> list[Row]:

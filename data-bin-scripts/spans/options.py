@@ -9,6 +9,7 @@ from pathlib import Path
 from questions.problems import HOW
 
 from .pipeline import TRAIN, Settings
+from .sets import SETS, absent, find
 from .vocabulary import AUTO, WORDS
 
 DESCRIPTION = """\
@@ -22,6 +23,7 @@ examples:
   prepare_spans.py --checkpoint bert-base-uncased --separators 1 --version 2.0 --train train-v2.0.json \\
       --eval dev-v2.0.json --longest 512 --output data-bin/squad2
   prepare_spans.py --checkpoint xlm/ --eval de=xquad.de.json --eval zh=xquad.zh.json --output data-bin/xquad
+  prepare_spans.py --checkpoint xlm/ --set mlqa --data MLQA_V1/test --languages en,de,zh --output data-bin/mlqa
 """
 
 
@@ -46,6 +48,9 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--train", type=Path, metavar="FILE", help="instead of --text")
     told = "to be answered, with all answers that it has (valid); several have names"
     add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=told)
+    add("--set", choices=list(SETS), help="XTREME's, of --data: an --eval of each language's file, by its code")
+    add("--data", type=Path, metavar="FOLDER", help="with the files of --set as published, plain or .gz")
+    add("--languages", metavar="A,B", help="of --set: those that have to be there (all that are there)")
     add("--output", type=Path, required=True, metavar="DIR")
     add("--bad", choices=HOW, default="refuse", help="questions that cannot be used as they are (refuse)")
     add("--limit", type=_positive, default=0, metavar="N", help="the first questions of training")
@@ -64,9 +69,15 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
 
 
 def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str, Path]:
-    """By split, `TRAIN` first; {'': --text} of a lone file."""
-    if asked.text and (asked.train or asked.eval):
-        made.error("--text, or --train and --eval")
+    """By split, `TRAIN` first; {'': --text} of a lone file.
+
+    Raises:
+        CorpusError: see `sets.find`.
+    """
+    if asked.text and (asked.train or asked.eval or asked.set):
+        made.error("--text, or --train and --eval or --set")
+    if bool(asked.set) != bool(asked.data) or (asked.languages is not None and not asked.set):
+        made.error("--set, --data and --languages go together")
     if asked.seed is not None and not asked.text:
         made.error("--seed is for the split of --text: nothing else is drawn")
     if asked.text:
@@ -78,8 +89,19 @@ def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str,
         if not re.fullmatch(r"[\w.-]+", name) or name in found:
             made.error(f"--eval {word}: NAME=FILE with a name of its own, of letters, digits, '.', '-' and '_'")
         found[name] = Path(path)
+    if asked.set:
+        found |= _languages(asked)
     if not found:
-        made.error("--text, --train or --eval is wanted")
+        made.error("--text, --train, --eval or --set is wanted")
+    return found
+
+
+def _languages(asked: argparse.Namespace) -> dict[str, Path]:
+    """The files of --set by language; those that are not there are told."""
+    found = find(asked.data, asked.set, [one for one in (asked.languages or "").split(",") if one])
+    missing = [] if asked.languages else absent(asked.set, found)
+    if missing:
+        print(f"{asked.set}: no file of {', '.join(missing)} in {asked.data}", flush=True)
     return found
 
 

@@ -147,13 +147,15 @@ class Run:
     def _split(self, split: str, given: list[Question], cutter: Cutter) -> None:
         how, trains = self.settings.bad, split == TRAIN
         kept, wrong = checked(split, given, how, answers=True, unanswerable=self.settings.version == "2.0")
-        if not trains:  # what is left out of training is scored here, with all its answers
-            wrong = [one if one.done == "refused" else one._replace(done=SCORED) for one in wrong]
+        # what is left out of training is scored here, with all its answers; but what has none, nothing can be scored by
+        never = {one.id for one in given if not one.answers} if self.settings.version == "1.1" else set()
+        if not trains:
+            wrong = [one if one.done == "refused" or one.id in never else one._replace(done=SCORED) for one in wrong]
         self.problems += wrong
         answered = {one.id: one for one in kept}
         counts = self.counts[split] = Counter(dict.fromkeys(COUNTED, 0))
         counts["given"] = len(given)
-        asked = kept if trains else given
+        asked = kept if trains else [one for one in given if one.id not in never]
         if not asked:
             raise CorpusError(f"{split}: no question is left of {len(given):,}")
         with SplitWriter(self.folder, split, len(self.vocabulary.symbols)) as writer:

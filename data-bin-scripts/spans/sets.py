@@ -1,0 +1,95 @@
+"""The questions of XTREME (Hu et al. 2020), a file a language: XQuAD, MLQA and TyDiQA-GoldP, as they were published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from corpora.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """languages: English first. names: of a language's file, of which the first that is there is taken. folders: below
+    that of --data, where archives unpack to. long: languages as some names spell them."""
+
+    languages: tuple[str, ...]
+    names: tuple[str, ...]
+    folders: tuple[str, ...]
+    long: Mapping[str, str] = field(default_factory=dict)
+
+
+TYDIQA = {
+    "en": "english",
+    "ar": "arabic",
+    "bn": "bengali",
+    "fi": "finnish",
+    "id": "indonesian",
+    "ko": "korean",
+    "ru": "russian",
+    "sw": "swahili",
+    "te": "telugu",
+}
+SETS = {
+    "xquad": QuestionSet(tuple("en ar de el es hi ru th tr vi zh".split()), ("xquad.{code}",), ("xquad",)),
+    "mlqa": QuestionSet(
+        tuple("en ar de es hi vi zh".split()),
+        ("test-context-{code}-question-{code}",),
+        tuple(f"{above}{name}" for above in ("", "mlqa/") for name in ("MLQA_V1/test", "test", "")),
+    ),
+    # by XTREME's names, and by those of the archive
+    "tydiqa": QuestionSet(
+        tuple(TYDIQA),
+        ("tydiqa.goldp.{code}.dev", "tydiqa-goldp-dev-{long}"),
+        ("tydiqa-goldp-v1.1-dev", "tydiqa", "tydiqa/tydiqa-goldp-v1.1-dev"),
+        TYDIQA,
+    ),
+}
+ENDS = (".json", ".json.gz")
+
+
+def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Path]:
+    """The files by language, in the set's order.
+
+    A part of a file has a word more in its name: `xquad.de.part1.json.gz`.
+
+    Args:
+        name: of `SETS`. languages: those that have to be there; unset: those that are there.
+    Raises:
+        CorpusError: one that is not there or that the set does not have, none at all, or two files of one language.
+    """
+    known = SETS[name]
+    strange = [one for one in languages if one not in known.languages]
+    if strange:
+        raise CorpusError(f"--languages {','.join(strange)}: {name} has {','.join(known.languages)}")
+    wanted = [one for one in known.languages if one in (languages or known.languages)]
+    found = {one: path for one in wanted if (path := _file(folder, known, one))}
+    missing = [one for one in wanted if one not in found]
+    if missing and (languages or not found):
+        asked = " or ".join(f"{one}.json" for one in _names(known, missing[0]))
+        there = f"; --languages {','.join(found)} are there" if found else ""
+        raise CorpusError(f"{folder}: no {asked} of {name}, plain or .gz, in it or in {known.folders[0]}/{there}")
+    return found
+
+
+def absent(name: str, found: Mapping[str, Path]) -> list[str]:
+    """The languages of a set of which there is no file."""
+    return [one for one in SETS[name].languages if one not in found]
+
+
+def _names(known: QuestionSet, language: str) -> list[str]:
+    return [one.format(code=language, long=known.long.get(language, "")) for one in known.names]
+
+
+def _file(folder: Path, known: QuestionSet, language: str) -> Path | None:
+    for place in [folder, *(folder / one for one in known.folders)]:
+        for stem in _names(known, language):
+            whole = [path for end in ENDS if (path := place / f"{stem}{end}").is_file()]
+            parts = sorted(path for end in ENDS for path in place.glob(f"{stem}.*{end}"))
+            if len(whole or parts) > 1:
+                told = ", ".join(path.name for path in whole or parts)
+                raise CorpusError(f"{place}: {told} are of one language: leave one, or name it with --eval {language}=")
+            if whole or parts:
+                return (whole or parts)[0]
+    return None

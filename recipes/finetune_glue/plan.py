@@ -132,7 +132,7 @@ class Planner:
         command += ["--tokenizer-path", settings.tokenizer_path] if settings.tokenizer_path else []
         command += ["--bad", settings.bad, *(["--limit", str(settings.limit)] if settings.limit else [])]
         command += ["--train-rows", str(settings.train_rows)] if settings.train_rows else []
-        command += ["--output", self.data(task, model)]
+        command += [*settings.chosen, "--output", self.data(task, model)]
         places = {
             settings.fetched: ["--raw", settings.raw],
             BUILTIN: ["--text", f"{self.shown}/builtin"],
@@ -242,7 +242,7 @@ class Planner:
             command += ["--epochs", str(epochs)]
         for run in range(settings.runs):
             command += ["--seed", str(settings.seed + run)]
-        command += ["--published-data"] if settings.data == settings.fetched and not settings.limit else []
+        command += ["--published-data"] if settings.published else []
         outputs = (self.output / "comparison.json", self.output / "submission")
         inputs = tuple(HERE / f"{name}.py" for name in ("compare", "grid", "published", "tasks"))
         return Stage("compare", tuple(command), outputs, after, inputs)

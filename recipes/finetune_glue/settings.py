@@ -181,6 +181,16 @@ class Settings(launch.Training):
     def own(self) -> bool:
         return self.data not in (BUILTIN, self.fetched)
 
+    @property
+    def published(self) -> bool:
+        """All rows of the published files."""
+        return self.data == self.fetched and not self.limit
+
+    @property
+    def chosen(self) -> list[str]:
+        """Which of the files are prepared, as the script is told; all of GLUE's."""
+        return []
+
     def variants(self, found: list[Model]) -> list[Variant]:
         """Each model on each task; a single sentence has no segments."""
         row = self.segments[0] if len(self.segments) == 1 else "none"

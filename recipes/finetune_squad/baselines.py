@@ -51,13 +51,15 @@ def mean_length(answers: list[list[str]], cut: Words) -> int:
     return max(1, round(sum(lengths) / max(len(lengths), 1)))
 
 
-def baselines(folder: Path, split: str) -> dict[str, dict[str, Any]]:
+def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, dict[str, Any]]:
     """By name, the scores.
 
+    Args:
+        rules: of `squad.RULES`; unset: of the version that was prepared.
     Raises:
         SystemExit: the right answers have less than 100.
     """
-    rules, wanted = rules_of(folder), golds(folder, split)
+    rules, wanted = rules or rules_of(folder), golds(folder, split)
     asked, texts = spans.questions(folder, split), spans.contexts(folder, split)
     cut = Words(units([one.question for one in asked]), cased=False)
     learned = "train" if "train" in spans.splits(folder) else split

@@ -41,7 +41,8 @@ def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
     told = {field: getattr(own, field) for field in ("layers", "dim", "heads", "max_length", "vocabulary")}
     if args and "+" not in name:  # m4[clip=16], as users and papers name it
         args = args.replace(f"{name.replace('-', '_')}.", "")
-    return {"encoding": f"{name}[{args}]" if args else name, **told}
+    pretrained = own.pos_enc + (f"[{own.pos_enc_args}]" if own.pos_enc_args else "")
+    return {"encoding": f"{name}[{args}]" if args else name, "pretrained": pretrained, **told}
 
 
 def main() -> None:

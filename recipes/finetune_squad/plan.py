@@ -34,6 +34,7 @@ class Planner:
     settings: Settings
     output: Path
     shown: str  # the output folder as the commands name it, relative to the repository
+    suffix: str = ""  # of a training that is one of several of a model
 
     def plan(self) -> Plan:
         models = self.settings.models
@@ -87,6 +88,10 @@ class Planner:
         """Where it is, as the commands name it."""
         return f"{self.shown}/pretrained/{model.path}" if self.settings.builtin else str(model.path)
 
+    def slug(self, model: Model) -> str:
+        """Of what is done with a model in this way."""
+        return model.slug + self.suffix
+
     def inputs(self, model: Model) -> tuple[Path, ...]:
         return () if self.settings.builtin else (model.path,)
 
@@ -99,12 +104,12 @@ class Planner:
     def check(self, model: Model) -> Stage:
         """The model and its encoding at this length, and the flags: what would fail hours later."""
         command = [*module("check"), "--checkpoint", self.place(model), "--max-length", str(self.settings.max_length)]
-        command += ["--output", f"{self.shown}/checked/{model.slug}.json"]
+        command += ["--output", f"{self.shown}/checked/{self.slug(model)}.json"]
         command += ["--", *PLUGIN, *self.model_flags(model), "--total-num-update", "1"]  # which only a schedule knows
         return Stage(
-            f"check:{model.slug}",
+            f"check:{self.slug(model)}",
             tuple(command),
-            (self.output / "checked" / f"{model.slug}.json",),
+            (self.output / "checked" / f"{self.slug(model)}.json",),
             tuple(self.text),
             (HERE / "check.py", *self.inputs(model)),
             identity=self.unplaced(command),
@@ -114,33 +119,41 @@ class Planner:
         """What prepare_spans.py is told of them."""
         settings = self.settings
         files = [str(Path(file).resolve()) for file in settings.files]
-        if len(files) == 1:
+        if len(files) == 1 and not settings.train_file:
             return ["--text", *files, "--seed", str(settings.seed)]
         if settings.invented:
             files = [f"{self.shown}/builtin/{split}.json" for split in ("train", "dev")]
         elif not files:
             files = [f"{settings.raw}/squad/{split}-v{settings.version}.json" for split in ("train", "dev")]
-        return ["--train", files[0], "--eval", files[1]]
+        return ["--train", files[0], *(["--eval", files[1]] if files[1:] else [])]
 
     def prepare(self, model: Model, check: Stage) -> Stage:
         settings = self.settings
         command = ["python", PREPARE, "--checkpoint", self.place(model), "--tokenizer-path", settings.tokenizer_path]
-        command += ["--version", settings.version, *self.questions(), "--bad", settings.bad]
-        command += ["--longest", str(settings.max_length), "--stride", str(settings.stride)]
-        command += ["--longest-question", str(settings.longest_question), "--separators", str(settings.separators)]
+        command += ["--version", settings.version, *self.questions(), *self.windows()]
         command += ["--limit", str(settings.limit)] if settings.limit else []
-        command += ["--limit-eval", str(settings.limit_dev)] if settings.limit_dev else []
         command += ["--output", self.data(model)]
-        scripts = sorted(path for name in ("questions", "spans") for path in (SCRIPTS / name).glob("*.py"))
         files = tuple(Path(file).resolve() for file in settings.files)
         return Stage(
             f"prepare:{model.slug}",
             tuple(command),
             (self.output / "data-bin" / model.slug,),
             (*self.text, check),
-            (*scripts, *files, *self.inputs(model)),
+            (*self.scripts, *files, *self.inputs(model)),
             identity=self.unplaced(command),
         )
+
+    def windows(self) -> list[str]:
+        """What prepare_spans.py is told of any questions."""
+        settings = self.settings
+        words = ["--bad", settings.bad, "--longest", str(settings.max_length), "--stride", str(settings.stride)]
+        words += ["--longest-question", str(settings.longest_question), "--separators", str(settings.separators)]
+        return words + (["--limit-eval", str(settings.limit_dev)] if settings.limit_dev else [])
+
+    @cached_property
+    def scripts(self) -> list[Path]:
+        """What windows are made by."""
+        return sorted(path for name in ("questions", "spans") for path in (SCRIPTS / name).glob("*.py"))
 
     def data(self, model: Model) -> str:
         return f"{self.shown}/data-bin/{model.slug}"
@@ -169,16 +182,16 @@ class Planner:
         settings = self.settings
         command = [self.data(model), *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
         command += [*PLUGIN, *self.model_flags(model), "--seed", str(settings.seed)]
-        command += ["--save-dir", f"{self.shown}/checkpoints/{model.slug}"]
+        command += ["--save-dir", f"{self.shown}/checkpoints/{self.slug(model)}"]
         kept = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
         length = ["--record", f"{self.data(model)}/{RECORD}", "--count", "splits.train.windows"]
         length += ["--batch", str(settings.number("batch-size", 1) * settings.batches)]
         length += ["--epochs", str(settings.epochs), "--warmup", str(settings.warmup)]
         whole = ["python", "-m", "recipes.lib.scheduled", *length, "--"]
         return Stage(
-            f"train:{model.slug}",
+            f"train:{self.slug(model)}",
             (*whole, *launch.train_command([*command, *kept], settings)),
-            (self.output / "checkpoints" / model.slug,),
+            (self.output / "checkpoints" / self.slug(model),),
             (check, prepared),
             self.inputs(model),
             resumes=True,
@@ -186,21 +199,27 @@ class Planner:
         )
 
     def predict(self, model: Model, train: Stage) -> Stage:
-        settings = self.settings
-        command = [*module("predict"), "--checkpoint", f"{self.shown}/checkpoints/{model.slug}/checkpoint_last.pt"]
-        command += ["--data", self.data(model), "--output", f"{self.shown}/predictions/{model.slug}"]
-        command += ["--n-best", str(settings.n_best), "--longest-answer", str(settings.longest_answer)]
+        settings, slug = self.settings, self.slug(model)
+        command = [*module("predict"), *self.answering(model), "--data", self.data(model)]
+        command += ["--output", f"{self.shown}/predictions/{slug}"]
         command += ["--null-threshold", str(settings.null_threshold)] if settings.version == "2.0" else []
-        outputs = (self.output / "predictions" / model.slug,)
+        outputs = (self.output / "predictions" / slug,)
         on_device = launch.on_one_device(command, settings)
         inputs = (HERE / "predict.py",)
-        return Stage(f"predict:{model.slug}", on_device, outputs, (train,), inputs, identity=tuple(command))
+        return Stage(f"predict:{slug}", on_device, outputs, (train,), inputs, identity=tuple(command))
+
+    def answering(self, model: Model) -> list[str]:
+        """The fine-tuned model, and how answers are looked for."""
+        settings, folder = self.settings, f"{self.shown}/checkpoints/{self.slug(model)}"
+        words = ["--checkpoint", f"{folder}/checkpoint_last.pt", "--n-best", str(settings.n_best)]
+        return [*words, "--longest-answer", str(settings.longest_answer)]
 
     def score(self, model: Model, predict: Stage) -> Stage:
-        command = [*module("score"), "--data", self.data(model), "--output", f"{self.shown}/scores/{model.slug}.json"]
-        command += ["--predictions", f"{self.shown}/predictions/{model.slug}"]
-        outputs = (self.output / "scores" / f"{model.slug}.json",)
-        return Stage(f"score:{model.slug}", tuple(command), outputs, (predict,), (HERE / "score.py",))
+        slug = self.slug(model)
+        command = [*module("score"), "--data", self.data(model), "--output", f"{self.shown}/scores/{slug}.json"]
+        command += ["--predictions", f"{self.shown}/predictions/{slug}"]
+        outputs = (self.output / "scores" / f"{slug}.json",)
+        return Stage(f"score:{slug}", tuple(command), outputs, (predict,), (HERE / "score.py",))
 
     # --- all of them
 

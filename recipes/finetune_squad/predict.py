@@ -88,16 +88,29 @@ def write(output: Path, found: dict[str, Found], how: Search, threshold: float |
             (folder / f"{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
+    """The model, ready to answer, and its task with these questions."""
+    overrides = {"data": str(data), "required_batch_size_multiple": 1}
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+    model = models[0].eval()
+    return (model.cuda() if gpu else model), task
+
+
+def common(parser: argparse.ArgumentParser) -> None:
+    """The options of all that answers."""
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made")
-    parser.add_argument("--split", default="valid")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the files")
     parser.add_argument("--n-best", type=int, default=20)
     parser.add_argument("--longest-answer", type=int, default=30, help="in pieces")
-    parser.add_argument("--null-threshold", type=float, help="of version 2.0 (0)")
     parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common(parser)
+    parser.add_argument("--split", default="valid")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the files")
+    parser.add_argument("--null-threshold", type=float, help="of version 2.0 (0)")
     asked = parser.parse_args()
     version = spans.record(asked.data)["version"]
     if asked.null_threshold is not None and version != "2.0":
@@ -105,11 +118,7 @@ def main() -> None:
     threshold = (asked.null_threshold or 0.0) if version == "2.0" else None
     how = Search(asked.n_best, asked.longest_answer)
     gpu = torch.cuda.is_available() and not asked.cpu
-    overrides = {"data": str(asked.data), "required_batch_size_multiple": 1}
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(asked.checkpoint)], overrides)
-    model = models[0].eval()
-    if gpu:
-        model.cuda()
+    model, task = load(asked.checkpoint, asked.data, gpu=gpu)
     found = logits(model, task, asked.split, gpu)
     write(asked.output, dict(answers(asked.data, asked.split, found, how)), how, threshold)
 

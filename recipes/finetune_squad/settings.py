@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from recipes.lib import finetuning, launch
 from recipes.lib.finetuning import Model
@@ -79,6 +80,8 @@ class Settings(launch.Training):
     train: Flags = field(metadata=about("a flag of fairseq-train"))
 
     batch_flag = "batch-size"
+    #: what is scored is the development set: without it there is nothing to do
+    scores_dev: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,7 +105,7 @@ class Settings(launch.Training):
         self.models = self._models()
 
     def _check_data(self) -> None:
-        if bool(self.train_file) != bool(self.dev_file):
+        if bool(self.train_file) != bool(self.dev_file) and (self.scores_dev or not self.train_file):
             raise Refused("--train-file and --dev-file go together")
         if self.train_file and self.data not in (SQUAD, BUILTIN):
             raise Refused(f"--data {self.data} and --train-file: give one of them")
@@ -137,17 +140,26 @@ class Settings(launch.Training):
     def files(self) -> list[str]:
         """The user's own, of training and to be answered, or a lone one; none of what is fetched or made."""
         if self.train_file:
-            return [self.train_file, self.dev_file]
+            return [one for one in (self.train_file, self.dev_file) if one]
         if self.data in (SQUAD, BUILTIN):
             return []
         return [self.data] if Path(self.data).is_file() else [self._named("train"), self._named("dev")]
 
     def _named(self, split: str) -> str:
-        names = [f"{split}-v{self.version}.json", f"{split}.json"]
-        paths = [Path(self.data) / f"{name}{end}" for name in names for end in ("", ".gz")]
-        found = next((path for path in paths if path.is_file()), None)
+        found = english([Path(self.data)], split, self.version)
         if found is None:
-            raise Refused(
-                f"--data {self.data} has no {' or '.join(names)}, plain or .gz; or name --train-file, --dev-file"
-            )
-        return str(found)
+            names = " or ".join(file_names(split, self.version))
+            raise Refused(f"--data {self.data} has no {names}, plain or .gz; or name --train-file, --dev-file")
+        return found
+
+
+def file_names(split: str, version: str) -> tuple[str, str]:
+    """As published, and as people call them."""
+    return f"{split}-v{version}.json", f"{split}.json"
+
+
+def english(places: Sequence[Path], split: str, version: str) -> str | None:
+    """SQuAD's file of a split, plain or .gz, in the first of the folders that has one."""
+    names = [f"{name}{end}" for name in file_names(split, version) for end in ("", ".gz")]
+    paths = (place / name for place in places for name in names)
+    return next((str(path) for path in paths if path.is_file()), None)

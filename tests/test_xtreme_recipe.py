@@ -1,20 +1,62 @@
-"""The XTREME recipe: XNLI's numbers, its plan, and the paper's figures."""
+"""The XTREME recipe: plans of XNLI and of questions, the paper's figures, what is refused, and its tables."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support_corpora import SCRIPTS  # noqa: F401  puts data-bin-scripts on the path
+
+from glue import formats  # isort: skip
+from spans import sets as files  # isort: skip
 
 from recipes.finetune_glue.published import paper
+from recipes.finetune_glue.settings import Trial, Variant
 from recipes.finetune_glue.tasks import headline
+from recipes.finetune_squad.settings import GOLD
+from recipes.finetune_xtreme import compare, published
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
+from recipes.finetune_xtreme.languages import rows_of_sentences
+from recipes.finetune_xtreme.sets import SETS, XNLI_LANGUAGES
 from recipes.lib.encodings import parse
+from recipes.lib.finetuning import Model
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load
+from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
 OUTPUT = Path("/tmp/an output")
+MODEL = "/models/shaw/checkpoint_last.pt"
+
+
+def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
+    given = {"checkpoint": MODEL, **given}
+    found = load(FINETUNE_XTREME, preset, given=given)
+    return {stage.name: stage for stage in FINETUNE_XTREME.plan(found, OUTPUT, shown(OUTPUT)).stages()}
+
+
+def value(stage: Stage, flag: str) -> str:
+    return stage.command[stage.command.index(flag) + 1]
+
+
+def written(path: Path, found: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(found))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """XTREME's layout, the files empty."""
+    names = ["squad/train-v1.1.json.gz", "xquad/xquad.en.json", "xquad/xquad.de.part1.json.gz"]
+    for name in [*names, "dev-en.tsv", "dev.json"]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    return tmp_path
+
+
+# --- plans
 
 
 def test_xnli_is_scored_in_other_languages() -> None:
@@ -28,11 +70,141 @@ def test_xnli_is_scored_in_other_languages() -> None:
 
 @pytest.mark.parametrize("preset", FINETUNE_XTREME.presets())
 def test_the_xtreme_recipe_plans_every_stage(preset: str) -> None:
-    found = load(FINETUNE_XTREME, preset, given={"checkpoint": "builtin"})
-    plan = {stage.name: stage for stage in FINETUNE_XTREME.plan(found, OUTPUT, shown(OUTPUT)).stages()}
+    plan = stages(preset, checkpoint="builtin", task="xnli")
     assert "data-bin-scripts/prepare_xtreme.sh" in plan["prepare:XNLI.learned"].command
     trains = [stage for stage in plan.values() if stage.kind == "train"]
     assert len(trains) == (20 if preset == "paper" else 1)
     assert all(stage.command[stage.command.index("--num-classes") + 1] == "3" for stage in trains)
-    with pytest.raises(Refused, match="--task: no 'MNLI'"):
-        load(FINETUNE_XTREME, preset, given={"checkpoint": "builtin", "task": "MNLI"})
+
+
+@pytest.mark.parametrize("preset", FINETUNE_XTREME.presets())
+def test_sets_of_questions_share_a_training(preset: str) -> None:
+    plan = stages(preset, task="xquad,MLQA,tydiqa")
+    assert {f"prepare:shaw{one}" for one in ("", ".xquad", ".mlqa", ".tydiqa")} <= set(plan)
+    trains = [stage for stage in plan.values() if stage.kind == "train"]
+    assert len(trains) == (20 if preset == "paper" else 1)
+    for train in trains:
+        assert "fairseq-train" in train.command
+        assert {"prepare:shaw"} == {one.name for one in train.after if one.kind == "prepare"}
+        for kind in ("predict", "score"):
+            assert {f"{kind}:{train.variant}.{one.name}" for one in SETS.values()} <= set(plan)
+    assert ("fetch" in plan, "fetch:languages" in plan) == (preset != "smoke", preset != "smoke")
+
+
+def test_diets_multilingual_setting() -> None:
+    """METHODS.md 6.D."""
+    plan = stages("paper", task="xquad", segments="head")
+    train = plan["train:shaw.head.lr2e-05.e3.s4"]
+    values = [value(train, flag) for flag in ("--lr", "--epochs", "--seed", "--batch-size", "--warmup", "--segments")]
+    assert values == ["2e-05", "3", "4", "32", "0.1", "head"]
+    assert value(plan["prepare:shaw.xquad"], "--longest") == "512"
+    assert len(value(plan["prepare:shaw.xquad"], "--languages").split(",")) == 11
+
+
+def test_ones_own_files_and_languages(folder: Path) -> None:
+    plan = stages(task="xquad", data=str(folder), languages="de,en")
+    assert not any(stage.kind == "fetch" for stage in plan.values())
+    assert value(plan["prepare:shaw"], "--train") == str(folder / "squad" / "train-v1.1.json.gz")
+    assert value(plan["prepare:shaw"], "--eval") == str(folder / "dev.json")
+    other = plan["prepare:shaw.xquad"]
+    assert (value(other, "--languages"), value(other, "--data")) == ("en,de", str(folder))
+    assert folder / "xquad" / "xquad.de.part1.json.gz" in other.inputs
+    assert value(stages(data=str(folder), languages="de")["prepare:XNLI.shaw"], "--languages") == "de"
+
+
+def test_without_english_questions_that_choose_nothing_is_validated(folder: Path) -> None:
+    (folder / "dev.json").unlink()
+    plan = stages(task="xquad", data=str(folder))
+    assert "--disable-validation" in plan["train:shaw.input.lr0.0003.e3.s1"].command
+    assert "score:shaw.input.lr0.0003.e3.s1" not in plan
+    with pytest.raises(Refused, match="--dev-file F is wanted"):
+        stages(task="xquad", data=str(folder), lr="0.1,0.2")
+
+
+def test_the_two_tables_of_languages_are_one() -> None:
+    """The recipe's plans without what reads files, and the scripts work without the recipe."""
+    assert {one.name: one.languages for one in SETS.values()} == {
+        name: known.languages for name, known in files.SETS.items()
+    }
+    assert [len(one.languages) for one in SETS.values()] == [11, 7, 9]
+    assert formats.LANGUAGES == XNLI_LANGUAGES
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"task": "MNLI"}, "--task: no 'MNLI'"),
+        ({"task": "xnli,xquad"}, "--task XNLI stands alone"),
+        ({"task": "mlqa", "languages": "de,el"}, "MLQA: no 'el'; there are: en, ar, de"),
+        ({"task": "xquad,mlqa", "languages": "el"}, "--languages el: MLQA has en, ar, de"),
+        ({"languages": "de,de"}, "--languages names one twice"),
+        ({"task": "xquad", "train_rows": "5"}, "--train-rows is for a FOLDER"),
+        ({"task": "xquad", "keep": "best"}, "--keep: nothing that --task XQuAD has"),
+        ({"stride": "5"}, "--stride: nothing that --task XNLI has"),
+        ({"task": "xquad", "train_file": "x.json"}, "go with a FOLDER of questions"),
+        ({"task": "xquad", "data": "recipes"}, "has no train-v1.1.json or train.json"),
+        ({"task": "xquad", "longest": "40"}, "leaves no room for a context"),
+    ],
+)
+def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
+    with pytest.raises(Refused) as error:
+        stages(**given)
+    assert told in str(error.value)
+
+
+# --- the tables
+
+
+def test_the_papers_figures() -> None:
+    assert published.figures("XQuAD", parse("shaw"), "input") == (53.9, 69.5)
+    assert published.figures("TyDiQA", parse("diet-abs[share=layer-wise,rank=128]"), "head") == (51.5, 64.6)
+    assert published.figures("MLQA", parse("m4"), "input") is None
+    assert published.figures("MLQA", parse("diet-rel"), "none") is None
+
+
+def test_questions_by_language(tmp_path: Path) -> None:
+    """Of two learning rates that which is better in English, of two runs the median of each number."""
+    variant = Variant("SQuAD", Model("shaw", Path()), "input", "input")
+    results = compare.Results(tmp_path, [0.1, 0.2], [3], [1, 2])
+    for lr, english in ((0.1, 50.0), (0.2, 60.0)):
+        for seed in (1, 2):
+            slug = compare.slug(Trial(variant, lr, 3, seed))
+            written(tmp_path / "scores" / f"{slug}.json", {"f1": english})
+            found = {
+                one: {"em": 10.0 * seed, "f1": f1 * seed, "total": 1190} for one, f1 in (("en", 30.0), ("de", 20.0))
+            }
+            written(tmp_path / "scores" / f"{slug}.xquad.json", found)
+            written(tmp_path / ".stages" / f"train.{slug}.done", {"seconds": 60, "command": "c", "commit": "d"})
+    full, half = ({"em": score, "f1": score, "total": 1190} for score in (100.0, 36.0))
+    written(tmp_path / "baselines" / "xquad.json", {one: {"span": half, GOLD: full} for one in ("en", "de")})
+    written(tmp_path / "checked" / "shaw.input.json", {"pretrained": "shaw", "layers": 12, "dim": 768})
+    written(tmp_path / "data-bin" / "shaw" / "spans.json", {"splits": {"train": {"given": 87_599}}})
+    written(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": {one: {"given": 1190} for one in found}})
+    mean, others, english, german = compare.rows("XQuAD", variant, results)
+    assert [row["language"] for row in (mean, others, english, german)] == ["mean", "mean but en", "en", "de"]
+    assert (mean["EM"], mean["F1"], mean["baseline F1"], mean["beats baseline"]) == (15.0, 37.5, 36.0, True)
+    assert (others["F1"], english["F1"], german["F1"]) == (30.0, 45.0, 30.0)
+    assert (mean["lr"], mean["runs"], german["beats baseline"]) == (0.2, [25.0, 50.0], False)
+    assert (mean["paper's EM"], mean["paper's F1"], german["paper's F1"]) == (53.9, 69.5, None)
+    assert mean["comparable"] == "no: 2 of 11 languages"
+
+
+def test_what_keeps_from_being_compared() -> None:
+    base, all_of_it = {"layers": 12, "dim": 768}, SETS["TyDiQA"].questions
+    assert compare.differences("TyDiQA", base, 87_599, dict(all_of_it)) == []
+    told = compare.differences("TyDiQA", {"layers": 4, "dim": 128}, 400, {**all_of_it, "ko": 10})
+    assert told == ["4 layers of 128", "400 questions of training", "other questions in ko"]
+
+
+def test_xnli_by_language(tmp_path: Path) -> None:
+    scores = {one: {"accuracy": score} for one, score in (("valid", 90.0), ("test-en", 80.0), ("test-de", 30.0))}
+    written(tmp_path / "baselines" / "XNLI.json", {one: {"accuracy": {"score": 34.0}} for one in scores})
+    row = {"task": "XNLI", "model": "shaw", "score": 30.0, "scores": scores, "paper": "67.9", "beats baseline": True}
+    mean, english, german = rows_of_sentences([row], tmp_path)
+    assert (mean["language"], mean["score"], mean["paper"]) == ("mean but en", 30.0, "67.9")
+    assert (english["language"], english["score"], english["beats baseline"]) == ("en", 80.0, True)
+    assert (german["score"], german["baseline"], german["chance"], german["paper"]) == (30.0, 34.0, 33.33, None)
+    assert not german["beats baseline"]

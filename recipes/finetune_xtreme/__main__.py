@@ -1,75 +1,134 @@
-"""The XTREME recipe, of its sentence pairs; `recipes/finetune_xtreme/run.sh` calls it in the right environment.
+"""The XTREME recipe; `recipes/finetune_xtreme/run.sh` calls it in the right environment.
 
-XNLI is a task like those of GLUE whose other languages are further development and test sets: stages are that recipe's.
+XNLI is a task like those of GLUE whose other languages are further development and test sets: its stages are that
+recipe's. Questions are trained by SQuAD's recipe, and answered in other languages.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from recipes.finetune_glue.__main__ import FINETUNE_GLUE
-from recipes.finetune_glue.plan import make_plan
-from recipes.finetune_glue.settings import BUILTIN
+from recipes.finetune_glue import __main__ as sentences
 from recipes.finetune_glue.settings import Settings as GlueSettings
+from recipes.finetune_squad import __main__ as questions
+from recipes.finetune_squad.plan import RECORD
+from recipes.finetune_squad.settings import GOLD
 from recipes.lib.command import main
-from recipes.lib.recipe import Recipe, about, compared
+from recipes.lib.recipe import Recipe, Row, compared
+from recipes.lib.stages import Stage, read_json
+
+from .languages import rows_of_sentences
+from .plan import make_plan
+from .sets import SETS
+from .settings import Settings
 
 DESCRIPTION = """\
-Pretrained multilingual masked language models of any position encoding, trained on XNLI's English and scored on the
-other languages without having seen any of them (zero-shot), by the DIET paper's protocol."""
+Pretrained multilingual masked language models of any position encoding, trained on English and scored in other
+languages without having seen any task in them (zero-shot), by the DIET paper's protocol: XNLI; the questions of XQuAD,
+MLQA and TyDiQA-GoldP, trained on SQuAD 1.1."""
 
-LEGEND = """\
-Score: the mean accuracy over the languages but English, of the test sets, or of the development sets where the test
-sets have no labels; learning rates and checkpoints are chosen in English. Chance is 33.33, and the baseline the
-constant that scores best on the training rows, in English. Paper: the DIET paper's mean over XNLI's languages."""
+SENTENCES = """\
+Score: accuracy by language, in percent, of the test sets, or of the development sets where the tests have no labels;
+the mean is that of the languages but English. Learning rates and checkpoints are chosen in English. Baseline: the
+constant answer that scores best on the training rows. Chance is 33.33. Paper: the DIET paper's mean over XNLI's
+languages."""
+QUESTIONS = """\
+EM, F1: in percent, by each set's own rules: MLQA's for its language, otherwise SQuAD 1.1's. Baseline: the span of the
+language's mean length in which most words of the question are. Scored is checkpoint_last.pt; of several learning rates
+that which is best on English questions of --dev-file; of several runs the median. Paper: the DIET paper's means over
+all languages of a set."""
+
+COLUMNS = (
+    *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),
+    *(
+        "beats baseline",
+        "paper",
+        "paper's EM",
+        "paper's F1",
+        "comparable",
+        "questions",
+        "rules",
+        "lr",
+        "epochs",
+        "runs",
+    ),
+    *("updates", "minutes"),
+)
 
 
-@dataclass(kw_only=True)
-class Settings(GlueSettings):
-    task: list[str] = field(metadata=about("XNLI"))
-    data: str = field(
-        metadata=about(
-            "xnli (the published archives), your FOLDER with train-en.tsv, dev-de.tsv and so on, plain or .gz, or "
-            f"{BUILTIN} (small, invented)"
-        )
-    )
-    known: ClassVar[tuple[str, ...]] = ("XNLI",)
-    script: ClassVar[str] = "data-bin-scripts/prepare_xtreme.sh"
-    fetched: ClassVar[str] = "xnli"
+def results(settings: GlueSettings, output: Path) -> list[Row]:
+    rows = compared(settings, output)
+    return rows_of_sentences(rows, output) if of_sentences(settings) else rows
+
+
+def of_sentences(settings: GlueSettings) -> bool:
+    return not isinstance(settings, Settings) or settings.sentences
+
+
+def tell(stage: Stage) -> str:
+    """What a finished stage found."""
+    parts = {one.name for one in SETS.values()} & set(stage.variant.split("."))
+    if stage.kind in ("score", "baselines") and parts:
+        return f" {by_language(read_json(stage.outputs[0]))}"
+    spans = stage.kind == "prepare" and (stage.outputs[0] / RECORD).exists()
+    squad = spans or "recipes.finetune_squad.check" in stage.command or stage.kind in ("score", "baselines")
+    return questions.tell(stage) if squad else sentences.tell(stage)
+
+
+def by_language(found: Mapping[str, Any]) -> str:
+    """F1 of each; of baselines that of the first."""
+    first = {one: facts if "f1" in facts else next(iter(facts.values())) for one, facts in found.items()}
+    return "F1 " + ", ".join(f"{one} {facts['f1']:.2f}" for one, facts in first.items())
 
 
 def remarks(settings: GlueSettings, output: Path) -> list[str]:
-    """Accuracies by language."""
-    told = [LEGEND]
-    for row in compared(settings, output):
-        found: Any = row["scores"]
-        parts = (f"{split.replace('valid', 'dev')} {one['accuracy']:.2f}" for split, one in found.items())
-        told.append(f"{row['model']}: {', '.join(parts)}.")
+    """What was counted; and that the right answers have what they have to have."""
+    prepared = sorted((output / "data-bin").iterdir())
+    if of_sentences(settings):
+        return [SENTENCES, *(f"{one.name}: {sentences.counted(one)}." for one in prepared)]
+    told = [QUESTIONS, *(f"{one.name}: {questions.counted(one)}." for one in prepared)]
+    for task in settings.task:
+        known, scored = SETS[task], {str(row["language"]) for row in compared(settings, output) if row["task"] == task}
+        missing = [one for one in known.languages if one not in scored]
+        told += [f"{task}: not scored in {', '.join(missing)}."] if missing else []
+    for file in sorted((output / "baselines").glob("*.json")):
+        gold = {language: some[GOLD] for language, some in read_json(file).items()}
+        scores = ", ".join(f"{language} {one['em']:g}/{one['f1']:g}" for language, one in gold.items())
+        told.append(f"The right answers of {file.stem} have EM/F1 {scores}.")
     return told
 
 
 def default_output(settings: GlueSettings) -> str:
     named = ".".join(dict.fromkeys(Path(place).resolve().name.removesuffix(".pt") for place in settings.checkpoint))
-    return f"finetune_xtreme/{Path(settings.data).resolve().name}.{named}.{settings.protocol}.{settings.seed}"
+    what = ".".join(one.lower() for one in settings.task)
+    data = Path(settings.data).resolve().name
+    return f"finetune_xtreme/{what}.{data}.{named}.{settings.protocol}.{settings.seed}"
 
 
-FINETUNE_XTREME: Recipe[GlueSettings] = replace(
-    FINETUNE_GLUE,
+FINETUNE_XTREME: Recipe[GlueSettings] = Recipe(
     name="finetune_xtreme",
     description=DESCRIPTION,
     settings=Settings,
     conf=Path(__file__).parent / "conf",
+    preset="small",
     plan=make_plan,
+    results=results,
+    tell=tell,
+    environment=Settings.variables,
+    slots=Settings.slots,
     remarks=remarks,
     default_output=default_output,
     examples=(
-        "--preset smoke --output /tmp/smoke",
+        "--preset smoke --task xquad --output /tmp/smoke",
         "--preset small --checkpoint results/pretrain_mlm/mine --data xtreme/ --train-rows 1500",
-        "--preset paper --checkpoint results/pretrain_mlm/wiki100 --dry-run",
+        "--preset small --task xquad,tydiqa --languages en,fi,ru --checkpoint mine/checkpoint_last.pt --data xtreme/",
+        "--preset small --task mlqa --checkpoint mine/checkpoint_last.pt --data MLQA_V1 --train-file train.json.gz",
+        "--preset paper --task xquad,mlqa,tydiqa --checkpoint results/pretrain_mlm/wiki100 --segments head --dry-run",
     ),
+    columns=COLUMNS,
     files=("predictions/", "checkpoints/"),
 )
 

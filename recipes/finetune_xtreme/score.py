@@ -1,0 +1,53 @@
+"""EM and F1 by language, as the sets' own scripts have them: of predictions, or of what asks for no model.
+
+python -m recipes.finetune_xtreme.score --task XQuAD --data data-bin/xquad --predictions predictions --output FILE
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairseq_posenc.data import spans
+from recipes.finetune_squad.baselines import baselines
+from recipes.finetune_squad.score import golds, scored
+from recipes.lib.stages import write_atomically
+
+from .sets import SETS
+
+
+def by_language(task: str, folder: Path, found: Callable[[str, str], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Args:
+    found: what a language has, by its name and its rules.
+    """
+    return {one: found(one, SETS[task].rules(one)) for one in spans.splits(folder)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--task", choices=list(SETS), required=True)
+    parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made, a split each language")
+    parser.add_argument("--predictions", type=Path, help="answer.py's folder; unset: the baselines")
+    parser.add_argument("--output", type=Path, required=True)
+    asked = parser.parse_args()
+
+    def of_model(language: str, rules: str) -> dict[str, Any]:
+        return scored(golds(asked.data, language), asked.predictions / language, rules)
+
+    def of_none(language: str, rules: str) -> dict[str, Any]:
+        return baselines(asked.data, language, rules)
+
+    try:
+        found = by_language(asked.task, asked.data, of_model if asked.predictions else of_none)
+    except ValueError as error:
+        raise SystemExit(f"error: {error}") from None
+    for language, facts in found.items():
+        print(language, json.dumps(facts), flush=True)
+    write_atomically(asked.output, json.dumps(found, indent=1, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

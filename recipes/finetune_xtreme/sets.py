@@ -1,0 +1,76 @@
+"""What is scored in other languages than it was trained in: XNLI, and the sets of questions, as recipes plan them.
+
+data-bin-scripts/spans/sets.py has the files' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ENGLISH = "en"
+XNLI = "XNLI"
+TRAINING = "SQuAD"  # what questions are trained on, in the names of trainings
+CHANCE = round(100 / 3, 2)  # of XNLI's three classes, in percent
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """name: of prepare_spans.py --set and of fetch.py. questions: of the published files, by language. by_language: the
+    set's own script has rules for each language; otherwise SQuAD 1.1's are for all. archive: a file of all languages,
+    empty where each has its own. files: of the questions of a language, wherever they lie."""
+
+    name: str
+    questions: Mapping[str, int]
+    by_language: bool
+    archive: str
+    files: tuple[str, ...]
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        return tuple(self.questions)
+
+    def rules(self, language: str) -> str:
+        """Of fairseq_posenc.scoring.squad."""
+        return f"mlqa-{language}" if self.by_language else "squad-v1.1"
+
+    def fetched(self, languages: tuple[str, ...]) -> list[str]:
+        """What fetch.py is asked for."""
+        return [self.archive] if self.archive else [f"{self.name}/{self.name}.{one}.json" for one in languages]
+
+
+SETS = {
+    "XQuAD": QuestionSet(
+        "xquad",
+        dict.fromkeys("en ar de el es hi ru th tr vi zh".split(), 1190),
+        by_language=False,
+        archive="",
+        files=("xquad.*.json*",),
+    ),
+    "MLQA": QuestionSet(
+        "mlqa",
+        {"en": 11_590, "ar": 5_335, "de": 4_517, "es": 5_253, "hi": 4_918, "vi": 5_495, "zh": 5_137},
+        by_language=True,
+        archive="mlqa/MLQA_V1.zip",
+        files=("test-context-*-question-*.json*",),
+    ),
+    "TyDiQA": QuestionSet(
+        "tydiqa",
+        {"en": 440, "ar": 921, "bn": 113, "fi": 782, "id": 565, "ko": 276, "ru": 812, "sw": 499, "te": 669},
+        by_language=False,
+        archive="tydiqa/tydiqa-goldp-v1.1-dev.tgz",
+        files=("tydiqa*dev*.json*",),
+    ),
+}
+TASKS = (XNLI, *SETS)
+#: of XNLI, English first; data-bin-scripts/glue/formats.py reads them
+XNLI_LANGUAGES = tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split())
+
+
+def task_named(word: str) -> str:
+    """In whatever case; unknown ones as they are."""
+    return {name.lower(): name for name in TASKS}.get(word.lower(), word)
+
+
+def languages_of(task: str) -> tuple[str, ...]:
+    return XNLI_LANGUAGES if task == XNLI else SETS[task].languages

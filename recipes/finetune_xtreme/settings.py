@@ -1,0 +1,117 @@
+"""The settings of the XTREME recipe; the numbers, with their sources, are in conf/ and in GLUE's conf/protocols/."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from recipes.finetune_glue.settings import BUILTIN
+from recipes.finetune_glue.settings import Settings as GlueSettings
+from recipes.finetune_squad.settings import english, file_names
+from recipes.lib.recipe import about
+from recipes.lib.values import Refused
+
+from .sets import TASKS, XNLI, languages_of, task_named
+
+PUBLISHED = "published"
+VERSION = "1.1"  # of SQuAD: all questions have answers
+#: settings that only questions have, and those that only XNLI has
+OF_QUESTIONS = {
+    *("train_file", "dev_file", "limit_dev", "stride", "longest_question", "longest_answer", "n_best"),
+}
+OF_XNLI = {"train_rows", "keep"}
+
+
+@dataclass(kw_only=True)
+class Settings(GlueSettings):
+    task: list[str] = field(metadata=about("xnli, alone; or of xquad, mlqa, tydiqa some, which share a training"))
+    languages: list[str] = field(
+        default_factory=list, metadata=about("those that are scored, as en,de,zh; unset: all that there are files of")
+    )
+    data: str = field(
+        metadata=about(
+            f"{PUBLISHED} (fetched); your FOLDER with the published files or XTREME's, plain or .gz; or {BUILTIN} "
+            "(small, invented)"
+        )
+    )
+    train_file: str = field(
+        default="",
+        metadata=about("English questions; unset: train-v1.1.json or train.json of --data, or of its squad/"),
+    )
+    dev_file: str = field(
+        default="",
+        metadata=about(
+            "English questions that are not scored, which several --lr or --epochs are chosen by; unset: so"
+        ),
+    )
+    limit_dev: int = field(default=0, metadata=about("the first questions of each language (0: all)"))
+    stride: int = field(default=128, metadata=about("of questions: pieces from a window to the next"))
+    longest_question: int = field(default=64, metadata=about("pieces of a question; the rest is cut off, and counted"))
+    longest_answer: int = field(default=30, metadata=about("pieces of an answer"))
+    n_best: int = field(default=20, metadata=about("answers that nbest_predictions.json has of a question"))
+
+    known: ClassVar[tuple[str, ...]] = TASKS
+    script: ClassVar[str] = "data-bin-scripts/prepare_xtreme.sh"
+    fetched: ClassVar[str] = PUBLISHED
+
+    def __post_init__(self) -> None:
+        self.task = [task_named(one) for one in self.task]
+        super().__post_init__()
+        if XNLI in self.task and len(self.task) > 1:
+            raise Refused(f"--task {XNLI} stands alone: questions are another training")
+        self._check_languages()
+        if not self.sentences:
+            self._check_questions()
+
+    def _check_languages(self) -> None:
+        if len(set(self.languages)) < len(self.languages):
+            raise Refused("--languages names one twice")
+        known = dict.fromkeys(one for task in self.task for one in languages_of(task))
+        for one in self.languages:
+            if one not in known:
+                raise Refused(f"--languages: {', '.join(self.task)}: no '{one}'; there are: {', '.join(known)}")
+        for task in self.task:
+            if self.languages and not set(self.languages) & set(languages_of(task)):
+                raise Refused(f"--languages {','.join(self.languages)}: {task} has {', '.join(languages_of(task))}")
+
+    def _check_questions(self) -> None:
+        if self.own and not self.english("train"):
+            raise Refused(
+                f"--data {self.data} has no {' or '.join(file_names('train', VERSION))}, plain or .gz, in it or in "
+                "squad/: name English questions with --train-file"
+            )
+        if (self.train_file or self.dev_file) and not self.own:
+            raise Refused(f"--train-file and --dev-file go with a FOLDER of questions: --data is {self.data}")
+        for file in (self.train_file, self.dev_file):
+            if file and not Path(file).is_file():
+                raise Refused(f"no such file: {file}")
+        if self.own and len(self.lr) * len(self.epochs) > 1 and not self.english("dev"):
+            raise Refused("several --lr or --epochs are chosen by English questions: --dev-file F is wanted")
+
+    def refuse_unused(self, named: Set[str]) -> None:
+        """What the task has no use for."""
+        unused = sorted(named & (OF_QUESTIONS if self.sentences else OF_XNLI))
+        if unused:
+            options = ", ".join(f"--{one.replace('_', '-')}" for one in unused)
+            raise Refused(f"{options}: nothing that --task {','.join(self.task)} has; leave it out")
+
+    @property
+    def chosen(self) -> list[str]:
+        return ["--languages", ",".join(self.languages)] if self.languages else []
+
+    @property
+    def published(self) -> bool:
+        return super().published and not self.languages
+
+    @property
+    def sentences(self) -> bool:
+        """The task is XNLI."""
+        return self.task == [XNLI]
+
+    def english(self, split: str) -> str | None:
+        """The user's questions that are trained on, or that choose."""
+        named = self.train_file if split == "train" else self.dev_file
+        places = [Path(self.data), Path(self.data) / "squad"]
+        return named or english(places, split, VERSION)

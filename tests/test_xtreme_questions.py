@@ -1,0 +1,132 @@
+"""XTREME's questions: a file of each set through the preparation, rules of each language, what is missing or wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+import support_squad as s
+
+from fairseq_posenc.data import spans
+from fairseq_posenc.scoring import squad
+from recipes.finetune_squad.settings import GOLD
+from recipes.finetune_xtreme import score
+from recipes.finetune_xtreme.sets import SETS
+
+#: of each set a file as it is called where it is published, and its languages
+FILES = {
+    "XQuAD": ("xquad/xquad.{}.json", ("en", "zh")),
+    "MLQA": ("MLQA_V1/test/test-context-{0}-question-{0}.json", ("en", "de", "zh", "ar", "es", "hi", "vi")),
+    "TyDiQA": ("tydiqa/tydiqa-goldp-v1.1-dev/tydiqa.goldp.{}.dev.json", ("en", "ko")),
+}
+#: with an article of the language, marks of other scripts, and Chinese between Latin letters
+TEXTS = {
+    "en": "b the (c d), e",
+    "de": "b das „c d“ e",
+    "zh": "b 《c 中文d》 e",
+    "ar": "b الc ، d e",
+    "es": "b el ¿c d? e",
+    "hi": "b c । d e",
+    "vi": "b những c d e",
+    "ko": "b ‘c 한국’ e",
+}
+
+
+def questions(language: str) -> dict[str, Any]:
+    text = TEXTS[language]
+    answer = {"text": text[2:-2], "answer_start": 2}
+    asked = [{"id": f"{language}{one}", "question": "What?", "answers": [answer]} for one in range(2)]
+    return {"data": [{"paragraphs": [{"context": text, "qas": asked}]}]}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("xtreme")
+    s.checkpoint(folder / "plain")
+    for name, languages in FILES.values():
+        for one in languages:
+            (folder / name.format(one)).parent.mkdir(parents=True, exist_ok=True)
+            s.written(folder / name.format(one), questions(one))
+    return folder
+
+
+def prepared(place: Path, output: Path, *words: object) -> int:
+    asked = ["--checkpoint", place / "plain" / "checkpoint.pt", "--tokenizer-path", "words", "--longest", 24]
+    asked += ["--longest-question", 4, "--output", output, *words]
+    return int(s.prepare_spans.main([str(word) for word in asked]))
+
+
+@pytest.mark.parametrize("task", SETS)
+def test_right_answers_have_100_by_the_rules_of_each_language(
+    task: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is there is prepared, what is not is told; and the rules are not English's."""
+    assert prepared(place, tmp_path / "made", "--set", SETS[task].name, "--data", place) == 0
+    told = capsys.readouterr().out
+    assert set(spans.splits(tmp_path / "made")) == set(FILES[task][1])
+    missing = [one for one in SETS[task].languages if one not in FILES[task][1]]
+    assert (f"{SETS[task].name}: no file of {', '.join(missing)} in" in told) == bool(missing)
+    s.called(score, "--task", task, "--data", tmp_path / "made", "--output", tmp_path / "scores.json")
+    found = json.loads((tmp_path / "scores.json").read_text())
+    assert all((one[GOLD]["em"], one[GOLD]["f1"]) == (100, 100) for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("task", "language", "predicted", "exact"),
+    [
+        ("MLQA", "de", "„c d“", True),  # without its article, and marks of Unicode
+        ("MLQA", "es", "c d", True),
+        ("MLQA", "vi", "c d", True),
+        ("XQuAD", "es", "c d", False),  # SQuAD's rules know English articles, and ASCII's marks
+        ("XQuAD", "en", "c d", True),
+    ],
+)
+def test_each_set_has_its_own_rules(task: str, language: str, predicted: str, exact: bool) -> None:
+    (answer,) = questions(language)["data"][0]["paragraphs"][0]["qas"][0]["answers"]
+    assert squad.rules(SETS[task].rules(language)).exact(answer["text"], predicted) == exact
+
+
+def test_mlqa_counts_chinese_by_characters() -> None:
+    mlqa, xquad = (squad.rules(SETS[task].rules("zh")) for task in ("MLQA", "XQuAD"))
+    assert mlqa.f1("中文", "中") == pytest.approx(2 / 3)
+    assert xquad.f1("中文", "中") == 0
+
+
+def test_files_that_are_missing_are_refused(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--set", "xquad", "--data", place, "--languages")
+    assert prepared(place, tmp_path / "no", *asked, "de,zh") == 1
+    assert "no xquad.de.json of xquad, plain or .gz, in it or in xquad/; --languages zh are there" in _told(capsys)
+    assert prepared(place, tmp_path / "no", *asked, "fr") == 1
+    assert "--languages fr: xquad has en,ar,de" in _told(capsys)
+    (tmp_path / "xquad.de.part1.json").write_text("")
+    (tmp_path / "xquad.de.part2.json").write_text("")
+    assert prepared(place, tmp_path / "no", "--set", "xquad", "--data", tmp_path) == 1
+    assert "xquad.de.part1.json, xquad.de.part2.json are of one language" in _told(capsys)
+    assert prepared(place, tmp_path / "no", "--set", "mlqa", "--data", tmp_path) == 1
+    assert "no test-context-en-question-en.json of mlqa" in _told(capsys)
+
+
+def _told(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().err
+
+
+def test_questions_that_cannot_be_scored_are_named(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = questions("en")
+    first, second = found["data"][0]["paragraphs"][0]["qas"]
+    first["answers"], second["answers"] = [], [{"text": "c", "answer_start": 0}]
+    s.written(tmp_path / "xquad.en.json", found)
+    asked = ("--set", "xquad", "--data", tmp_path)
+    assert prepared(place, tmp_path / "no", *asked) == 1
+    assert "en: 2 x no answer, refused: en0, en1" in _told(capsys)
+    assert prepared(place, tmp_path / "made", *asked, "--bad", "skip") == 0
+    told = capsys.readouterr().out
+    assert "en: 1 x no answer, left out: en0" in told
+    assert "en: 1 x misplaced answer, scored as it is: en1" in told
+    assert [one.id for one in spans.questions(tmp_path / "made", "en")] == ["en1"]

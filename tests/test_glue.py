@@ -115,6 +115,9 @@ def test_xnli_as_xtreme_has_it(model: Path, tmp_path: Path) -> None:
     }
     assert [split for split, one in facts.items() if not one["labelled"]] == ["test-zh"]
     assert [item[0] for item in items(tmp_path / "out", "input1", "valid-de")] == ["w5"]
+    assert prepare("XNLI", tmp_path, model, tmp_path / "zh", "--train-rows", "2", "--languages", "zh") == 0
+    assert list(record(tmp_path / "zh")["splits"]) == ["train", "valid", "test-zh"]
+    assert prepare("XNLI", tmp_path, model, tmp_path / "no", "--train-rows", "2", "--languages", "fr") == 1
 
 
 def test_xnli_as_it_was_published(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,6 +51,26 @@ def test_xnli_is_fetched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("task", "words", "fetched"),
+    [
+        ("xquad", ("--languages", "de,zh"), "xquad/xquad.de.json xquad/xquad.zh.json"),
+        ("mlqa", (), "mlqa/MLQA_V1.zip"),
+        ("tydiqa", (), "tydiqa/tydiqa-goldp-v1.1-dev.tgz"),
+    ],
+)
+def test_questions_in_other_languages_are_fetched(
+    task: str, words: tuple[str, ...], fetched: str, tmp_path: Path
+) -> None:
+    done = told(tmp_path, "prepare_xtreme.sh", f"--task={task}", *words, "--checkpoint", "x.pt", "--dry-run")
+    fetch, prepare = done.stdout.replace("\\", "").splitlines()
+    assert f"fetch.py {fetched} --output data/raw" in fetch
+    chosen = " ".join(["--set", task, *words, "--checkpoint x.pt"])
+    assert f"prepare_spans.py --data data/raw --output data-bin/{task} {chosen}" in prepare
+    listed = (SCRIPTS / "sources.tsv").read_text()
+    assert all("\t".join(one.split("/")) in listed for one in fetched.split())
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--task", "SST2"), "--task is SST2: CoLA, SST-2, MRPC"),

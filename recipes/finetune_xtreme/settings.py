@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from recipes.finetune_glue.settings import BUILTIN
 from recipes.finetune_glue.settings import Settings as GlueSettings
@@ -16,7 +16,7 @@ from recipes.lib.values import Refused
 from .sets import TASKS, XNLI, languages_of, task_named
 
 PUBLISHED = "published"
-VERSION = "1.1"  # of SQuAD: all questions have answers
+VERSION: Final = "1.1"  # of SQuAD: all questions have answers
 #: settings that only questions have, and those that only XNLI has
 OF_QUESTIONS = {
     *("train_file", "dev_file", "limit_dev", "stride", "longest_question", "longest_answer", "n_best"),

@@ -76,6 +76,24 @@ def test_right_answers_have_100_by_the_rules_of_each_language(
     assert all((one[GOLD]["em"], one[GOLD]["f1"]) == (100, 100) for one in found.values())
 
 
+def test_files_without_answers_are_not_scored(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """XTREME's copies of what it keeps the answers of."""
+    found = questions("ko")
+    for one in found["data"][0]["paragraphs"][0]["qas"]:
+        one["answers"] = [{"text": "", "answer_start": 0}]
+    s.written(tmp_path / "ko.json", found)
+    asked = ("--eval", f"ko={tmp_path / 'ko.json'}", "--bad", "skip")
+    english = ("--eval", f"en={place / FILES['TyDiQA'][0].format('en')}")
+    assert prepared(place, tmp_path / "both", *asked, *english) == 0
+    scoring = ("--task", "TyDiQA", "--output", tmp_path / "scores.json", "--data")
+    s.called(score, *scoring, tmp_path / "both")
+    assert "ko: its file has no answers: predicted, not scored" in capsys.readouterr().out
+    assert list(json.loads((tmp_path / "scores.json").read_text())) == ["en"]
+    assert prepared(place, tmp_path / "none", *asked) == 0
+    with pytest.raises(SystemExit, match="no file of TyDiQA has answers"):
+        s.called(score, *scoring, tmp_path / "none")
+
+
 @pytest.mark.parametrize(
     ("task", "language", "predicted", "exact"),
     [

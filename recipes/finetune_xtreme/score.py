@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_posenc.data import spans
+from fairseq_posenc.scoring import squad
 from recipes.finetune_squad.baselines import baselines
 from recipes.finetune_squad.score import golds, scored
 from recipes.lib.stages import write_atomically
@@ -20,10 +21,26 @@ from .sets import SETS
 
 
 def by_language(task: str, folder: Path, found: Callable[[str, str], dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Args:
-    found: what a language has, by its name and its rules.
+    """Of the languages whose questions have answers; the others are told.
+
+    Args:
+        found: what a language has, by its name and its rules.
+    Raises:
+        ValueError: none of them.
     """
-    return {one: found(one, SETS[task].rules(one)) for one in spans.splits(folder)}
+    labelled = [one for one in spans.splits(folder) if has_answers(folder, one, SETS[task].rules(one))]
+    for one in spans.splits(folder):
+        if one not in labelled:
+            print(f"{one}: its file has no answers: predicted, not scored", flush=True)
+    if not labelled:
+        raise ValueError(f"no file of {task} has answers; XTREME's own copies may have none, the published files do")
+    return {one: found(one, SETS[task].rules(one)) for one in labelled}
+
+
+def has_answers(folder: Path, language: str, rules: str) -> bool:
+    """XTREME leaves empty texts of answers that it keeps to itself."""
+    how = squad.rules(rules)
+    return any(how.words(answer) for some in golds(folder, language).values() for answer in some)
 
 
 def main() -> None:

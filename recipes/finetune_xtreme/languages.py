@@ -10,7 +10,7 @@ from recipes.lib.stages import read_json
 
 from .sets import CHANCE, ENGLISH, XNLI
 
-ONLY_OF_MEANS = ("paper", "comparable", "also", "trials", "scores")
+ONLY_OF_MEANS = ("paper", "comparable", "also", "trials", "scores", "runs")
 
 
 def rows_of_sentences(rows: list[Row], output: Path) -> list[Row]:

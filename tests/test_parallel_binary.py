@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import signal
 import sys
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -81,6 +86,55 @@ def test_one_vocabulary_for_both_and_an_interrupted_run_goes_on(
     assert record["counts"]["train"] == {"pairs": 120, "left out": 0}
     assert run(prepared, out) == 0
     assert "out is there already" in capsys.readouterr().out
+
+
+def slow(folder: Path) -> list[str]:
+    """In place of the program that makes subwords: one of its processes would go on for a minute, then leave more."""
+    work = f"sleep 60 && touch {folder}/late & echo $! > {folder}/pids.new; echo $$ >> {folder}/pids.new"
+    return ["sh", "-c", f"{work}; mv {folder}/pids.new {folder}/pids; wait"]
+
+
+def alive(pid: str) -> bool:
+    """Not counting one whose end nobody asks for."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_ended_leaves_no_process(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
+) -> None:
+    monkeypatch.setattr(binarise, "_command", lambda *_: slow(tmp_path))
+    process = get_context("fork").Process(target=run, args=(prepared, tmp_path / "out"))
+    process.start()
+    wait_until((tmp_path / "pids").exists)
+    os.kill(process.pid or 0, end)
+    process.join()
+    pids = lines(tmp_path / "pids")
+    assert len(pids) == 2
+    wait_until(lambda: not any(map(alive, pids)))
+
+
+def test_subwords_that_are_not_whole_are_made_anew(
+    prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces = tmp_path / "out.partial" / "subwords"
+
+    def interrupted(*_: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(binarise, "_preprocess", interrupted)
+    for _ in range(2):
+        assert run(prepared, tmp_path / "out") == 130
+        assert [len(lines(pieces / f"test.{code}")) for code in ("en", "de")] == [9, 9]
+        (pieces / "test.de").write_text("")
 
 
 @pytest.mark.long

@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from corpora import tied
 from corpora.errors import CorpusError
 from corpora.job import read_json, write
 from corpora.partial import RECORD, finish, partial, there
@@ -39,10 +41,12 @@ def binarise(text: Path, output: Path, options: dict[str, Any], workers: int) ->
         print(f"{output} is there already", flush=True)
         return False
     with partial(output, identity) as folder:
-        pieces, result = folder / "subwords", folder / "corpus"
-        if not pieces.is_dir():  # it has its name when it is whole
-            _subwords(text, pieces, languages, options, workers)
-        shutil.rmtree(result, ignore_errors=True)
+        pieces, work = folder / "subwords", _own(folder)
+        if not _is_whole(pieces, languages):
+            shutil.rmtree(pieces, ignore_errors=True)
+            _subwords(text, work / "subwords", languages, options, workers)
+            os.replace(work / "subwords", pieces)
+        result = work / "corpus"
         _preprocess(pieces, result, languages, workers, joined=not options["separate"])
         for path in (*pieces.glob("model*"), *pieces.glob("codes*")):
             shutil.copy(path, result)
@@ -65,25 +69,44 @@ def languages_of(text: Path) -> tuple[str, str]:
     return one, other
 
 
+def _own(folder: Path) -> Path:
+    """For this run alone: what an earlier one's programs may still write, in the moment until they end, is not here."""
+    for left in folder.glob("work.*"):
+        shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix="work.", dir=folder))
+
+
+def _is_whole(pieces: Path, languages: tuple[str, str]) -> bool:
+    """Whether an earlier run left all lines of all splits."""
+    try:
+        counts = read_json(pieces / "counts.json")
+        return all(_lines(pieces / f"{split}.{one}") == counts[split]["pairs"] for split in SPLITS for one in languages)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+
+
 def _subwords(text: Path, output: Path, languages: tuple[str, str], options: dict[str, Any], workers: int) -> None:
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "recipes.lib.translation.subwords",
-        "--raw",
-        str(text),
-        "--output",
-        str(output),
-    ]
-    command += ["--languages", *languages, "--workers", str(workers)]
+    command = _command(text, output, languages, options, workers)
+    ended = tied.run(command, env={**os.environ, "PYTHONPATH": _path()})
+    if ended.returncode:
+        raise CorpusError("the subwords were not made: see above")
+    if not _is_whole(output, languages):
+        raise CorpusError(f"{output}: not the lines that its counts.json tells of; run it again")
+    print(f"subwords: {subwords_told(output)}", flush=True)
+
+
+def _command(text: Path, output: Path, languages: tuple[str, str], options: dict[str, Any], workers: int) -> list[str]:
+    command = [sys.executable, "-P", "-m", "recipes.lib.translation.subwords", "--raw", str(text)]
+    command += ["--output", str(output), "--languages", *languages, "--workers", str(workers)]
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         command += ([flag] if value else []) if isinstance(value, bool) else [flag, str(value)]
-    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": _path()}, check=False)
-    if ended.returncode:
-        raise CorpusError("the subwords were not made: see above")
-    print(f"subwords: {subwords_told(output)}", flush=True)
+    return command
 
 
 def _path() -> str:
@@ -105,7 +128,7 @@ def _preprocess(pieces: Path, result: Path, languages: tuple[str, str], workers:
     for split in SPLITS:
         command += [f"--{split}pref", str(pieces / split)]
     command += ["--destdir", str(result), "--workers", str(workers)]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    ended = tied.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if ended.returncode:
         told = "\n".join(ended.stdout.splitlines()[-5:])
         raise CorpusError(f"fairseq-preprocess ended with {ended.returncode}:\n{told}")

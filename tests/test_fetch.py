@@ -163,6 +163,18 @@ def test_a_wrong_size_is_refused(lab, site, length):
     assert lab.files() == set()
 
 
+@pytest.mark.parametrize(("content", "status"), [(TEXT, 0), (TEXT[::-1], 1)])
+def test_an_md5_is_checked_where_only_that_is_published(lab, site, content, status):
+    published = hashlib.md5(TEXT).hexdigest()
+    lab.row("a.txt", site.put("a.txt", content), f"md5:{published}")
+    ended = lab.run()
+    assert ended.status == status
+    assert (f"the content is wrong: md5 {published} is expected (published)" in ended.error) == bool(status)
+    assert lab.files() == (set() if status else {"text/a.txt"})
+    entry = record.Record(lab.output).get(Path("text/a.txt"))
+    assert (entry and entry.sha256) == (None if status else HASH)
+
+
 def test_wrong_content_is_refused_before_it_is_unpacked(lab, site):
     lab.row("a.txt.gz", site.put("a.txt.gz", gzip.compress(b"other")), HASH)
     ended = lab.run()

@@ -52,6 +52,8 @@ EVIL = {
     "tar-device": ("a.tgz", tar(links=(("device", "", tarfile.CHRTYPE),))),
     "tar-pipe": ("a.tgz", tar(links=(("pipe", "", tarfile.FIFOTYPE),))),
     "tar-cut": ("a.tgz", tar(("one", TEXT))[:-200]),
+    "tar-cut-at-its-checksum": ("a.tgz", tar(("one", TEXT))[:-8]),
+    "tar-other-text": ("a.tgz", tar(("one", TEXT[::-1]))[:-8] + tar(("one", TEXT))[-8:]),
     "zip-parent": ("a.zip", zipped(("good", b"1"), ("x/../../evil", b"2"))),
     "zip-drive": ("a.zip", zipped(("C:/evil", b"2"))),
     "zip-symlink": ("a.zip", zipped(("link", b"../../evil"), mode=0o120777)),

@@ -1,4 +1,4 @@
-"""Size and sha256 of what came, against what is published or was recorded."""
+"""Size and hash of what came, against what is published or was recorded."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def md5(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
 def is_page(path: Path) -> bool:
     """Whether it begins as web pages do, such as those of logins and errors that come in place of a file."""
     with path.open("rb") as file:
@@ -26,12 +31,14 @@ def check(path: Path, source: Source, known: Entry | None) -> str:
     size = path.stat().st_size
     if source.size not in (None, size):
         raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, {size:,} came")
-    if not source.sha256 and not source.name.endswith((".html", ".htm")) and is_page(path):
+    if not source.is_hash_published and not source.name.endswith((".html", ".htm")) and is_page(path):
         raise MirrorError("a web page came in place of the file")
     found = sha256(path)
     if source.sha256 and found != source.sha256:
         raise MirrorError(f"the content is wrong: sha256 {source.sha256} is expected (published), found {found}")
-    if not source.sha256 and known and found != known.sha256:
+    if source.md5 and (other := md5(path)) != source.md5:
+        raise MirrorError(f"the content is wrong: md5 {source.md5} is expected (published), found {other}")
+    if not source.is_hash_published and known and found != known.sha256:
         raise MirrorError(
             f"the content is wrong: sha256 {known.sha256} is expected (recorded {known.date}), found {found}; if "
             f"the publisher changed it and you want the new one, delete the line of {known.file} in fetched.tsv"

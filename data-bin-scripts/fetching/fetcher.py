@@ -79,7 +79,13 @@ class Fetcher:
         entry = self._note(source, partial.path, found, origin)
         publish(partial.path, path)
         partial.forget()
-        kind = "published" if source.sha256 else "not published, recorded"
+        kind = (
+            "published"
+            if source.sha256
+            else "md5 published, sha256 recorded"
+            if source.md5
+            else "not published, recorded"
+        )
         print(f"{source.path}: {int(entry.bytes):,} bytes, sha256 {found} ({kind})", flush=True)
         return entry
 

@@ -11,7 +11,14 @@ from .sources import Source
 def show(chosen: list[Source], output: Path, as_json: bool, by_file: bool) -> int:
     if as_json:
         rows = [
-            {"corpus": s.corpus, "file": s.name, "bytes": s.size, "sha256": s.sha256, "urls": " ".join(s.urls)}
+            {
+                "corpus": s.corpus,
+                "file": s.name,
+                "bytes": s.size,
+                "sha256": s.sha256,
+                "md5": s.md5,
+                "urls": " ".join(s.urls),
+            }
             | {"licence": s.licence, "remarks": s.remarks, "there": (output / s.path).exists()}
             for s in chosen
         ]

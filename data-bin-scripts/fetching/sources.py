@@ -15,6 +15,7 @@ from .errors import FetchError
 
 COLUMNS = ["corpus", "file", "urls", "sha256", "bytes", "licence", "remarks"]
 NAME = re.compile(r"[\w][\w.+-]*", re.ASCII)  # of a corpus or file: one plain name, never a path
+MD5 = "md5:"  # before a hash in the column sha256
 SHARDS = re.compile(r"\{(\d+)\.\.(\d+)\}")  # {00000..01023}, as a shell would expand it
 
 
@@ -24,9 +25,14 @@ class Source:
     name: str
     urls: tuple[str, ...]
     sha256: str = ""  # empty: not published, recorded at the first fetch
+    md5: str = ""  # where only that is published
     size: int | None = None
     licence: str = "see source"
     remarks: str = ""
+
+    @property
+    def is_hash_published(self) -> bool:
+        return bool(self.sha256 or self.md5)
 
     @property
     def path(self) -> Path:
@@ -64,7 +70,7 @@ def _source(row: dict[str, str], where: str) -> Source:
         raise FetchError(f"{where}: {len(COLUMNS)} fields are needed, parted by tabs")
     for column, pattern in (
         ("corpus", NAME),
-        ("sha256", re.compile(r"([0-9a-f]{64})?")),
+        ("sha256", re.compile(rf"([0-9a-f]{{64}}|{MD5}[0-9a-f]{{32}})?")),
         ("bytes", re.compile(r"\d*")),
     ):
         if not pattern.fullmatch(row[column]):
@@ -73,7 +79,9 @@ def _source(row: dict[str, str], where: str) -> Source:
         raise FetchError(f"{where}: a file name without folders is needed, not {row['file']!r}")
     size = int(row["bytes"]) if row["bytes"] else None
     urls = tuple(_checked(url, where) for url in row["urls"].split())
-    return Source(row["corpus"], row["file"], urls, row["sha256"], size, row["licence"], row["remarks"])
+    is_md5 = row["sha256"].startswith(MD5)
+    sha256, md5 = ("", row["sha256"].removeprefix(MD5)) if is_md5 else (row["sha256"], "")
+    return Source(row["corpus"], row["file"], urls, sha256, md5, size, row["licence"], row["remarks"])
 
 
 def from_url(url: str) -> Source:

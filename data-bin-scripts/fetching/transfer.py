@@ -56,7 +56,7 @@ class Transfer:
     def _begun(self) -> Origin | None:
         """What to go on from: of this address, and only where a mix with a changed file would be noticed."""
         origin = self.partial.origin()
-        noticed = origin is not None and (origin.validator or self.source.sha256)
+        noticed = origin is not None and (origin.validator or self.source.is_hash_published)
         return origin if origin and origin.url == self.url and noticed else None
 
     def _headers(self, begun: Origin | None) -> dict[str, str]:

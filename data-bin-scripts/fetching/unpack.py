@@ -125,6 +125,9 @@ def _tar_items(archive: Path) -> Iterator[Item]:
             if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
                 raise RefusedError(f"{member.name!r} is a device or pipe")
             yield Item(member.name, member.isdir(), lambda member=member: tar.extractfile(member))  # type: ignore[misc]
+        # tarfile stops at the last entry, before the checksum of what it is packed in
+        while tar.fileobj and tar.fileobj.read(1 << 20):
+            pass
 
 
 def _zip_items(archive: Path) -> Iterator[Item]:

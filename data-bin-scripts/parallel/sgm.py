@@ -44,8 +44,10 @@ def pairs(source: Path, reference: Path) -> list[tuple[Segment, Segment]]:
     by_key = {one.key: one for one in second}
     if {one.key for one in first} == by_key.keys():
         return [(one, by_key[one.key]) for one in first]
-    # Two source files of a year (newstest2013) may name their documents by language: then their order counts.
-    if [one.id for one in first] != [one.id for one in second]:
+    # Two source files of a year (newstest2013) may name their documents by language: then their order counts. Where
+    # they share a name, names mean something, and one of the files lacks what the other has.
+    shared = {one.document for one in first} & {one.document for one in second}
+    if shared or [one.id for one in first] != [one.id for one in second]:
         raise _missing(source, reference, first, by_key)
     return [*zip(first, second, strict=True)]
 

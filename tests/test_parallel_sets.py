@@ -82,6 +82,13 @@ def test_a_segment_that_one_file_lacks_is_named(tmp_path: Path) -> None:
         sgm.pairs(other, one)
 
 
+def test_documents_that_overlap_in_part_are_not_put_together_by_their_order(tmp_path: Path) -> None:
+    one = write(tmp_path, "a.sgm", sgm_text([["a"], ["b"], ["c"]], names="ABC"))
+    other = write(tmp_path, "b.sgm", sgm_text([["b"], ["c"], ["d"]], names="BCD"))
+    with pytest.raises(CorpusError, match=r"a\.sgm:4: segment 1 of document 'A' is not in .*b\.sgm"):
+        sgm.pairs(one, other)
+
+
 def test_text_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "a.sgm").write_bytes(sgm_text(SOURCE).encode().replace(b"Fish", b"F\xfcsh"))
     with pytest.raises(CorpusError, match=r"a\.sgm:4: no UTF-8"):
@@ -122,6 +129,16 @@ def test_sets_of_validation_lie_one_behind_the_other_and_lose_empty_pairs(parall
     assert lines(parallel.output / "valid.en") == ["a", "c", "x y"]
     sources = [(one["split"], one["name"], one["pairs"]) for one in parallel.record()["sources"]]
     assert sources == [("train", "mine", 3), ("valid", "one", 2), ("valid", "two", 1), ("test", "test", 4)]
+
+
+def test_what_the_recipe_refuses_in_a_set_does_not_come_to_it(parallel: Parallel) -> None:
+    asked = parallel.words(parallel.write("mine", ["a", "\u2060\u00ad", "c"], ["b", "x", "d"]))
+    marked = parallel.write("marked", ["\ufeffa", "\u200b", "b\ufeff"], ["\ufeffc", "x", "d"])
+    assert "marked.en:2: empty, and a test set" in parallel.run(*asked, "--test", marked).error
+    assert parallel.run(*asked, "--valid", marked).status == 0
+    assert lines(parallel.output / "valid.en") == ["a", "b\ufeff"]
+    assert lines(parallel.output / "valid.de") == ["c", "d"]
+    assert lines(parallel.output / "train.en") == ["a", "c"]
 
 
 def test_a_plain_set_of_unequal_length_is_refused(parallel: Parallel) -> None:

@@ -16,6 +16,8 @@ from .errors import CorpusError
 LONGEST = 10_000_000
 #: all but tab and line ends, which become spaces
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\u200b]")
+#: categories of Unicode: control, format, and separators
+UNSEEN = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 #: a line that has more than this part of control characters is no text
 MOST_CONTROL = 0.1
 
@@ -69,6 +71,11 @@ def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, numbe
 def tidy(text: str) -> str:
     """Composed (NFC), without control characters, with single spaces, and none at its ends."""
     return " ".join(CONTROL.sub("", unicodedata.normalize("NFC", text)).split())
+
+
+def is_seen(text: str) -> bool:
+    """Whether there is more than spaces, control and format characters: of others, no subword is left."""
+    return any(unicodedata.category(one) not in UNSEEN for one in text)
 
 
 def checked(path: Path, number: int, text: str) -> str:

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from corpora.lines import tidy
+from corpora.lines import is_seen, tidy
 
 from . import language
 
 #: what is left out, by the name of the step
 STEPS = {
     "encoding": "not UTF-8, or with U+FFFD, which stands for bytes that were none",
-    "empty": "a side without text",
+    "empty": "a side with nothing that can be seen",
     "long": "more words on a side than --longest-words",
     "ratio": "more than --ratio times the words of one side on the other",
     "identical": "the same text on both sides (--identical drop)",
@@ -67,7 +67,7 @@ class Cleaner:
 
     def _broken(self, texts: tuple[str, str], words: tuple[int, int]) -> str | None:
         rules = self.rules
-        if not all(texts):
+        if not all(map(is_seen, texts)):
             return "empty"
         if rules.longest_words and max(words) > rules.longest_words:
             return "long"

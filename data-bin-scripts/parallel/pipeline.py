@@ -21,7 +21,7 @@ from .cleaning import STEPS, Cleaner, Rules
 from .merge import Tally, merge
 from .sources import Source
 
-FORMAT = 1
+FORMAT = 2  # 1 kept lines with nothing that can be seen, and byte order marks of sets
 HELD_OUT = ("valid", "test")
 SPLITS = ("train", *HELD_OUT)
 

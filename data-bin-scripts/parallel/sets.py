@@ -36,7 +36,12 @@ def pairs(source: Source) -> Iterator[Pair]:
         for number, (first, second) in enumerate(zip_longest(*both), start=1):
             if first is None or second is None:
                 raise unequal(source.files, number, first is None)
-            yield Pair((number, number), (" ".join(first.text.split()), " ".join(second.text.split())))
+            yield Pair((number, number), (_spaced(first), _spaced(second)))
+
+
+def _spaced(line: lines.Line) -> str:
+    """Without the byte order mark of a file."""
+    return " ".join((line.text.removeprefix("\ufeff") if line.number == 1 else line.text).split())
 
 
 def unequal(files: tuple[Path, Path], line: int, first: bool) -> CorpusError:
@@ -64,7 +69,7 @@ def write(sources: list[Source], targets: tuple[Path, Path]) -> list[dict[str, o
         for source in sources:
             kept = empty = 0
             for pair in pairs(source):
-                if not all(pair.texts):
+                if not all(map(lines.is_seen, pair.texts)):
                     _refuse_in_test(source, pair)
                     empty += 1
                     continue
@@ -79,7 +84,7 @@ def write(sources: list[Source], targets: tuple[Path, Path]) -> list[dict[str, o
 
 def _refuse_in_test(source: Source, pair: Pair) -> None:
     if source.split == "test":
-        side = 0 if not pair.texts[0] else 1
+        side = 1 if lines.is_seen(pair.texts[0]) else 0
         raise CorpusError.at(
             source.files[side], pair.where[side], "empty, and a test set is not shortened: fetch it again, or mend it"
         )

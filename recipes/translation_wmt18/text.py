@@ -17,6 +17,8 @@ LIB = ROOT / "recipes" / "lib"
 SHARED = LIB / "translation"
 TEXT = (LIB / "lines.py", LIB / "folders.py", SHARED / "parallel.py")
 BUILTIN_SIZES = {"train": 1000, "valid": 50, "test": 50}
+#: what decides the text besides data-bin-scripts/parallel/
+SHARED_SCRIPTS = ("prepare_parallel.py", "sources.tsv", "corpora/lines.py", "corpora/compressed.py")
 PREPARE_WMT18 = "data-bin-scripts/prepare_wmt18.sh"
 
 
@@ -105,7 +107,8 @@ class Text:
         identity = tuple(command)  # neither where the archives lie nor the number of processes
         command += ["--raw", settings.raw, "--workers", str(settings.workers)]
         scripts = ROOT / "data-bin-scripts"
-        inputs = (ROOT / PREPARE_WMT18, *sorted((scripts / "parallel").glob("*.py")))
+        shared = (scripts / name for name in SHARED_SCRIPTS)
+        inputs = (ROOT / PREPARE_WMT18, *shared, *sorted((scripts / "parallel").glob("*.py")))
         outputs = (self.place.path("wmt18"),)
         name = self.place.stage("prepare")
         return Stage(name, tuple(command), outputs, inputs=inputs, resumes=True, identity=identity)

@@ -38,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # --longest of subwords would be prepare_parallel.py's --longest-words
     )
     made.add_argument("--text", type=Path, required=True, metavar="FOLDER", help="what prepare_parallel.py left")
     made.add_argument("--output", type=Path, required=True, metavar="DIR")

@@ -15,6 +15,9 @@ def main(arguments: list[str]) -> int:
     asked = options.parser().parse_args(arguments)
 
     def work() -> Path | None:
+        if asked.check:
+            options.check(asked)
+            return None
         sources = options.listed(asked)
         if asked.dry_run:
             for source in sources:

@@ -45,6 +45,10 @@ pair='' newstest='' sources='' data_bin='' corpora=() words=() binary=() workers
 set -- "${rest[@]}"
 while (($#)); do
   case $1 in
+    --pair=* | --newstest=* | --sources=* | --data-bin=* | --corpus=* | --subwords=* | --vocabulary=* | --model-type=* | \
+      --longest=* | --workers=*)
+      set -- "${1%%=*}" "${1#*=}" "${@:2}" && continue
+      ;;
     --separate) binary+=("$1") && shift && continue ;;
     --pair | --newstest | --sources | --data-bin | --corpus | --subwords | --vocabulary | --model-type | --longest)
       (($# > 1)) || fail "$1 wants a value"
@@ -82,11 +86,15 @@ for corpus in "${corpora[@]}"; do
 done
 has --valid "${words[@]}" || words+=(--valid newstest20{13..17})
 has --test "${words[@]}" || words+=(--test newstest2018)
+prepare_text() {
+  run python "$SCRIPTS/prepare_parallel.py" --pair "$pair" --train "${train[@]}" ${newstest:+--newstest "$newstest"} \
+    "${words[@]}" --output "$output" "$@"
+}
+[[ -n $dry_run ]] || prepare_text --check # what would end it is told before hours of fetching
 if [[ -z $newstest && " ${words[*]}" == *" newstest20"* ]]; then
   wanted+=("$NAME/dev.tgz" "$NAME/test.tgz") && newstest=$raw/$NAME
 fi
 ((${#wanted[@]} == 0)) || fetch '' "${wanted[@]}" ${sources:+--sources "$sources"}
-run python "$SCRIPTS/prepare_parallel.py" --pair "$pair" --train "${train[@]}" ${newstest:+--newstest "$newstest"} \
-  "${words[@]}" --output "$output"
+prepare_text
 [[ -z $data_bin ]] || run python "$SCRIPTS/binarise_parallel.py" --text "$output" --output "$data_bin" \
   "${binary[@]}" "${workers[@]}"

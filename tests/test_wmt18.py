@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -172,6 +173,18 @@ def test_a_corrupt_file_is_refused_and_nothing_is_left_of_it(statmt: Statmt) -> 
     assert not (statmt.folder / "data" / "wmt18.en-de").exists()
 
 
+def test_what_is_wrong_is_said_before_anything_is_fetched(statmt: Statmt) -> None:
+    for words, message in (
+        (["--newstest", "nowhere"], "--newstest nowhere: no newstest2013 of en-de"),
+        (["--language-id"], "--language-id: py3langid is not installed"),
+        (["--val", "newstest2013"], "unrecognized arguments: --val"),
+        (["--ratio=0.5"], "'0.5' is no ratio"),
+    ):
+        if words != ["--language-id"] or find_spec("py3langid") is None:
+            assert message in statmt.run(*words).stderr
+    assert not statmt.site.asked
+
+
 def test_an_archive_that_leads_out_of_its_folder_is_refused(statmt: Statmt) -> None:
     evil = tar(("training-parallel-nc-v13/news-commentary-v13.de-en.de", b"x\n"), ("../../../evil", b"y\n"))
     statmt.files["training-parallel-nc-v13.tgz"] = evil
@@ -290,6 +303,8 @@ def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
     told = run(
         "--pair", "en-de", "--dry-run", "--text", "a", "--text", "b", "--newstest", "own", "--test", "newstest2017"
     )
+    assert told.stdout.count("\n") == 1
+    assert told.stdout == run(*JOINED).stdout
     (prepare,) = told.stdout.splitlines()
     assert "--train a b --newstest own --test newstest2017 --valid newstest2013" in prepare
     assert not [*tmp_path.iterdir()]
@@ -299,6 +314,7 @@ def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
         assert message in told.stderr
 
 
+JOINED = ["--pair=en-de", "--dry-run", "--text=a", "--text", "b", "--newstest=own", "--test", "newstest2017"]
 REFUSED: list[tuple[list[str], str]] = [
     ([], "--pair is not given: en-de or en-cs is wanted"),
     (["--pair", "en-fr"], "--pair is en-fr: en-de or en-cs is wanted"),

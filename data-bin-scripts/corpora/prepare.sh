@@ -27,6 +27,9 @@ parse() {
       -h | --help) echo "$USAGE$OPTIONS" && exit 0 ;;
       --text-only) text_only=1 && shift && continue ;;
       --dry-run) dry_run=1 && shift && continue ;;
+      --output=* | --raw=* | --text=* | --fetch-from=* | --fetch-limit=*)
+        set -- "${1%%=*}" "${1#*=}" "${@:2}" && continue
+        ;;
       --output | --raw | --text | --fetch-from | --fetch-limit)
         (($# > 1)) || fail "$1 wants a value"
         ;;

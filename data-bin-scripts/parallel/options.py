@@ -8,7 +8,7 @@ from pathlib import Path
 
 from corpora.errors import CorpusError
 
-from . import sources
+from . import language, sources
 from .pipeline import Settings
 from .sources import Source
 
@@ -39,10 +39,14 @@ def parser() -> argparse.ArgumentParser:
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # --val after --valid would be the one that counts
     )
     _text(made.add_argument_group("text"))
     _cleaning(made.add_argument_group("what is left out of training (0: no limit)"))
     made.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (1); they change no byte")
+    made.add_argument(
+        "--check", action="store_true", help="check all but what is still to be fetched: corpora, and sets by year"
+    )
     made.add_argument("--dry-run", action="store_true", help="list the files, write nothing")
     return made
 
@@ -112,6 +116,20 @@ def listed(asked: argparse.Namespace) -> list[Source]:
         if any(source.files == other.files for other in found[:number]):
             raise CorpusError(f"{source.files[0]} is given twice: name each corpus and set once")
     return found
+
+
+def check(asked: argparse.Namespace) -> None:
+    """What can be known before anything is fetched: the sets that are the user's, and the identifier of languages.
+
+    Raises:
+        CorpusError: one is not there.
+    """
+    for split in ("valid", "test"):
+        for word in getattr(asked, split):
+            if asked.newstest or not sources.NEWSTEST.fullmatch(word):
+                sources.held_out(split, word, asked.newstest, asked.pair, look=True)
+    if asked.language_id:
+        language.check(asked.pair)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -50,6 +50,14 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--model-type", choices=("unigram", "bpe"), help="of SentencePiece (unigram)")
     made.add_argument("--separate", action="store_true", help="a vocabulary a language, not one for both")
+    made.add_argument(
+        "--character-coverage",
+        type=float,
+        default=1.0,
+        metavar="P",
+        help="part of the text's characters that get a piece, by SentencePiece (1); the rare ones of a crawl take the "
+        "place of longer pieces",
+    )
     made.add_argument("--vocabulary", type=int, default=32000, metavar="N", help="subwords of a vocabulary (32000)")
     made.add_argument("--longest", type=int, default=256, metavar="N", help="pieces of a sentence of training (256)")
     made.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1); they change no byte")
@@ -64,6 +72,10 @@ def options(asked: argparse.Namespace) -> dict[str, object]:
     """
     if asked.model_type and asked.subwords != "sentencepiece":
         raise CorpusError(f"--model-type {asked.model_type} is of SentencePiece: leave it out with --subwords fastbpe")
+    if asked.character_coverage != 1 and asked.subwords != "sentencepiece":
+        raise CorpusError("--character-coverage is of SentencePiece: leave it out with --subwords fastbpe")
+    if not 0.98 <= asked.character_coverage <= 1:
+        raise CorpusError(f"--character-coverage is {asked.character_coverage:g}: 0.98 to 1 is wanted")
     for name in ("vocabulary", "longest", "workers"):
         if getattr(asked, name) < 1:
             raise CorpusError(f"--{name} is {getattr(asked, name)}: 1 or more is wanted")
@@ -74,7 +86,7 @@ def options(asked: argparse.Namespace) -> dict[str, object]:
         "vocabulary": asked.vocabulary,
         "longest": asked.longest,
         "bad_lines": "drop",
-    }
+    } | ({} if asked.character_coverage == 1 else {"character_coverage": asked.character_coverage})
 
 
 if __name__ == "__main__":

@@ -46,11 +46,12 @@ set -- "${rest[@]}"
 while (($#)); do
   case $1 in
     --pair=* | --newstest=* | --sources=* | --data-bin=* | --corpus=* | --subwords=* | --vocabulary=* | --model-type=* | \
-      --longest=* | --workers=*)
+      --longest=* | --character-coverage=* | --workers=*)
       set -- "${1%%=*}" "${1#*=}" "${@:2}" && continue
       ;;
     --separate) binary+=("$1") && shift && continue ;;
-    --pair | --newstest | --sources | --data-bin | --corpus | --subwords | --vocabulary | --model-type | --longest)
+    --pair | --newstest | --sources | --data-bin | --corpus | --subwords | --vocabulary | --model-type | --longest | \
+      --character-coverage)
       (($# > 1)) || fail "$1 wants a value"
       ;;
     --workers) workers=("${@:1:2}") && words+=("${@:1:2}") && shift "$(($# > 1 ? 2 : 1))" && continue ;;

@@ -160,12 +160,14 @@ def test_a_vocabulary_a_language(prepared: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", subwords.KINDS)
 def test_subwords_of_each_language_are_learned_on_its_own_text(prepared: Path, tmp_path: Path, kind: str) -> None:
     asked = argparse.Namespace(raw=prepared, languages=["en", "de"], kind=kind, model_type="bpe", vocabulary=60)
-    encoder = subwords.learned(argparse.Namespace(**vars(asked), separate=True), tmp_path)
+    asked.character_coverage = 1.0
+    encoder, counts = subwords.learned(argparse.Namespace(**vars(asked), separate=True), tmp_path)
+    assert {name: one["all"] for name, one in counts.items()} == {"en": 60, "de": 60}
     names = {path.name for path in tmp_path.iterdir()}
     assert {"codes.en", "codes.de"} <= names if kind == "fastbpe" else {"model.en.model", "model.de.model"} <= names
     line = "der alte Hund"
     assert len(encoder("de")(line).split()) < len(encoder("en")(line).split())
-    together = subwords.learned(argparse.Namespace(**vars(asked), separate=False), tmp_path)
+    together, _ = subwords.learned(argparse.Namespace(**vars(asked), separate=False), tmp_path)
     assert together("de")(line) == together("en")(line)
 
 
@@ -174,6 +176,8 @@ def test_subwords_of_each_language_are_learned_on_its_own_text(prepared: Path, t
     [
         (["--text", "nowhere"], "nowhere: no folder of prepare_parallel.py"),
         (["--model-type", "bpe", "--subwords", "fastbpe"], "--model-type bpe is of SentencePiece"),
+        (["--character-coverage", "0.99", "--subwords", "fastbpe"], "--character-coverage is of SentencePiece"),
+        (["--character-coverage", "0.5"], "--character-coverage is 0.5: 0.98 to 1 is wanted"),
         (["--longest", "0"], "--longest is 0: 1 or more is wanted"),
     ],
 )

@@ -122,7 +122,22 @@ def test_over_long_pairs_are_left_out_of_both_sides(raw: Path, tmp_path: Path) -
     found = run(short, tmp_path / "out", "sentencepiece", "--longest", "90", "--bad-lines", "drop")
     assert found.returncode == 0, found.stderr
     assert json.loads((tmp_path / "out" / "counts.json").read_text())["train"] == {"pairs": 298, "left out": 2}
+    assert "en and de: 120 pieces, " in found.stdout
     assert {len(list(read(tmp_path / "out" / f"train.{language}"))) for language in ("en", "de")} == {298}
+
+
+def test_pieces_of_one_character_are_counted_and_rare_ones_can_be_left_out(raw: Path, tmp_path: Path) -> None:
+    asked = argparse.Namespace(raw=raw, languages=["en", "de"], kind="sentencepiece", model_type="unigram")
+    asked.separate, asked.vocabulary = False, 120
+    single = []
+    for part in (1.0, 0.98):
+        asked.character_coverage = part
+        _, counts = subwords.learned(asked, tmp_path)
+        assert counts["en+de"]["all"] == 120
+        single.append(counts["en+de"]["of one character"])
+    characters = {one for code in ("en", "de") for line in read(raw / f"train.{code}") for one in line}
+    assert single[0] == len(characters - {*"<>"})  # they stand in <s> alone, which is no text to SentencePiece
+    assert single[1] < single[0]
 
 
 def test_a_vocabulary_that_the_text_cannot_fill_is_refused(raw: Path, tmp_path: Path) -> None:

@@ -156,6 +156,18 @@ def test_a_corpus_of_the_other_pair_and_a_part_of_it(statmt: Statmt) -> None:
     assert [path for path, _ in statmt.site.asked] == ["/training-parallel-nc-v13.tgz", "/dev.tgz", "/test.tgz"]
 
 
+@pytest.mark.long
+def test_from_the_archives_to_what_fairseq_reads(statmt: Statmt) -> None:
+    told = statmt.run("--data-bin=bin", "--subwords=fastbpe", "--separate", "--vocabulary", 60)
+    assert told.returncode == 0, told.stderr
+    record = json.loads((statmt.folder / "bin" / "corpus.json").read_text())
+    pairs = {split: record["counts"][split]["pairs"] for split in ("train", "valid", "test")}
+    assert pairs == {"train": 3 * 37 + 1, "valid": 30, "test": 6}
+    assert record["identity"]["options"]["separate"]
+    assert (statmt.folder / "bin" / "codes.de").is_file()
+    assert all((statmt.folder / "bin" / f"{split}.en-de.de.bin").stat().st_size for split in pairs)
+
+
 def left(statmt: Statmt) -> list[str]:
     """Files that look finished, of a run that was refused."""
     raw = statmt.folder / "data" / "raw"

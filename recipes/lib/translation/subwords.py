@@ -32,10 +32,10 @@ CHUNK = 2000  # lines that a process encodes at a time
 class SentencePiece:
     """A model over raw text, of both languages or of one (Kudo and Richardson 2018)."""
 
-    def __init__(self, folder: Path, kind: str, language: str = "") -> None:
-        self.model, self.kind = folder / f"{_name('model', language)}.model", kind
+    def __init__(self, folder: Path, kind: str, language: str = "", coverage: float = 1.0) -> None:
+        self.model, self.kind, self.coverage = folder / f"{_name('model', language)}.model", kind, coverage
 
-    def learn(self, files: dict[str, Path], vocabulary: int) -> None:
+    def learn(self, files: dict[str, Path], vocabulary: int) -> list[str]:
         import sentencepiece
 
         model = BytesIO()  # into a file, it would name the file in itself
@@ -44,12 +44,14 @@ class SentencePiece:
             model_writer=model,
             model_type=self.kind,
             vocab_size=vocabulary,
-            character_coverage=1.0,
+            character_coverage=self.coverage,
             num_threads=16,  # its default, written out: unigram's sums, and with them its pieces, depend on it
             max_sentence_length=1 << 20,  # bytes; longer lines would be left out without a word
             minloglevel=2,
         )
         self.model.write_bytes(model.getvalue())
+        made = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+        return [made.id_to_piece(number) for number in range(made.get_piece_size())]
 
     def encoder(self, language: str) -> Encode:
         from fairseq.data.encoders import build_bpe
@@ -61,10 +63,10 @@ class SentencePiece:
 class FastBPE:
     """Moses' words, split by merges that are learned by `tokenizers` and applied by fastBPE (Sennrich et al. 2016)."""
 
-    def __init__(self, folder: Path, kind: str = "", language: str = "") -> None:
+    def __init__(self, folder: Path, kind: str = "", language: str = "", coverage: float = 1.0) -> None:
         self.codes = folder / _name("codes", language)
 
-    def learn(self, files: dict[str, Path], vocabulary: int) -> None:
+    def learn(self, files: dict[str, Path], vocabulary: int) -> list[str]:
         from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
         tokenizer = Tokenizer(models.BPE())
@@ -74,6 +76,7 @@ class FastBPE:
         words = chain.from_iterable(map(self.words(language), read(path)) for language, path in files.items())
         tokenizer.train_from_iterator(tqdm(words, desc="words", unit=" lines", mininterval=5), trainer)
         write(self.codes, merges(tokenizer.to_str()))
+        return [piece.removesuffix("</w>") for piece in tokenizer.get_vocab()]
 
     def words(self, language: str) -> Encode:
         from fairseq.data.encoders import build_tokenizer
@@ -107,23 +110,31 @@ def merges(tokenizer: str) -> Iterator[str]:
         yield f"{left} {right} {len(found) - number}"
 
 
-def learned(asked: argparse.Namespace, output: Path) -> Callable[[str], Encode]:
-    """The models, of both languages or a language each, and from them the encoder of a language.
+def learned(asked: argparse.Namespace, output: Path) -> tuple[Callable[[str], Encode], dict[str, dict[str, int]]]:
+    """The models, of both languages or a language each.
 
+    Returns:
+        the encoder of a language; pieces, and those of one character, by the languages of a model: of a crawl's rare
+        characters each takes the place of a longer piece.
     Raises:
         SystemExit: a vocabulary that the text has not.
     """
     languages: list[str] = asked.languages
+    counts: dict[str, dict[str, int]] = {}
     kinds: dict[str, SentencePiece | FastBPE] = {}
     for some in [[one] for one in languages] if asked.separate else [languages]:
-        kind = KINDS[asked.kind](output, asked.model_type, some[0] if asked.separate else "")
+        only = some[0] if asked.separate else ""
+        kind = KINDS[asked.kind](output, asked.model_type, only, asked.character_coverage)
         try:
-            kind.learn({language: asked.raw / f"train.{language}" for language in some}, asked.vocabulary)
+            pieces = kind.learn({language: asked.raw / f"train.{language}" for language in some}, asked.vocabulary)
         except RuntimeError as error:  # SentencePiece's, when the corpus is too small for the vocabulary
             name = some[0] if asked.separate else "*"
             raise SystemExit(f"error: {asked.raw}/train.{name}: --vocabulary {asked.vocabulary}: {error}") from None
         kinds |= dict.fromkeys(some, kind)
-    return lambda language: kinds[language].encoder(language)
+        single = sum(len(piece) == 1 for piece in pieces)
+        counts["+".join(some)] = {"all": len(pieces), "of one character": single}
+        print(f"{' and '.join(some)}: {len(pieces):,} pieces, {single:,} of one character", flush=True)
+    return (lambda language: kinds[language].encoder(language)), counts
 
 
 # One encoder a process, made once.
@@ -209,6 +220,16 @@ def refusal(path: Path, number: int, length: int, longest: int) -> str:
     )
 
 
+def coverage(text: str) -> float:
+    """Raises:
+    argparse.ArgumentTypeError: what SentencePiece does not take.
+    """
+    found = float(text)
+    if not 0.98 <= found <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is no part from 0.98 to 1")
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--raw", type=Path, required=True, help="folder with train.LANGUAGE, valid.*, test.*")
@@ -217,6 +238,9 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, default="sentencepiece")
     parser.add_argument("--separate", action="store_true", help="a model a language: model.LANGUAGE.model, codes.*")
     parser.add_argument("--model-type", choices=("unigram", "bpe"), default="unigram", help="of SentencePiece")
+    parser.add_argument(
+        "--character-coverage", type=coverage, default=1.0, help="part of the text's characters that get a piece (1)"
+    )
     parser.add_argument("--vocabulary", type=int, required=True, help="subword types of a model")
     parser.add_argument("--longest", type=int, default=1023, help="pieces of a sentence")
     parser.add_argument(
@@ -225,11 +249,13 @@ def main() -> None:
     parser.add_argument("--bad-lines", choices=("refuse", "drop"), default="refuse", help="over-long ones, in training")
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
+    if asked.kind != "sentencepiece" and asked.character_coverage != 1:
+        parser.error("--character-coverage is of SentencePiece")
     with whole(asked.output) as partial:
-        make = learned(asked, partial)
+        make, pieces = learned(asked, partial)
         # The training set last: a bad line of the others is told before the long work.
         counts = {split: encode_split(make, split, asked, partial) for split in reversed(SPLITS)}
-        write_atomically(partial / COUNTS, json.dumps(counts, indent=1))
+        write_atomically(partial / COUNTS, json.dumps({**counts, "pieces": pieces}, indent=1))
 
 
 if __name__ == "__main__":

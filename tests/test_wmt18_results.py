@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +12,9 @@ from typing import Any, ClassVar
 import pytest
 
 from recipes.lib.settings import load
+from recipes.lib.values import Refused
 from recipes.translation_wmt18.__main__ import TRANSLATION, hints, remarks
+from recipes.translation_wmt18.layout import Direction, Place
 
 
 def test_counts_of_pairs_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +108,12 @@ class Run:
         facts = {"command": f"fairseq-train {slug}", "commit": "c", "seconds": 120.0}
         self.write(self.output / ".stages" / name, [json.dumps(facts)])
 
+    def finished(self, *labels: str, **given: str) -> None:
+        """As a run of `short` that is through."""
+        given = {"direction": "en-de", "pos_enc": ",".join(labels), "corpus": "x", "device": "cpu", **given}
+        facts = {"recipe": "translation_wmt18", "settings": asdict(load(TRANSLATION, "short", given=given))}
+        self.write(self.output / "result.json", [json.dumps(facts)])
+
     def measured(self, inner: str, *labels: str) -> None:
         self.write(self.output / inner / "measured.json", [json.dumps(dict.fromkeys(labels, self.cost))])
 
@@ -148,6 +157,10 @@ def test_directions_and_earlier_runs_stand_in_one_table(tmp_path: Path, monkeypa
     old.model("", "none", "de", 3)
     one = ["--trained-seed", "1", "--pos-enc", "none"]
     compared(old, monkeypatch, *one, "--direction", "en", "de")
+    old.finished("none")
+    for earlier, inner in ((old, ""), (run, "de-en")):  # of the same pair
+        earlier.text(inner, "en")
+        earlier.text(inner, "de")
     for inner, language in (("de-en", "en"), ("en-cs", "cs")):
         run.text("de-en" if language == "en" else inner, language)
         run.measured(inner, "none", "learned")
@@ -166,10 +179,45 @@ def test_directions_and_earlier_runs_stand_in_one_table(tmp_path: Path, monkeypa
     assert found[1]["BLEU"] is None
     assert found[1]["signature of BLEU"] is None
     assert found[4]["BLEU"] > found[0]["BLEU"]
-    with pytest.raises(SystemExit, match="en-de none is there already"):
-        compared(old, monkeypatch, *one, "--direction", "en", "de", "--beside", str(old.output))
     with pytest.raises(SystemExit, match=r"no/comparison.json: no such file: --beside is for folders of finished runs"):
         compared(old, monkeypatch, *one, "--direction", "en", "de", "--beside", "no")
+
+
+def test_rows_of_earlier_runs_are_of_the_same_text_and_compared_with_the_same_model(tmp_path: Path) -> None:
+    compare = pytest.importorskip("recipes.translation_wmt18.compare")
+    old, new = Run(tmp_path / "old"), Run(tmp_path / "new")
+    for run in (old, new):
+        run.text("", "de")
+        run.model("", "none", "de", 3)
+    direction, place = Direction("en", "de"), Place(new.output, "")
+    own = compare.Own({direction.pair: place}, {direction: [place.path("translations", "none.de")]})
+    rows = [{"direction": "en-de", "encoding": label} for label in ("none", "t5", "of a run beside it")]
+    old.write(old.output / "comparison.json", [json.dumps(rows)])
+    old.finished("none", "t5")
+    assert compare.beside([old.output], rows[:1], own) == [rows[1]]
+    with pytest.raises(SystemExit, match="en-de t5 is there already"):
+        compare.beside([old.output], rows[:2], own)
+    old.finished("t5", "none")
+    with pytest.raises(SystemExit, match="en-de was compared with t5, here with none"):
+        compare.beside([old.output], rows[:1], own)
+    old.finished("none", "t5")
+    old.model("", "none", "de", 4)
+    with pytest.raises(SystemExit, match="its none of en-de is another model"):
+        compare.beside([old.output], rows[:1], own)
+    old.write(old.output / "raw" / "train.en", ["a"])
+    with pytest.raises(SystemExit, match=r"its raw/train.en is not the same text as here"):
+        compare.beside([old.output], rows[:1], own)
+
+
+def test_rows_of_earlier_runs_are_of_models_that_were_trained_alike(tmp_path: Path) -> None:
+    Run(tmp_path).finished("rope", seeds="4,5", direction="de-en", **{"train.max-update": "7"})
+    given = {"beside": str(tmp_path), "corpus": "x", "device": "cpu"}
+    alike = {**given, "train.max-update": "7"}
+    TRANSLATION.plan(load(TRANSLATION, "short", given=alike), tmp_path, "x")
+    updates = "its --train.max-update is 7, here it is 600"
+    for other, differs in ((given, updates), ({**alike, "batches": "2"}, "batches")):
+        with pytest.raises(Refused, match=differs):
+            TRANSLATION.plan(load(TRANSLATION, "short", given=other), tmp_path, "x")
 
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this system does not say")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -14,10 +15,12 @@ from sacrebleu.significance import PairedTest
 from recipes.lib.encodings import Either, parse_stacks
 from recipes.lib.lines import read
 from recipes.lib.recipe import Row
-from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.stages import content, read_json, write_atomically
 from recipes.lib.translation.figure import Bars, draw_panels
 from recipes.lib.translation.score import bleu_of
+from recipes.lib.values import Refused
 
+from .finished import Finished, finished
 from .layout import Direction, Place, Variant
 from .published import paper
 
@@ -134,26 +137,68 @@ def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: 
     return made
 
 
-def beside(folders: list[Path], own: list[Row]) -> list[Row]:
-    """The rows of earlier runs.
+@dataclass(frozen=True)
+class Own:
+    """What earlier runs are put beside: text by pair, and of each direction the first encoding's translations."""
+
+    texts: dict[frozenset[str], Place]
+    baselines: dict[Direction, list[Path]]
+
+    def refuse(self, earlier: Finished, encoding: str) -> None:
+        """Rows of a direction are of one text, and p and ratios are against one row.
+
+        Raises:
+            SystemExit: another text, or other models to be compared with.
+        """
+        for pair, ours in self.texts.items():
+            theirs = earlier.text(pair)
+            files = [f"{split}.{language}" for split in ("train", "test") for language in sorted(pair)]
+            for name in files if theirs else ():
+                if content(theirs.path("raw", name)) != content(ours.path("raw", name)):
+                    raise SystemExit(f"error: --beside {earlier.folder}: its raw/{name} is not the same text as here")
+        for direction in self.shared(earlier):
+            first = earlier.settings.encodings[0].label
+            if first != encoding:
+                what = f"{direction.label} was compared with {first}, here with {encoding}"
+            elif earlier.baseline(direction) != [content(path) for path in self.baselines[direction]]:
+                what = f"its {first} of {direction.label} is another model, or of other seeds, than the one here"
+            else:
+                continue
+            raise SystemExit(f"error: --beside {earlier.folder}: {what}: train those encodings in one run")
+
+    def shared(self, earlier: Finished) -> list[Direction]:
+        return [one for one in earlier.settings.directions if one in self.baselines]
+
+
+def beside(folders: list[Path], made: list[Row], own: Own) -> list[Row]:
+    """The own rows of earlier runs; of a direction that is here, too, without the baseline, which is the same.
 
     Raises:
-        SystemExit: one that is there already, or a folder without comparison.
+        SystemExit: one that is there already, what cannot be compared, or a folder without comparison.
     """
     found = list[Row]()
+    known = {(row["direction"], row["encoding"]) for row in made}
+    baseline = str(made[0]["encoding"])
     for folder in folders:
         path = folder / "comparison.json"
         if not path.is_file():
             raise SystemExit(f"error: {path}: no such file: --beside is for folders of finished runs of this recipe")
-        found += read_json(path)
-    known = {(row["direction"], row["encoding"]) for row in own}
-    for one in found:
-        if one.keys() != own[0].keys():
-            raise SystemExit(f"error: --beside: {one.get('encoding')} was compared by another version: run it again")
-        name = (one["direction"], one["encoding"])
-        if name in known:
-            raise SystemExit(f"error: --beside: {' '.join(map(str, name))} is there already")
-        known.add(name)
+        try:
+            earlier = finished(folder, "--beside")
+        except Refused as error:
+            raise SystemExit(f"error: {error}") from None
+        own.refuse(earlier, baseline)
+        same = {(one.label, baseline) for one in own.shared(earlier)}
+        for one in read_json(path):
+            name = (one["direction"], one["encoding"])
+            if name not in earlier.labels or name in same:
+                continue
+            if one.keys() != made[0].keys():
+                raise SystemExit(f"error: --beside: {one['encoding']} was compared by another version: run it again")
+            if name in known:
+                raise SystemExit(f"error: --beside: {' '.join(map(str, name))} is there already")
+            known.add(name)
+            found.append(one)
     return found
 
 
@@ -173,12 +218,14 @@ def compare(asked: argparse.Namespace) -> list[Row]:
     encodings = parse_stacks(asked.pos_enc)
     groups = [[Variant(one, seed, asked.seed) for one in encodings] for seed in asked.trained_seed]
     directions = [Direction(*languages) for languages in asked.direction]
-    made, texts = list[Row](), dict[frozenset[str], Place]()
+    made, own = list[Row](), Own({}, {})
     for direction in directions:
         place = Place(asked.output, "", direction.label if len(directions) > 1 else "")
-        text = texts.setdefault(direction.pair, place)
+        text = own.texts.setdefault(direction.pair, place)
+        firsts = [group[0].slug for group in groups]
+        own.baselines[direction] = [place.path("translations", f"{slug}.{direction.target}") for slug in firsts]
         made += rows(direction, groups, place, text, asked.differs)
-    return made + beside(asked.beside, made)
+    return made + beside(asked.beside, made, own)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from recipes.lib import launch
 from recipes.lib.recipe import Plan
 from recipes.lib.stages import Stage
 
+from .finished import refuse_unlike
 from .layout import Direction, Place
 from .models import Models, model_flags, search_flags
 from .published import differences
@@ -21,6 +22,7 @@ HERE = Path(__file__).parent
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
+    refuse_unlike(settings)
     return Planner(settings, output, shown).plan()
 
 
@@ -101,7 +103,7 @@ class Planner:
         for path in self.beside:
             command += ["--beside", str(path.parent)]
         outputs = (self.output / "comparison.json", self.output / "bleu.png")
-        own = tuple(HERE / f"{name}.py" for name in ("compare", "published", "layout"))
+        own = tuple(HERE / f"{name}.py" for name in ("compare", "finished", "published", "layout"))
         inputs = (*own, SHARED / "figure.py", LIB / "lines.py", *self.beside)
         return Stage("compare", tuple(command), outputs, (*ends, *scored), inputs, identity=identity)
 

@@ -26,15 +26,13 @@ from typing import IO, Any, BinaryIO
 from recipes.lib.machine import executable
 from recipes.lib.recipe import ROOT
 from recipes.lib.recipe import shown as shown_from_root
-from recipes.lib.report import RESULT
 from recipes.lib.settings import as_arguments
-from recipes.lib.stages import read_json
 from recipes.lib.translation.parallel import SHOWN, faults
 from recipes.lib.values import Refused, nearest
 
 from .__main__ import best
+from .finished import finished
 from .plan import Planner
-from .settings import Settings
 
 TOO_LONG = "more pieces than the model or --max-source-positions has room for"
 
@@ -153,21 +151,6 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
     order.end()
 
 
-def settings_of(run: Path) -> Settings:
-    """Of a finished run.
-
-    Raises:
-        Refused: a folder without result.
-    """
-    path = run / RESULT
-    if not path.is_file():
-        raise Refused(f"--run {run}: it has no {RESULT}; name the --output of a finished run of this recipe")
-    facts = read_json(path)
-    if facts["recipe"] != "translation_wmt18":
-        raise Refused(f"--run {run}: a run of {facts['recipe']}, not of translation_wmt18")
-    return Settings(**facts["settings"])
-
-
 def chosen(values: list[str], wanted: str | None, option: str) -> str:
     """What was asked for, among what there is.
 
@@ -183,7 +166,7 @@ def chosen(values: list[str], wanted: str | None, option: str) -> str:
 
 def command_of(asked: argparse.Namespace) -> list[str]:
     """fairseq-interactive with the model that was asked for."""
-    settings = settings_of(asked.run)
+    settings = finished(asked.run, "--run").settings
     planner = Planner(settings, asked.run.resolve(), shown_from_root(asked.run.resolve()))
     models = planner.models[chosen(list(planner.models), asked.direction, "--direction")]
     seeds = list(dict.fromkeys(str(one.seed) for one in settings.variants))

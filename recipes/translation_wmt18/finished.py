@@ -1,0 +1,82 @@
+"""A finished run of this recipe, as its folder tells: what it trained, where its text lies, what stands beside it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from recipes.lib.report import RESULT
+from recipes.lib.stages import content, read_json
+from recipes.lib.values import Refused
+
+from .layout import Direction, Place
+from .settings import Settings
+
+#: what may differ where rows stand in one table: the text is told by its content, the rest by the rows
+FREE = {
+    *("direction", "source_lang", "target_lang", "seed", "seeds", "pos_enc", "beside", "lengths"),
+    *("corpus", "raw", "newstest", "train_set", "valid_set", "test_set", "limit", "bad_lines"),
+    *("jobs", "workers", "threads", "launch", "device", "processes", "nodes", "rendezvous"),
+}
+
+
+@dataclass(frozen=True)
+class Finished:
+    folder: Path
+    settings: Settings
+
+    @property
+    def labels(self) -> set[tuple[str, str]]:
+        """Direction and encoding of its own rows; its table may have those of a run beside it."""
+        return {(one.label, encoding.label) for one in self.settings.directions for encoding in self.settings.encodings}
+
+    def place(self, direction: Direction) -> Place:
+        return Place(self.folder, "", direction.label if len(self.settings.directions) > 1 else "")
+
+    def text(self, pair: frozenset[str]) -> Place | None:
+        """Where the text of a pair lies: the direction that comes first has it."""
+        return next((self.place(one) for one in self.settings.directions if one.pair == pair), None)
+
+    def baseline(self, direction: Direction) -> list[str]:
+        """Hashes of what the models that the direction is compared with translated, by seed."""
+        place = self.place(direction)
+        first = self.settings.variants[:: len(self.settings.encodings)]
+        return [content(place.path("translations", f"{one.slug}.{direction.target}")) for one in first]
+
+
+def finished(run: Path, option: str) -> Finished:
+    """What lies in a folder; `option`: that names it.
+
+    Raises:
+        Refused: a folder without result.
+    """
+    path = run / RESULT
+    if not path.is_file():
+        raise Refused(f"{option} {run}: it has no {RESULT}; name the --output of a finished run of this recipe")
+    facts = read_json(path)
+    if facts["recipe"] != "translation_wmt18":
+        raise Refused(f"{option} {run}: a run of {facts['recipe']}, not of translation_wmt18")
+    return Finished(run, Settings(**facts["settings"]))
+
+
+def refuse_unlike(settings: Settings) -> None:
+    """Rows of one table are of models that were trained and decoded alike, but for encoding, direction and seed.
+
+    Raises:
+        Refused: a folder of --beside with other settings; one that is not finished is missed by a stage.
+    """
+    ours = asdict(settings)
+    for folder in settings.beside:
+        if not (Path(folder) / RESULT).is_file():
+            continue
+        theirs = asdict(finished(Path(folder), "--beside").settings)
+        for name in ours:
+            if name not in FREE and ours[name] != theirs[name]:
+                raise Refused(f"--beside {folder}: {_difference(name, theirs[name], ours[name])}: not to be compared")
+
+
+def _difference(name: str, theirs: object, ours: object) -> str:
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        key = next(key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key))
+        name, theirs, ours = f"{name}.{key}", theirs.get(key, "not given"), ours.get(key, "not given")
+    return f"its --{name.replace('_', '-')} is {theirs}, here it is {ours}"

@@ -45,7 +45,16 @@ def test_the_papers_schedule_and_search(preset: str) -> None:
     assert found.arch == "posenc_transformer_wmt_en_de"
     generate = next(stage for name, stage in stages(preset).items() if name.startswith("generate:"))
     assert "--task posenc_translation --beam 10 --lenpen 0.6 --lenpen-form gnmt" in words(generate)
-    assert not differences(found)
+    assert differences(found) == (["training"] if preset == "base" else [])
+
+
+def test_the_papers_schedule_is_that_of_tensor2tensor() -> None:
+    """transformer_base_v3: 2 * 512^-0.5 * min(step, 8000) / 8000 * max(step, 8000)^-0.5."""
+    for preset in TABLE4:
+        train = settings(preset).train
+        assert train["lr"] == pytest.approx(2 * (512 * train["warmup-updates"]) ** -0.5, rel=1e-3)
+        for side in ("encoder", "decoder"):
+            assert train[f"{side}-normalize-before"] is True
 
 
 def test_every_row_of_table_4_has_a_preset() -> None:
@@ -75,20 +84,33 @@ def test_what_is_not_the_papers_has_no_figure() -> None:
         ({"corpus": "/a/folder"}, ["text"]),
         ({"arch": "posenc_transformer_tiny"}, ["model"]),
         ({"train__max-update": "1000"}, ["updates"]),
+        ({"train__patience": "1"}, ["updates"]),
+        ({"train__encoder-layers": "2"}, ["training"]),
+        ({"train__optimizer": "sgd", "train__max-epoch": "1"}, ["updates", "training"]),
+        ({"batches": "4", "train__max-tokens": "8192", "train__log-interval": "5"}, []),
+        ({"batches": "4"}, ["training"]),
+        ({"longest": "20"}, ["text"]),
+        ({"generate__prefix-size": "3"}, ["decoding"]),
+        ({"generate__max-len-b": "5"}, ["decoding"]),
         ({"generate__lenpen-form": "fairseq"}, ["decoding"]),
     ],
 )
 def test_a_run_says_in_what_it_departs_from_the_papers(given: dict[str, str], departs: list[str]) -> None:
-    assert differences(settings("base", **given)) == departs
-    assert words(stages("base", **given)["compare"]).endswith(f"--differs {departs[0]}")
+    assert differences(settings("table4-vaswani", **given)) == departs
+    assert words(stages("table4-vaswani", **given)["compare"]).endswith(f"--differs {', '.join(departs)}")
 
 
 @pytest.mark.parametrize(
-    ("train", "limit", "departs"),
-    [("commoncrawl.de-en", 0, []), ("commoncrawl.de-en", 9, ["text"]), ("mine", 0, ["text"])],
+    ("train", "options", "departs"),
+    [
+        ("commoncrawl.de-en", {"limit": 0, "longest_words": 250}, []),
+        ("commoncrawl.de-en", {"limit": 9}, ["text"]),
+        ("commoncrawl.de-en", {"longest_words": 10}, ["text"]),
+        ("mine", {}, ["text"]),
+    ],
 )
 def test_wmt18_that_was_prepared_before_is_the_papers_text(
-    tmp_path: Path, train: str, limit: int, departs: list[str]
+    tmp_path: Path, train: str, options: dict[str, int], departs: list[str]
 ) -> None:
     names = {
         "train": ["europarl-v7.de-en", train, "news-commentary-v13.de-en"],
@@ -96,8 +118,8 @@ def test_wmt18_that_was_prepared_before_is_the_papers_text(
         "valid": ["newstest2017"],
     }
     sources = [{"split": split, "name": name} for split, some in names.items() for name in some]
-    (tmp_path / "corpus.json").write_text(json.dumps({"sources": sources, "identity": {"options": {"limit": limit}}}))
-    assert differences(settings("base", corpus=str(tmp_path))) == departs
+    (tmp_path / "corpus.json").write_text(json.dumps({"sources": sources, "identity": {"options": options}}))
+    assert differences(settings("table4-vaswani", corpus=str(tmp_path), direction="en-de")) == departs
 
 
 # --- directions

@@ -49,7 +49,7 @@ BIG = {
     "dropout": 0.3,
 }
 
-#: the WMT presets follow tensor2tensor, as the DIET paper does: its sinusoids are not the formula's
+#: the WMT presets have the sinusoids of tensor2tensor, as the DIET paper does: they are not the formula's
 T2T = {"pos_enc_defaults": "sinusoidal.freq=t2t"}
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from recipes.lib.encodings import Either, published
+from recipes.lib.settings import read_toml
 from recipes.lib.stages import read_json
+from recipes.lib.values import Flags
 
-from .settings import MADE, WMT18, Settings
+from .settings import CONF, MADE, WMT18, Settings
 
 DIRECTIONS = ("en-de", "de-en", "en-cs", "cs-en")
 #: by --pos-enc; newstest2018, sacreBLEU's defaults
@@ -17,10 +19,32 @@ PAPER = {
     "shaw[clip=20,values=true]": (40.10, 38.90, 18.74, 23.89),  # its options not stated: tensor2tensor's
     "diet-rel": (39.47, 38.49, 18.68, 23.93),
 }
-UPDATES = 250_000
 TEXT = {"train": {"europarl-v7", "commoncrawl", "news-commentary-v13"}, "test": {"newstest2018"}}
-#: the paper's decoding; tensor2tensor's length penalty is GNMT's
-DECODING = {"beam": 10, "lenpen": 0.6, "lenpen-form": "gnmt"}
+#: of prepare_wmt18.sh, where it is not asked for another
+CLEANING = {
+    "longest_words": 250,
+    "ratio": 2.0,
+    "identical": "keep",
+    "duplicates": "drop",
+    "language_id": False,
+    "limit": 0,
+}
+PRESET = CONF / "table4-vaswani.toml"  # what the paper states, and tensor2tensor's numbers where it does not
+UPDATES = ("max-update", "max-epoch", "patience", "stop-time-hours", "stop-min-lr")
+#: flags that change no number, or (batches) are looked at together
+FREE = {
+    *("max-tokens", "log-interval", "num-workers", "data-buffer-size", "required-batch-size-multiple", "ddp-backend"),
+    *("save-interval", "save-interval-updates", "validate-interval", "validate-interval-updates", "disable-validation"),
+    *(
+        "max-tokens-valid",
+        "batch-size-valid",
+        "tensorboard-logdir",
+        "wandb-project",
+        "log-file",
+        "no-save-optimizer-state",
+    ),
+    *("no-progress-bar", "keep-best-checkpoints", "buffer-size", "batch-size", "quiet"),
+}
 
 
 def paper(encoding: Either, direction: str) -> float | None:
@@ -31,7 +55,7 @@ def paper(encoding: Either, direction: str) -> float | None:
 
 def papers_text(settings: Settings) -> bool:
     """WMT18, whole, prepared by the recipe or before: what prepare_wmt18.sh made says of what."""
-    if settings.limit or settings.train_longest_words:
+    if settings.limit or settings.train_longest_words or settings.longest != 256:
         return False
     if settings.corpus == WMT18:
         return True
@@ -39,19 +63,31 @@ def papers_text(settings: Settings) -> bool:
     if not made.is_file() or (settings.train_set, settings.sets["test"]) != ("train", "test"):
         return False
     record: dict[str, Any] = read_json(made)
-    limit = record.get("identity", {}).get("options", {}).get("limit")
+    options: dict[str, Any] = record.get("identity", {}).get("options", {})
+    cleaned = all(options.get(name, value) == value for name, value in CLEANING.items())
     sources = record.get("sources", [])
     # `europarl-v7.de-en`: the pair is no part of the corpus's name
     named = {split: {one["name"].partition(".")[0] for one in sources if one["split"] == split} for split in TEXT}
-    return named == TEXT and not limit
+    return named == TEXT and cleaned
 
 
 def differences(settings: Settings) -> list[str]:
-    """In what a run departs from the paper's, so far as that is stated; empty: BLEU can be put beside."""
+    """In what a run departs from the paper's, so far as that is stated, and from its preset; empty: BLEU can be put
+    beside."""
+    preset = read_toml(PRESET)
+    train = _changed(preset["train"], settings.train)
+    batch = preset["batches"] * preset["train"]["max-tokens"]
     departs = {
         "text": not papers_text(settings),
-        "model": settings.arch != "posenc_transformer_wmt_en_de",
-        "updates": settings.train.get("max-update") != UPDATES,
-        "decoding": any(settings.generate.get(name) != value for name, value in DECODING.items()),
+        "model": settings.arch != preset["arch"],
+        "updates": bool(train.intersection(UPDATES)),
+        "training": bool(train.difference(UPDATES)) or settings.batches * settings.number("max-tokens", 0) != batch,
+        "decoding": bool(_changed(preset["generate"], settings.generate)),
     }
     return [name for name, whether in departs.items() if whether]
+
+
+def _changed(preset: Flags, flags: Flags) -> set[str]:
+    """A flag that is false is not given."""
+    names = {name for name in {**preset, **flags} if name not in FREE}
+    return {name for name in names if preset.get(name, False) != flags.get(name, False)}

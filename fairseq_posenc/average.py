@@ -81,15 +81,39 @@ def _divide(value: Tensor, count: int) -> Tensor:
     return value.div_(count) if value.is_floating_point() else value.floor_divide_(count)
 
 
+def _by_number(folder: str | Path, by_update: bool) -> dict[int, Path]:
+    pattern = re.compile(r"checkpoint_\d+_(\d+)\.pt" if by_update else r"checkpoint(\d+)\.pt")
+    return {int(match.group(1)): path for path in Path(folder).iterdir() if (match := pattern.fullmatch(path.name))}
+
+
 def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bound: int | None = None) -> list[Path]:
     """The `number` newest of checkpointN.pt (an epoch) or checkpoint_E_N.pt (an update), newest first."""
-    pattern = re.compile(r"checkpoint_\d+_(\d+)\.pt" if by_update else r"checkpoint(\d+)\.pt")
-    found = {int(match.group(1)): path for path in Path(folder).iterdir() if (match := pattern.fullmatch(path.name))}
+    found = _by_number(folder, by_update)
     numbers = sorted((n for n in found if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
         kind = "update" if by_update else "epoch"
         raise CheckpointError(f"{folder}: {number} {kind} checkpoints wanted, {len(numbers)} found")
     return [found[n] for n in numbers[:number]]
+
+
+def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound: int | None = None) -> list[Path]:
+    """Those of the last `number` updates that `every` divides, newest first.
+
+    Where an epoch ends there, fairseq writes no checkpoint_E_N.pt; at the end of the training checkpoint_last.pt is it.
+
+    Raises:
+        CheckpointError: one is missing: an older one in its place would be another mean.
+    """
+    last = Path(folder) / "checkpoint_last.pt"
+    updates = int(_load(last)["optimizer_history"][-1]["num_updates"])
+    newest = (updates if upper_bound is None else min(updates, upper_bound)) // every * every
+    wanted = range(newest, newest - number * every, -every)
+    found = _by_number(folder, by_update=True) | {updates: last}
+    missing = [n for n in wanted if n not in found]
+    if missing:
+        what = f"updates {', '.join(map(str, wanted))} wanted, of {', '.join(map(str, missing))} there is none"
+        raise CheckpointError(f"{folder}: {what} (fairseq saves none where an epoch ends): average fewer")
+    return [found[n] for n in wanted]
 
 
 def _save(state: dict[str, Any], output: Path) -> None:
@@ -115,6 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     newest = parser.add_mutually_exclusive_group()
     newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="the last N of checkpointE.pt")
     newest.add_argument("--num-update-checkpoints", type=int, metavar="N", help="the last N of checkpoint_E_U.pt")
+    parser.add_argument(
+        "--every", type=int, metavar="U", help="of --num-update-checkpoints: multiples of U; a missing one is refused"
+    )
     parser.add_argument("--checkpoint-upper-bound", type=int, metavar="N", help="ignore epochs or updates after N")
     return parser
 
@@ -129,6 +156,10 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
     if len(folders) != 1 or not Path(folders[0]).is_dir():
         parser.error(f"--num-epoch-checkpoints and --num-update-checkpoints take one folder, not {' '.join(folders)}")
     by_update = args.num_update_checkpoints is not None
+    if args.every is not None:
+        if not by_update or min(args.every, number) < 1:
+            parser.error("--every U goes with --num-update-checkpoints N, both 1 or more")
+        return list(regular_checkpoints(folders[0], number, args.every, args.checkpoint_upper_bound))
     return list(last_checkpoints(folders[0], number, by_update, args.checkpoint_upper_bound))
 
 

@@ -306,6 +306,20 @@ def test_the_last_checkpoints_are_the_newest_by_number(tmp_path: Path) -> None:
         names(4, False)
 
 
+def test_checkpoints_at_regular_updates_are_all_there_or_refused(tmp_path: Path) -> None:
+    torch.save({"model": {}, "optimizer_history": [{"num_updates": 300}]}, tmp_path / "checkpoint_last.pt")
+    for name in ("checkpoint_1_50.pt", "checkpoint_1_150.pt", "checkpoint_2_200.pt", "checkpoint_2_250.pt"):
+        (tmp_path / name).touch()
+
+    def names(*arguments: Any) -> list[str]:
+        return [path.name for path in average.regular_checkpoints(tmp_path, *arguments)]
+
+    assert names(3, 50) == ["checkpoint_last.pt", "checkpoint_2_250.pt", "checkpoint_2_200.pt"]
+    assert names(2, 50, 249) == ["checkpoint_2_200.pt", "checkpoint_1_150.pt"]
+    with pytest.raises(CheckpointError, match="150, 100, 50 wanted, of 100 there is none"):
+        names(3, 50, 199)
+
+
 def test_checkpoints_that_have_no_mean_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = write(tmp_path / "first.pt", 0, flag=torch.tensor([True]))
     torch.save({"weights": {}}, tmp_path / "other.pt")

@@ -79,8 +79,12 @@ class Models:
         command = ["python", "-m", "fairseq_posenc", "average", "--inputs", folder]
         command += [f"--num-{'update' if self.by_update else 'epoch'}-checkpoints", str(self.settings.average)]
         command += ["--output", self.averaged(variant)]
+        identity = tuple(command)  # the check decides nothing
+        if self.by_update:
+            command += ["--every", str(self.settings.number("save-interval-updates", 1))]
         outputs = (self.place.path("averaged", f"{variant.slug}.pt"),)
-        return Stage(self.place.stage("average", variant.slug), tuple(command), outputs, (train,))
+        name = self.place.stage("average", variant.slug)
+        return Stage(name, tuple(command), outputs, (train,), identity=identity)
 
     def averaged(self, variant: Variant) -> str:
         return self.place.named("averaged", f"{variant.slug}.pt")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +26,17 @@ for number, line in enumerate(line.rstrip("\\n") for line in sys.stdin):
         sys.exit("no memory")
     if len(line) < 20:
         print(f"S-{number}\\t{line}\\nH-{number}\\t-0.5\\tx\\nD-{number}\\t-0.5\\t{line.upper()}")
+"""
+
+#: a standard input without end
+FEEDING = """
+import os, threading
+reading, writing = os.pipe()
+os.dup2(reading, 0)
+def feed():
+    while True:
+        os.write(writing, b"a\\n")
+threading.Thread(target=feed, daemon=True).start()
 """
 
 
@@ -49,6 +62,32 @@ def test_what_cannot_be_translated_is_named_and_leaves_an_empty_line() -> None:
     assert any("not UTF-8" in line for line in told)
     assert any("more pieces than the model" in line for line in told)
     assert order.refused == 4
+
+
+def test_of_what_cannot_be_seen_nothing_is_made_up() -> None:
+    written, told, order = served("a\n\u200b\n\u00ad\ufeff\n\u200bb\n".encode())
+    assert written == ["A", "", "", "\u200bB"]
+    assert not told
+    assert order.sent == 2
+
+
+@pytest.mark.parametrize("how", ["head", "Ctrl-C"])
+def test_an_early_end_is_no_failure(how: str) -> None:
+    code = f"import os, sys\nfrom recipes.translation_wmt18 import translate\nfake = {FAKE!r}\n"
+    code += (
+        "translate.command_of = lambda asked: [sys.executable, '-c', fake]\nos._exit(translate.main(['--run', 'x']))"
+    )
+    command = [sys.executable, "-c", f"{FEEDING}{code}"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"A\n"
+        if how == "head":
+            process.stdout.close()
+        else:
+            process.send_signal(signal.SIGINT)
+        told = process.stderr.read().decode()
+    assert (process.returncode, told) == ((141, "") if how == "head" else (130, "interrupted\n"))
 
 
 def test_a_failure_is_told() -> None:

@@ -2,7 +2,7 @@
 
 Raw text in, raw text out: fairseq-interactive applies the run's subwords and undoes them. The lines keep their order
 and number: of an empty line, and of one that cannot be translated, the translation is an empty line; the latter are
-told, and make the exit status 1.
+told, and make the exit status 1. Nor has a line a translation of which nothing can be seen (U+200B, say).
 
   recipes/translation_wmt18/translate.sh --run results/en-de < text.en > text.de
   recipes/translation_wmt18/translate.sh --run results/en-de --pos-enc rope --seed 2 text.en > text.de
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -34,7 +35,13 @@ from .__main__ import best
 from .finished import finished
 from .plan import Planner
 
+UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}  # control and format characters, white space
+INTERRUPTED, CLOSED = 130, 141  # as a shell has it of what SIGINT and SIGPIPE end
 TOO_LONG = "more pieces than the model or --max-source-positions has room for"
+
+
+class Closed(Exception):
+    """Nobody reads the translations any more, `head` say."""
 
 
 @dataclass
@@ -108,11 +115,16 @@ def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, fa
                 if found := faults(name, number, line):
                     order.leave_out(number, "" if found[0].kind == "empty" else found[0].what)
                     continue
+                if all(unicodedata.category(letter) in UNSEEN for letter in line.decode("utf-8")):
+                    order.leave_out(number)  # a model would make up a sentence
+                    continue
                 order.send(number)
                 target.write(line + b"\n")
                 target.flush()
     except OSError as error:  # of the text; or fairseq has ended, whose status says why
         failures.append(error)
+    except Closed:  # told by the next translation
+        pass
 
 
 def translations(lines: Iterator[bytes]) -> Iterator[tuple[int, str]]:
@@ -139,8 +151,12 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
             assert process.stdout is not None
             feeding = threading.Thread(target=feed, args=(source, name, process.stdin, order, failures), daemon=True)
             feeding.start()
-            for number, text in translations(process.stdout):
-                order.receive(number, text)
+            try:
+                for number, text in translations(process.stdout):
+                    order.receive(number, text)
+            except BaseException:
+                process.kill()  # it would go on to the end of the text
+                raise
         if process.returncode:
             errors.seek(0)
             told = errors.read().decode(errors="replace").splitlines()[-10:]
@@ -206,15 +222,26 @@ def main(words: list[str]) -> int:
         return 2
 
     def write(line: str) -> None:
-        sys.stdout.buffer.write(line.encode() + b"\n")
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(line.encode() + b"\n")
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise Closed from None
 
     order = Order(write, lambda message: print(f"error: {name}: {message}", file=sys.stderr))
-    serve(command, source, name, order)
+    try:
+        serve(command, source, name, order)
+    except Closed:
+        return CLOSED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     if order.refused:
         print(f"error: {name}: {order.refused} lines were not translated; theirs are empty", file=sys.stderr)
     return 1 if order.refused else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(status)  # the thread that feeds may wait for a line, and Python at its end for the thread's lock

@@ -19,11 +19,11 @@ from .support import ROOT
 
 RUN = ROOT / "recipes" / "translation_wmt18" / "run.sh"
 ENCODINGS = ["none", "shaw[clip=4]"]
+ENVIRONMENT = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"}
 
 
 def recipe(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"}
-    return subprocess.run([str(RUN), *words], env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run([str(RUN), *words], env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,15 @@ def test_the_printed_command_translates_raw_text_as_the_recipe_did(finished: tup
     )
     best = "none" if "/none.pt" in command else "shaw.clip=4"
     assert done.stdout.split("\n")[:-1] == list(read(output / "translations" / f"{best}.xx"))
+
+
+def test_translate_sh_translates_raw_text_as_the_recipe_did(finished: tuple[Path, str]) -> None:
+    output, _ = finished
+    text = b"\n" + (output / "raw" / "test.en").read_bytes()
+    command = [RUN.with_name("translate.sh"), "--run", output, "--pos-enc", "none"]
+    done = subprocess.run(command, env=ENVIRONMENT, input=text, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b"\n" + (output / "translations" / "none.xx").read_bytes()
 
 
 def test_a_finished_run_does_nothing_and_a_bad_corpus_fails(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from recipes.lib.report import results
 from recipes.lib.settings import load
 from recipes.lib.values import Refused
 from recipes.translation_wmt18.__main__ import TRANSLATION, hints, remarks
@@ -268,3 +269,8 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
     assert [command.partition(" ")[0] for command in commands] == 2 * ["fairseq-interactive", commands[1].split()[0]]
     assert "--path results/x/en-de/averaged/rope.pt" in commands[0]
     assert commands[3].endswith("translate.sh --run results/x --direction de-en --pos-enc learned < FILE")
+
+
+def test_scores_have_two_decimals() -> None:
+    row = {"encoding": "shaw", "paper": 40.1, "BLEU": 39.0, "p": 0.001}
+    assert results([row], (), TRANSLATION.forms).endswith("| shaw | 40.10 | 39.00 | 0.001 |")

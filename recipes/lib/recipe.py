@@ -107,6 +107,7 @@ class Recipe(Generic[S]):
     examples: tuple[str, ...] = ()  # arguments, for --help
     own_report: str | None = None  # the Markdown that a stage writes, where that says more than report.md
     columns: tuple[str, ...] = ()  # of the results, those in the report's table; unless given, all
+    forms: Mapping[str, str] = field(default_factory=dict)  # of a column's numbers, `.2f` say; others have four digits
     figure: str | None = None  # an image among the outputs, shown in the report
     hints: Callable[[S, Path, str], Hints] = no_hints  # what to do with the outputs: a title and a command each
     files: tuple[str, ...] = ()  # what else of the output is worth naming at the end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -48,33 +48,33 @@ def minutes(stage: Stage, ledger: Ledger) -> float:
     return round(marker["seconds"] / 60, 2)
 
 
-def table(rows: list[Row]) -> str:
-    """Rows of one recipe have the same keys."""
+def table(rows: list[Row], forms: Mapping[str, str] | None = None) -> str:
+    """Rows of one recipe have the same keys; `forms`: of a column's numbers."""
     if not rows:
         return "This recipe has no table of results."
     names = list(rows[0])
     lines = [" | ".join(names), " | ".join("---" for _ in names)]
-    lines += [" | ".join(_cell(row.get(name, "")) for name in names) for row in rows]
+    lines += [" | ".join(_cell(row.get(name, ""), (forms or {}).get(name, ".4g")) for name in names) for row in rows]
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, form: str = ".4g") -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = f"{value:,}" if isinstance(value, int) else f"{value:{form}}" if isinstance(value, float) else str(value)
     return text.replace("|", r"\|").replace("\n", " ")
 
 
-def results(rows: list[Row], columns: tuple[str, ...]) -> str:
+def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] | None = None) -> str:
     """The table; what is long and the same in every row (a signature) stands once beneath it. Columns that the rows do
     not have are left out."""
     rows = [{name: row[name] for name in columns or row if name in row} for row in rows]
     same = {name: value for name, value in (rows[0] if rows else {}).items() if len(str(value)) > 20}
     same = {name: value for name, value in same.items() if all(row[name] == value for row in rows)}
     rows = [{name: value for name, value in row.items() if name not in same} for row in rows]
-    return "\n\n".join([table(rows), *(f"{name}: `{value}`" for name, value in same.items())])
+    return "\n\n".join([table(rows, forms), *(f"{name}: `{value}`" for name, value in same.items())])
 
 
 def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: dict[str, Any]) -> str:
@@ -82,7 +82,7 @@ def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: dic
     where = f"{host['cores']} cores, {host['memory_gib']} GiB, {', '.join(host['gpus']) or 'no GPU'}"
     made = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     stages: list[Row] = [{"stage": name, "minutes": time} for name, time in facts["minutes"].items()]
-    parts = [f"# {facts['recipe']}", recipe.description, results(facts["results"], recipe.columns)]
+    parts = [f"# {facts['recipe']}", recipe.description, results(facts["results"], recipe.columns, recipe.forms)]
     if recipe.figure:
         parts.append(f"![{recipe.name}]({recipe.figure})")
     parts += [f"{title}\n\n```\n{command}\n```" for title, command in hints.items()]

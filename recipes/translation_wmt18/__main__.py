@@ -152,6 +152,7 @@ TRANSLATION = Recipe(
         "--stage train:shaw --stop-stage score:shaw --pos-enc none,shaw --preset small --corpus FOLDER",
     ),
     columns=COLUMNS,
+    forms=dict.fromkeys(("BLEU", "sd", "paper", "±", "chrF"), ".2f"),
     figure="bleu.png",
     files=("bleu.png", "translations/"),
 )

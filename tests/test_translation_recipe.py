@@ -141,6 +141,18 @@ def test_more_processes_go_on_with_the_same_training() -> None:
     assert many["train:sinusoidal"].key() == one.key()
 
 
+def test_character_coverage_is_that_of_sentencepiece() -> None:
+    assert "--character-coverage" not in stages()["subwords"].command
+    assert "--character-coverage 0.9995" in " ".join(stages(character_coverage="0.9995")["subwords"].command)
+
+
+def test_the_average_is_of_the_checkpoints_that_are_meant() -> None:
+    stage = stages("short")["average:sinusoidal"]
+    assert stage.command[-2:] == ("--every", "50")
+    assert "--every" not in stage.identity  # a finished run stays finished
+    assert "--every" not in stages("small")["average:sinusoidal"].command
+
+
 def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
     words = stages(subwords="fastbpe")["generate:sinusoidal"].command
     assert "--tokenizer moses --bpe fastbpe --bpe-codes" in " ".join(words)
@@ -161,6 +173,12 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
         (["--train.max-source-positions", "100"], "do not fit into 100 positions: --train.max-source-positions 257"),
         (["--average", "0"], "--average is 0: 1 or more is wanted"),
         (["--average", "12"], "--average 12: the training makes 11 checkpoints"),
+        (["--average", "8", "--train.max-update", "7"], "--average 8: the training makes 7 checkpoints"),
+        (["--train.save-interval-updates", "0"], "--train.save-interval-updates is 0: 1 or more is wanted"),
+        (["--subwords", "fastbpe", "--model-type", "bpe"], "--model-type has no effect: it is SentencePiece's"),
+        (["--subwords", "fastbpe", "--character-coverage", "0.9"], "--character-coverage has no effect"),
+        (["--corpus", "x", "--raw", "y"], "--raw has no effect: nothing is fetched for --corpus x"),
+        (["--character-coverage", "1.1"], "--character-coverage is 1.1: more than 0, at most 1"),
         (["--limit", "-1"], "--limit is -1: 0 or more is wanted"),
         (["--corpus", "builtin", "--test-set", "x"], "--test-set is for a FOLDER: builtin has its own sets"),
         (["--train.max-tokens", "4k"], "--train.max-tokens is '4k': a whole number is wanted"),

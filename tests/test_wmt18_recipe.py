@@ -148,13 +148,18 @@ def test_a_single_direction_has_the_names_and_folders_that_it_always_had() -> No
     assert default_output(settings(direction="de-en")) == "translation_wmt18/wmt18.de-en.posenc_transformer_small.1"
 
 
-def test_wmt18_is_prepared_once_a_pair() -> None:
+def test_wmt18_is_prepared_once_a_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     found = stages("table4-shaw", newstest="sacrebleu", raw="/a/place")
     for pair in ("en-de", "en-cs"):
         assert f"prepare_wmt18.sh --pair {pair} --newstest sacrebleu --output" in words(found[f"prepare:{pair}"])
         assert words(found[f"prepare:{pair}"]).endswith(f"/{pair}/wmt18 --raw /a/place --workers 8")
     other = stages("table4-shaw", newstest="sacrebleu", workers="2")
     assert {name for name in found if found[name].key() != other[name].key()} == set()
+    mine = words(stages("base", newstest="sets", raw="here")["prepare"])  # commands run in the repository's root
+    assert f"--newstest {tmp_path}/sets --output" in mine
+    assert f"--raw {tmp_path}/here" in mine
+    assert "--raw data/raw" in words(stages("base")["prepare"])
     assert "--valid-set valid" in words(found["corpus:en-cs"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
@@ -15,6 +16,7 @@ from .layout import Direction, Variant, checked, parse_direction
 
 CONF = Path(__file__).parent / "conf"
 BUILTIN, WMT18 = "builtin", "wmt18"
+DEFAULT_RAW = "data/raw"  # of the repository
 SPLITS = ("train", "valid", "test")
 MAX_POSITIONS = 1024  # fairseq's default, with the end of the sentence
 MADE = "corpus.json"  # in a folder that prepare_wmt18.sh made: its validation set is `valid`
@@ -56,7 +58,7 @@ class Settings(launch.Training):
     corpus: str = field(
         metadata=about(f"{WMT18}, {BUILTIN} (a small invented one), or a FOLDER with train.SRC, train.TGT, ...")
     )
-    raw: str = field(default="data/raw", metadata=about(f"where the archives of {WMT18} are, or are fetched to"))
+    raw: str = field(default=DEFAULT_RAW, metadata=about(f"where the archives of {WMT18} are, or are fetched to"))
     newstest: str = field(
         default="", metadata=about(f"of {WMT18}: a folder of yours with the test sets, or sacrebleu (none: fetched)")
     )
@@ -65,7 +67,9 @@ class Settings(launch.Training):
         default="", metadata=about("the same, for validation (none: val, or valid of what prepare_wmt18.sh made)")
     )
     test_set: str = field(default="test", metadata=about("the same, for the score"))
-    limit: int = field(default=0, metadata=about("training pairs (0: all)"))
+    limit: int = field(
+        default=0, metadata=about(f"the first pairs of training (0: all); of {WMT18} they are Europarl's")
+    )
     bad_lines: Literal["refuse", "drop"] = field(
         default="refuse", metadata=about("of training: drop leaves empty, broken and over-long pairs out")
     )
@@ -73,6 +77,10 @@ class Settings(launch.Training):
         default="sentencepiece", metadata=about("of raw text, or of Moses' words")
     )
     model_type: Literal["unigram", "bpe"] = field(default="unigram", metadata=about("of SentencePiece"))
+    character_coverage: float = field(
+        default=1.0,
+        metadata=about("of SentencePiece: of the characters of training, by count, so many are pieces; 0.9995, say"),
+    )
     separate: bool = field(default=False, metadata=about("subwords and a dictionary a language, not one for both"))
     vocabulary: int = field(metadata=about("subword types: of both languages together, or with --separate of each"))
     longest: int = field(default=256, metadata=about("pieces of a sentence; more is a bad line"))
@@ -111,6 +119,8 @@ class Settings(launch.Training):
         for name, number in {**least, "train_longest_words": 0}.items():
             if getattr(self, name) < number:
                 raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
+        if not 0 < self.character_coverage <= 1:
+            raise Refused(f"--character-coverage is {self.character_coverage}: more than 0, at most 1 is wanted")
         self._refuse_sets()
         self._refuse_shared()
         self._refuse_lengths()
@@ -163,6 +173,22 @@ class Settings(launch.Training):
         steps = self.lengths or [longest * 5 // 4, longest * 3 // 2, longest * 2]
         return sorted({*steps, longest} - {0})
 
+    def refuse_unused(self, named: Set[str]) -> None:
+        """Those that are in no command."""
+        unused = self._unused()
+        for name in unused:
+            if name in named:
+                raise Refused(f"--{name.replace('_', '-')} has no effect: {unused[name]}; leave it out")
+
+    def _unused(self) -> dict[str, str]:
+        """By setting, why."""
+        found: dict[str, str] = {}
+        if self.corpus != WMT18:
+            found["raw"] = f"nothing is fetched for --corpus {self.corpus}"
+        if self.subwords == "fastbpe":
+            found |= dict.fromkeys(("model_type", "character_coverage"), "it is SentencePiece's, not fastBPE's")
+        return found
+
     def _refuse_sets(self) -> None:
         if self.newstest and self.corpus != WMT18:
             raise Refused(f"--newstest is for --corpus {WMT18}: a FOLDER has its test set, --test-set")
@@ -194,8 +220,12 @@ class Settings(launch.Training):
     def _refuse_average(self) -> None:
         """More checkpoints than a training leaves would be missed after it."""
         if "save-interval-updates" in self.train:
-            made = self.number("max-update", 0) // self.number("save-interval-updates", 1)
+            every = self.number("save-interval-updates", 1)
+            if every < 1:
+                raise Refused(f"--train.save-interval-updates is {every}: 1 or more is wanted; leave it out for epochs")
+            made = self.number("max-update", 0) // every
         else:
-            made = self.number("max-epoch", 0)
+            ends = [self.number(f"max-{unit}", 0) for unit in ("epoch", "update")]  # an epoch has an update or more
+            made = min(filter(None, ends), default=0)
         if 0 < made < self.average:
             raise Refused(f"--average {self.average}: the training makes {made} checkpoints")

@@ -11,7 +11,7 @@ from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
 from .layout import Direction, Place
-from .settings import BUILTIN, SPLITS, WMT18, Settings
+from .settings import BUILTIN, DEFAULT_RAW, SPLITS, WMT18, Settings
 
 LIB = ROOT / "recipes" / "lib"
 SHARED = LIB / "translation"
@@ -97,15 +97,26 @@ class Text:
         inputs = (ROOT / "recipes" / "demo" / "corpus.py",)
         return Stage(self.place.stage("builtin"), tuple(command), (self.place.path("builtin"),), inputs=inputs)
 
+    @property
+    def newstest(self) -> str:
+        """A folder is relative to where the user stands, whose commands run elsewhere."""
+        named = self.settings.newstest
+        return named if named in ("", "sacrebleu") else str(Path(named).resolve())
+
+    @property
+    def raw(self) -> str:
+        """As `newstest`; the default is a folder of the repository."""
+        return self.settings.raw if self.settings.raw == DEFAULT_RAW else str(Path(self.settings.raw).resolve())
+
     def wmt18(self) -> Stage:
         """It fetches what is missing, goes on after a kill, and checks for itself what is there."""
         settings = self.settings
         other = next(name for name in self.languages if name != "en")
         command = ["bash", PREPARE_WMT18, "--pair", f"en-{other}"]
-        command += ["--newstest", settings.newstest] if settings.newstest else []
+        command += ["--newstest", self.newstest] if self.newstest else []
         command += ["--output", self.place.named("wmt18")]
         identity = tuple(command)  # neither where the archives lie nor the number of processes
-        command += ["--raw", settings.raw, "--workers", str(settings.workers)]
+        command += ["--raw", self.raw, "--workers", str(settings.workers)]
         scripts = ROOT / "data-bin-scripts"
         shared = (scripts / name for name in SHARED_SCRIPTS)
         inputs = (ROOT / PREPARE_WMT18, *shared, *sorted((scripts / "parallel").glob("*.py")))
@@ -119,6 +130,8 @@ class Text:
         command += ["--languages", *self.languages, "--kind", settings.subwords]
         command += ["--separate"] if settings.separate else []
         command += ["--model-type", settings.model_type] if settings.subwords == "sentencepiece" else []
+        if settings.character_coverage != 1:  # unless asked for, trained models stay what they are
+            command += ["--character-coverage", str(settings.character_coverage)]
         command += ["--vocabulary", str(settings.vocabulary), "--longest", str(settings.longest)]
         if settings.longest_training != settings.longest:
             command += ["--longest-training", str(settings.longest_training)]

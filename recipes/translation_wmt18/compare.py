@@ -151,9 +151,9 @@ class Own:
             SystemExit: another text, or other models to be compared with.
         """
         for pair, ours in self.texts.items():
-            theirs = earlier.text(pair)
-            files = [f"{split}.{language}" for split in ("train", "test") for language in sorted(pair)]
-            for name in files if theirs else ():
+            if (theirs := earlier.text(pair)) is None:
+                continue
+            for name in (f"{split}.{language}" for split in ("train", "test") for language in sorted(pair)):
                 if content(theirs.path("raw", name)) != content(ours.path("raw", name)):
                     raise SystemExit(f"error: --beside {earlier.folder}: its raw/{name} is not the same text as here")
         for direction in self.shared(earlier):

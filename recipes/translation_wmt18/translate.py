@@ -123,7 +123,7 @@ def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, fa
                 target.flush()
     except OSError as error:  # of the text; or fairseq has ended, whose status says why
         failures.append(error)
-    except Closed:  # told by the next translation
+    except (Closed, ValueError):  # nobody reads the translations, or the pipe was closed: it ends early, as asked
         pass
 
 

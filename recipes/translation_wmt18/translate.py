@@ -156,6 +156,7 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
                     order.receive(number, text)
             except BaseException:
                 process.kill()  # it would go on to the end of the text
+                feeding.join(1)  # it finds the pipe broken, or waits for a line; two may not close the pipe at once
                 raise
         if process.returncode:
             errors.seek(0)

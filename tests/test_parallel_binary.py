@@ -112,7 +112,12 @@ def test_a_run_that_is_ended_leaves_no_process(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
 ) -> None:
     monkeypatch.setattr(binarise, "_command", lambda *_: slow(tmp_path))
-    process = get_context("fork").Process(target=run, args=(prepared, tmp_path / "out"))
+
+    def heard() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
+        run(prepared, tmp_path / "out")
+
+    process = get_context("fork").Process(target=heard)
     process.start()
     wait_until((tmp_path / "pids").exists)
     os.kill(process.pid or 0, end)

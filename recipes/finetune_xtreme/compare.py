@@ -1,6 +1,6 @@
 """comparison.json of questions: by model, set and language EM and F1, the baseline's, and of means the paper's.
 
-Of several learning rates or epochs those count whose median F1 on English questions that are not scored is best; of
+Of several learning rates or epochs those count whose median F1 on the English questions of --dev-file is best; of
 several runs the median of each number.
 """
 

@@ -43,7 +43,7 @@ class Settings(GlueSettings):
     dev_file: str = field(
         default="",
         metadata=about(
-            "English questions that are not scored, which several --lr or --epochs are chosen by; unset: so"
+            "English questions, which several --lr or --epochs are chosen by; unset: dev-v1.1.json or dev.json"
         ),
     )
     limit_dev: int = field(default=0, metadata=about("the first questions of each language (0: all)"))

@@ -79,14 +79,7 @@ class Fetcher:
         entry = self._note(source, partial.path, found, origin)
         publish(partial.path, path)
         partial.forget()
-        kind = (
-            "published"
-            if source.sha256
-            else "md5 published, sha256 recorded"
-            if source.md5
-            else "not published, recorded"
-        )
-        print(f"{source.path}: {int(entry.bytes):,} bytes, sha256 {found} ({kind})", flush=True)
+        print(f"{source.path}: {int(entry.bytes):,} bytes, sha256 {found} ({source.known})", flush=True)
         return entry
 
     def _note(self, source: Source, file: Path, found: str, origin: str) -> Entry:

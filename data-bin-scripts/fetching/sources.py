@@ -35,6 +35,13 @@ class Source:
         return bool(self.sha256 or self.md5)
 
     @property
+    def known(self) -> str:
+        """What its sha256 is, in words."""
+        if self.sha256:
+            return "published"
+        return "md5 published, sha256 recorded" if self.md5 else "not published, recorded"
+
+    @property
     def path(self) -> Path:
         """Where it lies below the output folder."""
         return Path(self.corpus) / self.name

@@ -53,6 +53,7 @@ def test_what_is_refused(given: dict[str, str], message: str) -> None:
         ("src-train.txt", {"longest_answer": "9"}, "--longest-answer has no effect: the lines of .* have no answers"),
         ("src-train.txt", {"context": "paragraph"}, "--context has no effect: the lines of .* are sentences"),
         ("train.json", {"raw": "x"}, "--raw has no effect: nothing is fetched for --dataset"),
+        ("train.json", {"numbers_of": "cmrc"}, "--numbers-of has no effect: it keeps squad and cmrc apart"),
         ("train.json", {"encoder": "bert", "vocabulary": "900"}, "--vocabulary has no effect: the pieces are those of"),
     ],
 )

@@ -150,6 +150,7 @@ class Settings(launch.Training):
         found: dict[str, str] = {}
         if self.dataset not in (SQUAD, CMRC):
             found["raw"] = f"nothing is fetched for --dataset {self.dataset}"
+            found["numbers_of"] = f"it keeps {SQUAD} and {CMRC} apart"
         if not self.scratch:
             found["vocabulary"] = f"the pieces are those of --encoder {self.encoder}"
         if self.of_lines:

@@ -10,6 +10,7 @@ from typing import Literal
 from recipes.lib import launch
 from recipes.lib.encodings import parse_stacks
 from recipes.lib.recipe import about
+from recipes.lib.translation.subwords import LEAST_COVERAGE
 from recipes.lib.values import Flags, Refused
 
 from .layout import Direction, Variant, checked, parse_direction
@@ -119,8 +120,8 @@ class Settings(launch.Training):
         for name, number in {**least, "train_longest_words": 0}.items():
             if getattr(self, name) < number:
                 raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
-        if not 0 < self.character_coverage <= 1:
-            raise Refused(f"--character-coverage is {self.character_coverage}: more than 0, at most 1 is wanted")
+        if not LEAST_COVERAGE <= self.character_coverage <= 1:
+            raise Refused(f"--character-coverage is {self.character_coverage}: {LEAST_COVERAGE} to 1 is wanted")
         self._refuse_sets()
         self._refuse_shared()
         self._refuse_lengths()

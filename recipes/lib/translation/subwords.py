@@ -26,6 +26,7 @@ from recipes.lib.stages import write_atomically
 from recipes.lib.translation.parallel import COUNTS, SHOWN, SPLITS
 
 Encode = Callable[[str], str]
+LEAST_COVERAGE = 0.98  # of characters, that SentencePiece takes
 CHUNK = 2000  # lines that a process encodes at a time
 
 
@@ -225,8 +226,8 @@ def coverage(text: str) -> float:
     argparse.ArgumentTypeError: what SentencePiece does not take.
     """
     found = float(text)
-    if not 0.98 <= found <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is no part from 0.98 to 1")
+    if not LEAST_COVERAGE <= found <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is no part from {LEAST_COVERAGE} to 1")
     return found
 
 

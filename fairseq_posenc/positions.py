@@ -237,11 +237,13 @@ def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...]) -> Tensor
     Returns:
         [B, T] int64.
     """
-    columns = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
-    is_pad = tokens.eq(pad)
-    is_boundary = torch.isin(tokens, torch.tensor(boundaries, device=tokens.device)) & ~is_pad
+    columns = torch.arange(tokens.shape[1], device=tokens.device)
+    is_pad = tokens == pad
+    is_boundary = torch.zeros_like(is_pad)
+    for symbol in set(boundaries) - {pad}:
+        is_boundary |= tokens == symbol
     last = torch.where(is_boundary, columns, -1).cummax(-1).values
     before = torch.nn.functional.pad(last[:, :-1], (1, 0), value=-1)
-    tokens_before = (~is_pad).cumsum(-1) - (~is_pad).long()
-    ids = torch.where(before >= 0, columns - before, tokens_before + 1)
+    pads_before = is_pad.cumsum(-1)
+    ids = columns - torch.where(before >= 0, before, pads_before - 1)
     return ids.masked_fill(is_pad, 1)

@@ -30,8 +30,12 @@ def usable(products: int, least: int, device: torch.device) -> bool:
 
     Not under a mode that looks at each operation, such as a counter of them: torch compiles nothing there.
     """
-    wanted = products >= least and device.type == "cpu" and not torch.compiler.is_compiling()
-    return wanted and _get_current_dispatch_mode() is None and _compiler_works()
+    return products >= least and device.type == "cpu" and eagerly() and _compiler_works()
+
+
+def eagerly() -> bool:
+    """Whether operations run one by one, unseen: neither traced, nor under a mode that looks at each."""
+    return not torch.compiler.is_compiling() and _get_current_dispatch_mode() is None
 
 
 @functools.cache

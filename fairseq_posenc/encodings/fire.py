@@ -11,7 +11,8 @@ from torch.utils.checkpoint import checkpoint
 
 from ..positions import Positions
 from . import tables, toeplitz
-from .base import ABSOLUTE, Capabilities, Facts, Layer, PositionEncoding, StackShape
+from .base import ABSOLUTE, Capabilities, Facts, Layer, StackShape
+from .caches import CachingEncoding
 from .options import Options, option
 from .precision import promoted
 
@@ -34,7 +35,7 @@ class FireOptions(Options):
             raise ValueError(f"width={self.width}: at least 1")
 
 
-class Fire(PositionEncoding):
+class Fire(CachingEncoding):
     """e_ij = q_i . k_j / sqrt(D) + f_h(log(|c (i-j)| + 1) / (log(|c max(i, T)| + 1) + 1e-6)), T = |l threshold|.
 
     METHODS.md 9. f: 32 ReLUs and one output a head; f, c and l are learned, each layer its own (share=layer-wise
@@ -90,11 +91,11 @@ class Fire(PositionEncoding):
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Up to T what each layer adds at a distance; beyond it the parameters, as every row has its own bias."""
-        own = [{name: promoted(x) for name, x in tensors.items()} for tensors in super().per_layer(positions)]
         shared = len(self.c) == 1
         if self._within_threshold(positions):
-            made = [{"by_distance": self._by_distance(tensors, positions)} for tensors in own[: len(self.c)]]
+            made = [{"by_distance": vector} for vector in self._by_distances(positions)]
         else:
+            own = [{name: promoted(x) for name, x in tensors.items()} for tensors in super().per_layer(positions)]
             made = [{"bias": self._by_row(own[0], positions)}] if shared else own
         return made * self.stack.layers if shared else made
 
@@ -111,14 +112,30 @@ class Fire(PositionEncoding):
         smallest = float(promoted(self.multiplier.detach()).abs().min()) * self.options.threshold
         return positions.key_length - 1 <= smallest
 
-    def _by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        """[h or 1, L], for rows up to T."""
-        x = self._numerator(tensors, positions) / self._denominator(tensors, positions.distances.new_zeros(()))
+    def _by_distances(self, positions: Positions) -> tuple[Tensor, ...]:
+        """[h or 1, L] each: what layers add at each distance, for rows up to T; kept while it is evaluated."""
+        vectors, longest = self._cache.get(
+            positions.key_length,
+            list(self.parameters()),
+            lambda n: self._made(torch.arange(1 - n, n, device=positions.device)),
+            training=self.training,
+        )
+        return vectors.narrow(-1, longest - positions.key_length, len(positions.distances)).unbind(0)
+
+    def _made(self, distances: Tensor) -> Tensor:
+        """[L or 1, h or 1, len(distances)]."""
+        named = [name for name, _ in self.named_parameters()]
+        parts = zip(*(promoted(getattr(self, name)).unbind(0) for name in named), strict=True)
+        return torch.stack([self._by_distance(dict(zip(named, part, strict=True)), distances) for part in parts])
+
+    def _by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        """[h or 1, len(distances)]."""
+        x = self._numerator(tensors, distances) / self._denominator(tensors, distances.new_zeros(()))
         return self._network(x[None, None], tensors)[0, :, 0]
 
     def _by_row(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """[1 or B, h or 1, Q, K], a few rows at a time: the hidden layer is 32 times as large as a head's bias."""
-        numerator = toeplitz.spread(self._numerator(tensors, positions), positions)
+        numerator = toeplitz.spread(self._numerator(tensors, positions.distances), positions)
         x = numerator / self._denominator(tensors, positions.query_ids)[..., None]
         x = x if x.dim() == 3 else x[None]  # [1 or B, Q, K]
         rows = max(1, CHUNK // (x.shape[0] * x.shape[2] * self.options.width))
@@ -131,10 +148,9 @@ class Fire(PositionEncoding):
         return torch.cat(parts, 2)
 
     @staticmethod
-    def _numerator(tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        """[L]."""
-        c = tensors["c"].abs()
-        return torch.log1p(c * positions.distances.abs())
+    def _numerator(tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        """[len(distances)]."""
+        return torch.log1p(tensors["c"].abs() * distances.abs())
 
     def _denominator(self, tensors: Mapping[str, Tensor], ids: Tensor) -> Tensor:
         """Of queries at these positions: the shape of `ids`."""

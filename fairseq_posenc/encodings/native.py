@@ -3,7 +3,8 @@
 M3's product of three vectors (triple.cpp) takes two thirds of a compiled loop's time: torch.compile sums one pair after
 another, and moves and adds more than it multiplies; the two multiplications a number, twice those of a matrix product,
 are nearly all that this does. Where far distances share a vector (far.cpp) a query has few different products, which
-torch would write out for all keys, over and over, before it adds or multiplies them.
+torch would write out for all keys, over and over, before it adds or multiplies them. In decoding (one.cpp) each key
+meets a vector of its own, and to read the keys is nearly all there is to do: once, here.
 """
 
 from __future__ import annotations
@@ -28,11 +29,15 @@ logger = logging.getLogger(__name__)
 SOURCES = {
     "triple": "M3's products are made by compiled loops",
     "far": "Products with distances are written out and transposed by torch",
+    "one": "A step of decoding makes a tensor the size of its keys",
 }
 #: no -ffast-math: with it some compilers make the whole process flush denormal numbers
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
 _POINTER, _SIZE, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
+#: what becomes of a key: see `one_query`
+WAYS = ("alone", "added", "multiplied", "both")
 _DECLARED: dict[str, dict[str, list[Any]]] = {
+    "one": {"one_query": [*[_POINTER] * 4, _SIZE, _POINTER, *[_SIZE] * 5, _INT, _INT]},
     "triple": {"triple": [*[_POINTER] * 7, *[_SIZE] * 6, _INT], "triple_scratch": [_SIZE] * 5},
     "far": {
         "far_spread": [*[_POINTER] * 3, *[_SIZE] * 5, _INT, _INT],
@@ -46,7 +51,7 @@ _DECLARED: dict[str, dict[str, list[Any]]] = {
 
 
 def works(source: str) -> bool:
-    """Whether `triple` or `far` can be compiled here; tried once, and said once if not."""
+    """Whether a source can be compiled here; tried once, and said once if not."""
     return _library(source) is not None
 
 
@@ -65,6 +70,34 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     strides = [(ctypes.c_int64 * 3)(*x.stride()[:3]) for x in (q, k)]
     given = q.data_ptr(), strides[0], k.data_ptr(), strides[1], vectors.data_ptr(), out.data_ptr(), scratch.data_ptr()
     library.triple(*given, batch, heads, queries, keys, dim, tables, torch.get_num_threads())
+    return out
+
+
+def one_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared: int) -> Tensor:
+    """Of one query, sums over D, float32 on a CPU: see one_query.py. No gradients.
+
+    Args:
+        way: `alone`: k_j . a_j; `added`: k_j . (q + a_j); `multiplied`: the sum of k_j q a_j; `both`: also k_j . q.
+        k: [B, h, K, D]. vectors: [1 or h, K, D], or less, where the first `shared` keys meet the first.
+        q: [B, h, 1, D], but for `alone`.
+    Returns:
+        [B, h, 1, K], of `both` [B, h, 2, K].
+    """
+    library = _library("one")
+    assert library is not None
+    k = k if k.stride(-1) == 1 else k.contiguous()
+    batch, heads, keys, dim = k.shape
+    vectors = vectors if vectors.stride()[1:] == (dim, 1) else vectors.contiguous()
+    q = None if q is None else q.contiguous()
+    tables, wanted = len(vectors), keys - shared + 1 if shared else keys
+    assert vectors.shape[1:] == (wanted, dim), "read without a look at their sizes"
+    assert tables in (1, heads)
+    assert q is None if way == "alone" else q is not None and q.shape == (batch, heads, 1, dim)
+    out = k.new_empty(batch, heads, 2 if way == "both" else 1, keys)
+    given = k.data_ptr(), (ctypes.c_int64 * 3)(*k.stride()[:3]), None if q is None else q.data_ptr(), vectors.data_ptr()
+    sizes = batch, heads, keys, dim, shared
+    step = vectors.stride(0) if tables > 1 else 0
+    library.one_query(*given, step, out.data_ptr(), *sizes, WAYS.index(way), torch.get_num_threads())
     return out
 
 

@@ -1,34 +1,27 @@
 // M3's sum_d q_id k_jd a_ijd of all pairs: one pass whose sums stay in registers. See native.py, which compiles it.
 //
 // Legend: G = B h matrices of Q queries and K keys, D numbers wide; a table holds the vectors of L = Q+K-1 distances,
-// entry j - i + Q-1 that of query i and key j. W numbers a vector register.
+// entry j - i + Q-1 that of query i and key j. W numbers a vector register (lanes.h).
 
 #include <algorithm>
 #include <cstdint>
+
+#include "lanes.h"
 
 namespace {
 
 using Size = std::int64_t;
 
 // rows times columns of sums, of the columns keys, and a few more have to fit the registers
-#if defined(__AVX512F__)
-constexpr int W = 16, ROWS = 4, COLUMNS = 4;
-#elif defined(__AVX__)
-constexpr int W = 8, ROWS = 2, COLUMNS = 4;
-#elif defined(__aarch64__)
-constexpr int W = 4, ROWS = 4, COLUMNS = 4;
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int ROWS = 4, COLUMNS = 4;
 #else
-constexpr int W = 4, ROWS = 2, COLUMNS = 4;
+constexpr int ROWS = 2, COLUMNS = 4;
 #endif
 
 constexpr int TALL = ROWS * W, WIDE = COLUMNS * W;
 constexpr int WINDOW = TALL + WIDE;  // distances that a tile of TALL queries and WIDE keys meets, and one
 constexpr int STEPS = WIDE / TALL;   // one tile to the right moves the window by so many tiles down
-
-typedef float Vector __attribute__((vector_size(W * sizeof(float)), aligned(sizeof(float)), may_alias));
-
-inline Vector& at(float* numbers) { return *reinterpret_cast<Vector*>(numbers); }
-inline const Vector& at(const float* numbers) { return *reinterpret_cast<const Vector*>(numbers); }
 
 // Queries W apart and R vectors of keys: query r and keys c meet the distances c - r, so a vector of these serves a
 // whole diagonal, and the lanes of a sum are its keys: nothing is added across.

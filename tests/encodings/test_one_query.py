@@ -1,4 +1,4 @@
-"""The products of one query equal the last row of those of all queries, compiled or not, whatever is shared."""
+"""The products of one query equal the last row of those of all queries, in C++ or not, whatever is shared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_posenc.encodings import compiled, one_query, toeplitz
+from fairseq_posenc.encodings import native, one_query, toeplitz
 from fairseq_posenc.encodings.content import Content
 from fairseq_posenc.positions import Positions
 
@@ -71,12 +71,14 @@ def check(found: Tensor, literal: Tensor, inputs: tuple[Tensor, ...]) -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("shared", [0, 5, 12])
-def test_compiled_loops_equal_the_others(shared: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of keys that are a part of a cache's buffer."""
+@pytest.mark.parametrize("tables", [1, 3])
+@pytest.mark.parametrize("dim", [3, 16, 40])
+@pytest.mark.parametrize("shared", [0, 5, 23, 37])
+def test_the_loop_in_cpp_equals_the_others(shared: int, dim: int, tables: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of keys that are a part of a cache's buffer, and of a part of a table."""
     torch.manual_seed(0)
-    q, k = torch.randn(2, 3, 1, 8), torch.randn(2, 3, 16, 8)[:, :, :12]
-    a = torch.randn(1, 12 if not shared else 13 - shared, 8)
+    q, k = torch.randn(2, 3, 1, dim), torch.randn(2, 3, 40, dim)[:, :, :37]
+    a = torch.randn(tables, 41, dim)[:, 2 : 39 if not shared else 40 - shared]
     ways = (
         lambda: one_query.of_keys(k, a, shared),
         lambda: one_query.of_keys_and_query(k, a, q, shared),
@@ -87,11 +89,22 @@ def test_compiled_loops_equal_the_others(shared: int, monkeypatch: pytest.Monkey
         eager = [way() for way in ways]
         monkeypatch.setattr(one_query, "LEAST", 1)
         made: list[str] = []
-        compile_it = compiled.compiled
-        monkeypatch.setattr(one_query, "compiled", lambda kernel: made.append(kernel.__name__) or compile_it(kernel))
+        loop = native.one_query
+        monkeypatch.setattr(native, "one_query", lambda way, *given: made.append(way) or loop(way, *given))
         for way, other in zip(ways, eager, strict=True):
             torch.testing.assert_close(way(), other, rtol=1e-5, atol=1e-5)
-    assert len(made) == (0 if shared == 12 else 4)
+    assert made == ["alone", "added", "both", "multiplied"]
+
+
+def test_without_a_compiler_and_with_gradients_the_others_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    q, k, a = torch.randn(1, 2, 1, 8), torch.randn(1, 2, 5, 8, requires_grad=True), torch.randn(1, 5, 8)
+    monkeypatch.setattr(one_query, "LEAST", 1)
+    assert one_query.of_keys_and_query(k, a, q).requires_grad
+    monkeypatch.setattr(native, "works", lambda source: False)
+    monkeypatch.setattr(native, "one_query", None)
+    with torch.no_grad():
+        found = one_query.of_keys_and_query(k, a, q)
+    torch.testing.assert_close(found, torch.einsum("bhjd,bhjd->bhj", k, q + a).unsqueeze(2))
 
 
 def test_another_key_is_not_the_content_s() -> None:

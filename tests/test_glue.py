@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,38 @@ def test_xnli_as_it_was_published(model: Path, tmp_path: Path, capsys: pytest.Ca
     assert "--train-rows is for a folder without a training file" in capsys.readouterr().err
 
 
+def test_a_row_of_no_language_is_named(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would also shift what is left out of the other languages as a translation of training rows."""
+    header = ("language", "gold_label", "sentence1", "sentence2")
+    rows = [(one, "neutral", "w1", f"w{number}") for number in (2, 3) for one in ("en", "de")]
+    write(tmp_path, "xnli.dev.tsv", [header, rows[0], ("dee", *rows[1][1:]), *rows[2:]])
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1") == 1
+    assert "1 x language, refused: xnli.dev.tsv:3" in capsys.readouterr().err
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1", "--bad", "skip") == 1
+    assert "are not of one length: en 1, de 0 rows behind the first 1" in capsys.readouterr().err
+    write(tmp_path, "train-en.tsv", ROWS)
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--bad", "skip") == 0
+    assert record(tmp_path / "out")["problems"] == {"language": {"left out": 1}}
+
+
+def test_a_bad_row_of_a_language_does_not_take_its_labels(model: Path, tmp_path: Path) -> None:
+    """XNLI's test sets are scored, not submitted."""
+    for name in ("train-en.tsv", "dev-en.tsv"):
+        write(tmp_path, name, ROWS)
+    write(tmp_path, "test-de.tsv", [*ROWS, ("w1", "", "neutral")])
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--bad", "skip") == 0
+    facts = record(tmp_path / "out")["splits"]["test-de"]
+    assert (facts["given"], facts["items"], facts["labelled"]) == (4, 3, True)
+
+
+def test_rows_for_training_leave_mnlis_other_set_alone(model: Path, tmp_path: Path) -> None:
+    header, row = FILES["MNLI"]["dev_matched.tsv"]
+    (task_files(tmp_path, "MNLI", dev_matched=[header, row, row]) / "train.tsv").unlink()
+    assert prepare("MNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1") == 0
+    found = record(tmp_path / "out")["splits"]
+    assert [found[split]["items"] for split in ("train", "valid", "valid-mismatched")] == [1, 1, 1]
+
+
 # --- what is wrong with rows
 
 
@@ -215,6 +248,14 @@ def test_the_constant_that_a_score_likes_best() -> None:
     assert classification.constants("f1", train, wanted) == (1, pytest.approx(0.8))
     assert classification.constants("matthews", train, wanted) == (0, 0.0)
     assert classification.constants("spearman", [1.0, 4.0], [2.0, 3.0]) == (2.5, 0.0)
+
+
+def test_the_margin_is_two_standard_errors_of_answers_in_any_order() -> None:
+    wanted = [0.0, 0.0, 1.0, 1.0, 1.0]
+    found = [classification.pearson(order, wanted) for order in permutations([1.0, 2.0, 4.0, 8.0, 9.0])]
+    assert classification.margin("pearson", 5) == pytest.approx(2 * np.std(found))
+    assert classification.margin("matthews", 5) == classification.margin("spearman", 5) > 0
+    assert classification.margin("accuracy", 5) == 0
 
 
 def test_scores_of_the_other_kind_are_refused() -> None:

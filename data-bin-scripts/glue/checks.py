@@ -16,15 +16,17 @@ HOW = ("refuse", "skip")
 def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[list[Row], list[Problem]]:
     """Those that are left, and what is wrong.
 
-    A row of a test split is never left out, as a submission answers all of them: with `skip` it stays, without a label.
+    A row of a test split is not left out, as a submission answers all of them: with `skip` it stays, without a label.
+    Those of other languages are scored and not submitted.
 
     Args:
         how: of `HOW`; with refuse, as with skip.
     """
     kept, problems = list[Row](), list[Problem]()
-    answered = not split.startswith(NEEDED)
+    test = not split.startswith(NEEDED)
+    answered = test and not form.translated
     for row in rows:
-        wrong = _wrong(row, form, labelled=row.label is not None or not answered)
+        wrong = _wrong(row, form, labelled=row.label is not None or not test)
         if wrong is None:
             kept.append(row)
         else:
@@ -32,6 +34,12 @@ def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[li
             done = "refused" if how == "refuse" else "kept" if answered else "left out"
             problems.append(Problem(split, row.where, row.id, *wrong, done))
     return kept, problems
+
+
+def strays(split: str, lines: Iterable[tuple[str, str]], how: str) -> list[Problem]:
+    """Lines of no language that is known, which no split has."""
+    done = "refused" if how == "refuse" else "left out"
+    return [Problem(split, where, where, "language", f"the language is {word!r}", done) for where, word in lines]
 
 
 def _wrong(row: Row, form: Format, *, labelled: bool) -> tuple[str, str] | None:

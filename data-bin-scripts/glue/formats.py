@@ -20,7 +20,8 @@ class Format:
     """sentences: one or two columns. label: its column. labels: by class; none of regression. bounds: of regression.
     index: columns that number the rows, where a file has one. header: of files that have none. files: by split.
     folders: that archives unpack to, beside one of the task's name. aliases: columns and labels that other files of the
-    task have, by what they are here."""
+    task have, by what they are here. translated: its splits are languages, whose rows are translations of each other,
+    and are scored here, not submitted to GLUE."""
 
     sentences: tuple[str, ...]
     label: str
@@ -31,6 +32,7 @@ class Format:
     files: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: USUAL)
     folders: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
+    translated: bool = False
 
 
 #: of XNLI, English first
@@ -95,5 +97,6 @@ TASKS: dict[str, Format] = {
             "label": "gold_label",
             "contradictory": "contradiction",
         },
+        translated=True,
     ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from questions.pipeline import PROBLEMS, RefusedError, quiet
 from questions.problems import Problem
 
 from . import reading
-from .checks import checked
+from .checks import checked, strays
 from .formats import TASKS, Format, language
 from .items import UNKNOWN, Cutter
 from .output import SplitWriter
@@ -23,6 +24,8 @@ from .reading import Row
 RECORD = "glue.json"
 #: of a training text, so that pieces that no model knows are noticed
 MOST_UNKNOWN = 0.2
+#: of any split, so that it is named
+STRANGE = 0.05
 
 
 @dataclass(frozen=True)
@@ -59,16 +62,16 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
     """
     form, wrong = settings.form, list[Problem]()
     named = sources(folder, settings)
+    for path, split in {path: split for split, path in reversed(named.items())}.items():
+        wrong += strays(split, reading.strays(path, form, split), settings.bad)
     with files.whole(where) as made:
         kept, given = dict[str, list[Row]](), dict[str, int]()
-        for split, path in named.items():
-            rows = _rows(path, split, settings)
-            if not rows and list(named.values()).count(path) > 1:
-                continue  # a language that a file of many has not
+        for split, rows in _read(named, settings):
             given[split] = len(rows)
             kept[split], found = checked(split, rows, form, settings.bad)
             wrong += found
         _refuse(wrong, where)
+        _refuse_shifted(given, settings)
         record = _write(made, kept, settings)
         for split, count in given.items():
             path = named[split]
@@ -106,14 +109,35 @@ def _of_languages(folder: Path, settings: Settings, found: dict[str, Path]) -> d
     return {split: path for split, path in found.items() if split in needed or language(split) in settings.languages}
 
 
-def _rows(path: Path, split: str, settings: Settings) -> list[Row]:
-    """Of a split. Rows that are for training are left out of the development sets of all languages."""
-    count = settings.train_rows
-    if split == "train":
-        rows = list(reading.read(path, settings.form, "valid" if count else split))
-        return rows[: count or None][: settings.limit or None]
-    rows = list(reading.read(path, settings.form, split))
-    return rows[count:] if split.startswith("valid") else rows
+def _read(named: dict[str, Path], settings: Settings) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of each split. Those that are for training are left out of the development set, of all languages."""
+    count, form = settings.train_rows, settings.form
+    for split, path in named.items():
+        rows = list(reading.read(path, form, "valid" if split == "train" and count else split))
+        if not rows and list(named.values()).count(path) > 1:
+            continue  # a language that a file of many has not
+        if split == "train":
+            rows = rows[: count or None][: settings.limit or None]
+        elif split == "valid" or (form.translated and split.startswith("valid")):
+            rows = rows[count:]
+        yield split, rows
+
+
+def _refuse_shifted(given: dict[str, int], settings: Settings) -> None:
+    """Translations of rows for training are found by their number, which a missing row would shift.
+
+    Raises:
+        CorpusError: development sets of several languages that are not of one length.
+    """
+    if not settings.train_rows or not settings.form.translated:
+        return
+    rows = {split: count for split, count in given.items() if split.startswith("valid")}
+    if len(set(rows.values())) > 1:
+        told = ", ".join(f"{language(split)} {count:,}" for split, count in rows.items())
+        raise CorpusError(
+            "--train-rows leaves the same rows out in all languages, and their development sets are not of one length: "
+            f"{told} rows behind the first {settings.train_rows:,}"
+        )
 
 
 def _refuse(wrong: list[Problem], where: Path) -> None:

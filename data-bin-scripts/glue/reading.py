@@ -11,7 +11,7 @@ from corpora import lines
 from corpora.compressed import opened
 from corpora.errors import CorpusError
 
-from .formats import AX, MRPC_DEV_IDS, MRPC_TRAIN, Format, language
+from .formats import AX, LANGUAGES, MRPC_DEV_IDS, MRPC_TRAIN, Format, language
 
 BOM = "\ufeff"
 #: a column of XNLI as it was published: all languages in one file
@@ -78,6 +78,21 @@ def read(path: Path, how: Format, split: str) -> Iterator[Row]:
                 continue
             yield _row(f"{path.name}:{line.number}", str(number), fields, header, columns, how)
             number += 1
+
+
+def strays(path: Path, how: Format, split: str) -> Iterator[tuple[str, str]]:
+    """Of a file of many languages the lines that are of none of them: where, and the language that they name."""
+    with opened(path) as file:
+        found = lines.read(path, file)
+        first = next(found, None)
+        header = _header(first, how, split)[0] if first else []
+        if LANGUAGE not in header:
+            return
+        place = header.index(LANGUAGE)
+        for line in found:
+            named = "".join(line.text.split("\t")[place : place + 1])
+            if named not in LANGUAGES:
+                yield f"{path.name}:{line.number}", named
 
 
 def _chosen(path: Path, header: list[str], split: str) -> Callable[[list[str]], bool] | None:

@@ -102,6 +102,15 @@ def test_segments_per_head_are_made_at_zero_and_those_at_the_input_are_not(scene
     assert torch.equal(features(plain, PAIR[:1, :4]), features(head, PAIR[:1, :4]))  # one sentence, one segment
 
 
+def test_what_is_made_anew_differs_between_seeds(scene: Scene) -> None:
+    """A median over runs is over their starts too."""
+    words = scene.words("RTE", scene.model("shaw"), "--segments", "input")
+    models = [support.built_of(words, seed=seed)[0] for seed in (1, 1, 2)]
+    once, again, other = [one.encoder.sentence_encoder.pos.members["segments-input"].weight for one in models]
+    assert torch.equal(once, again)
+    assert not torch.allclose(once, other)
+
+
 @pytest.mark.parametrize("name", ["learned", "m4m", "tupe", "diet-abs", "xl"])
 def test_any_encoding_takes_segments_per_head(scene: Scene, name: str) -> None:
     model, _ = scene.built("RTE", scene.model(name), "--segments", "head")
@@ -120,6 +129,16 @@ def test_options_of_the_pretrained_model_hold_beside_segments() -> None:
     assert encoding(own, None, "clip=8", "none") == ("shaw", "shaw.clip=8,shaw.share=none")
     assert encoding(own, "rope", None, "head") == ("rope+segments", None)
     assert encoding(config("learned+segments-input"), None, None, "input")[0] == "learned+segments-input"
+
+
+def test_segments_per_head_are_shared_as_diets_tables_are() -> None:
+    """METHODS.md 2.23."""
+    assert encoding(config("diet-abs"), None, None, "head") == ("diet-abs+segments", "segments.share=layer-wise")
+    assert encoding(config("diet-rel"), None, None, "head") == ("diet-rel+segments", None)
+    shared = encoding(config("diet-rel", "share=head-wise"), None, None, "head")[1]
+    assert shared == "diet_rel.share=head-wise,segments.share=head-wise"
+    assert encoding(config("diet-abs"), None, "segments.share=none", "head")[1] == "segments.share=none"
+    assert encoding(config("diet-abs"), None, None, "input")[1] is None
 
 
 def test_segments_in_two_ways_are_refused() -> None:

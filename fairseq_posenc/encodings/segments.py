@@ -128,9 +128,9 @@ class Segments(Segmented):
     """e_ij = q_i . k_j / sqrt(D) + E_S[S(i), S(j)], a table [segments, segments] a head, undivided (METHODS.md 2.23).
 
     DIET's E_S, meant beside `diet-rel` or `diet-abs`; created where pairs are fine-tuned. The paper is silent
-    on sharing. METHODS.md would let E_S follow the position table's: but `share` is an option of each member, which
-    none reads of another, and beside `rope` or `alibi` there is no table to follow. `segments.share=layer-wise`
-    says it. Starts at zeros.
+    on sharing. METHODS.md lets E_S follow the position table's: `--segments head` makes it so beside DIET's encodings.
+    Otherwise `share` is an option of each member, which none reads of another, and beside `rope` or `alibi` there is
+    no table to follow: `segments.share=layer-wise` says it. Starts at zeros.
     """
 
     Options = SegmentsOptions

@@ -7,16 +7,19 @@ the pretrained model no more.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from ..compat.checkpoints import CheckpointError
-from ..encodings.registry import of_members
+from ..encodings.registry import get, of_members
 from ..hub import names
 from ..hub.convert import converted
 from ..hub.model import ModelConfig
@@ -30,6 +33,8 @@ logger = logging.getLogger(__name__)
 ARCH = "posenc_roberta_pretrained"
 #: weights of a fine-tuned model that no pretrained one has
 _NEW = ("classification_heads.",)
+#: DIET's encodings, whose paper has segments per head beside them
+_DIET = ("diet-rel", "diet-abs", "diet-abs-lin")
 
 
 @register_model(ARCH, dataclass=PretrainedConfig)
@@ -101,7 +106,8 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
     take(cfg, "layernorm_embedding", own.config.layernorm_embedding, True, told)
     take(cfg, "untie_weights_roberta", not own.config.tied, False, told)
     cfg.pos_enc, cfg.pos_enc_args = encoding(own.config, cfg.pos_enc, cfg.pos_enc_args, str(cfg.segments))
-    made, report = converted(own, cfg.pos_enc, cfg.pos_enc_args)
+    seed = torch.initial_seed()  # --seed, which fairseq has just set: what is made anew differs between runs
+    made, report = converted(own, cfg.pos_enc, cfg.pos_enc_args, seed=seed)
     for line in report.lines():
         logger.info("%s: %s", source, line)
     return made
@@ -125,7 +131,19 @@ def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str
         spec = f"{chosen}+{added}"
     kept = of_members(chosen, own.pos_enc_args) if chosen == own.pos_enc else {}
     given = {**kept, **of_members(spec, args)}
+    if segments == "head" and spec != chosen and (share := _shared(chosen, given)):
+        given.setdefault("segments.share", share)
     return spec, ",".join(f"{key}={value}" for key, value in given.items()) or None
+
+
+def _shared(chosen: str, given: Mapping[str, Any]) -> str:
+    """How tables of biases are shared that are made beside DIET's: as its own (METHODS.md 2.23). Other encodings have
+    tables of rows, or none: beside them each head has its own."""
+    member = next((name for name in chosen.split("+") if name in _DIET), None)
+    if member is None:
+        return ""
+    share = str(given.get(f"{member.replace('-', '_')}.share", asdict(get(member).Options())["share"]))
+    return "" if share == "none" else share
 
 
 def load(model: Any, found: Pretrained) -> None:

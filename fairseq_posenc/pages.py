@@ -70,16 +70,16 @@ def index() -> str:
 
 
 def known() -> str:
-    """What recipes plan with: whether an encoding has segment memory, and its options."""
+    """What recipes plan with: whether an encoding has segment memory, and its options with their defaults."""
     rows = [
-        f" {json.dumps(name)}: " + json.dumps({"memory": declared(name)["memory"], "options": _names_of_options(name)})
+        f" {json.dumps(name)}: " + json.dumps({"memory": declared(name)["memory"], "options": _defaults(name)})
         for name in names()
     ]
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
-def _names_of_options(name: str) -> list[str]:
-    return [one["name"] for one in describe(get(name).Options)]
+def _defaults(name: str) -> dict[str, Any]:
+    return {one["name"]: one["default"] for one in describe(get(name).Options)}
 
 
 def _answer(name: str, key: str) -> str:

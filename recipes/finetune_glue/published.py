@@ -18,6 +18,7 @@ COLUMNS = {
     "diet": ("MNLI", MISMATCHED, "QQP", "QNLI", "SST-2", "CoLA", "STS-B"),
 }
 Rows = Mapping[str, tuple[float, ...]]
+UNSET = {"rank": 64}  # D, of 768 numbers and 12 heads
 
 M1_M4: Rows = {
     "learned": (83.57, 83.65, 87.64, 90.48, 88.40),
@@ -113,5 +114,5 @@ def paper(protocol: str, encoding: Encoding | None, segments: str) -> dict[str, 
         ("diet-xtreme", "input"): XTREME_INPUT,
         ("diet-xtreme", "head"): XTREME_HEAD,
     }
-    found = published(tables.get((protocol, segments), {}), encoding) if encoding else None
+    found = published(tables.get((protocol, segments), {}), encoding, UNSET) if encoding else None
     return dict(zip(COLUMNS[protocol], found, strict=True)) if found else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from recipes.finetune_glue.published import UNSET
 from recipes.lib.encodings import Encoding, published
 
 #: F1 and EM of XQuAD, MLQA and TyDiQA-GoldP, means over their languages
@@ -45,7 +46,7 @@ def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float,
     Args:
         encoding: of the pretraining. segments: none, input, head.
     """
-    found = published({"input": INPUT, "head": HEAD}.get(segments, {}), encoding) if encoding else None
+    found = published({"input": INPUT, "head": HEAD}.get(segments, {}), encoding, UNSET) if encoding else None
     if not found:
         return None
     place = 2 * TASKS.index(task)

@@ -21,7 +21,7 @@ from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.models.finetuning import encoding
 from fairseq_posenc.models.finetuning_config import SEGMENTS
 from recipes.lib.checkpoints import updates
-from recipes.lib.encodings import parse
+from recipes.lib.encodings import options_of, parse
 from recipes.lib.stages import write_atomically
 
 
@@ -49,9 +49,9 @@ def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: in
 
 
 def differs(asked: str, found: str) -> bool:
-    """Whether two labels name encodings that are not the same; options in any order."""
+    """Whether two labels name encodings that are not the same; options in any order, and as they work."""
     one, other = parse(asked), parse(found)
-    return (one.name, sorted(one.args.split(","))) != (other.name, sorted(other.args.split(",")))
+    return one.name != other.name or options_of(one) != options_of(other)
 
 
 def main() -> None:

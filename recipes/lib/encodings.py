@@ -128,7 +128,7 @@ def known() -> tuple[str, ...]:
 
 
 def facts(name: str) -> dict[str, Any]:
-    """What an encoding has: `memory` (of earlier segments) and `options`.
+    """What an encoding has: `memory` (of earlier segments) and `options` with their defaults.
 
     Raises:
         Refused: the file is older than the encoding.
@@ -139,15 +139,44 @@ def facts(name: str) -> dict[str, Any]:
     return found
 
 
-def published(figures: Mapping[str, T], encoding: Either) -> T | None:
-    """What a paper has for this encoding, by labels; the order of options does not count."""
+def published(figures: Mapping[str, T], encoding: Either, unset: Mapping[str, object] | None = None) -> T | None:
+    """What a paper has for this encoding, by labels: its options as they work, defaults too, in any order.
+
+    Args:
+        unset: what options that are not set come to in the paper's models.
+    """
     if isinstance(encoding, Stacks):  # no paper has two
         return None
+    wanted = options_of(encoding, unset)
     for label, found in figures.items():
         other = parse(label)
-        if other.name == encoding.name and sorted(other.args.split(",")) == sorted(encoding.args.split(",")):
+        if other.name == encoding.name and options_of(other, unset) == wanted:
             return found
     return None
+
+
+def options_of(encoding: Encoding, unset: Mapping[str, object] | None = None) -> dict[str, str]:
+    """Every option of every member as `m4.clip`, with what holds: what was asked for, or the default."""
+    found = {
+        f"{name.replace('-', '_')}.{option}": (unset or {}).get(option) if default is None else default
+        for name in encoding.names
+        for option, default in facts(name)["options"].items()
+    }
+    for part in filter(None, encoding.args.split(",")):
+        key, _, value = part.partition("=")
+        key = key.replace("-", "_")
+        owned = [one for one in found if key in (one, one.rpartition(".")[2])]
+        found |= dict.fromkeys(owned or [key], value)
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: object) -> str:
+    """As `1` for 1.0, and `layer_wise` for layer-wise: one spelling of what is the same."""
+    text = str(value).lower().replace("-", "_")
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        return text
 
 
 def with_option(option: str) -> list[str]:

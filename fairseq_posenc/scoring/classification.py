@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -52,6 +53,7 @@ METRICS: Mapping[str, Metric] = {
     "spearman": spearman,
 }
 OF_NUMBERS = ("pearson", "spearman")
+CORRELATIONS = (*OF_NUMBERS, "matthews")
 
 
 def named(names: Sequence[str], *, regression: bool) -> list[str]:
@@ -78,3 +80,9 @@ def constants(name: str, train: Sequence[Any], wanted: Sequence[Any]) -> tuple[A
     labels = sorted(set(train), key=lambda label: (-list(train).count(label), label))
     best = max(labels, key=lambda label: METRICS[name]([label] * len(train), train))
     return best, METRICS[name]([best] * len(wanted), wanted)
+
+
+def margin(name: str, rows: int) -> float:
+    """How far above a constant a score has to be: of a correlation two standard errors, as answers that have nothing to
+    do with the targets are above 0 half of the time; of other scores the least bit is enough."""
+    return 2 / math.sqrt(max(rows - 1, 1)) if name in CORRELATIONS else 0.0

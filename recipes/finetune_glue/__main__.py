@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from recipes.lib import problems
 from recipes.lib.command import main
@@ -20,9 +22,13 @@ submission format. Several models, tasks and kinds of segments are compared."""
 
 LEGEND = """\
 Scores are of the development set (of MNLI the matched one), in percent: of several learning rates and numbers of epochs
-the best median of the runs. Baseline: the constant answer that scores best on the training rows; of correlations 0.
+those with the best median of the runs, and the median of each score. Baseline: the constant answer that scores best on
+the training rows. Of correlations it is 0, and a model beats it that is more than two standard errors above it, 2 /
+sqrt(rows - 1): answers that have nothing to do with the labels are above 0 half of the time.
 Paper: the figure of the protocol's paper for this encoding, of models of 12 layers pretrained on its corpora.
-submission/MODEL has the test sets' answers of the run that counts."""
+submission/MODEL has the test sets' answers of the run of the median."""
+
+MOST_UNKNOWN = 0.05  # of a split's pieces, so that it is named
 
 COLUMNS = (
     *("task", "model", "score", "of", "also", "baseline", "beats baseline", "paper", "comparable", "lr", "epochs"),
@@ -48,9 +54,28 @@ def tell(stage: Stage) -> str:
 
 def counted(folder: Path) -> str:
     record = read_json(folder / RECORD)
-    parts = (f"{split} {facts['items']:,} of {facts['given']:,}" for split, facts in record["splits"].items())
-    wrong = problems.counted(record["problems"])
-    return f"rows {', '.join(parts)}" + (f"; {wrong}" if wrong else "")
+    splits = record["splits"].items()
+    told = ["rows " + ", ".join(f"{split} {facts['items']:,} of {facts['given']:,}" for split, facts in splits)]
+    if cut := ", ".join(f"{split} {facts['cut']:,}" for split, facts in splits if facts["cut"]):
+        told.append(f"cut to {record['longest']} pieces: {cut}")
+    if unknown := ", ".join(f"{split} {unknown_part(facts):.2%}" for split, facts in splits if facts["unknown"]):
+        told.append(f"pieces that the model does not know: {unknown}")
+    return "; ".join([*told, *([wrong] if (wrong := problems.counted(record["problems"])) else [])])
+
+
+def unknown_part(facts: dict[str, Any]) -> float:
+    return float(facts["unknown"] / max(facts["pieces"], 1))
+
+
+def strange(prepared: Sequence[Path]) -> list[str]:
+    """Splits whose text is of another kind than the model's, so that their scores say little."""
+    told = []
+    for folder in prepared:
+        splits = read_json(folder / RECORD)["splits"].items()
+        named = [split for split, facts in splits if unknown_part(facts) > MOST_UNKNOWN]
+        part = f"{folder.name}: more than {MOST_UNKNOWN:.0%} of the pieces of {', '.join(named)}"
+        told += [f"{part} are unknown to the model: scores on it say little."] if named else []
+    return told
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
@@ -60,6 +85,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
         scores = [float(str(row["score"])) for row in rows if row["model"] == model]
         if len(scores) > 1:
             told.append(f"Mean of {model} over {len(scores)} tasks: {sum(scores) / len(scores):.2f}.")
+    told += strange(sorted((output / "data-bin").iterdir()))
     behind = [f"{row['model']} on {row['task']}" for row in rows if not row["beats baseline"]]
     return [*told, *([f"Not above the constant answer: {', '.join(behind)}."] if behind else [])]
 

@@ -14,7 +14,8 @@ from .data import labels
 
 
 def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
-    """By split and score: the constant, chosen on the training labels, and its score in percent."""
+    """By split and score: the constant, chosen on the training labels, and in percent its score and how far above it a
+    model has to be."""
     record = read_json(folder / "glue.json")
     train, found = labels(folder, "train"), dict[str, dict[str, dict[str, Any]]]()
     for split, facts in record["splits"].items():
@@ -22,9 +23,12 @@ def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, A
             continue
         found[split] = {}
         for name in names:
-            constant, score = classification.constants(name, train, labels(folder, split))
+            wanted = labels(folder, split)
+            constant, score = classification.constants(name, train, wanted)
+            margin = classification.margin(name, len(wanted))
             told = record["labels"][constant] if record["labels"] else round(constant, 3)
-            found[split][name] = {"constant": told, "score": round(100 * score, 2)}
+            in_percent = {"score": round(100 * score, 2), "margin": round(100 * margin, 2)}
+            found[split][name] = {"constant": told, **in_percent}
     return found
 
 

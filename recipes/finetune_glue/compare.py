@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import statistics
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,13 @@ from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json, write_atomically
 from recipes.lib.values import Refused
 
+from . import xnli
 from .grid import Grid, middle
+from .plan import RECORD
 from .published import MISMATCHED, WARM, paper
 from .settings import Trial, Variant
-from .tasks import TASKS, metrics
+from .tasks import HEADLINE, TASKS, metrics
+from .xnli import Scores
 
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
 VARIANT = ("TASK", "MODEL", "SEGMENTS", "ROW")
@@ -36,26 +38,29 @@ def encoding_of(label: str) -> Encoding | None:
 
 
 def result(variant: Variant, grid: Grid, *, published_data: bool) -> Row:
+    """Scores are medians of the runs, each by itself."""
     runs = grid.best(variant)
-    one, names = middle(runs), metrics(variant.task, grid.protocol)
+    one, names, scores = middle(runs), metrics(variant.task, grid.protocol), grid.medians(runs)
     first = names[0]
     facts = read_json(grid.output / "scores" / f"{one.slug}.json")
     marker = read_json(grid.output / ".stages" / f"train.{one.slug}.done")
     model = read_json(grid.output / "models" / f"{variant.model.slug}.json")
+    record = read_json(grid.output / "data-bin" / f"{variant.task}.{variant.model.slug}" / RECORD)
     baseline = read_json(grid.output / "baselines" / f"{variant.task}.json")["valid"][first]
-    score = statistics.median(grid.headline(run) for run in runs)
+    score = scores[HEADLINE.get(variant.task, "valid")][first]
     theirs = figures(variant, model, grid.protocol)
+    why = differences(model, record, scores, published_data=published_data)
     return {
         "task": variant.task,
         "model": variant.label,
         "score": round(score, 2),
         "of": NAMES.get(first, first),
-        "also": also(facts["scores"], names),
+        "also": also(scores, names),
         "baseline": baseline["score"],
         "constant": baseline["constant"],
-        "beats baseline": score > baseline["score"],
+        "beats baseline": score > baseline["score"] + baseline["margin"],
         "paper": theirs,
-        "comparable": comparable(model, published_data=published_data) if theirs else None,
+        "comparable": comparable(why) if theirs else None,
         "lr": one.lr,
         "epochs": one.epochs,
         "runs": [round(grid.headline(run), 2) for run in runs],
@@ -64,9 +69,7 @@ def result(variant: Variant, grid: Grid, *, published_data: bool) -> Row:
         "minutes": round(marker["seconds"] / 60, 1),
         "trials": trials(variant, grid, first),
         "pretrained": {name: model[name] for name in ("encoding", "updates", "layers", "dim")},
-        "scores": {
-            split: {name: round(found, 2) for name, found in some.items()} for split, some in facts["scores"].items()
-        },
+        "scores": {split: {name: round(found, 2) for name, found in some.items()} for split, some in scores.items()},
         "command": marker["command"],
         "commit": marker["commit"],
     }
@@ -78,10 +81,10 @@ def trials(variant: Variant, grid: Grid, first: str) -> dict[str, float]:
     return {one.slug.removeprefix(f"{variant.slug}."): round(grid.score(one)[first], 2) for one in chosen}
 
 
-def also(scores: dict[str, dict[str, float]], names: list[str]) -> str:
+def also(scores: Scores, names: list[str]) -> str:
     """The task's other scores."""
     told = [f"{NAMES.get(name, name)} {scores['valid'][name]:.2f}" for name in names[1:]]
-    others = {split: found for split, found in scores.items() if split != "valid"}
+    others = {split: found for split, found in scores.items() if split not in ("valid", xnli.MEAN, xnli.OTHERS)}
     told += [f"{split.removeprefix('valid-')} {found[names[0]]:.2f}" for split, found in others.items()]
     return ", ".join(told)
 
@@ -98,11 +101,21 @@ def figures(variant: Variant, model: dict[str, Any], protocol: str) -> str | Non
     return "; ".join(told) or None
 
 
-def comparable(model: dict[str, Any], *, published_data: bool) -> str:
-    """Whether a figure may be compared with the paper's, as far as can be told."""
+def differences(model: dict[str, Any], record: dict[str, Any], scores: Scores, *, published_data: bool) -> list[str]:
+    """What is other than in the papers, as far as can be told, in a few words each.
+
+    Args:
+        model: its sizes. record: of the rows.
+    """
     sized = all(model[name] == size for name, size in BASE.items())
-    why = [] if sized else [f"{model['layers']} layers of {model['dim']}"]
-    why += [] if published_data else ["rows of one's own, or a part of them"]
+    told = [] if sized else [f"{model['layers']} layers of {model['dim']}"]
+    told += [] if published_data else ["rows of one's own, or a part of them"]
+    left_out = sum(done.get("left out", 0) for done in record["problems"].values())
+    told += [f"{left_out:,} rows left out"] if left_out else []
+    return told + (xnli.differences(scores) if record["task"] == xnli.XNLI else [])
+
+
+def comparable(why: list[str]) -> str:
     return f"no: {', '.join(why)}" if why else "if pretrained as the paper's"
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 from recipes.lib.stages import read_json
 
+from . import xnli
 from .settings import Trial, Variant
-from .tasks import headline, metrics
+from .tasks import HEADLINE, metrics
+from .xnli import Scores
 
 
 @dataclass(frozen=True)
@@ -23,14 +26,27 @@ class Grid:
     epochs: list[int]
     seeds: list[int]
 
-    def score(self, trial: Trial, split: str = "valid") -> dict[str, float]:
-        found: dict[str, float] = read_json(self.output / "scores" / f"{trial.slug}.json")["scores"][split]
-        return found
+    def scores(self, trial: Trial) -> Scores:
+        """By split; of XNLI the means too."""
+        found: Scores = read_json(self.output / "scores" / f"{trial.slug}.json")["scores"]
+        return xnli.with_means(found) if trial.variant.task == xnli.XNLI else found
+
+    def score(self, trial: Trial) -> Mapping[str, float]:
+        """What chooses learning rates and epochs: of the development set, of XNLI the English one."""
+        return self.scores(trial)["valid"]
 
     def headline(self, trial: Trial) -> float:
         """The number that stands in the table."""
-        scores = read_json(self.output / "scores" / f"{trial.slug}.json")["scores"]
-        return headline(trial.variant.task, scores, metrics(trial.variant.task, self.protocol)[0])
+        first = metrics(trial.variant.task, self.protocol)[0]
+        return self.scores(trial)[HEADLINE.get(trial.variant.task, "valid")][first]
+
+    def medians(self, runs: Sequence[Trial]) -> dict[str, dict[str, float]]:
+        """Of each number by itself."""
+        found = [self.scores(one) for one in runs]
+        return {
+            split: {name: statistics.median(one[split][name] for one in found) for name in some}
+            for split, some in found[0].items()
+        }
 
     def best(self, variant: Variant) -> list[Trial]:
         """The runs of the learning rate and the epochs whose median is highest, worst first."""

@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 SCRIPTS = ROOT / "data-bin-scripts"
 RECORD = "glue.json"
 BUILTIN_ENCODING = "learned"
+ENDS = ("tsv", "tsv.gz", "txt", "txt.gz")  # of files with rows
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -142,6 +143,7 @@ class Planner:
         inputs = (
             ROOT / settings.script,
             *sorted((SCRIPTS / "glue").glob("*.py")),
+            *(SCRIPTS / "questions" / "vocabulary.py", ROOT / "fairseq_posenc" / "data" / "question_pieces.py"),
             *self.given(model),
             *self.files(task),
         )
@@ -155,12 +157,15 @@ class Planner:
         )
 
     def files(self, task: str) -> tuple[Path, ...]:
-        """The user's; those that are missing are told by the stage."""
+        """The user's, wherever the reader looks; those that are missing are told by the stage."""
         if not self.settings.own:
             return ()
         folder = Path(self.settings.data).resolve()
-        place = folder / task if (folder / task).is_dir() else folder
-        return tuple(sorted(path for end in ("tsv", "tsv.gz", "txt", "txt.gz") for path in place.glob(f"*.{end}")))
+        places = [folder / name for name in (task, *TASKS[task].folders)] + [folder]
+        found = [path for place in places for end in ENDS for path in sorted(place.glob(f"*.{end}"))]
+        if task == "MNLI":  # the diagnostic set, which lies beside the tasks' folders
+            found += [path for name in ("AX", "diagnostic") for path in sorted(folder.parent.glob(f"{name}.tsv*"))]
+        return tuple(found)
 
     @cached_property
     def baselines(self) -> dict[str, Stage]:
@@ -244,5 +249,5 @@ class Planner:
             command += ["--seed", str(settings.seed + run)]
         command += ["--published-data"] if settings.published else []
         outputs = (self.output / "comparison.json", self.output / "submission")
-        inputs = tuple(HERE / f"{name}.py" for name in ("compare", "grid", "published", "tasks"))
+        inputs = tuple(HERE / f"{name}.py" for name in ("compare", "grid", "published", "tasks", "xnli"))
         return Stage("compare", tuple(command), outputs, after, inputs)

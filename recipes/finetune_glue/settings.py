@@ -149,6 +149,8 @@ class Settings(launch.Training):
             raise Refused(f"--warmup is {self.warmup}: 0 to 1, a part of the updates, is wanted")
         if min(self.lr) <= 0 or min(self.epochs) < 1:
             raise Refused("--lr and --epochs: numbers above 0 are wanted")
+        for name in ("lr", "epochs"):  # as they stand in the names of trainings
+            _once(name, [f"{one:g}" for one in getattr(self, name)])
         if self.batch % self.batches:
             raise Refused(f"--batch {self.batch} cannot be shared by --batches {self.batches}")
         if self.own and not Path(self.data).is_dir():
@@ -213,5 +215,9 @@ def _known(option: str, given: list[str], known: Any) -> None:
     for name in given:
         if name not in known:
             raise Refused(f"--{option}: no '{name}'{nearest(name, known)}")
+    _once(option, given)
+
+
+def _once(option: str, given: list[str]) -> None:
     if len(set(given)) < len(given):
         raise Refused(f"--{option} names one twice")

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from recipes.finetune_glue import __main__ as sentences
+from recipes.finetune_glue import xnli
+from recipes.finetune_glue.plan import RECORD as ROWS
 from recipes.finetune_glue.settings import Settings as GlueSettings
 from recipes.finetune_squad import __main__ as questions
 from recipes.finetune_squad.plan import RECORD
@@ -31,10 +33,10 @@ languages without having seen any task in them (zero-shot), by the DIET paper's 
 MLQA and TyDiQA-GoldP, trained on SQuAD 1.1."""
 
 SENTENCES = """\
-Score: accuracy by language, in percent, of the test sets, or of the development sets where the tests have no labels;
-the mean is that of the languages but English. Learning rates and checkpoints are chosen in English. Baseline: the
-constant answer that scores best on the training rows. Chance is 33.33. Paper: the DIET paper's mean over XNLI's
-languages."""
+Score: accuracy by language, in percent, of the test sets, or of the development sets where the tests have no labels.
+Learning rates and checkpoints are chosen on English's development set. Baseline: the constant answer that scores best
+on the training rows. Chance is 33.33. Paper: the DIET paper's mean over XNLI's languages, beside ours with English, as
+XTREME's means are."""
 QUESTIONS = """\
 EM, F1: in percent, by each set's own rules: MLQA's for its language, otherwise SQuAD 1.1's. Baseline: the span of the
 language's mean length in which most words of the question are. Scored is checkpoint_last.pt; of several learning rates
@@ -88,7 +90,9 @@ def remarks(settings: GlueSettings, output: Path) -> list[str]:
     """What was counted; and that the right answers have what they have to have."""
     prepared = sorted((output / "data-bin").iterdir())
     if of_sentences(settings):
-        return [SENTENCES, *(f"{one.name}: {sentences.counted(one)}." for one in prepared)]
+        told = [SENTENCES, *(f"{one.name}: {sentences.counted(one)}." for one in prepared)]
+        told += sentences.strange(prepared)
+        return told + [xnli.told(read_json(one / ROWS)["splits"]) for one in prepared[:1]]
     told = [QUESTIONS, *(f"{one.name}: {questions.counted(one)}." for one in prepared)]
     for task in settings.task:
         known, scored = SETS[task], {str(row["language"]) for row in compared(settings, output) if row["task"] == task}

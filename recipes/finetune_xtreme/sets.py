@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-ENGLISH = "en"
-XNLI = "XNLI"
+from recipes.finetune_glue import xnli
+
+ENGLISH, XNLI, XNLI_LANGUAGES = xnli.ENGLISH, xnli.XNLI, xnli.LANGUAGES
 TRAINING = "SQuAD"  # what questions are trained on, in the names of trainings
 CHANCE = round(100 / 3, 2)  # of XNLI's three classes, in percent
 
@@ -63,8 +64,6 @@ SETS = {
     ),
 }
 TASKS = (XNLI, *SETS)
-#: of XNLI, English first; data-bin-scripts/glue/formats.py reads them
-XNLI_LANGUAGES = tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split())
 
 
 def task_named(word: str) -> str:

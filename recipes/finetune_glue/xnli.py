@@ -1,0 +1,69 @@
+"""XNLI's languages: which splits of a run are scored, and their means."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from statistics import fmean
+
+XNLI = "XNLI"
+#: English first, which is trained on
+LANGUAGES = tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split())
+ENGLISH = LANGUAGES[0]
+MEAN, OTHERS = "mean", "mean but en"
+Scores = Mapping[str, Mapping[str, float]]
+
+
+def language(split: str) -> str:
+    """English where it names none."""
+    return split.partition("-")[2] or ENGLISH
+
+
+def scored(labelled: Collection[str]) -> list[str]:
+    """A split of each language: of the test sets; of the development sets where the test sets of other languages than
+    English have no labels, as XTREME's.
+
+    Args:
+        labelled: splits with labels.
+    """
+    tests = [split for split in labelled if split.startswith("test-")]
+    valid = [split for split in labelled if split.startswith("valid")]
+    return tests if tests and (_others(tests) or not _others(valid)) else valid
+
+
+def _others(splits: Collection[str]) -> list[str]:
+    return [split for split in splits if language(split) != ENGLISH]
+
+
+def with_means(scores: Scores) -> dict[str, Mapping[str, float]]:
+    """The means beside the splits: over all languages, and over those that were not trained on."""
+    chosen = scored(scores)
+    others = _others(chosen)
+    made = {**scores, MEAN: _mean(scores, chosen)}
+    return made | ({OTHERS: _mean(scores, others)} if 0 < len(others) < len(chosen) else {})
+
+
+def _mean(scores: Scores, splits: Collection[str]) -> dict[str, float]:
+    names = next(iter(scores.values()))
+    return {name: fmean(scores[split][name] for split in splits) for name in names}
+
+
+def differences(labelled: Collection[str]) -> list[str]:
+    """What keeps a mean from being XTREME's, which is over the test sets of all languages."""
+    chosen = scored(labelled)
+    told = [] if len(chosen) == len(LANGUAGES) else [f"{len(chosen)} of {len(LANGUAGES)} languages"]
+    return told + ([] if chosen[0].startswith("test-") else ["development sets"])
+
+
+def told(splits: Mapping[str, Mapping[str, object]]) -> str:
+    """Which languages are scored on what, and which are there and are not.
+
+    Args:
+        splits: of glue.json.
+    """
+    labelled = [split for split, facts in splits.items() if facts["labelled"] and split != "train"]
+    chosen = scored(labelled)
+    kind = "test" if chosen[0].startswith("test-") else "development"
+    names = [language(split) for split in chosen]
+    without = {language(split) for split in splits if split != "train"} - {*names}
+    line = f"{XNLI}: scored on the {kind} sets of {', '.join(names)}"
+    return f"{line}; {', '.join(sorted(without))}: no {kind} set with labels, not scored." if without else f"{line}."

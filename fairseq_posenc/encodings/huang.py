@@ -143,14 +143,14 @@ class M3(RelativeTable):
     no_decay = ("weight",)  # as M1 and M2
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        q, table = q * self.stack.head_dim**-0.5, layer.tensors["weight"]
+        # what a chunk reads is cast back: the gradients of all chunks are summed in float32
+        scale, table = self.stack.head_dim**-0.5, promoted(layer.tensors["weight"])
         if positions.query_length == 1 and not torch.compiler.is_compiling():
-            return toeplitz.triple_product(q, k, promoted(table), positions, self.rows(positions), self.clip)
+            return toeplitz.triple_product(q * scale, k, table, positions, self.rows(positions), self.clip)
+        table = table * scale  # it is smaller than the queries, which the backward need not keep twice
         if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], fused.LEAST, q.device):
-            vectors = toeplitz.take(promoted(table), self.rows(positions), -2)
-            made: Tensor = fused.FusedProduct.apply(q, k, vectors.to(q.dtype))
+            made: Tensor = fused.FusedProduct.apply(q, k, toeplitz.take(table, self.rows(positions), -2).to(q.dtype))
             return made
-        table = promoted(table)  # what a chunk reads is cast back: the gradients of all chunks are summed in float32
         if 0 < 2 * self.clip < positions.key_length:
             return self._clipped(q, k, table, positions)
         return self._by_key(q, k, toeplitz.take(table, self.rows(positions), -2), positions)

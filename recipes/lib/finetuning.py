@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from .values import Refused
 LAST = "checkpoint_last.pt"  # of recipes/pretrain_mlm
 IMPORTED = "checkpoint.pt"  # of import-hf
 RUN = "comparison.json"  # of a run of recipes/pretrain_mlm that is done
+LONGEST = 100  # letters of `in_a_name`
 
 
 @dataclass(frozen=True)
@@ -77,3 +79,30 @@ def of_encodings(found: Sequence[Model], wanted: Sequence[Encoding], pretraining
                 f"{pretraining or 'recipes/pretrain_mlm'}"
             )
     return [Model(encoding.label, by_slug[encoding.slug].path) for encoding in wanted]
+
+
+def in_a_name(places: Sequence[str]) -> str:
+    """Those of --checkpoint in the name of a folder: runs, of a run's checkpoint its encoding too, and folders."""
+    found = list(dict.fromkeys(_name(Path(place).resolve()) for place in places))
+    whole = re.sub(r"[^\w.=+-]", "-", ".".join(found))
+    if len(whole) <= LONGEST:
+        return whole
+    return f"{whole[: LONGEST // 2]}.{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+
+
+def _name(place: Path) -> str:
+    if place.suffix != ".pt":
+        return place.name
+    folder = place.parent  # RUN/checkpoints/ENCODING, or of import-hf
+    return f"{folder.parents[1].name}.{folder.name}" if folder.parent.name == "checkpoints" else folder.name
+
+
+def cuts_text(model: Path) -> list[Path]:
+    """The dictionary and the tokenizer that lie beside a checkpoint, or in its run of recipes/pretrain_mlm; those of a
+    folder are a part of it."""
+    if model.suffix != ".pt":
+        return []
+    data = [run / "data" for run in model.parents[2:3]]
+    found = [place / name for place in (model.parent, *data) for name in ("dict.txt", "tokenizer")]
+    found += [path for place in data for path in sorted(place.glob("shard*/dict.txt"))[:1]]
+    return [path for path in found if path.exists()]

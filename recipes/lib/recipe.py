@@ -29,6 +29,8 @@ class Settings:
     seed: int = field(default=1, metadata=about("of the data and of the trainings"))
     jobs: int = field(default=1, metadata=about("commands side by side, where they do not need each other"))
 
+    preset = ""  # whose numbers they began with: told by `load`, and no setting
+
     def refuse_unused(self, named: Set[str]) -> None:
         """Refuse settings that the user named, and that nothing would come of; a preset may say more than is used.
 

@@ -33,6 +33,7 @@ def load(
         if not fits(value, hints[key]):
             raise Refused(f"{_option(key)} is {value!r}: {wanted(hints[key])} is wanted")
     settings = recipe.settings(**values)
+    settings.preset = name
     if settings.jobs < 1:
         raise Refused(f"--jobs is {settings.jobs}: 1 or more is wanted")
     settings.refuse_unused({*theirs, *asked})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from recipes.lib.departures import changed
 from recipes.lib.encodings import Either, published
 from recipes.lib.settings import read_toml
 from recipes.lib.stages import read_json
-from recipes.lib.values import Flags
 
 from .settings import CONF, MADE, WMT18, Settings
 
@@ -31,20 +31,6 @@ CLEANING = {
 }
 PRESET = CONF / "table4-vaswani.toml"  # what the paper states, and tensor2tensor's numbers where it does not
 UPDATES = ("max-update", "max-epoch", "patience", "stop-time-hours", "stop-min-lr")
-#: flags that change no number, or (batches) are looked at together
-FREE = {
-    *("max-tokens", "log-interval", "num-workers", "data-buffer-size", "required-batch-size-multiple", "ddp-backend"),
-    *("save-interval", "save-interval-updates", "validate-interval", "validate-interval-updates", "disable-validation"),
-    *(
-        "max-tokens-valid",
-        "batch-size-valid",
-        "tensorboard-logdir",
-        "wandb-project",
-        "log-file",
-        "no-save-optimizer-state",
-    ),
-    *("no-progress-bar", "keep-best-checkpoints", "buffer-size", "batch-size", "quiet"),
-}
 
 
 def paper(encoding: Either, direction: str) -> float | None:
@@ -75,19 +61,13 @@ def differences(settings: Settings) -> list[str]:
     """In what a run departs from the paper's, so far as that is stated, and from its preset; empty: BLEU can be put
     beside."""
     preset = read_toml(PRESET)
-    train = _changed(preset["train"], settings.train)
+    train = changed(preset["train"], settings.train)
     batch = preset["batches"] * preset["train"]["max-tokens"]
     departs = {
         "text": not papers_text(settings),
         "model": settings.arch != preset["arch"],
         "updates": bool(train.intersection(UPDATES)),
         "training": bool(train.difference(UPDATES)) or settings.batches * settings.number("max-tokens", 0) != batch,
-        "decoding": bool(_changed(preset["generate"], settings.generate)),
+        "decoding": bool(changed(preset["generate"], settings.generate)),
     }
     return [name for name, whether in departs.items() if whether]
-
-
-def _changed(preset: Flags, flags: Flags) -> set[str]:
-    """A flag that is false is not given."""
-    names = {name for name in {**preset, **flags} if name not in FREE}
-    return {name for name in names if preset.get(name, False) != flags.get(name, False)}

@@ -9,6 +9,7 @@ from typing import Literal
 
 from recipes.lib import launch
 from recipes.lib.encodings import parse_stacks
+from recipes.lib.places import RAW
 from recipes.lib.recipe import about
 from recipes.lib.translation.subwords import LEAST_COVERAGE
 from recipes.lib.values import Flags, Refused
@@ -17,7 +18,6 @@ from .layout import Direction, Variant, checked, parse_direction
 
 CONF = Path(__file__).parent / "conf"
 BUILTIN, WMT18 = "builtin", "wmt18"
-DEFAULT_RAW = "data/raw"  # of the repository
 SPLITS = ("train", "valid", "test")
 MAX_POSITIONS = 1024  # fairseq's default, with the end of the sentence
 MADE = "corpus.json"  # in a folder that prepare_wmt18.sh made: its validation set is `valid`
@@ -59,7 +59,7 @@ class Settings(launch.Training):
     corpus: str = field(
         metadata=about(f"{WMT18}, {BUILTIN} (a small invented one), or a FOLDER with train.SRC, train.TGT, ...")
     )
-    raw: str = field(default=DEFAULT_RAW, metadata=about(f"where the archives of {WMT18} are, or are fetched to"))
+    raw: str = field(default=RAW, metadata=about(f"where the archives of {WMT18} are, or are fetched to"))
     newstest: str = field(
         default="", metadata=about(f"of {WMT18}: a folder of yours with the test sets, or sacrebleu (none: fetched)")
     )

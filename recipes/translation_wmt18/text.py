@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from recipes.lib import places
 from recipes.lib.recipe import ROOT
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
 from .layout import Direction, Place
-from .settings import BUILTIN, DEFAULT_RAW, SPLITS, WMT18, Settings
+from .settings import BUILTIN, SPLITS, WMT18, Settings
 
 LIB = ROOT / "recipes" / "lib"
 SHARED = LIB / "translation"
@@ -106,7 +107,7 @@ class Text:
     @property
     def raw(self) -> str:
         """As `newstest`; the default is a folder of the repository."""
-        return self.settings.raw if self.settings.raw == DEFAULT_RAW else str(Path(self.settings.raw).resolve())
+        return places.raw(self.settings.raw)
 
     def wmt18(self) -> Stage:
         """It fetches what is missing, goes on after a kill, and checks for itself what is there."""

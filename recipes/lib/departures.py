@@ -1,0 +1,57 @@
+"""In what a run departs from a paper's protocol, as a preset has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .values import Flags
+
+#: flags of fairseq that change no number, or (batches) are looked at together
+FREE = {
+    *("max-tokens", "log-interval", "num-workers", "data-buffer-size", "required-batch-size-multiple", "ddp-backend"),
+    *("save-interval", "save-interval-updates", "validate-interval", "validate-interval-updates", "disable-validation"),
+    *(
+        "max-tokens-valid",
+        "batch-size-valid",
+        "tensorboard-logdir",
+        "wandb-project",
+        "log-file",
+        "no-save-optimizer-state",
+    ),
+    *("no-progress-bar", "keep-best-checkpoints", "buffer-size", "batch-size", "quiet"),
+}
+
+
+def changed(preset: Flags, flags: Flags) -> set[str]:
+    """The flags that are not as a preset has them; one that is false is not given."""
+    names = {name for name in {**preset, **flags} if name not in FREE}
+    return {name for name in names if preset.get(name, False) != flags.get(name, False)}
+
+
+def of_flags(preset: Flags, flags: Flags, table: str = "train") -> list[str]:
+    """The same in words: `--train.lr 0.1, not 0.2`."""
+    return [
+        f"--{table}.{name} {_shown(flags.get(name, False))}, not {_shown(preset.get(name, False))}"
+        for name in sorted(changed(preset, flags))
+    ]
+
+
+def of_settings(preset: Mapping[str, Any], settings: object) -> list[str]:
+    """The settings that are not as a preset has them: `--epochs 2, not 3`.
+
+    Args:
+        preset: the names with `_`.
+    """
+    given = {name: getattr(settings, name) for name in preset}
+    return [
+        f"--{name.replace('_', '-')} {_shown(value)}, not {_shown(preset[name])}"
+        for name, value in given.items()
+        if value != preset[name]
+    ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_shown, value))
+    return "unset" if value is False else f"{value:g}" if isinstance(value, float) else str(value)

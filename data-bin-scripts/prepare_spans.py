@@ -19,12 +19,13 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
 
     def work() -> Path | None:
-        files = options.files(parser, asked)
+        files, apart = options.files(parser, asked), options.apart(parser, asked)
         if asked.dry_run:
             for split, path in files.items():
                 print(split or "train and valid", path, sep="\t")
             return None
-        tell(prepare(files, asked.checkpoint, asked.tokenizer_path, asked.output.absolute(), options.settings(asked)))
+        where, how = asked.output.absolute(), options.settings(asked)
+        tell(prepare(files, asked.checkpoint, asked.tokenizer_path, where, how, apart))
         return Path(asked.output)
 
     return exit_status(work)

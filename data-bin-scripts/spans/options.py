@@ -50,11 +50,13 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=told)
     add("--set", choices=list(SETS), help="XTREME's, of --data: an --eval of each language's file, by its code")
     add("--data", type=Path, metavar="FOLDER", help="with the files of --set as published, plain or .gz")
-    add("--languages", metavar="A,B", help="of --set: those that have to be there (all that are there)")
+    add("--languages", metavar="A,B", help="of --set and --without: those that have to be there (all that are there)")
     add("--output", type=Path, required=True, metavar="DIR")
     add("--bad", choices=HOW, default="refuse", help="questions that cannot be used as they are (refuse)")
     add("--limit", type=_positive, default=0, metavar="N", help="the first questions of training")
     add("--limit-eval", type=_positive, default=0, metavar="N", help="the first questions of each --eval")
+    told = "of XTREME's set in FOLDER no question is in any split, by its id: nothing is chosen by what is scored there"
+    add("--without", action="append", default=[], metavar="SET=FOLDER", help=told)
 
 
 def _pieces(group: argparse._ArgumentGroup) -> None:
@@ -76,7 +78,7 @@ def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str,
     """
     if asked.text and (asked.train or asked.eval or asked.set):
         made.error("--text, or --train and --eval or --set")
-    if bool(asked.set) != bool(asked.data) or (asked.languages is not None and not asked.set):
+    if bool(asked.set) != bool(asked.data) or (asked.languages is not None and not (asked.set or asked.without)):
         made.error("--set, --data and --languages go together")
     if asked.seed is not None and not asked.text:
         made.error("--seed is for the split of --text: nothing else is drawn")
@@ -98,11 +100,31 @@ def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str,
 
 def _languages(asked: argparse.Namespace) -> dict[str, Path]:
     """The files of --set by language; those that are not there are told."""
-    found = find(asked.data, asked.set, [one for one in (asked.languages or "").split(",") if one])
+    found = find(asked.data, asked.set, _chosen(asked))
     missing = [] if asked.languages else absent(asked.set, found)
     if missing:
         print(f"{asked.set}: no file of {', '.join(missing)} in {asked.data}", flush=True)
     return found
+
+
+def apart(made: argparse.ArgumentParser, asked: argparse.Namespace) -> list[Path]:
+    """The files of --without.
+
+    Raises:
+        CorpusError: see `sets.find`.
+    """
+    found = list[Path]()
+    for word in asked.without:
+        name, _, folder = word.partition("=")
+        if name not in SETS or not folder:
+            made.error(f"--without {word}: SET=FOLDER is wanted, with a SET of {', '.join(SETS)}")
+        chosen = [one for one in _chosen(asked) if one in SETS[name].languages]
+        found += find(Path(folder), name, chosen).values()
+    return found
+
+
+def _chosen(asked: argparse.Namespace) -> list[str]:
+    return [one for one in (asked.languages or "").split(",") if one]
 
 
 def settings(asked: argparse.Namespace) -> Settings:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from corpora.binary import ShardWriter, dtype_for
+from questions.reading import Question
 
 #: of a window: the question's number, its first piece of the context and how many, their column, the answer's columns
 FIELDS = ("question", "first", "length", "column", "start", "end")
@@ -59,3 +61,19 @@ class SplitWriter:
         if error is None:
             rows = np.array(self._rows, np.int32).reshape(-1, len(FIELDS))
             np.save(self._prefix.with_name(f"{self._prefix.name}.windows.npy"), rows)
+
+
+def squad_format(asked: Iterable[Question], version: str) -> dict[str, Any]:
+    """Questions as SQuAD's files have them: what its own scripts read beside predictions."""
+    data = []
+    for _, article in groupby(asked, key=lambda one: one.article):
+        parts = []
+        for context, some in groupby(article, key=lambda one: one.context):
+            parts.append({"context": context, "qas": [_asked(one) for one in some]})
+        data.append({"paragraphs": parts})
+    return {"version": version, "data": data}
+
+
+def _asked(one: Question) -> dict[str, Any]:
+    answers = [{"text": answer.text, "answer_start": answer.start} for answer in one.answers]
+    return {"id": one.id, "question": one.text, "answers": answers, "is_impossible": one.impossible}

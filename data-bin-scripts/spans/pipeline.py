@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,20 @@ from questions.checks import checked
 from questions.output import sha256, whole, write_json
 from questions.pipeline import PROBLEMS, RefusedError, quiet
 from questions.problems import Problem, made
-from questions.reading import Question
+from questions.reading import Answer, Question
 
-from .output import SplitWriter
-from .vocabulary import Pieces, Vocabulary, of_model
+from .cutter import Cutter
+from .output import SplitWriter, squad_format
+from .vocabulary import Vocabulary, of_model
 
 TRAIN, RECORD = "train", "spans.json"
 #: what becomes of questions that are to be answered and are not as they should be
 SCORED = "scored as it is"
-#: an answer's words that no window of its question holds: they are not learned from
-NO_WINDOW, CUT = "answer in no window", "cut question"
+SCORED_FILE = "scored.json"  # behind the split's name
+#: an answer's words that no window of its question holds: they are not learned from, and no prediction can be them
+NO_WINDOW, CUT, LONG = "answer in no window", "cut question", "long context"
+#: a question of --without, which is scored elsewhere
+ELSEWHERE = "question scored elsewhere"
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,18 @@ class Settings:
     limit_eval: int
     seed: int
 
+    def most(self, split: str) -> int:
+        """The first so many questions; 0: all."""
+        return self.limit if split == TRAIN else self.limit_eval
 
-def prepare(files: dict[str, Path], model: Path, tokenizer: str, where: Path, settings: Settings) -> dict[str, Any]:
+
+def prepare(
+    files: dict[str, Path], model: Path, tokenizer: str, where: Path, settings: Settings, apart: Sequence[Path] = ()
+) -> dict[str, Any]:
     """Write the folder whole.
 
+    Args:
+        apart: files whose questions are left out, by their ids.
     Returns:
         its record, `RECORD`.
     Raises:
@@ -52,9 +64,11 @@ def prepare(files: dict[str, Path], model: Path, tokenizer: str, where: Path, se
     """
     with whole(where) as folder:
         found, wrong = _read(files, settings)
+        wrong += _leave_out(found, apart)
+        found = {split: some[: settings.most(split) or None] for split, some in found.items()}
         with quiet():
             run = Run(folder, files, settings, of_model(model, tokenizer), wrong)
-            record = run.all(found)
+            record = run.all(found, apart)
         beside = where.with_name(f"{where.name}.{PROBLEMS}")
         if any(one.done == "refused" for one in run.problems):
             problems.write(beside, run.problems)
@@ -87,8 +101,24 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Qu
         twice = [name for name, number in Counter(one.id for one in read).items() if number > 1]
         told += [(name, "duplicate id", "the first of them is kept") for name in twice]
         wrong += [made(split or TRAIN, path.name, *one, settings.bad) for one in told]
-    limits = {split: settings.limit if split == TRAIN else settings.limit_eval for split in found}
-    return {split: some[: limits[split] or None] for split, some in found.items()}, wrong
+    return found, wrong
+
+
+def _leave_out(found: dict[str, list[Question]], apart: Sequence[Path]) -> list[Problem]:
+    """Take the questions of these files out of all splits.
+
+    Raises:
+        CorpusError: none is left of a split.
+    """
+    ids = {one.id for path in apart for one in reading.read(path, partial(_keep, []))}
+    told = list[Problem]()
+    for split, some in found.items():
+        gone = [one for one in some if one.id in ids]
+        if gone and len(gone) == len(some):
+            raise CorpusError(f"{split}: all {len(some):,} questions are those of --without: others are wanted")
+        told += [Problem(split, one.where, one.id, ELSEWHERE, "of --without, by its id", "left out") for one in gone]
+        found[split] = [one for one in some if one.id not in ids]
+    return told
 
 
 def _parts(read: list[Question], path: Path, seed: int) -> dict[str, list[Question]]:
@@ -120,7 +150,7 @@ class Run:
     problems: list[Problem]
     counts: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def all(self, found: dict[str, list[Question]]) -> dict[str, Any]:
+    def all(self, found: dict[str, list[Question]], apart: Sequence[Path]) -> dict[str, Any]:
         """Everything that goes into the folder, but for problems.jsonl; returns `RECORD`."""
         from fairseq_posenc.data.span_items import Shape  # seconds, which --help does not need
 
@@ -139,6 +169,7 @@ class Run:
         record["files"] = {
             split or "all": {"name": path.name, "sha256": sha256(path)} for split, path in self.files.items()
         }
+        record["without"] = [{"name": path.name, "sha256": sha256(path)} for path in apart]
         record["splits"] = {split: dict(counts) for split, counts in self.counts.items()}
         record["problems"] = problems.counted(self.problems)
         write_json(self.folder / RECORD, record)
@@ -166,11 +197,19 @@ class Run:
                     writer.context(one.context, cutter.offsets(one.context))
                 answers = [answer.text for answer in one.answers]
                 counts["without answer"] += not answers
-                writer.question(id=one.id, question=one.text, context=contexts[one.context], answers=answers)
-                self._windows(split, number, answered.get(one.id, one._replace(answers=())), writer, cutter)
+                used = answered.get(one.id, one._replace(answers=()))
+                pieces = self._windows(split, number, used, one.answers, writer, cutter)
+                facts = {"context": contexts[one.context], "answers": answers, "pieces": pieces}
+                writer.question(id=one.id, question=one.text, **facts)
+        if not trains:
+            self._scored(split, asked)
 
-    def _windows(self, split: str, number: int, one: Question, writer: SplitWriter, cutter: Cutter) -> None:
+    def _windows(
+        self, split: str, number: int, one: Question, answers: Sequence[Answer], writer: SplitWriter, cutter: Cutter
+    ) -> int | None:
+        """Write them; returns how many pieces the shortest of all `answers` has (see `Cutter.shortest`)."""
         made, question, answer = cutter.items(one)
+        shortest = cutter.shortest(one.context, dict.fromkeys([*one.answers, *answers]), made)
         for item in made:
             writer.window(item.tokens, number, *item.window, item.column, item.start, item.end)
         counts, held = self.counts[split], any(item.start for item in made)
@@ -184,39 +223,23 @@ class Run:
         if question > longest:
             told = f"{question} pieces, {longest} are read"
             self.problems.append(Problem(split, one.where, one.id, CUT, told, "cut"))
+        if len(made) > 1:
+            told = f"its context is read in {len(made)} windows"
+            self.problems.append(Problem(split, one.where, one.id, LONG, told, "read in parts"))
         if one.answers and not held and split == TRAIN:
             told = f"{one.answers[0].text!r} is longer than each window, or is none of its pieces"
             self.problems.append(Problem(split, one.where, one.id, NO_WINDOW, told, "learned as no answer"))
+        if shortest == 0 and split != TRAIN:
+            told = "each of its answers is longer than its window, or is none of its pieces"
+            self.problems.append(Problem(split, one.where, one.id, NO_WINDOW, told, "scored, never found"))
+        return shortest
+
+    def _scored(self, split: str, asked: Sequence[Question]) -> None:
+        """The questions that are scored, as the sets' own scripts read them."""
+        write_json(self.folder / f"{split}.{SCORED_FILE}", squad_format(asked, self.settings.version))
 
 
 COUNTED = (
     *("given", "questions", "windows", "in several windows", "without answer", "pieces", "unknown pieces"),
     "answers given back",
 )
-
-
-class Cutter:
-    """Questions to windows.
-
-    Args:
-        shape: of fairseq_posenc/data/span_items.py.
-    """
-
-    def __init__(self, pieces: Pieces, shape: Any) -> None:
-        self.pieces, self.shape = pieces, shape
-        self._context = lru_cache(maxsize=64)(pieces.cut)  # the questions of a context follow each other
-
-    def offsets(self, context: str) -> list[tuple[int, int]]:
-        return [(piece.start, piece.end) for piece in self._context(context)]
-
-    def items(self, one: Question) -> tuple[list[Any], int, str | None]:
-        """Its windows, the pieces of the question, and the answer that its pieces give back."""
-        from fairseq_posenc.data.span_items import items, place
-
-        context, question = self._context(one.context), [piece.id for piece in self.pieces.cut(one.text)]
-        if not one.answers:
-            return items(question, context, None, self.shape), len(question), None
-        text, start = one.answers[0]
-        answer = place(context, start, start + len(text))
-        back = one.context[context[answer[0]].start : context[answer[1]].end] if answer else None
-        return items(question, context, answer, self.shape), len(question), back

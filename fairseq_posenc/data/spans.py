@@ -39,12 +39,14 @@ class Row(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A line of SPLIT.questions.jsonl. context: its number. answers: none where it has none."""
+    """A line of SPLIT.questions.jsonl. context: its number. answers: none where it has none. pieces: of the shortest of
+    them that can be found; 0 where no window holds one, None where none is known to stand in the context."""
 
     id: str
     question: str
     context: int
     answers: list[str]
+    pieces: int | None = None
 
 
 class Context(NamedTuple):

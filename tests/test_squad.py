@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from oracles.oracle_ways import oracle
 from support_squad_scripts import MLQA, script_best, script_raw_v2, script_v11
 
 from fairseq_posenc.scoring import null_threshold, squad
@@ -192,3 +195,29 @@ def test_right_answers_have_exactly_100() -> None:
         assert (found["exact_match"], found["f1"]) == (100, 100)
     found = evaluate({**golds, "d": []}, {**{key: some[-1] for key, some in golds.items()}, "d": ""}, V20)
     assert (found["exact"], found["f1"]) == (100, 100)
+
+
+# --- beside an installed package
+
+
+def examples(golds: dict[str, list[str]]) -> list[Any]:
+    return [SimpleNamespace(qas_id=name, answers=[{"text": one} for one in some]) for name, some in golds.items()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hugging_face_says_the_same(seed: int) -> None:
+    """transformers' squad_evaluate, before any threshold and with one."""
+    peer = oracle("transformers.data.metrics.squad_metrics")
+    golds, predictions = drawn(seed, without=True)
+    golds = {name: [one for one in some if rules(V20).words(one)] for name, some in golds.items()}
+    rng = random.Random(seed)
+    odds = {name: rng.gauss(0, 4) for name in golds}
+    for threshold in (0.5, 1e9):
+        applied = null_threshold.applied(predictions, odds, threshold)
+        found = evaluate(golds, applied, V20) | null_threshold.search(golds, predictions, odds)
+        assert found == pytest.approx(dict(peer.squad_evaluate(examples(golds), predictions, odds, threshold)))
+    answered = {name: some for name, some in golds.items() if some}
+    exact, f1 = peer.get_raw_scores(examples(answered), predictions)
+    mine = squad.scores(answered, predictions, rules(V11))
+    assert (mine.exact, mine.f1) == (exact, pytest.approx(f1))
+    assert 0 < sum(f1.values()) < len(f1)

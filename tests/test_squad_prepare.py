@@ -14,6 +14,9 @@ import support_squad as s
 from integration import support
 
 from fairseq_posenc.data import spans
+from recipes.finetune_squad import predict
+
+from questions import reading  # isort: skip
 
 DEV = s.squad(40, 2)
 
@@ -156,3 +159,59 @@ def test_an_answer_that_no_window_holds_is_told(data: Path, place: Path, capsys:
     assert "1 x answer in no window, learned as no answer: q6.0" in told
     assert "1 x cut question, cut: q6.0" in told
     assert spans.record(made)["problems"]["cut question"] == {"cut": 1}
+
+
+def test_scored_answers_that_cannot_be_found_are_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In no window, or longer than answers may be; of several answers the shortest counts."""
+    found = s.squad(4, 10)
+    asked = [(part["context"], part["qas"][0]) for one in found["data"] for part in one["paragraphs"]]
+    (whole, first), (text, second), _, (_, last) = asked
+    first["answers"] = [{"text": whole, "answer_start": 0}]
+    second["answers"] += [{"text": text, "answer_start": 0}, {"text": text[:5], "answer_start": 0}]
+    last["answers"][0]["answer_start"] += 1  # nothing is known of where it is
+    file = s.written(place / "reach.json", found)
+    source = place / "plain" / "checkpoint.pt"
+    shape = ("--longest", 16, "--stride", 2)
+    made = s.prepared(place / "reach", "--checkpoint", source, "--eval", file, *shape, "--bad", "skip")
+    told = capsys.readouterr().out
+    assert "valid: 1 x answer in no window, scored, never found: q10.0" in told
+    assert "valid: 4 x long context, read in parts: q10.0, q10.1, q10.2, q10.3" in told
+    kept = spans.questions(made, "valid")
+    pieces = [one.pieces for one in kept]
+    assert (pieces[0], pieces[1], pieces[3]) == (0, min(3, len(second["answers"][0]["text"].split())), None)
+    missed = predict.out_of_reach(kept, 2)
+    assert missed == {"in no window": ["q10.0"], "longer than 2 pieces": ["q10.1", "q10.2"]}
+
+
+def test_what_is_scored_is_there_for_the_sets_own_scripts(place: Path) -> None:
+    found = s.squad(9, 11, without=True)
+    file, source = s.written(place / "own.json", found), place / "plain" / "checkpoint.pt"
+    words = ["--version", "2.0", "--eval", file, "--limit-eval", 7, "--longest", 24]
+    made = s.prepared(place / "own", "--checkpoint", source, *words)
+    given, scored = (reading.read(path) for path in (file, made / "valid.scored.json"))
+    assert [one._replace(where="", title="") for one in scored] == [
+        one._replace(where="", title="") for one in given[:7]
+    ]
+    assert [one.impossible for one in scored] == 2 * [False, False, True] + [False]
+
+
+def test_questions_that_are_scored_elsewhere_are_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By their ids, before the first ones are taken."""
+    whole = s.squad(12, 12)
+    file, source = s.written(place / "dev12.json", whole), place / "plain" / "checkpoint.pt"
+    elsewhere = place / "elsewhere"
+    elsewhere.mkdir()
+    s.written(elsewhere / "xquad.de.json", {"data": whole["data"][:5]})
+    s.written(elsewhere / "xquad.zh.json", {"data": whole["data"][4:6]})
+    asked = ["--checkpoint", source, "--eval", file, "--longest", 24, "--without", f"xquad={elsewhere}"]
+    made = s.prepared(place / "apart", *asked, "--limit-eval", 4)
+    assert [one.id for one in spans.questions(made, "valid")] == [f"q12.{one}" for one in range(6, 10)]
+    told = "valid: 6 x question scored elsewhere, left out: q12.0, q12.1, q12.2, q12.3, q12.4, ..."
+    assert told in capsys.readouterr().out
+    assert [one["name"] for one in spans.record(made)["without"]] == ["xquad.de.json", "xquad.zh.json"]
+    one = s.prepared(place / "apart.zh", *asked, "--languages", "zh,fi")
+    assert len(spans.questions(one, "valid")) == 10
+    s.written(elsewhere / "xquad.de.json", whole)
+    words = [*map(str, asked), "--tokenizer-path", "words", "--longest-question", "4", "--output", str(place / "none")]
+    assert s.prepare_spans.main(words) == 1
+    assert "valid: all 12 questions are those of --without" in capsys.readouterr().err

@@ -12,18 +12,21 @@ from recipes.finetune_squad import compare, published
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.finetune_squad.settings import GOLD, Settings
 from recipes.lib.command import main
+from recipes.lib.encodings import parse
 from recipes.lib.recipe import shown
-from recipes.lib.settings import load
+from recipes.lib.settings import load, read_toml
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
 OUTPUT = Path("/tmp/an output")
 PAPERS = [name for name in FINETUNE_SQUAD.presets() if name.startswith("m")]
+ABLATIONS = ["clip", "heads", "scale"]
 MODEL = "/models/m4.clip=256/checkpoint_last.pt"
 
 
 def settings(preset: str = "small", **given: str) -> Settings:
-    given = {**({"checkpoint": MODEL} if preset != "smoke" else {}), **given}
+    own = {} if preset == "smoke" else {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {})}
+    given = {**own, **given}
     return load(FINETUNE_SQUAD, preset, given={name.replace("__", "."): value for name, value in given.items()})
 
 
@@ -47,15 +50,50 @@ def test_every_preset_plans_every_stage(preset: str) -> None:
     assert kinds == [*first, "check", "prepare", "baselines", "train", "predict", "score", "compare"]
 
 
+#: of Hugging Face's run_squad.py
+ADAM = {"optimizer": "adam", "adam-betas": "(0.9, 0.999)", "adam-eps": 1e-8, "weight-decay": 0.0, "clip-norm": 1.0}
+REST = {"lr": 3e-5, "dropout": 0.1, "attention-dropout": 0.1}
+
+
 @pytest.mark.parametrize("preset", PAPERS)
 def test_the_papers_numbers(preset: str) -> None:
-    """METHODS.md 6.A and 6.B."""
+    """METHODS.md 6.A and 6.B; BERT has one separator between question and context, RoBERTa two."""
     found = settings(preset)
+    assert found.separators == (1 if preset.startswith("m1-m4") else 2)
+    assert (ADAM | REST).items() <= found.train.items()
+    assert (found.longest_question, found.longest_answer, found.keep) == (64, 30, "last")
     assert (found.epochs, found.stride, found.train["lr"], found.warmup) == (2, 128, 3e-5, 0)
     assert found.number("batch-size", 0) * found.batches == 48
     *_, last = preset.split("-")
     assert found.max_length == (int(last) if last.isdigit() and len(last) == 3 else 512)
     assert found.paper == preset.removesuffix(f"-{found.max_length}")
+    assert published.departures(found) == []
+
+
+@pytest.mark.parametrize(("preset", "like"), [("clip", "m1-m4"), ("scale", "m4m-small"), ("heads", "m4m-small")])
+def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, like: str, tmp_path: Path) -> None:
+    given = read_toml(FINETUNE_SQUAD.conf / f"{preset}.toml")
+    with pytest.raises(Refused, match=r"each is a pretraining of its own: recipes/pretrain_mlm/run\.sh --preset"):
+        settings(preset, pos_enc=given["pos-enc"][0])
+    places = [f"/run/checkpoints/{parse(label).slug}/checkpoint_last.pt" for label in reversed(given["pos-enc"])]
+    found = settings(preset, checkpoint=",".join(places), pos_enc=",".join(given["pos-enc"]))
+    assert [model.label for model in found.models] == given["pos-enc"]
+    assert found.paper == like
+    assert published.departures(found) == []
+    for label in given["pos-enc"]:
+        assert label in given["pretraining"]
+        assert published.figures(like, "1.1", 512, label)[1], label
+
+
+def test_what_departs_from_the_papers_protocol() -> None:
+    found = settings("m4m", epochs="3", stride="64", train__lr="1e-4", batches="4")
+    assert published.departures(found) == [
+        *("--epochs 3, not 2", "--stride 64, not 128", "--train.lr 0.0001, not 3e-05"),
+        "24 windows an update, not 48",
+    ]
+    (stage,) = (one for one in stages("m4m", warmup="0.1").values() if one.kind == "compare")
+    assert value(stage, "--differs") == "--warmup 0.1, not 0"
+    assert "--differs" not in stages("m4m", batches="16", **{"train__batch-size": "3"})["compare"].command
 
 
 def test_the_papers_figures() -> None:
@@ -64,6 +102,7 @@ def test_the_papers_figures() -> None:
     assert published.figures("m1-m4-large", "1.1", 704, "m4+segments-input") == (87.16, 93.47)
     assert published.figures("m4m", "2.0", 512, "m4m") == (80.88, 84.00)
     assert published.figures("m4m-small", "1.1", 512, "learned+m4m") == (None, 88.68)
+    assert published.figures("m4m-small", "1.1", 512, "m4[share=none]") == (None, 88.50)
     for found in (("m1-m4", "1.1", 512, "t5"), ("m1-m4", "2.0", 512, "m4"), ("none", "1.1", 512, "m4")):
         assert published.figures(*found) == (None, None)  # type: ignore[arg-type]
 
@@ -75,6 +114,8 @@ def test_other_sizes_and_questions_are_not_comparable() -> None:
     assert told[0] == "4 layers of 128, not 12 of 768"
     assert told[1] == "11,877 and 4,961 questions, not 130,319 and 11,873"
     assert published.differences("none", "1.1", {"layers": 1, "dim": 8}, (1, 1)) == []
+    (left,) = published.differences("m1-m4", "1.1", base, (87_599, 10_570), (87_590, 10_570))
+    assert left == "9 and 0 of them left out"
 
 
 def test_squad_is_fetched_and_trained_for_epochs() -> None:
@@ -127,6 +168,47 @@ def test_own_questions_count_not_where_they_lie(tmp_path: Path) -> None:
     assert made("b", "same", "y")["check:learned"].key() != one["check:learned"].key()
 
 
+def test_what_decides_a_stage_is_among_its_inputs() -> None:
+    """What it imports of the package, and the script itself."""
+    wanted = {
+        "prepare": {"prepare_spans.py", "pipeline.py", "span_items.py", "span_pieces.py", "question_pieces.py"},
+        "predict": {"predict.py", "span_search.py"},
+        "score": {"score.py", "squad.py", "null_threshold.py"},
+        "baselines": {"baselines.py", "score.py", "squad.py", "question_pieces.py"},
+    }
+    found = {stage.kind: {path.name for path in stage.inputs if path.exists()} for stage in stages().values()}
+    for kind, names in wanted.items():
+        assert names <= found[kind], kind
+
+
+def test_paths_are_the_users_and_a_tokenizer_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "vocab.txt").write_text("a")
+    given = {"tokenizer_path": "cut", "raw": "sets"}
+    one = stages(**given)
+    assert value(one["prepare:m4.clip=256"], "--tokenizer-path") == str(tmp_path / "cut")
+    assert value(one["prepare:m4.clip=256"], "--train") == str(tmp_path / "sets" / "squad" / "train-v1.1.json")
+    assert value(one["fetch"], "--output") == str(tmp_path / "sets")
+    key = one["prepare:m4.clip=256"].key()
+    (tmp_path / "cut" / "vocab.txt").write_text("other")
+    assert one["prepare:m4.clip=256"].key() != key
+    assert value(stages(tokenizer_path="words")["prepare:m4.clip=256"], "--tokenizer-path") == "words"
+
+
+def test_the_tokenizer_beside_a_checkpoint_counts(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    for folder in (run / "checkpoints" / "shaw", run / "data" / "tokenizer"):
+        folder.mkdir(parents=True)
+    checkpoint = run / "checkpoints" / "shaw" / "checkpoint_last.pt"
+    checkpoint.write_text("")
+    keys = []
+    for text in ("a", "b"):
+        (run / "data" / "tokenizer" / "vocab.txt").write_text(text)
+        keys.append(stages(checkpoint=str(checkpoint))["prepare:shaw"].key())
+    assert keys[0] != keys[1]
+
+
 def test_the_built_in_models_are_pretrained_first() -> None:
     found = stages("smoke")
     assert value(found["pretrain"], "--pos-enc") == "learned,shaw"
@@ -143,7 +225,15 @@ def test_results_of_other_questions_lie_elsewhere(tmp_path: Path) -> None:
     given: list[dict[str, str]] = [{}, {"data": str(tmp_path / "mine.json")}]
     given += [{"train_file": "a/train.json.gz", "dev_file": "a/dev.json"}]
     found = [FINETUNE_SQUAD.folder(settings(**one)) for one in given]
-    assert found == [f"finetune_squad/{name}.1.1.128.1" for name in ("squad", "mine", "train")]
+    models = MODEL.split("/")[-2]
+    assert found == [f"finetune_squad/small.{name}.{models}.1.1.128.1" for name in ("squad", "mine", "train")]
+    given = [{}, {"segments": "head"}, {"checkpoint": "/b/run/checkpoints/shaw/checkpoint_last.pt"}]
+    papers = ("m1-m4", "m4m", "m4m-small", "clip")
+    names = [FINETUNE_SQUAD.folder(settings(preset, **one)) for one in given for preset in papers]
+    assert len(set(names)) == 12
+    assert names[-1].startswith("finetune_squad/clip.squad.run.shaw.")
+    many = ",".join(f"/a/model-number-{one}" for one in range(20))
+    assert len(FINETUNE_SQUAD.folder(settings(checkpoint=many))) < 120
 
 
 def test_nothing_has_to_be_there_for_a_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,6 +272,10 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
         ({"train__pos-enc": "shaw"}, "--train.pos-enc is decided by --checkpoint"),
         ({"train__max-positions": "600"}, "--max-length is that of the windows"),
         ({"train__batch-size": "0"}, "--train.batch-size N, in windows, is wanted"),
+        ({"data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
+        ({"train_file": "x", "dev_file": "y", "data": "squad"}, "--data has no effect: --train-file and --dev-file"),
+        ({"null_threshold": "0"}, "--null-threshold has no effect: all questions of version 1.1 have answers"),
+        ({"paper": "m1-m4"}, "--paper has no effect: m1-m4 has no figure for version 1.1 and windows of 128"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
@@ -208,6 +302,7 @@ def test_the_table(tmp_path: Path) -> None:
     written(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
     written(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 12, "dim": 768})
     written(tmp_path / "scores" / "m4.json", {"em": 83.004, "f1": 90.0, "total": 10_570})
+    written(tmp_path / "predictions" / "m4" / "out_of_reach.json", {"in no window": ["a"], "longer": ["b", "c"]})
     written(tmp_path / ".stages" / "train.m4.done", {"seconds": 120, "command": "c", "commit": "d"})
     written(tmp_path / "baselines.json", {"span": {"em": 1.0, "f1": 5.0, "total": 10_570}, GOLD: FULL})
     inner = '2026-01-01 00:00:00 | INFO | train_inner | {"num_updates": "20", "loss": "3.5", "wps": "100"}\n'
@@ -216,15 +311,21 @@ def test_the_table(tmp_path: Path) -> None:
     )
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "m4.train.log").write_text(inner + valid)
-    model, span, gold = compare.compare([("m4", "m4")], tmp_path, "m1-m4")
-    wanted = {"EM": 83.0, "F1": 90.0, "paper's EM": 83.63, "paper's F1": 90.53, "comparable": "yes", "updates": 20}
+    paper = compare.Beside("m1-m4", ["--epochs 3, not 2"])
+    model, span, gold = compare.compare([("m4", "m4")], tmp_path, paper)
+    wanted = {"EM": 83.0, "F1": 90.0, "paper's EM": 83.63, "paper's F1": 90.53, "out of reach": 3, "updates": 20}
     assert wanted.items() <= model.items()
+    assert model["comparable"] == "no: 99 and 0 of them left out; --epochs 3, not 2"
     assert model["beats baselines"]
     assert model["windows right"] == 0.5
     assert (span["F1"], gold["F1"], gold["comparable"]) == (5.0, 100.0, None)
     assert list(span) == list(model)
+    counts["train"]["questions"] = 87_599
+    written(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
+    same, *_ = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
+    assert same["comparable"] == "if pretrained as the paper's"
     written(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 4, "dim": 128})
-    (small, *_) = compare.compare([("m4", "m4")], tmp_path, "m1-m4")
+    (small, *_) = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
     assert small["comparable"] == "no: 4 layers of 128, not 12 of 768"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import runpy
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -69,7 +70,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     models = ",".join(str(s.checkpoint(tmp_path / name, name)) for name in ("learned", "shaw"))
     asked = ["--preset", "small", "--jobs", "1", "--device", "cpu", "--checkpoint", models, "--tokenizer-path", "words"]
     asked += ["--train-file", str(files[0]), "--dev-file", str(files[1]), "--output", str(tmp_path / "out")]
-    asked += ["--max-length", "24", "--longest-question", "4", "--paper", "m1-m4", "--train.log-interval", "2"]
+    asked += ["--max-length", "24", "--longest-question", "4", "--train.log-interval", "2"]
     return lambda *more: main(FINETUNE_SQUAD, [*asked, *more])
 
 
@@ -82,7 +83,7 @@ def test_every_stage_runs_and_is_not_done_twice(run: Any, tmp_path: Path, capsys
     learned, shaw, span, gold = facts["results"]
     assert (learned["model"], shaw["encoding"]) == ("learned", "shaw")
     assert learned["updates"] == 8  # 100 windows in batches of 32, twice
-    assert learned["comparable"] is None  # no figure at this length
+    assert (learned["comparable"], learned["out of reach"]) == (None, 0)
     assert (gold["EM"], gold["F1"], span["questions"]) == (100, 100, 12)
     predictions = tmp_path / "out" / "predictions" / "shaw" / "predictions.json"
     assert len(json.loads(predictions.read_text())) == 12
@@ -93,7 +94,9 @@ def test_every_stage_runs_and_is_not_done_twice(run: Any, tmp_path: Path, capsys
     assert run() == 0
     told = capsys.readouterr().out
     assert "Everything is done" in told
-    assert "evaluate-v1.1.py DEV" in told
+    scored = tmp_path / "out" / "data-bin" / "learned" / "valid.scored.json"
+    assert re.search(r"evaluate-v1\.1\.py \S*/valid\.scored\.json \S*/predictions\.json", told)
+    assert s.texts(json.loads(scored.read_text())) == s.texts(s.squad(SIZES["dev"], SIZES["dev"]))
 
 
 def test_longer_windows_are_refused_before_anything_is_prepared(run: Any, tmp_path: Path, capsys: Any) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,17 @@ import support_squad as s
 from fairseq import checkpoint_utils
 from integration import support
 from integration.test_masked_lm import ENCODERS
+from oracles.oracle_ways import oracle
 from torch.nn import functional as F
 
 from fairseq_posenc.compat import CheckpointError
+from fairseq_posenc.data import spans
 from fairseq_posenc.hub.pretrained import read
-from recipes.finetune_squad import baselines, predict, score, settings
+from fairseq_posenc.scoring import squad
+from recipes.finetune_squad import baselines, files, predict, score, settings
 
 DEV = s.squad(40, 2)
+DEV_ANSWER = next(iter(s.texts(DEV).values()))[0]
 
 
 @pytest.fixture(scope="module")
@@ -175,9 +181,17 @@ def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
     found = s.read(place / "v2.scores.json")
     assert found["best_f1"] >= found["f1"]
     assert {"HasAns_f1", "NoAns_f1", "best_exact_thresh", "best_f1_thresh"} <= set(found)
+    script = oracle("transformers.data.metrics.squad_metrics").squad_evaluate
+    asked = [
+        SimpleNamespace(qas_id=one.id, answers=[{"text": text} for text in one.answers])
+        for one in spans.questions(made, "valid")
+    ]
+    theirs = script(asked, s.read(folder / files.TEXTS), odds, 0.0)  # as the hint has it
+    assert {name: found[name] for name in theirs} == pytest.approx(dict(theirs))
     low = place / "v2.low"
     s.called(predict, "--checkpoint", checkpoint, "--data", made, "--output", low, "--cpu", "--null-threshold", -1000)
     assert set(s.read(low / "predictions.json").values()) == {""}
+    assert all(s.read(low / files.TEXTS).values())
 
 
 def test_right_answers_have_100_and_a_span_has_a_baseline(data: Path, place: Path, capsys: Any) -> None:
@@ -189,6 +203,46 @@ def test_right_answers_have_100_and_a_span_has_a_baseline(data: Path, place: Pat
     told = capsys.readouterr().out
     assert (found[gold]["em"], found[gold]["f1"]) == (100, 100)
     assert f"EM {found[name]['em']:.2f}" in told
+
+
+def test_right_answers_that_have_less_than_100_end_the_run(
+    data: Path, place: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(squad.Rules, "exact", lambda self, gold, predicted: float(gold == predicted != DEV_ANSWER))
+    with pytest.raises(SystemExit, match="right answers have to have 100: this is a fault of the scores"):
+        s.called(baselines, "--data", data, "--output", place / "wrong.json")
+    same = sum(DEV_ANSWER in some for some in s.texts(DEV).values())
+    assert f"right answers have EM {100 - 2.5 * same:.4f} and F1 100.0000, not 100" in capsys.readouterr().out
+    assert not (place / "wrong.json").exists()
+
+
+def test_an_answer_without_words_is_told_and_no_fault(place: Path, data: Path, capsys: Any) -> None:
+    found = s.squad(4, 9)
+    part = found["data"][0]["paragraphs"][0]
+    part["context"] = f"the {part['context']}"
+    part["qas"][0]["answers"] = [{"text": "the", "answer_start": 0}]
+    file = s.written(place / "article.json", found)
+    source = place / "plain" / "checkpoint.pt"
+    made = s.prepared(place / "article", "--checkpoint", source, "--eval", file, "--longest", 24)
+    gold = baselines.baselines(made, "valid")[settings.GOLD]
+    assert (gold["em"], gold["f1"]) == (100, 75)
+    assert "answers without words, whose F1 is 0 by squad-v1.1: q9.0" in capsys.readouterr().out
+
+
+def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, data: Path, place: Path) -> None:
+    """As many pieces in another order, and one separator instead of two."""
+    checkpoint, _ = trained
+    other = shutil.copytree(data, place / "other")
+    lines = (other / "dict.txt").read_text().splitlines()
+    (other / "dict.txt").write_text("\n".join([lines[1], lines[0], *lines[2:]]) + "\n")
+    with pytest.raises(SystemExit, match=r"other/dict.txt has other pieces than the model was trained with"):
+        predict.load(checkpoint, other, gpu=False)
+    source, words = place / "plain" / "checkpoint.pt", ["--eval", place / "dev.json.gz", "--longest", 24]
+    made = s.prepared(place / "bert", "--checkpoint", source, *words, "--separators", 1)
+    with pytest.raises(SystemExit, match="on other windows: prepare the questions with --separators 2"):
+        predict.load(checkpoint, made, gpu=False)
+    wider = s.prepared(place / "longer", "--checkpoint", source, *words[:3], 28)
+    assert predict.load(checkpoint, wider, gpu=False)[1].max_positions() == 28
 
 
 def test_a_question_finds_its_words() -> None:

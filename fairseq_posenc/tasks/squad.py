@@ -1,6 +1,7 @@
 """`posenc_squad`: answers that are spans of a text (SQuAD), from a pretrained model with any position encoding."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+import hashlib
 import logging
 from pathlib import Path
 from typing import Any, Optional
@@ -19,6 +20,9 @@ from ..models.finetuning import Finetuning
 from ..models.span_head import WithSpanHead
 
 logger = logging.getLogger(__name__)
+
+#: of the windows: what a model was trained on, and by what options of prepare_spans.py that was decided
+SHAPE = ("separators", "longest", "stride", "longest_question")
 
 
 @dataclasses.dataclass
@@ -42,7 +46,9 @@ class SquadTask(Finetuning):
         super().__init__(cfg)
         self.dictionary = dictionary
         self.folder = _folder(cfg.data)
-        self.longest = int(spans.record(self.folder)["longest"])
+        record = spans.record(self.folder)
+        self.longest = int(record["longest"])
+        self.made = {name: int(record[name]) for name in SHAPE if name in record}
 
     @classmethod
     def setup_task(cls, cfg: Any, **unused: Any) -> "SquadTask":
@@ -77,8 +83,35 @@ class SquadTask(Finetuning):
         if not isinstance(model, WithSpanHead):
             raise ValueError(f"--task posenc_squad is for posenc_roberta and its kin, not for {type(model).__name__}")
         model.register_span_head()
+        if not from_checkpoint:
+            told = {"squad_dictionary": self.symbols_hash(), "squad_windows": self.made}
+            self.state.merge_state_dict(told)  # into every checkpoint
         check_length(model.encoder.sentence_encoder.pos, self.longest)
         return model
+
+    def symbols_hash(self) -> str:
+        """Of the dictionary, whatever its counts."""
+        return hashlib.sha256("\n".join(self.dictionary.symbols).encode()).hexdigest()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Of a checkpoint that answers: what its model was trained on.
+
+        Raises:
+            CheckpointError: other pieces, or windows of another form.
+        """
+        super().load_state_dict(state_dict)
+        if state_dict.get("squad_dictionary", self.symbols_hash()) != self.symbols_hash():
+            raise CheckpointError(
+                f"{self.folder / spans.DICTIONARY} has other pieces than the model was trained with: prepare the "
+                "questions with its --checkpoint and its tokenizer"
+            )
+        trained = state_dict.get("squad_windows", {})
+        other = {name: value for name, value in trained.items() if self.made.get(name, value) != value}
+        told = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
+        if "separators" in other:
+            raise CheckpointError(f"the model was trained on other windows: prepare the questions with {told}")
+        if other:  # longer windows than in training are an experiment
+            logger.warning("the model was trained on windows of prepare_spans.py %s, and answers others", told)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
         """A split of the prepared folder."""

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from recipes.lib import problems
 from recipes.lib.command import main
+from recipes.lib.finetuning import in_a_name
 from recipes.lib.recipe import Hints, Recipe, compared
 from recipes.lib.stages import Stage, read_json
 
+from .files import SCORED, TEXTS
 from .plan import RECORD, make_plan
 from .settings import BUILTIN, CONF, SQUAD, Settings
 
@@ -21,11 +23,14 @@ SQuAD's own scripts read, EM and F1 as they have them, beside answers that need 
 LEGEND = """\
 EM, F1: of SQuAD's scripts, in percent. Best F1: of version 2.0, with the threshold of the odds of no answer that is
 best on the scored questions themselves, as its script has it; otherwise the threshold is --null-threshold. Comparable:
-whether the paper's sizes and questions are these. Scored is checkpoint_last.pt. Right answers have to have 100."""
+whether sizes, questions and the numbers of the training are the paper's; corpora of the pretraining cannot be told.
+Scored is checkpoint_last.pt. Out of reach: questions whose answers no prediction can be. Right answers have to have
+100."""
 
 COLUMNS = (
     *("model", "encoding", "EM", "F1", "best F1", "threshold of best F1", "paper's EM", "paper's F1", "comparable"),
-    *("beats baselines", "longest window", "questions", "questions of training", "updates", "minutes", "pieces/s"),
+    *("beats baselines", "longest window", "questions", "out of reach", "questions of training", "updates", "minutes"),
+    "pieces/s",
 )
 
 
@@ -61,10 +66,12 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Other questions, another version, length or seed is another experiment."""
+    """Another preset, other questions or models, another version, length or seed is another experiment."""
     own = settings.train_file or (settings.data if settings.data not in (SQUAD, BUILTIN) else "")
     name = Path(own).resolve().name.partition(".json")[0] if own else settings.data
-    return f"finetune_squad/{name}.{settings.version}.{settings.max_length}.{settings.seed}"
+    models = in_a_name(settings.checkpoint)
+    told = [settings.preset, name, models, settings.version, settings.max_length, settings.segments, settings.seed]
+    return f"finetune_squad/{'.'.join(str(one) for one in told if one not in ('', 'none'))}"
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
@@ -73,10 +80,12 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
     best = max(rows, key=lambda row: float(str(row["F1"])))
     folder = f"{shown}/predictions/{trained[str(best['model'])].slug}"
     script = f"evaluate-v{settings.version}.py"
-    odds = f" --na-prob-file {folder}/null_odds.json" if settings.version == "2.0" else ""
-    return {
-        f"SQuAD's own script says the same of {best['model']}:": f"python {script} DEV {folder}/predictions.json{odds}"
-    }
+    dev = f"{shown}/data-bin/{trained[str(best['model'])].slug}/valid.{SCORED}"
+    given = f"{dev} {folder}/predictions.json"
+    if settings.version == "2.0":  # texts before any threshold: the script applies this one, and looks for the best
+        given = f"{dev} {folder}/{TEXTS} --na-prob-file {folder}/null_odds.json"
+        given += f" --na-prob-thresh {settings.null_threshold:g}"
+    return {f"SQuAD's own script says the same of {best['model']}:": f"python {script} {given}"}
 
 
 FINETUNE_SQUAD = Recipe(

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from recipes.lib.curves import draw, figures, read
 from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json, write_atomically
 
 from . import published
+from .files import unreachable
 from .plan import RECORD
 from .settings import GOLD
+
+
+class Beside(NamedTuple):
+    """Whose figures stand beside, and in what the run departs from it, in a few words each."""
+
+    name: str
+    differs: Sequence[str] = ()
 
 
 def common(label: str, score: dict[str, Any]) -> Row:
@@ -34,23 +43,24 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, 2)
 
 
-def row(label: str, slug: str, output: Path, paper: str, baselines: dict[str, dict[str, float]]) -> Row:
+def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str, dict[str, float]]) -> Row:
     score = read_json(output / "scores" / f"{slug}.json")
     record, model = read_json(output / "data-bin" / slug / RECORD), read_json(output / "checked" / f"{slug}.json")
     marker, curve = read_json(output / ".stages" / f"train.{slug}.done"), read(output / "logs" / f"{slug}.train.log")
     counts, version = record["splits"], record["version"]
-    exact, f1 = published.figures(paper, version, record["longest"], model["encoding"])
-    questions = counts["train"]["given"], counts["valid"]["given"]
-    differs = "; ".join(published.differences(paper, version, model, questions))
+    exact, f1 = published.figures(paper.name, version, record["longest"], model["encoding"])
+    given, used = ((counts["train"][name], counts["valid"][name]) for name in ("given", "questions"))
+    why = [*published.differences(paper.name, version, model, given, used), *paper.differs]
     spans = figures(output / "logs" / f"{slug}.train.log", "valid_spans")
     return {
         **common(label, score),
         "encoding": model["encoding"],
         "paper's EM": exact,
         "paper's F1": f1,
-        "comparable": None if exact is None and f1 is None else f"no: {differs}" if differs else "yes",
+        "comparable": None if f1 is None else told(why),
         "beats baselines": all(score["f1"] > one["f1"] for name, one in baselines.items() if name != GOLD),
         "windows right": round(spans[-1][1], 4) if spans else None,
+        "out of reach": unreachable(output / "predictions" / slug),
         "longest window": record["longest"],
         "questions of training": counts["train"]["questions"],
         "updates": curve.train[-1][0] if curve.train else None,
@@ -61,7 +71,12 @@ def row(label: str, slug: str, output: Path, paper: str, baselines: dict[str, di
     }
 
 
-def compare(models: list[tuple[str, str]], output: Path, paper: str) -> list[Row]:
+def told(why: list[str]) -> str:
+    """Corpora of the pretraining cannot be told from a checkpoint."""
+    return f"no: {'; '.join(why)}" if why else "if pretrained as the paper's"
+
+
+def compare(models: list[tuple[str, str]], output: Path, paper: Beside) -> list[Row]:
     """The rows: models, then baselines with the same columns."""
     baselines = read_json(output / "baselines.json")
     rows = [row(label, slug, output, paper, baselines) for label, slug in models]
@@ -72,10 +87,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
     parser.add_argument("--paper", required=True, help="whose figures stand beside")
+    parser.add_argument("--differs", action="append", default=[], help="in what the run departs from the paper's")
     parser.add_argument("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"))
     asked = parser.parse_args()
     models = [(label, slug) for label, slug in asked.model]
-    found = compare(models, asked.output, asked.paper)
+    found = compare(models, asked.output, Beside(asked.paper, asked.differs))
     curves = {label: read(asked.output / "logs" / f"{slug}.train.log") for label, slug in models}
     points = {label: one.train for label, one in curves.items()}
     draw(points, "training loss, bits a window", asked.output / "curves.png")

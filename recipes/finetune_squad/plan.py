@@ -6,19 +6,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from recipes.lib import launch
-from recipes.lib.finetuning import Model
+from recipes.lib import launch, places
+from recipes.lib.finetuning import Model, cuts_text
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
-from .settings import ARCH, Settings
+from .published import departures
+from .settings import ARCH, CUTS, Settings
 
 HERE = Path(__file__).parent
 SCRIPTS = ROOT / "data-bin-scripts"
 PREPARE = "data-bin-scripts/prepare_spans.py"
 RECORD = "spans.json"  # of a prepared folder
+#: the checkpoint with most windows whose answer is found
+BEST = ["--best-checkpoint-metric", "spans", "--maximize-best-checkpoint-metric"]
+PACKAGE = ROOT / "fairseq_posenc"
+#: what decides windows besides the scripts, what is found in them, and scores
+PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in ("span_items", "span_pieces", "question_pieces"))
+SEARCH = (PACKAGE / "data" / "span_search.py", PACKAGE / "data" / "span_items.py")
+SCORES = tuple(PACKAGE / "scoring" / f"{name}.py" for name in ("squad", "null_threshold"))
+BASELINES = (HERE / "baselines.py", HERE / "score.py", *SCORES, *PIECES)
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -73,7 +82,7 @@ class Planner:
         if not settings.files and not settings.invented:
             # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
             named = (f"squad/{split}-v{settings.version}.json" for split in ("train", "dev"))
-            found.append(Stage("fetch", ("python", "data-bin-scripts/fetch.py", *named, "--output", settings.raw), ()))
+            found.append(Stage("fetch", ("python", "data-bin-scripts/fetch.py", *named, "--output", self.raw), ()))
         return found
 
     def pretrain(self, text: Stage) -> Stage:
@@ -97,9 +106,11 @@ class Planner:
 
     def unplaced(self, command: list[str]) -> tuple[str, ...]:
         """Files count, not where they lie."""
-        places = {self.place(model): model.label for model in self.settings.models} if not self.settings.builtin else {}
-        places |= {str(Path(file).resolve()): Path(file).name for file in self.settings.files}
-        return tuple(places.get(word, word) for word in command)
+        settings = self.settings
+        known = {} if settings.builtin else {self.place(model): model.label for model in settings.models}
+        known |= {str(Path(file).resolve()): Path(file).name for file in settings.files}
+        known |= {} if settings.tokenizer in CUTS else {settings.tokenizer: "TOKENIZER"}
+        return tuple(known.get(word, word) for word in command)
 
     def check(self, model: Model) -> Stage:
         """The model and its encoding at this length, and the flags: what would fail hours later."""
@@ -124,12 +135,12 @@ class Planner:
         if settings.invented:
             files = [f"{self.shown}/builtin/{split}.json" for split in ("train", "dev")]
         elif not files:
-            files = [f"{settings.raw}/squad/{split}-v{settings.version}.json" for split in ("train", "dev")]
+            files = [f"{self.raw}/squad/{split}-v{settings.version}.json" for split in ("train", "dev")]
         return ["--train", files[0], *(["--eval", files[1]] if files[1:] else [])]
 
     def prepare(self, model: Model, check: Stage) -> Stage:
         settings = self.settings
-        command = ["python", PREPARE, "--checkpoint", self.place(model), "--tokenizer-path", settings.tokenizer_path]
+        command = ["python", PREPARE, "--checkpoint", self.place(model), "--tokenizer-path", settings.tokenizer]
         command += ["--version", settings.version, *self.questions(), *self.windows()]
         command += ["--limit", str(settings.limit)] if settings.limit else []
         command += ["--output", self.data(model)]
@@ -139,7 +150,7 @@ class Planner:
             tuple(command),
             (self.output / "data-bin" / model.slug,),
             (*self.text, check),
-            (*self.scripts, *files, *self.inputs(model)),
+            (*self.scripts, *files, *self.inputs(model), *self.cuts(model)),
             identity=self.unplaced(command),
         )
 
@@ -153,7 +164,19 @@ class Planner:
     @cached_property
     def scripts(self) -> list[Path]:
         """What windows are made by."""
-        return sorted(path for name in ("questions", "spans") for path in (SCRIPTS / name).glob("*.py"))
+        found = sorted(path for name in ("questions", "spans") for path in (SCRIPTS / name).glob("*.py"))
+        return [ROOT / PREPARE, *found, *PIECES]
+
+    def cuts(self, model: Model) -> list[Path]:
+        """The tokenizer's files."""
+        settings = self.settings
+        if settings.tokenizer not in CUTS:
+            return [Path(settings.tokenizer)]
+        return [] if settings.builtin else cuts_text(model.path)
+
+    @property
+    def raw(self) -> str:
+        return places.raw(self.settings.raw)
 
     def data(self, model: Model) -> str:
         return f"{self.shown}/data-bin/{model.slug}"
@@ -162,7 +185,7 @@ class Planner:
         command = [*module("baselines"), "--data", self.data(self.settings.models[0])]
         command += ["--output", f"{self.shown}/baselines.json"]
         outputs = (self.output / "baselines.json",)
-        return Stage("baselines", tuple(command), outputs, (prepared,), (HERE / "baselines.py", HERE / "score.py"))
+        return Stage("baselines", tuple(command), outputs, (prepared,), BASELINES)
 
     # --- one model
 
@@ -183,6 +206,7 @@ class Planner:
         command = [self.data(model), *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
         command += [*PLUGIN, *self.model_flags(model), "--seed", str(settings.seed)]
         command += ["--save-dir", f"{self.shown}/checkpoints/{self.slug(model)}"]
+        command += BEST if settings.keep == "best" else []
         kept = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
         length = ["--record", f"{self.data(model)}/{RECORD}", "--count", "splits.train.windows"]
         length += ["--batch", str(settings.number("batch-size", 1) * settings.batches)]
@@ -205,13 +229,13 @@ class Planner:
         command += ["--null-threshold", str(settings.null_threshold)] if settings.version == "2.0" else []
         outputs = (self.output / "predictions" / slug,)
         on_device = launch.on_one_device(command, settings)
-        inputs = (HERE / "predict.py",)
+        inputs = (HERE / "predict.py", *SEARCH)
         return Stage(f"predict:{slug}", on_device, outputs, (train,), inputs, identity=tuple(command))
 
     def answering(self, model: Model) -> list[str]:
         """The fine-tuned model, and how answers are looked for."""
         settings, folder = self.settings, f"{self.shown}/checkpoints/{self.slug(model)}"
-        words = ["--checkpoint", f"{folder}/checkpoint_last.pt", "--n-best", str(settings.n_best)]
+        words = ["--checkpoint", f"{folder}/checkpoint_{settings.keep}.pt", "--n-best", str(settings.n_best)]
         return [*words, "--longest-answer", str(settings.longest_answer)]
 
     def score(self, model: Model, predict: Stage) -> Stage:
@@ -219,13 +243,14 @@ class Planner:
         command = [*module("score"), "--data", self.data(model), "--output", f"{self.shown}/scores/{slug}.json"]
         command += ["--predictions", f"{self.shown}/predictions/{slug}"]
         outputs = (self.output / "scores" / f"{slug}.json",)
-        return Stage(f"score:{slug}", tuple(command), outputs, (predict,), (HERE / "score.py",))
+        return Stage(f"score:{slug}", tuple(command), outputs, (predict,), (HERE / "score.py", *SCORES))
 
     # --- all of them
 
     def compare(self, after: tuple[Stage, ...]) -> Stage:
         settings = self.settings
         command = [*module("compare"), "--output", self.shown, "--paper", settings.paper]
+        command += [word for one in departures(settings) for word in ("--differs", one)]
         for model in settings.models:
             command += ["--model", model.label, model.slug]
         outputs = (self.output / "comparison.json", self.output / "curves.png")

@@ -1,14 +1,15 @@
 """Answers of a fine-tuned model, in the files that SQuAD's own scripts read.
 
 predictions.json has an answer of each question, nbest_predictions.json several with their logits and probabilities,
-null_odds.json by how much no answer is the better one (evaluate-v2.0.py --na-prob-file).
+null_odds.json by how much no answer is the better one (evaluate-v2.0.py --na-prob-file); of version 2.0, texts.json has
+the predictions before any threshold. out_of_reach.json has the questions whose answers no prediction can be.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,16 @@ from fairseq import checkpoint_utils, utils
 from numpy.typing import NDArray
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.data import span_search, spans
 from fairseq_posenc.data.span_search import Answer, Found, Read, Search
+from fairseq_posenc.data.spans import Question
 from recipes.lib.folders import whole
 
+from .files import OUT_OF_REACH, TEXTS
+
 TOKENS = 8192  # of a batch
+SHOWN = 5  # ids on the screen
 
 
 @torch.no_grad()
@@ -71,27 +77,53 @@ def _entry(answer: Answer, share: float) -> dict[str, Any]:
     return {"text": answer.text, "probability": share, "start_logit": answer.start, "end_logit": answer.end}
 
 
-def write(output: Path, found: dict[str, Found], how: Search, threshold: float | None) -> None:
-    """The three files, in a folder that is there when all are.
+def out_of_reach(asked: Sequence[Question], longest: int) -> dict[str, list[str]]:
+    """Questions whose answers are no spans that are looked at, by the reason.
+
+    Args:
+        longest: pieces of an answer.
+    """
+    return {
+        "in no window": [one.id for one in asked if one.pieces == 0],
+        f"longer than {longest} pieces": [one.id for one in asked if (one.pieces or 0) > longest],
+    }
+
+
+def write(
+    output: Path, found: dict[str, Found], asked: Sequence[Question], how: Search, threshold: float | None = None
+) -> None:
+    """The files, in a folder that is there when all are.
 
     Args:
         threshold: odds above it say that there is no answer; None: there always is one.
     """
-    best = {name: one.best[0].text if one.best else "" for name, one in found.items()}
+    texts = best = {name: one.best[0].text if one.best else "" for name, one in found.items()}
     odds = {name: one.odds for name, one in found.items()}
     if threshold is not None:
         best = {name: "" if odds[name] > threshold else text for name, text in best.items()}
     nbest = {name: listed(one, how, null=threshold is not None) for name, one in found.items()}
-    files = {"predictions": best, "nbest_predictions": nbest, "null_odds": odds}
+    missed = out_of_reach(asked, how.longest)
+    files = {"predictions.json": best, "nbest_predictions.json": nbest, "null_odds.json": odds, OUT_OF_REACH: missed}
+    files |= {TEXTS: texts} if threshold is not None else {}
+    for why, names in missed.items():
+        if names:
+            print(f"{len(names):,} questions whose answers are {why}: {', '.join(names[:SHOWN])}", flush=True)
     with whole(output) as folder:
         for name, content in files.items():
-            (folder / f"{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+            (folder / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
-    """The model, ready to answer, and its task with these questions."""
+    """The model, ready to answer, and its task with these questions.
+
+    Raises:
+        SystemExit: questions that were prepared for another model.
+    """
     overrides = {"data": str(data), "required_batch_size_multiple": 1}
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+    try:
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+    except CheckpointError as error:
+        raise SystemExit(f"error: --checkpoint {checkpoint}, --data {data}: {error}") from None
     model = models[0].eval()
     return (model.cuda() if gpu else model), task
 
@@ -120,7 +152,8 @@ def main() -> None:
     gpu = torch.cuda.is_available() and not asked.cpu
     model, task = load(asked.checkpoint, asked.data, gpu=gpu)
     found = logits(model, task, asked.split, gpu)
-    write(asked.output, dict(answers(asked.data, asked.split, found, how)), how, threshold)
+    some = dict(answers(asked.data, asked.split, found, how))
+    write(asked.output, some, spans.questions(asked.data, asked.split), how, threshold)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import parse, published
+from recipes.lib.settings import read_toml
+
+if TYPE_CHECKING:
+    from .settings import Settings
+
+PRESETS = Path(__file__).parent / "conf"  # of each paper one that is called as it is
+#: what a preset says besides the flags of fairseq-train; the length of windows chooses the figure
+PROTOCOL = ("epochs", "warmup", "stride", "separators", "longest_question", "longest_answer", "null_threshold")
 
 
 class Paper(NamedTuple):
@@ -63,11 +73,13 @@ _M4M_SMALL = {
         "m4m": (None, 89.45),
         "m4[reset=vector]": (None, 88.43),
         "learned+m4m": (None, 88.68),
+        "m4[scale=1]": (None, 89.36),
         "m4[scale=2]": (None, 88.96),
         "m4[scale=3]": (None, 89.20),
         "m4[scale=4]": (None, 89.36),
         "m4[scale=6]": (None, 88.95),
         "m4[scale=9]": (None, 88.65),
+        "m4[share=none]": (None, 88.50),
     }
 }
 #: the same, gone on from RoBERTa
@@ -96,11 +108,13 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
     return published(table, parse(label)) or (None, None)
 
 
-def differences(paper: str, version: str, model: dict[str, Any], questions: tuple[int, int]) -> list[str]:
-    """Why figures are not comparable with the paper's, in a few words each.
+def differences(
+    paper: str, version: str, model: dict[str, Any], given: tuple[int, int], used: tuple[int, int] | None = None
+) -> list[str]:
+    """Why figures are not comparable with the paper's, in a few words each; `departures` are further ones.
 
     Args:
-        model: its layers and dim. questions: of training and development.
+        model: its layers and dim. given: questions of training and development. used: those that are not left out.
     """
     if paper not in PAPERS:
         return []
@@ -108,10 +122,26 @@ def differences(paper: str, version: str, model: dict[str, Any], questions: tupl
     told = []
     if (model["layers"], model["dim"]) != (theirs.layers, theirs.dim):
         told.append(f"{model['layers']} layers of {model['dim']}, not {theirs.layers} of {theirs.dim}")
-    if questions != QUESTIONS[version]:
-        told.append(f"{questions[0]:,} and {questions[1]:,} questions, not {' and '.join(_told(version))}")
+    if given != QUESTIONS[version]:
+        told.append(f"{_and(given)} questions, not {_and(QUESTIONS[version])}")
+    if used and used != given:
+        told.append(f"{_and((given[0] - used[0], given[1] - used[1]))} of them left out")
     return told
 
 
-def _told(version: str) -> list[str]:
-    return [f"{number:,}" for number in QUESTIONS[version]]
+def _and(numbers: tuple[int, int]) -> str:
+    """Of training and of development."""
+    return " and ".join(f"{number:,}" for number in numbers)
+
+
+def departures(settings: Settings) -> list[str]:
+    """In what a run departs from the preset of its paper: what that states, and its authors' code where it does not."""
+    if settings.paper not in PAPERS:
+        return []
+    preset = read_toml(PRESETS / f"{settings.paper}.toml")
+    usual = {name: getattr(type(settings), name, None) for name in PROTOCOL}
+    told = of_settings({name: preset.get(name.replace("_", "-"), usual[name]) for name in PROTOCOL}, settings)
+    told += of_flags(preset["train"], settings.train)
+    theirs = preset["batches"] * preset["train"]["batch-size"]
+    ours = settings.batches * settings.number("batch-size", 0)
+    return told + ([f"{ours} windows an update, not {theirs}"] if ours != theirs else [])

@@ -14,6 +14,8 @@ from fairseq_posenc.data import spans
 from fairseq_posenc.scoring import null_threshold, squad
 from recipes.lib.stages import read_json, write_atomically
 
+from .files import TEXTS
+
 
 def golds(folder: Path, split: str) -> dict[str, list[str]]:
     """The answers of every question of the file, also of those that could not be used."""
@@ -38,9 +40,7 @@ def scored(wanted: dict[str, list[str]], predictions: Path, rules: str) -> dict[
     given = read_json(predictions if alone else predictions / "predictions.json")
     found = named(squad.evaluate(wanted, given, rules))
     if rules == squad.V20 and not alone:
-        nbest, odds = (read_json(predictions / f"{name}.json") for name in ("nbest_predictions", "null_odds"))
-        # before any threshold: the best text of each question
-        texts = {name: next((one["text"] for one in some if one["text"]), "") for name, some in nbest.items()}
+        texts, odds = (read_json(predictions / name) for name in (TEXTS, "null_odds.json"))
         found |= null_threshold.search(wanted, texts, odds)
     return {**found, "rules": rules}
 

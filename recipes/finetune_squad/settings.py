@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from recipes.lib import finetuning, launch
+from recipes.lib.encodings import parse_all
 from recipes.lib.finetuning import Model
+from recipes.lib.places import RAW
 from recipes.lib.recipe import about
 from recipes.lib.values import Flags, Refused
+
+from . import published
 
 CONF = Path(__file__).parent / "conf"
 BUILTIN, SQUAD = "builtin", "squad"
 GOLD = "right answers"  # as predictions
 ARCH = "posenc_roberta_pretrained"
+CUTS = ("auto", "words", "chars", "spaces")  # as --tokenizer-path no files
 
 # What the plan writes into the commands itself.
 DECIDED = {
@@ -42,6 +47,10 @@ class Settings(launch.Training):
             f"Face's, of import-hf or of export-hf; {BUILTIN}: tiny ones, made here"
         ),
     )
+    pos_enc: list[str] = field(
+        default_factory=list, metadata=about("those that the models have to have, in this order; unset: as they are")
+    )
+    pretraining: str = field(default="", metadata=about("the command that makes the models of a preset"))
     data: str = field(
         default=SQUAD,
         metadata=about(
@@ -51,7 +60,7 @@ class Settings(launch.Training):
     )
     train_file: str = field(default="", metadata=about("in place of --data, with --dev-file; plain or .gz"))
     dev_file: str = field(default="", metadata=about("what is answered and scored"))
-    raw: str = field(default="data/raw", metadata=about("where fetch.py puts the sets"))
+    raw: str = field(default=RAW, metadata=about("where fetch.py puts the sets"))
     limit: int = field(default=0, metadata=about("the first questions of training (0: all)"))
     limit_dev: int = field(default=0, metadata=about("the first questions of what is scored (0: all)"))
     bad: Literal["refuse", "skip", "repair"] = field(metadata=about("questions that cannot be used as they are"))
@@ -80,6 +89,7 @@ class Settings(launch.Training):
     train: Flags = field(metadata=about("a flag of fairseq-train"))
 
     batch_flag = "batch-size"
+    keep = "last"  # the checkpoint that answers; of another recipe maybe the best
     #: what is scored is the development set: without it there is nothing to do
     scores_dev: ClassVar[bool] = True
 
@@ -104,6 +114,25 @@ class Settings(launch.Training):
         self._check_data()
         self.models = self._models()
 
+    def refuse_unused(self, named: Set[str]) -> None:
+        """Those that nothing comes of."""
+        unused = self._unused()
+        for name in sorted(named & unused.keys()):
+            raise Refused(f"--{name.replace('_', '-')} has no effect: {unused[name]}; leave it out")
+
+    def _unused(self) -> dict[str, str]:
+        """By setting, why."""
+        found: dict[str, str] = {}
+        if self.files or self.invented:
+            found["raw"] = "nothing is fetched"
+        if self.train_file:
+            found["data"] = "--train-file and --dev-file take its place"
+        if self.version == "1.1":
+            found["null_threshold"] = "all questions of version 1.1 have answers"
+        if self.paper != "none" and (self.version, self.max_length) not in published.PAPERS[self.paper].figures:
+            found["paper"] = f"{self.paper} has no figure for version {self.version} and windows of {self.max_length}"
+        return found
+
     def _check_data(self) -> None:
         if bool(self.train_file) != bool(self.dev_file) and (self.scores_dev or not self.train_file):
             raise Refused("--train-file and --dev-file go together")
@@ -118,13 +147,19 @@ class Settings(launch.Training):
         if not self.checkpoint:
             raise Refused(
                 "--checkpoint MODEL is wanted: what recipes/pretrain_mlm made (.../checkpoint_last.pt), or a folder of "
-                f"Hugging Face's; {BUILTIN} pretrains tiny ones"
+                f"Hugging Face's; {self.pretraining or BUILTIN} pretrains {'them' if self.pretraining else 'tiny ones'}"
             )
-        if BUILTIN in self.checkpoint and not self.builtin:
+        if BUILTIN in self.checkpoint and (not self.builtin or self.pos_enc):
             raise Refused(f"--checkpoint {BUILTIN} stands alone: it is several models")
         if not self.builtin:
-            return finetuning.models(self.checkpoint)
+            found = finetuning.models(self.checkpoint)
+            return finetuning.of_encodings(found, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else found
         return [Model(label, Path("checkpoints") / label / finetuning.LAST) for label in ("learned", "shaw")]
+
+    @property
+    def tokenizer(self) -> str:
+        """A path is relative to where the user stands, whose commands run elsewhere."""
+        return self.tokenizer_path if self.tokenizer_path in CUTS else str(Path(self.tokenizer_path).resolve())
 
     @property
     def builtin(self) -> bool:

@@ -23,16 +23,19 @@ from recipes.finetune_xtreme.sets import SETS, XNLI_LANGUAGES
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning import Model
 from recipes.lib.recipe import shown
-from recipes.lib.settings import load
+from recipes.lib.settings import load, read_toml
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
 OUTPUT = Path("/tmp/an output")
 MODEL = "/models/shaw/checkpoint_last.pt"
+ABLATIONS = ("rank", "sharing")
+#: trainings of a preset
+TRAININGS = {"paper": 20, "rank": 20, "sharing": 40}
 
 
 def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
-    given = {"checkpoint": MODEL, **given}
+    given = {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {}), **given}
     found = load(FINETUNE_XTREME, preset, given=given)
     return {stage.name: stage for stage in FINETUNE_XTREME.plan(found, OUTPUT, shown(OUTPUT)).stages()}
 
@@ -87,7 +90,7 @@ def test_the_xtreme_recipe_plans_every_stage(preset: str) -> None:
     plan = stages(preset, checkpoint="builtin", task="xnli")
     assert "data-bin-scripts/prepare_xtreme.sh" in plan["prepare:XNLI.learned"].command
     trains = [stage for stage in plan.values() if stage.kind == "train"]
-    assert len(trains) == (20 if preset == "paper" else 1)
+    assert len(trains) == TRAININGS.get(preset, 1)
     assert all(stage.command[stage.command.index("--num-classes") + 1] == "3" for stage in trains)
 
 
@@ -96,7 +99,7 @@ def test_sets_of_questions_share_a_training(preset: str) -> None:
     plan = stages(preset, task="xquad,MLQA,tydiqa")
     assert {f"prepare:shaw{one}" for one in ("", ".xquad", ".mlqa", ".tydiqa")} <= set(plan)
     trains = [stage for stage in plan.values() if stage.kind == "train"]
-    assert len(trains) == (20 if preset == "paper" else 1)
+    assert len(trains) == TRAININGS.get(preset, 1)
     for train in trains:
         assert "fairseq-train" in train.command
         assert {"prepare:shaw"} == {one.name for one in train.after if one.kind == "prepare"}
@@ -133,6 +136,87 @@ def test_without_english_questions_that_choose_nothing_is_validated(folder: Path
     assert "score:shaw.input.lr0.0003.e3.s1" not in plan
     with pytest.raises(Refused, match="--dev-file F is wanted"):
         stages(task="xquad", data=str(folder), lr="0.1,0.2")
+    with pytest.raises(Refused, match="--keep best is chosen by English questions: --dev-file F"):
+        stages(task="xquad", data=str(folder), keep="best")
+    answer = plan["predict:shaw.input.lr0.0003.e3.s1.xquad"]
+    assert value(answer, "--checkpoint").endswith("/checkpoint_last.pt")
+    assert value(plan["compare"], "--differs").startswith("--lr 0.0003, not 1e-05,")
+    assert "the last checkpoint" in plan["compare"].command
+
+
+def test_the_best_checkpoint_answers(folder: Path) -> None:
+    """Of the protocol, where English questions tell it."""
+    plan = stages(task="xquad", data=str(folder))
+    train, name = plan["train:shaw.input.lr0.0003.e3.s1"], "shaw.input.lr0.0003.e3.s1"
+    assert value(train, "--best-checkpoint-metric") == "spans"
+    assert "--maximize-best-checkpoint-metric" in train.command
+    for kind in (f"predict:{name}", f"predict:{name}.xquad"):
+        assert value(plan[kind], "--checkpoint").endswith("/checkpoint_best.pt")
+    last = stages(task="xquad", data=str(folder), keep="last")
+    assert value(last[f"predict:{name}"], "--checkpoint").endswith("/checkpoint_last.pt")
+    assert "--best-checkpoint-metric" not in last[f"train:{name}"].command
+
+
+def test_nothing_is_trained_or_chosen_by_what_is_scored(folder: Path) -> None:
+    """XQuAD is a part of SQuAD's development set."""
+    plan = stages(task="xquad,tydiqa", data=str(folder), languages="de,fi")
+    words = plan["prepare:shaw"].command
+    assert [words[at + 1] for at, word in enumerate(words) if word == "--without"] == [
+        *(f"xquad={folder}", f"tydiqa={folder}")
+    ]
+    assert value(plan["prepare:shaw"], "--languages") == "de,fi"
+    assert "--without" not in plan["prepare:shaw.xquad"].command
+    key = plan["prepare:shaw"].key()
+    (folder / "xquad" / "xquad.de.part1.json.gz").write_text("other")
+    assert stages(task="xquad,tydiqa", data=str(folder), languages="de,fi")["prepare:shaw"].key() != key
+    fetched = stages("paper", task="xquad")["prepare:shaw"]
+    assert value(fetched, "--without") == "xquad=data/raw"
+    assert "fetch:languages" in [one.name for one in fetched.after]
+    assert "--without" not in stages("smoke", task="xquad", checkpoint="builtin")["prepare:learned"].command
+
+
+def test_paths_are_the_users(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    plan = stages(task="mlqa", raw="sets", tokenizer_path="cut")
+    for name in ("prepare:shaw", "prepare:shaw.mlqa"):
+        assert value(plan[name], "--tokenizer-path") == str(folder / "cut")
+    assert value(plan["prepare:shaw.mlqa"], "--data") == value(plan["fetch:languages"], "--output")
+    assert value(plan["fetch:languages"], "--output") == str(folder / "sets")
+
+
+@pytest.mark.parametrize("preset", ABLATIONS)
+def test_an_ablation_has_the_papers_rows(preset: str) -> None:
+    given = read_toml(FINETUNE_XTREME.conf / f"{preset}.toml")
+    places = ",".join(f"/run/checkpoints/{parse(one).slug}/checkpoint_last.pt" for one in given["pos-enc"])
+    found = load(FINETUNE_XTREME, preset, given={"checkpoint": places, "task": "xquad"})
+    assert [model.label for model in found.models] == given["pos-enc"]
+    for label in given["pos-enc"]:
+        assert label in given["pretraining"]
+        for segments in found.segments:
+            assert published.figures("XQuAD", parse(label), segments), (label, segments)
+            assert paper("diet-xtreme", parse(label), segments), (label, segments)
+    with pytest.raises(Refused, match="each is a pretraining of its own"):
+        load(FINETUNE_XTREME, preset, given={"checkpoint": MODEL})
+
+
+def test_what_departs_from_the_papers_protocol() -> None:
+    def differs(**given: str) -> list[str]:
+        words = stages("paper", task="xquad", **given)["compare"].command
+        return [words[at + 1] for at, word in enumerate(words) if word == "--differs"]
+
+    assert differs() == []
+    told = differs(runs="1", epochs="2", stride="64", keep="last")
+    assert told == ["--epochs 2, not 3", "--runs 1, not 5", "--stride 64, not 128", "the last checkpoint"]
+
+
+def test_results_of_other_models_segments_and_presets_lie_elsewhere() -> None:
+    def name(preset: str, run: str, **given: str) -> str:
+        place = f"/{run}/checkpoints/shaw/checkpoint_last.pt"
+        return FINETUNE_XTREME.folder(load(FINETUNE_XTREME, preset, given={"checkpoint": place, **given}))
+
+    found = [name("paper", "a"), name("paper", "b"), name("small", "a"), name("paper", "a", segments="head")]
+    assert len(set(found)) == 4
+    assert found[0] == "finetune_xtreme/paper.xnli.published.a.shaw.diet-xtreme.input.1"
 
 
 def test_the_two_tables_of_languages_are_one() -> None:
@@ -156,7 +240,7 @@ def test_the_two_tables_of_languages_are_one() -> None:
         ({"task": "xquad,mlqa", "languages": "el"}, "--languages el: MLQA has en, ar, de"),
         ({"languages": "de,de"}, "--languages names one twice"),
         ({"task": "xquad", "train_rows": "5"}, "--train-rows is for a FOLDER"),
-        ({"task": "xquad", "keep": "best"}, "--keep: nothing that --task XQuAD has"),
+        ({"task": "xquad", "data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
         ({"stride": "5"}, "--stride: nothing that --task XNLI has"),
         ({"task": "xquad", "train_file": "x.json"}, "go with a FOLDER of questions"),
         ({"task": "xquad", "data": "recipes"}, "has no train-v1.1.json or train.json"),
@@ -182,7 +266,7 @@ def test_the_papers_figures() -> None:
 def test_questions_by_language(tmp_path: Path) -> None:
     """Of two learning rates that which is better in English, of two runs the median of each number."""
     variant = Variant("SQuAD", Model("shaw", Path()), "input", "input")
-    results = compare.Results(tmp_path, [0.1, 0.2], [3], [1, 2])
+    results = compare.Results(tmp_path, [0.1, 0.2], [3], [1, 2], ["--runs 2, not 5"])
     for lr, english in ((0.1, 50.0), (0.2, 60.0)):
         for seed in (1, 2):
             slug = compare.slug(Trial(variant, lr, 3, seed))
@@ -191,19 +275,24 @@ def test_questions_by_language(tmp_path: Path) -> None:
                 one: {"em": 10.0 * seed, "f1": f1 * seed, "total": 1190} for one, f1 in (("en", 30.0), ("de", 20.0))
             }
             written(tmp_path / "scores" / f"{slug}.xquad.json", found)
+            for language in found:
+                written(tmp_path / "predictions" / f"{slug}.xquad" / language / "out_of_reach.json", {"x": [language]})
             written(tmp_path / ".stages" / f"train.{slug}.done", {"seconds": 60, "command": "c", "commit": "d"})
     full, half = ({"em": score, "f1": score, "total": 1190} for score in (100.0, 36.0))
     written(tmp_path / "baselines" / "xquad.json", {one: {"span": half, GOLD: full} for one in ("en", "de")})
     written(tmp_path / "checked" / "shaw.input.json", {"pretrained": "shaw", "layers": 12, "dim": 768})
-    written(tmp_path / "data-bin" / "shaw" / "spans.json", {"splits": {"train": {"given": 87_599}}})
-    written(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": {one: {"given": 1190} for one in found}})
+    counts = {one: {"given": 1190, "questions": 1190 - (one == "de")} for one in found}
+    training = {"train": {"given": 87_599, "questions": 87_599}}
+    written(tmp_path / "data-bin" / "shaw" / "spans.json", {"splits": training})
+    written(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": counts})
     mean, others, english, german = compare.rows("XQuAD", variant, results)
     assert [row["language"] for row in (mean, others, english, german)] == ["mean", "mean but en", "en", "de"]
     assert (mean["EM"], mean["F1"], mean["baseline F1"], mean["beats baseline"]) == (15.0, 37.5, 36.0, True)
     assert (others["F1"], english["F1"], german["F1"]) == (30.0, 45.0, 30.0)
     assert (mean["lr"], mean["runs"], german["beats baseline"]) == (0.2, [25.0, 50.0], False)
     assert (mean["paper's EM"], mean["paper's F1"], german["paper's F1"]) == (53.9, 69.5, None)
-    assert mean["comparable"] == "no: 2 of 11 languages"
+    assert mean["comparable"] == "no: 2 of 11 languages; 1 questions left out of de; --runs 2, not 5"
+    assert (mean["out of reach"], german["out of reach"]) == (None, 1)
 
 
 def test_what_keeps_from_being_compared() -> None:

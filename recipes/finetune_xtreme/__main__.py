@@ -19,6 +19,7 @@ from recipes.finetune_squad import __main__ as questions
 from recipes.finetune_squad.plan import RECORD
 from recipes.finetune_squad.settings import GOLD
 from recipes.lib.command import main
+from recipes.lib.finetuning import in_a_name
 from recipes.lib.recipe import Recipe, Row, compared
 from recipes.lib.stages import Stage, read_json
 
@@ -39,9 +40,9 @@ on the training rows. Chance is 33.33. Paper: the DIET paper's mean over XNLI's 
 XTREME's means are."""
 QUESTIONS = """\
 EM, F1: in percent, by each set's own rules: MLQA's for its language, otherwise SQuAD 1.1's. Baseline: the span of the
-language's mean length in which most words of the question are. Scored is checkpoint_last.pt; of several learning rates
-that which is best on English questions of --dev-file; of several runs the median. Paper: the DIET paper's means over
-all languages of a set."""
+language's mean length in which most words of the question are. Learning rates, epochs and checkpoints (--keep best;
+without --dev-file the last) are chosen by English questions that are not scored; of several runs the median counts. Out
+of reach: questions whose answers no prediction can be. Paper: the DIET paper's means over all languages of a set."""
 
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),
@@ -52,6 +53,7 @@ COLUMNS = (
         "paper's F1",
         "comparable",
         "questions",
+        "out of reach",
         "rules",
         "lr",
         "epochs",
@@ -106,10 +108,11 @@ def remarks(settings: GlueSettings, output: Path) -> list[str]:
 
 
 def default_output(settings: GlueSettings) -> str:
-    named = ".".join(dict.fromkeys(Path(place).resolve().name.removesuffix(".pt") for place in settings.checkpoint))
+    """Another preset, other sets or models, another protocol or other segments are another experiment."""
     what = ".".join(one.lower() for one in settings.task)
     data = Path(settings.data).resolve().name
-    return f"finetune_xtreme/{what}.{data}.{named}.{settings.protocol}.{settings.seed}"
+    told = [settings.preset, what, data, in_a_name(settings.checkpoint), settings.protocol, *settings.segments]
+    return f"finetune_xtreme/{'.'.join(filter(None, told))}.{settings.seed}"
 
 
 FINETUNE_XTREME: Recipe[GlueSettings] = Recipe(

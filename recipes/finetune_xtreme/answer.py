@@ -27,8 +27,10 @@ def main() -> None:
     with whole(asked.output) as folder:
         for language in spans.splits(asked.data):
             found = predict.logits(model, task, language, gpu)
-            predict.write(folder / language, dict(predict.answers(asked.data, language, found, how)), how, None)
-            print(f"{language}: {len(spans.questions(asked.data, language)):,} questions", flush=True)
+            questions = spans.questions(asked.data, language)
+            some = dict(predict.answers(asked.data, language, found, how))
+            predict.write(folder / language, some, questions, how)
+            print(f"{language}: {len(questions):,} questions", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Any
 
 from recipes.finetune_glue.compare import encoding_of
 from recipes.finetune_glue.settings import Trial, Variant
+from recipes.finetune_squad.files import unreachable
 from recipes.finetune_squad.plan import RECORD
 from recipes.finetune_squad.settings import GOLD
 from recipes.lib.finetuning import Model
@@ -38,6 +39,7 @@ class Results:
     lrs: list[float]
     epochs: list[int]
     seeds: list[int]
+    differs: Sequence[str] = ()  # in what the run departs from the paper's
 
     def best(self, variant: Variant) -> list[Trial]:
         """The runs of the learning rate and the epochs that are best in English."""
@@ -99,6 +101,7 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
             "beats baseline": statistics.median(one[language]["f1"] for one in found) > baseline[language]["f1"],
             **(theirs if language == MEAN else dict.fromkeys(theirs)),
             "questions": int(found[0][language]["total"]),
+            "out of reach": missed(runs[0], task, language, results),
             "rules": SETS[task].rules(language) if language in SETS[task].languages else None,
             "lr": runs[0].lr,
             "epochs": runs[0].epochs,
@@ -110,6 +113,12 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
         }
         for language in order
     ]
+
+
+def missed(trial: Trial, task: str, language: str, results: Results) -> int | None:
+    """Questions whose answers no prediction can be; of means none."""
+    folder = results.output / "predictions" / f"{slug(trial)}.{SETS[task].name}" / language
+    return unreachable(folder) if language in SETS[task].languages else None
 
 
 def medians(found: Sequence[Scores], language: str) -> Row:
@@ -124,10 +133,14 @@ def compared(task: str, variant: Variant, results: Results) -> tuple[dict[str, A
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}
     theirs = published.figures(task, encoding_of(model["encoding"]), variant.row)
     data = results.output / "data-bin"
-    given = read_json(data / variant.model.slug / RECORD)["splits"]["train"]["given"]
+    english = read_json(data / variant.model.slug / RECORD)["splits"]["train"]
     splits = read_json(data / f"{variant.model.slug}.{SETS[task].name}" / RECORD)["splits"]
-    why = differences(task, model, given, {language: one["given"] for language, one in splits.items()})
-    told = f"no: {', '.join(why)}" if why else "if pretrained as the paper's"
+    given = {language: one["given"] for language, one in splits.items()}
+    left = {name: one["given"] - one["questions"] for name, one in {"training": english, **splits}.items()}
+    why = differences(task, model, english["given"], given)
+    why += [f"{number:,} questions left out of {name}" for name, number in left.items() if number]
+    why += results.differs
+    told = f"no: {'; '.join(why)}" if why else "if pretrained as the paper's"
     exact, f1 = theirs or (None, None)
     return model, {"paper's EM": exact, "paper's F1": f1, "comparable": told if theirs else None}
 
@@ -154,8 +167,9 @@ def main() -> None:
     parser.add_argument("--lr", type=float, action="append", required=True)
     parser.add_argument("--epochs", type=int, action="append", required=True)
     parser.add_argument("--seed", type=int, action="append", required=True)
+    parser.add_argument("--differs", action="append", default=[], help="in what the run departs from the paper's")
     asked = parser.parse_args()
-    results = Results(asked.output, asked.lr, asked.epochs, asked.seed)
+    results = Results(asked.output, asked.lr, asked.epochs, asked.seed, asked.differs)
     variants = [Variant(TRAINING, Model(label, Path()), *rest) for label, *rest in asked.variant]
     found = [row for task in asked.task for variant in variants for row in rows(task, variant, results)]
     write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")

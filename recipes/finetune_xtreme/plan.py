@@ -17,6 +17,7 @@ from recipes.lib.finetuning import Model
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.stages import Stage
 
+from .published import departures
 from .sets import SETS, TRAINING, QuestionSet
 from .settings import VERSION, Settings
 
@@ -45,7 +46,7 @@ def english(settings: Settings, variant: Variant | None = None, trial: Trial | N
     named = {one.name: getattr(settings, one.name) for one in fields(launch.Training)}
     train = {name: value for name, value in settings.train.items() if (name, value) != (SCHEDULE, "polynomial_decay")}
     train |= {"batch-size": settings.batch // settings.batches, **({"lr": trial.lr} if trial else {})}
-    train |= {} if settings.english("dev") or not settings.own else {"disable-validation": True}
+    train |= {} if settings.chooses else {"disable-validation": True}
     files = {"train_file": settings.english("train") or "", "dev_file": settings.english("dev") or ""}
     named |= {name: getattr(settings, name) for name in SAME} | (files if settings.own else {})
     named |= {"train": train, "seed": trial.seed if trial else settings.seed}
@@ -61,6 +62,7 @@ def english(settings: Settings, variant: Variant | None = None, trial: Trial | N
         warmup=settings.warmup,
     )
     made.models = settings.models or made.models  # with --pos-enc some of those that there are
+    made.keep = settings.kept
     return made
 
 
@@ -87,6 +89,8 @@ class Planner:
         if settings.limit or settings.limit_dev:
             counts = f"{settings.limit or 'all'} of training, {settings.limit_dev or 'all'} of each language"
             told.append(f"The first questions, not all that there are: {counts}.")
+        if settings.kept != settings.keep:
+            told.append("No English questions tell which checkpoint is the best: the last one answers.")
         trials = sum(len(settings.trials(variant)) for variant in self.variants)
         if trials > len(self.variants):
             told.append(f"{trials} trainings: {len(self.variants)} models, of each the best settings count.")
@@ -123,7 +127,28 @@ class Planner:
     @cached_property
     def prepared(self) -> dict[Model, Stage]:
         """English, in the pieces of each model."""
-        return {model: self.base.prepare(model, self.check(model)) for model in self.models}
+        return {model: self.apart(self.base.prepare(model, self.check(model))) for model in self.models}
+
+    def apart(self, english: Stage) -> Stage:
+        """What is scored is neither trained on nor chosen by: XQuAD's questions are a part of SQuAD's development set.
+
+        The built-in sets are the development questions themselves, and choose nothing.
+        """
+        settings = self.settings
+        if settings.data == BUILTIN:
+            return english
+        languages = ["--languages", ",".join(settings.languages)] if settings.languages else []
+
+        def words(folder: str) -> list[str]:
+            return [word for task in settings.task for word in ("--without", f"{SETS[task].name}={folder}")] + languages
+
+        return replace(
+            english,
+            command=(*english.command, *words(self.folder)),
+            identity=(*english.identity, *words("DATA" if settings.own else self.folder)),
+            after=(*english.after, *self.fetch),
+            inputs=(*english.inputs, *(path for task in settings.task for path in self.files(task))),
+        )
 
     # --- other languages
 
@@ -134,7 +159,7 @@ class Planner:
         if settings.own or settings.data == BUILTIN:
             return []
         named = [one for task in settings.task for one in SETS[task].fetched(self.languages(SETS[task]))]
-        command = ("python", "data-bin-scripts/fetch.py", *named, "--output", settings.raw)
+        command = ("python", "data-bin-scripts/fetch.py", *named, "--output", self.base.raw)
         return [Stage("fetch:languages", command, ())]
 
     def languages(self, known: QuestionSet) -> tuple[str, ...]:
@@ -148,28 +173,31 @@ class Planner:
     def data(self, task: str, model: Model) -> str:
         return f"{self.base.data(model)}.{SETS[task].name}"
 
+    @property
+    def folder(self) -> str:
+        """Where the sets are."""
+        return str(Path(self.settings.data).resolve()) if self.settings.own else self.base.raw
+
     def questions(self, task: str) -> list[str]:
         settings, known = self.settings, SETS[task]
         if settings.data == BUILTIN:
             some = [one for one in self.languages(known) if one in (settings.languages or INVENTED)]
             return [word for one in some for word in ("--eval", f"{one}={self.shown}/builtin/dev.json")]
-        folder = str(Path(settings.data).resolve()) if settings.own else settings.raw
         chosen = ["--languages", ",".join(self.languages(known))]  # all, of what was fetched
-        return ["--set", known.name, *(chosen if settings.languages or not settings.own else []), "--data", folder]
+        return ["--set", known.name, *(chosen if settings.languages or not settings.own else []), "--data", self.folder]
 
     def prepare(self, task: str, model: Model) -> Stage:
         base, settings, slug = self.base, self.settings, f"{model.slug}.{SETS[task].name}"
         command = ["python", squad.PREPARE, "--checkpoint", base.place(model)]
-        command += ["--tokenizer-path", base.settings.tokenizer_path, "--version", VERSION]
+        command += ["--tokenizer-path", base.settings.tokenizer, "--version", VERSION]
         command += [*self.questions(task), *base.windows(), "--output", self.data(task, model)]
-        folder = str(Path(settings.data).resolve())
-        identity = tuple("DATA" if settings.own and word == folder else word for word in base.unplaced(command))
+        identity = tuple("DATA" if settings.own and word == self.folder else word for word in base.unplaced(command))
         return Stage(
             f"prepare:{slug}",
             tuple(command),
             (self.output / "data-bin" / slug,),
             (*base.text, *self.fetch, self.check(model)),
-            (*base.scripts, *self.files(task), *base.inputs(model)),
+            (*base.scripts, *self.files(task), *base.inputs(model), *base.cuts(model)),
             identity=identity,
         )
 
@@ -194,7 +222,7 @@ class Planner:
         command = ["python", "-m", "recipes.finetune_xtreme.score", "--task", task, "--data", self.data(task, model)]
         command += ["--predictions", f"{self.shown}/predictions/{slug}"] if trial else []
         command += ["--output", f"{self.shown}/{where}"]
-        inputs = (HERE / "score.py", HERE / "sets.py", squad.HERE / "baselines.py", squad.HERE / "score.py")
+        inputs = (HERE / "score.py", HERE / "sets.py", *squad.BASELINES)
         return Stage(f"{kind}:{slug}", tuple(command), (self.output / where,), after, inputs)
 
     # --- one training
@@ -204,7 +232,7 @@ class Planner:
         one = self.trained(trial.variant, trial)
         train = one.train(model, self.checks[trial.variant], self.prepared[model])
         made = [train]
-        if not self.settings.own or self.settings.english("dev"):
+        if self.settings.chooses:
             predict = one.predict(model, train)
             made += [predict, one.score(model, predict)]
         for task in self.settings.task:
@@ -221,7 +249,7 @@ class Planner:
             launch.on_one_device(command, self.settings),
             (self.output / "predictions" / slug,),
             (train, self.sets[task, model]),
-            (HERE / "answer.py", squad.HERE / "predict.py"),
+            (HERE / "answer.py", squad.HERE / "predict.py", *squad.SEARCH),
             identity=tuple(command),
         )
 
@@ -236,6 +264,7 @@ class Planner:
         command += [word for lr in settings.lr for word in ("--lr", f"{lr:g}")]
         command += [word for epochs in settings.epochs for word in ("--epochs", str(epochs))]
         command += [word for run in range(settings.runs) for word in ("--seed", str(settings.seed + run))]
+        command += [word for one in departures(settings) for word in ("--differs", one)]
         inputs = (
             *(HERE / f"{name}.py" for name in ("compare", "published", "sets")),
             ROOT / "recipes/lib/encodings.py",

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recipes.finetune_glue.published import UNSET
+from recipes.finetune_glue.settings import CONF as PROTOCOLS
+from recipes.finetune_glue.settings import PROTOCOL
+from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import Encoding, published
+from recipes.lib.settings import read_toml
+
+if TYPE_CHECKING:
+    from .settings import Settings
+
+#: of the paper: its protocol, and how windows are made and answers are found, which it does not state
+PAPER = PROTOCOLS / "protocols" / "diet-xtreme.toml"
+PRESET = Path(__file__).parent / "conf" / "paper.toml"
+WINDOWS = ("stride", "longest_question", "longest_answer")
 
 #: F1 and EM of XQuAD, MLQA and TyDiQA-GoldP, means over their languages
 Row = tuple[float, float, float, float, float, float]
@@ -51,3 +65,12 @@ def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float,
         return None
     place = 2 * TASKS.index(task)
     return found[place + 1], found[place]
+
+
+def departures(settings: Settings) -> list[str]:
+    """In what a run departs from the paper's protocol, in a few words each; segments choose the row."""
+    theirs, preset = read_toml(PAPER), read_toml(PRESET)
+    wanted = {name: theirs[name] for name in PROTOCOL if name not in ("segments", "keep")}
+    wanted |= {name: preset[name.replace("_", "-")] for name in WINDOWS}
+    told = of_settings(wanted, settings) + of_flags(theirs["train"], settings.train)
+    return told + ([f"the {settings.kept} checkpoint"] if settings.kept != theirs["keep"] else [])

@@ -21,7 +21,7 @@ VERSION: Final = "1.1"  # of SQuAD: all questions have answers
 OF_QUESTIONS = {
     *("train_file", "dev_file", "limit_dev", "stride", "longest_question", "longest_answer", "n_best"),
 }
-OF_XNLI = {"train_rows", "keep"}
+OF_XNLI = {"train_rows"}
 
 
 @dataclass(kw_only=True)
@@ -43,7 +43,7 @@ class Settings(GlueSettings):
     dev_file: str = field(
         default="",
         metadata=about(
-            "English questions, which several --lr or --epochs are chosen by; unset: dev-v1.1.json or dev.json"
+            "English questions, which --lr, --epochs and checkpoints are chosen by; unset: dev-v1.1.json or dev.json"
         ),
     )
     limit_dev: int = field(default=0, metadata=about("the first questions of each language (0: all)"))
@@ -87,7 +87,7 @@ class Settings(GlueSettings):
         for file in (self.train_file, self.dev_file):
             if file and not Path(file).is_file():
                 raise Refused(f"no such file: {file}")
-        if self.own and len(self.lr) * len(self.epochs) > 1 and not self.english("dev"):
+        if len(self.lr) * len(self.epochs) > 1 and not self.chooses:
             raise Refused("several --lr or --epochs are chosen by English questions: --dev-file F is wanted")
 
     def refuse_unused(self, named: Set[str]) -> None:
@@ -96,6 +96,10 @@ class Settings(GlueSettings):
         if unused:
             options = ", ".join(f"--{one.replace('_', '-')}" for one in unused)
             raise Refused(f"{options}: nothing that --task {','.join(self.task)} has; leave it out")
+        if not self.sentences and (self.own or self.data == BUILTIN) and "raw" in named:
+            raise Refused("--raw has no effect: nothing is fetched; leave it out")
+        if not self.sentences and self.keep == "best" and "keep" in named and not self.chooses:
+            raise Refused("--keep best is chosen by English questions: --dev-file F is wanted")
 
     @property
     def chosen(self) -> list[str]:
@@ -109,6 +113,16 @@ class Settings(GlueSettings):
     def sentences(self) -> bool:
         """The task is XNLI."""
         return self.task == [XNLI]
+
+    @property
+    def chooses(self) -> bool:
+        """There are English questions to choose by."""
+        return not self.own or bool(self.english("dev"))
+
+    @property
+    def kept(self) -> str:
+        """The checkpoint that answers questions: the best one where there is what tells it."""
+        return self.keep if self.chooses else "last"
 
     def english(self, split: str) -> str | None:
         """The user's questions that are trained on, or that choose."""

@@ -231,6 +231,34 @@ def test_rows_count_wherever_the_reader_finds_them(task: str, tmp_path: Path) ->
         assert found <= {*Planner(settings(task="RTE", data=str(folder)), OUTPUT, "out").files(task)}
 
 
+def test_what_the_user_names_is_found_from_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where commands run; and another tokenizer makes other pieces."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    found = stages(task="RTE", tokenizer_path="tokenizer.json", raw="corpora")
+    prepare, check = found["prepare:RTE.m4"], found["check:m4"]
+    assert {value(stage, "--tokenizer-path") for stage in (prepare, check)} == {str(tmp_path / "tokenizer.json")}
+    assert tmp_path / "tokenizer.json" in {*prepare.inputs} & {*check.inputs}
+    assert value(prepare, "--raw") == str(tmp_path / "corpora")
+    assert value(stages(task="RTE")["prepare:RTE.m4"], "--raw") == "data/raw"
+
+
+def test_another_experiment_has_another_folder() -> None:
+    runs = [f"{run}/checkpoints/m4/checkpoint_last.pt" for run in ("a", "b")]
+    given: list[dict[str, str]] = [{"checkpoint": run} for run in runs]
+    given += [{"segments": "head"}, {"protocol": "diet"}, {"task": "RTE"}, {"seed": "2"}, {"preset": "small"}, {}]
+    named = {FINETUNE_GLUE.folder(settings(**words)) for words in given}
+    assert len(named) == len(given), named
+
+
+def test_what_departs_from_the_protocol_is_told() -> None:
+    assert settings().departures() == []
+    found = settings("small", runs="5", train__dropout="0.2", segments="head").departures()
+    assert found == ["--lr 0.0003, not 3e-05", "--runs 5, not 1", "--train.dropout 0.2, not 0.1"]
+    compare = stages("small")["compare"]
+    assert value(compare, "--differs") == "--lr 0.0003, not 3e-05"
+
+
 def test_a_dry_run_prints_every_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "recipes.finetune_glue", "--preset", "paper", "--task", "MNLI", "--dry-run"]
     command += ["--checkpoint", "some/m4/checkpoint_last.pt", "--protocol", "m4m", "--output", str(tmp_path)]

@@ -58,10 +58,10 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
     for margin, beats in ((3.5, False), (2.5, True)):
         constant = {"constant": "1", "score": 0.0, "margin": margin}
         written(tmp_path / "baselines" / "CoLA.json", {"valid": {"matthews": constant}})
-        row = compare.result(replace(variant, row="head"), grid, published_data=True)
+        row = compare.result(replace(variant, row="head"), grid, compare.Beside(True, ["--lr 1, not 2"]))
         assert row["beats baseline"] == beats
     assert (row["score"], row["also"], row["runs"]) == (3.0, "accuracy 69.00", [1.0, 3.0, 5.0])
-    assert (row["paper"], row["comparable"]) == ("60.3", "no: 2 rows left out")
+    assert (row["paper"], row["comparable"]) == ("60.3", "no: 2 rows left out; --lr 1, not 2")
 
 
 def test_what_is_cut_off_or_unknown_is_told(tmp_path: Path) -> None:

@@ -83,6 +83,9 @@ def test_languages_that_are_not_scored_are_named() -> None:
     assert xnli.told(splits) == (
         "XNLI: scored on the test sets of en, de; fr, zh: no test set with labels, not scored."
     )
+    assert xnli.told({split: splits[split] for split in ("train", "valid", "valid-zh")}) == (
+        "XNLI: scored on the development sets of en, zh, of which English's is what checkpoints are chosen by."
+    )
 
 
 @pytest.mark.parametrize("preset", FINETUNE_XTREME.presets())

@@ -9,6 +9,7 @@ from typing import Any
 
 from recipes.lib import problems
 from recipes.lib.command import main
+from recipes.lib.finetuning import in_a_name
 from recipes.lib.recipe import Recipe, compared
 from recipes.lib.stages import Stage, read_json
 
@@ -91,10 +92,11 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Other models, another protocol or other rows are another experiment."""
-    named = ".".join(dict.fromkeys(Path(place).resolve().name.removesuffix(".pt") for place in settings.checkpoint))
-    rows = Path(settings.data).resolve().name
-    return f"finetune_glue/{rows}.{named}.{settings.protocol}.{'.'.join(settings.task)}.{settings.seed}"
+    """Another preset, other models, segments or rows, another protocol or seed is another experiment."""
+    rows, models = Path(settings.data).resolve().name, in_a_name(settings.checkpoint)
+    segments = [] if settings.segments == ["none"] else settings.segments
+    told = [settings.preset, rows, models, settings.protocol, *settings.task, *segments, str(settings.seed)]
+    return f"finetune_glue/{'.'.join(one for one in told if one)}"
 
 
 FINETUNE_GLUE = Recipe(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from recipes.lib.encodings import Encoding, parse
 from recipes.lib.finetuning import Model
@@ -29,6 +30,13 @@ VARIANT = ("TASK", "MODEL", "SEGMENTS", "ROW")
 BASE = {"layers": 12, "dim": 768}  # of all models in the papers' tables
 
 
+class Beside(NamedTuple):
+    """What stands beside a paper's figure: all rows as they were published, or not; what departs from its protocol."""
+
+    published_data: bool
+    differs: Sequence[str] = ()
+
+
 def encoding_of(label: str) -> Encoding | None:
     """None where a label is none of an encoding."""
     try:
@@ -37,7 +45,7 @@ def encoding_of(label: str) -> Encoding | None:
         return None
 
 
-def result(variant: Variant, grid: Grid, *, published_data: bool) -> Row:
+def result(variant: Variant, grid: Grid, beside: Beside) -> Row:
     """Scores are medians of the runs, each by itself."""
     runs = grid.best(variant)
     one, names, scores = middle(runs), metrics(variant.task, grid.protocol), grid.medians(runs)
@@ -49,7 +57,7 @@ def result(variant: Variant, grid: Grid, *, published_data: bool) -> Row:
     baseline = read_json(grid.output / "baselines" / f"{variant.task}.json")["valid"][first]
     score = scores[HEADLINE.get(variant.task, "valid")][first]
     theirs = figures(variant, model, grid.protocol)
-    why = differences(model, record, scores, published_data=published_data)
+    why = differences(model, record, scores, beside)
     return {
         "task": variant.task,
         "model": variant.label,
@@ -101,7 +109,7 @@ def figures(variant: Variant, model: dict[str, Any], protocol: str) -> str | Non
     return "; ".join(told) or None
 
 
-def differences(model: dict[str, Any], record: dict[str, Any], scores: Scores, *, published_data: bool) -> list[str]:
+def differences(model: dict[str, Any], record: dict[str, Any], scores: Scores, beside: Beside) -> list[str]:
     """What is other than in the papers, as far as can be told, in a few words each.
 
     Args:
@@ -109,14 +117,15 @@ def differences(model: dict[str, Any], record: dict[str, Any], scores: Scores, *
     """
     sized = all(model[name] == size for name, size in BASE.items())
     told = [] if sized else [f"{model['layers']} layers of {model['dim']}"]
-    told += [] if published_data else ["rows of one's own, or a part of them"]
+    told += [] if beside.published_data else ["rows of one's own, or a part of them"]
     left_out = sum(done.get("left out", 0) for done in record["problems"].values())
     told += [f"{left_out:,} rows left out"] if left_out else []
-    return told + (xnli.differences(scores) if record["task"] == xnli.XNLI else [])
+    told += xnli.differences(scores) if record["task"] == xnli.XNLI else []
+    return [*told, *beside.differs]
 
 
 def comparable(why: list[str]) -> str:
-    return f"no: {', '.join(why)}" if why else "if pretrained as the paper's"
+    return f"no: {'; '.join(why)}" if why else "if pretrained as the paper's"
 
 
 def submission(variants: list[Variant], grid: Grid) -> None:
@@ -141,10 +150,12 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, action="append", required=True)
     parser.add_argument("--seed", type=int, action="append", required=True)
     parser.add_argument("--published-data", action="store_true", help="all rows, as they were published")
+    parser.add_argument("--differs", action="append", default=[], help="in what the run departs from the protocol")
     asked = parser.parse_args()
+    beside = Beside(asked.published_data, asked.differs)
     grid = Grid(asked.output, asked.protocol, asked.lr, asked.epochs, asked.seed)
     variants = [Variant(task, Model(label, Path()), segments, row) for task, label, segments, row in asked.variant]
-    rows = [result(variant, grid, published_data=asked.published_data) for variant in variants]
+    rows = [result(variant, grid, beside) for variant in variants]
     submission(variants, grid)
     write_atomically(asked.output / "comparison.json", json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
 

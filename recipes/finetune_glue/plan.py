@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from recipes.lib import launch
-from recipes.lib.finetuning import LAST, Model
+from recipes.lib import launch, places
+from recipes.lib.finetuning import LAST, Model, cuts_text
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
@@ -76,8 +76,9 @@ class Planner:
         return f"{self.shown}/{model.path.relative_to(self.output)}" if inside else str(model.path)
 
     def unplaced(self, words: list[str], model: Model) -> tuple[str, ...]:
-        """A model counts, not where it lies."""
-        return tuple("MODEL" if word == self.place(model) else word for word in words)
+        """A model counts, and a tokenizer, not where they lie."""
+        known = {self.place(model): "MODEL", **({str(self.tokenizer): "TOKENIZER"} if self.tokenizer else {})}
+        return tuple(known.get(word, word) for word in words)
 
     @cached_property
     def builtin(self) -> list[Stage]:
@@ -93,9 +94,15 @@ class Planner:
             found.append(Stage("builtin", tuple(words), (self.output / "builtin",), inputs=(HERE / "builtin.py",)))
         return found
 
+    @cached_property
+    def tokenizer(self) -> Path | None:
+        """The user's; commands run in the repository."""
+        return Path(self.settings.tokenizer_path).resolve() if self.settings.tokenizer_path else None
+
     def given(self, model: Model) -> tuple[Path, ...]:
-        """A model that no stage made."""
-        return (model.path,) if self.settings.models else ()
+        """A model that no stage made, and what cuts its text."""
+        own = [] if not self.settings.models else [model.path, *([] if self.tokenizer else cuts_text(model.path))]
+        return (*own, *([self.tokenizer] if self.tokenizer else []))
 
     @cached_property
     def checks(self) -> dict[Model, Stage]:
@@ -106,7 +113,7 @@ class Planner:
         settings = self.settings
         command = ["python", "-m", "recipes.lib.check_pretrained", "--checkpoint", self.place(model)]
         command += ["--longest", str(settings.longest), "--output", f"{self.shown}/models/{model.slug}.json"]
-        command += ["--tokenizer-path", settings.tokenizer_path] if settings.tokenizer_path else []
+        command += ["--tokenizer-path", str(self.tokenizer)] if self.tokenizer else []
         command += ["--pos-enc", model.label] if settings.pos_enc else []
         pairs = any(TASKS[task].pair for task in settings.task)
         for segments in settings.segments if pairs else ["none"]:
@@ -130,16 +137,16 @@ class Planner:
         settings = self.settings
         command = ["bash", settings.script, "--task", task, "--checkpoint", self.place(model)]
         command += ["--longest", str(settings.longest), "--separators", str(settings.separators)]
-        command += ["--tokenizer-path", settings.tokenizer_path] if settings.tokenizer_path else []
+        command += ["--tokenizer-path", str(self.tokenizer)] if self.tokenizer else []
         command += ["--bad", settings.bad, *(["--limit", str(settings.limit)] if settings.limit else [])]
         command += ["--train-rows", str(settings.train_rows)] if settings.train_rows else []
         command += [*settings.chosen, "--output", self.data(task, model)]
-        places = {
-            settings.fetched: ["--raw", settings.raw],
+        where = {
+            settings.fetched: ["--raw", places.raw(settings.raw)],
             BUILTIN: ["--text", f"{self.shown}/builtin"],
         }
         own = ["--text", str(Path(settings.data).resolve())]
-        identity = (*self.unplaced(command, model), *places.get(settings.data, []))  # nor where the rows lie
+        identity = (*self.unplaced(command, model), *where.get(settings.data, []))  # nor where the rows lie
         inputs = (
             ROOT / settings.script,
             *sorted((SCRIPTS / "glue").glob("*.py")),
@@ -149,7 +156,7 @@ class Planner:
         )
         return Stage(
             f"prepare:{task}.{model.slug}",
-            (*command, *places.get(settings.data, own)),
+            (*command, *where.get(settings.data, own)),
             (self.output / "data-bin" / f"{task}.{model.slug}",),
             (*self.builtin, self.checks[model]),
             inputs,
@@ -248,6 +255,7 @@ class Planner:
         for run in range(settings.runs):
             command += ["--seed", str(settings.seed + run)]
         command += ["--published-data"] if settings.published else []
+        command += [word for one in settings.departures() for word in ("--differs", one)]
         outputs = (self.output / "comparison.json", self.output / "submission")
         inputs = tuple(HERE / f"{name}.py" for name in ("compare", "grid", "published", "tasks", "xnli"))
         return Stage("compare", tuple(command), outputs, after, inputs)

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from recipes.lib import launch
+from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import parse_all
 from recipes.lib.finetuning import Model, models, of_encodings
+from recipes.lib.places import RAW
 from recipes.lib.recipe import about
 from recipes.lib.settings import read_toml
 from recipes.lib.values import Flags, Refused, nearest
@@ -104,7 +106,7 @@ class Settings(launch.Training):
             f"{BUILTIN} (small, invented)"
         )
     )
-    raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
+    raw: str = field(default=RAW, metadata=about("where fetch.py puts corpora"))
     tokenizer_path: str = field(default="", metadata=about("of the models, where it does not lie beside dict.txt"))
     bad: Literal["refuse", "skip"] = field(default="refuse", metadata=about("rows that cannot be used as they are"))
     limit: int = field(default=0, metadata=about("the first rows of training (0: all)"))
@@ -167,6 +169,12 @@ class Settings(launch.Training):
             if getattr(self, name) == unset:
                 setattr(self, name, found[name])
         self.train = {**found["train"], **self.train}
+
+    def departures(self) -> list[str]:
+        """In what they depart from the protocol, in a few words each; segments choose the paper's row."""
+        theirs = read_toml(CONF / "protocols" / f"{self.protocol}.toml")
+        wanted = {name: theirs[name] for name in PROTOCOL if name != "segments"}
+        return of_settings(wanted, self) + of_flags(theirs["train"], self.train)
 
     def _models(self) -> list[Model]:
         if not self.checkpoint:

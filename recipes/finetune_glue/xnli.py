@@ -66,4 +66,5 @@ def told(splits: Mapping[str, Mapping[str, object]]) -> str:
     names = [language(split) for split in chosen]
     without = {language(split) for split in splits if split != "train"} - {*names}
     line = f"{XNLI}: scored on the {kind} sets of {', '.join(names)}"
+    line += "" if kind == "test" else ", of which English's is what checkpoints are chosen by"
     return f"{line}; {', '.join(sorted(without))}: no {kind} set with labels, not scored." if without else f"{line}."

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 logger = logging.getLogger(__name__)
@@ -34,8 +35,10 @@ def usable(products: int, least: int, device: torch.device) -> bool:
 
 
 def eagerly() -> bool:
-    """Whether operations run one by one, unseen: neither traced, nor under a mode that looks at each."""
-    return not torch.compiler.is_compiling() and _get_current_dispatch_mode() is None
+    """Whether operations run one by one, unseen: not traced, not transformed (vmap, forward gradients), not watched."""
+    traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
+    transformed = torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+    return not (traced or transformed) and _get_current_dispatch_mode() is None
 
 
 @functools.cache

@@ -143,17 +143,17 @@ class M3(RelativeTable):
     no_decay = ("weight",)  # as M1 and M2
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        # what a chunk reads is cast back: the gradients of all chunks are summed in float32
-        scale, table = self.stack.head_dim**-0.5, promoted(layer.tensors["weight"])
+        scale, table, rows = self.stack.head_dim**-0.5, promoted(layer.tensors["weight"]), self.rows(positions)
         if positions.query_length == 1 and not torch.compiler.is_compiling():
-            return toeplitz.triple_product(q * scale, k, table, positions, self.rows(positions), self.clip)
-        table = table * scale  # it is smaller than the queries, which the backward need not keep twice
+            return toeplitz.triple_product(q * scale, k, table, positions, rows, self.clip)
         if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], fused.LEAST, q.device):
-            made: Tensor = fused.FusedProduct.apply(q, k, toeplitz.take(table, self.rows(positions), -2).to(q.dtype))
+            # the vectors are scaled, not the queries, which the backward would keep once more
+            made: Tensor = fused.FusedProduct.apply(q, k, (toeplitz.take(table, rows, -2) * scale).to(q.dtype))
             return made
+        q = q * scale  # what a chunk reads is cast back: the gradients of all chunks are summed in float32
         if 0 < 2 * self.clip < positions.key_length:
             return self._clipped(q, k, table, positions)
-        return self._by_key(q, k, toeplitz.take(table, self.rows(positions), -2), positions)
+        return self._by_key(q, k, toeplitz.take(table, rows, -2), positions)
 
     def _by_key(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
         """All pairs, with the vectors [1 or h, L, D] of the distances."""

@@ -70,8 +70,8 @@ def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int 
 
 def _natively(k: Tensor, *others: Tensor) -> bool:
     single = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in (k, *others))
-    worth = single and k.numel() >= LEAST and not torch.is_grad_enabled()
-    return worth and eagerly() and native.works("one")
+    alone = single and not torch.is_grad_enabled() and eagerly()  # asked first: a graph would keep the size as a guard
+    return alone and k.numel() >= LEAST and native.works("one")
 
 
 def _of_shared(k: Tensor, vectors: Tensor, shared: int, row: Row, rest: Rest) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from fairseq_posenc.encodings import native, one_query, toeplitz
 from fairseq_posenc.encodings.content import Content
@@ -105,6 +106,22 @@ def test_without_a_compiler_and_with_gradients_the_others_serve(monkeypatch: pyt
     with torch.no_grad():
         found = one_query.of_keys_and_query(k, a, q)
     torch.testing.assert_close(found, torch.einsum("bhjd,bhjd->bhj", k, q + a).unsqueeze(2))
+
+
+def test_what_torch_has_to_see_is_left_to_torch() -> None:
+    """A traced graph would hold an empty tensor, a forward gradient be lost, vmap fail."""
+    q, k, a = torch.randn(1, 2, 1, 64), torch.randn(1, 2, 512, 64), torch.randn(1, 512, 64)
+    assert k.numel() >= one_query.LEAST
+    with torch.no_grad():
+        literal = torch.einsum("bhjd,bhjd->bhj", k, q + a).unsqueeze(2)
+        traced = torch.jit.trace(lambda q: one_query.of_keys_and_query(k, a, q), q, check_trace=False)
+        torch.testing.assert_close(traced(q), literal, rtol=1e-4, atol=1e-4)
+        mapped = torch.vmap(lambda q: one_query.of_keys_and_query(k, a, q))(q[None])
+        torch.testing.assert_close(mapped[0], literal, rtol=1e-4, atol=1e-4)
+        with forward_ad.dual_level():
+            made = one_query.of_keys_and_query(k, a, forward_ad.make_dual(q, torch.ones_like(q)))
+            tangent = forward_ad.unpack_dual(made).tangent
+    torch.testing.assert_close(tangent, k.sum(-1).unsqueeze(2), rtol=1e-4, atol=1e-4)
 
 
 def test_another_key_is_not_the_content_s() -> None:

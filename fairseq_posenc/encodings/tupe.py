@@ -123,8 +123,8 @@ class Tupe(Extended, CachingEncoding):
         """[2, L or 1, h or 1, length, D]: p U^Q / sqrt(2D) and p U^K of positions 0 .. length - 1."""
         raise TypeError(f"{type(self).__name__} does not project its positions")
 
-    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        """[h or 1, len(distances)], the relative scalars."""
+    def by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        """[h or 1, L], the relative scalars of all distances."""
         raise TypeError(f"{type(self).__name__} has no relative scalars")
 
     def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:
@@ -171,7 +171,7 @@ class Tupe(Extended, CachingEncoding):
             queries, keys = tensors["projected"]
             bias = _products(queries, keys, positions)
         if self.options.relative:
-            bias = bias + toeplitz.spread(self.by_distance(tensors, positions.distances), positions)
+            bias = bias + toeplitz.spread(self.by_distance(tensors, positions), positions)
         return self._reset(bias, self.thetas(tensors), positions) if self.resets else bias
 
     def _reset(self, bias: Tensor, thetas: Tensor, positions: Positions) -> Tensor:
@@ -254,9 +254,9 @@ class PaperTupe(Tupe):
         queries = exact_product(p, self.u_q) * (2 * self.stack.head_dim) ** -0.5
         return torch.stack([queries, exact_product(p, self.u_k)])
 
-    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        last = self.stack.max_length - 1
-        return promoted(tensors["scalars"]).index_select(-1, distances.clamp(-last, last) + last)
+    def by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        rows = toeplitz.rows_of(positions, self.stack.max_length - 1)
+        return toeplitz.take(promoted(tensors["scalars"]), rows, -1)
 
     def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:
         return tensors["theta"]

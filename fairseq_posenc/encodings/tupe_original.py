@@ -116,8 +116,9 @@ class OriginalTupe(Tupe):
         own = (projected[0, :, :2] * projected[1, :, :2]).sum(-1)
         return super()._bias({"projected": projected[:, :, 1:], "theta": own}, positions)
 
-    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        return promoted(self.scalars).index_select(-1, bucket(distances, BUCKETS, MAX_DISTANCE, not self.stack.causal))
+    def by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        buckets = bucket(positions.distances, BUCKETS, MAX_DISTANCE, not self.stack.causal)
+        return promoted(self.scalars).index_select(-1, buckets)
 
     def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:
         own = tensors["theta"]

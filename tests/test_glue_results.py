@@ -47,7 +47,7 @@ def test_the_best_median_counts(tmp_path: Path) -> None:
 def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path: Path) -> None:
     variant = Variant("CoLA", Model("m4", Path()), "none")
     grid = Grid(tmp_path, "diet", [1e-5], [3], [1, 2, 3])
-    scored(grid, variant, 1e-5, matthews=(1.0, 5.0, 3.0), accuracy=(70.0, 69.0, 68.0))
+    scored(grid, variant, 1e-5, matthews=(1.0, 5.0, 3.001), accuracy=(70.0, 69.0, 68.0))
     for seed in grid.seeds:
         name = Trial(variant, 1e-5, 3, seed).slug
         written(tmp_path / ".stages" / f"train.{name}.done", {"seconds": 60, "command": "c", "commit": "d"})
@@ -55,8 +55,8 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
     splits = {"train": {"labelled": True}, "valid": {"labelled": True}}
     rows = {"task": "CoLA", "splits": splits, "problems": {"label": {"left out": 2, "kept": 1}}}
     written(tmp_path / "data-bin" / "CoLA.m4" / "glue.json", rows)
-    for margin, beats in ((3.5, False), (2.5, True)):
-        constant = {"constant": "1", "score": 0.0, "margin": margin}
+    for score, margin, beats in ((0.0, 3.5, False), (0.0, 2.5, True), (3.0, 0.0, False)):
+        constant = {"constant": "1", "score": score, "margin": margin}
         written(tmp_path / "baselines" / "CoLA.json", {"valid": {"matthews": constant}})
         row = compare.result(replace(variant, row="head"), grid, compare.Beside(True, ["--lr 1, not 2"]))
         assert row["beats baseline"] == beats

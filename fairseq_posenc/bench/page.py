@@ -61,11 +61,12 @@ REPRODUCE = """\
     bench="python -m fairseq_posenc bench"
     $bench --quick --output results/bench                                     # the layers with targets, 20 minutes
     $bench --shapes small --what layer --encodings shaw tupe diet-abs diet-rel --output results/small
+    $bench --what padded --shapes base --rounds 3 --threads 1 --output results/padded
     $bench --what memory,decode --shapes base --output results/more
-    $bench --what scaling --output results/scaling
-    $bench --what peers --shapes base --output results/peers                  # those that are installed
+    $bench --what scaling --rounds 5 --threads 1 --output results/scaling
+    $bench --what peers --shapes base --rounds 5 --output results/peers       # those that are installed
     $bench --what lm-memory --output results/lm-memory                        # memory of earlier segments
-    $bench --what translation --translation DATA-BIN --threads 1 --output results/translation
+    $bench --what translation --translation DATA-BIN --rounds 3 --threads 1 --output results/translation
     python -m fairseq_posenc cost results/*/bench.json --output docs/cost.md
 
 The benchmark starts itself again with `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_` raised, unless they are

@@ -55,13 +55,13 @@ def result(variant: Variant, grid: Grid, beside: Beside) -> Row:
     model = read_json(grid.output / "models" / f"{variant.model.slug}.json")
     record = read_json(grid.output / "data-bin" / f"{variant.task}.{variant.model.slug}" / RECORD)
     baseline = read_json(grid.output / "baselines" / f"{variant.task}.json")["valid"][first]
-    score = scores[HEADLINE.get(variant.task, "valid")][first]
+    score = round(scores[HEADLINE.get(variant.task, "valid")][first], 2)  # as the baseline, which it may be
     theirs = figures(variant, model, grid.protocol)
     why = differences(model, record, scores, beside)
     return {
         "task": variant.task,
         "model": variant.label,
-        "score": round(score, 2),
+        "score": score,
         "of": NAMES.get(first, first),
         "also": also(scores, names),
         "baseline": baseline["score"],

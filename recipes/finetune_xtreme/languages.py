@@ -39,5 +39,6 @@ def _rows(row: Row, baselines: dict[str, Any]) -> list[Row]:
 
 def _row(row: Row, name: str, score: float, baseline: float) -> Row:
     """With the language behind the model, and what it is compared with."""
-    own = {"score": score, "baseline": round(baseline, 2), "chance": CHANCE, "beats baseline": score > baseline}
+    baseline = round(baseline, 2)  # as the score
+    own = {"score": score, "baseline": baseline, "chance": CHANCE, "beats baseline": score > baseline}
     return {"task": row["task"], "model": row["model"], "language": name, **row, **own}

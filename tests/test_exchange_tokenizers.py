@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ import fairseq_posenc
 from fairseq_posenc.__main__ import main
 from fairseq_posenc.hub import folder as folders
 
+#: 0 00 is as likely as 00 0 to a unigram model without 000: sentencepiece takes one, Hugging Face's tokenizers another
+THRICE = re.compile(r"(.)\1\1")
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
 
 
@@ -47,6 +50,8 @@ def test_ids_are_those_of_the_dictionary(form: str, tokenizers: dict[str, Path],
     ours = through(path.with_name("dict.txt"), cut)
     several = 0
     for line in (*lines(), *HARD):
+        if form == "unigram" and THRICE.search(line):
+            continue
         assert theirs(line)["input_ids"] == [0, *ours(line), 2], line
         several += len(ours(line)) > len(line.split())
     assert several > 100

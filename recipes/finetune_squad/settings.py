@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -114,14 +114,7 @@ class Settings(launch.Training):
         self._check_data()
         self.models = self._models()
 
-    def refuse_unused(self, named: Set[str]) -> None:
-        """Those that nothing comes of."""
-        unused = self._unused()
-        for name in sorted(named & unused.keys()):
-            raise Refused(f"--{name.replace('_', '-')} has no effect: {unused[name]}; leave it out")
-
-    def _unused(self) -> dict[str, str]:
-        """By setting, why."""
+    def unused(self) -> dict[str, str]:
         found: dict[str, str] = {}
         if self.files or self.invented:
             found["raw"] = "nothing is fetched"

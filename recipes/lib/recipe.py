@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from .stages import Stage, read_json
+from .values import Refused
 
 ROOT = Path(__file__).resolve().parents[2]  # commands run here, so that they can be copied from any report
 Row = dict[str, object]
@@ -37,8 +38,15 @@ class Settings:
         Args:
             named: those of --config and of the command line; a table by its own name.
         Raises:
-            Refused: with the option.
+            Refused: with the option, and why.
         """
+        for name, why in self.unused().items():
+            if name in named:
+                raise Refused(f"--{name.replace('_', '-')} has no effect: {why}; leave it out")
+
+    def unused(self) -> dict[str, str]:
+        """The settings that are in no command, and why."""
+        return {}
 
 
 S = TypeVar("S", bound=Settings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -138,15 +137,7 @@ class Settings(launch.Training):
         if named and not (self.train_set and self.valid_set):
             raise Refused("--train-set and --valid-set go together")
 
-    def refuse_unused(self, named: Set[str]) -> None:
-        """Those that are in no command."""
-        unused = self._unused()
-        for name in unused:
-            if name in named and getattr(self, name):  # --limit 0 and --cased false ask for nothing
-                raise Refused(f"--{name.replace('_', '-')} has no effect: {unused[name]}; leave it out")
-
-    def _unused(self) -> dict[str, str]:
-        """By setting, why."""
+    def unused(self) -> dict[str, str]:
         found: dict[str, str] = {}
         if self.dataset not in (SQUAD, CMRC):
             found["raw"] = f"nothing is fetched for --dataset {self.dataset}"
@@ -159,7 +150,7 @@ class Settings(launch.Training):
                 found["context"] = f"the lines of {self.dataset} are sentences"
         if self.prepared:
             found |= dict.fromkeys(PREPARING, f"the questions of {self.dataset} are prepared, see its {RECORD}")
-        return found
+        return {name: why for name, why in found.items() if getattr(self, name)}  # --limit 0 asks for nothing
 
     @property
     def own(self) -> bool:

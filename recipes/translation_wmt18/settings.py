@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
@@ -174,15 +173,7 @@ class Settings(launch.Training):
         steps = self.lengths or [longest * 5 // 4, longest * 3 // 2, longest * 2]
         return sorted({*steps, longest} - {0})
 
-    def refuse_unused(self, named: Set[str]) -> None:
-        """Those that are in no command."""
-        unused = self._unused()
-        for name in unused:
-            if name in named:
-                raise Refused(f"--{name.replace('_', '-')} has no effect: {unused[name]}; leave it out")
-
-    def _unused(self) -> dict[str, str]:
-        """By setting, why."""
+    def unused(self) -> dict[str, str]:
         found: dict[str, str] = {}
         if self.corpus != WMT18:
             found["raw"] = f"nothing is fetched for --corpus {self.corpus}"

@@ -11,7 +11,7 @@ from typing import Any
 from corpora.errors import exit_status
 from glue.checks import HOW
 from glue.formats import TASKS
-from glue.pipeline import STRANGE, Settings, prepare, sources
+from glue.pipeline import Settings, prepare, sources
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # fairseq_posenc, installed or not
 
@@ -94,8 +94,9 @@ def tell(record: dict[str, Any]) -> None:
             f"items cut to {record['longest']}, {facts['unknown']:,} pieces unknown"
             + ("" if facts["labelled"] else ", no labels")
         )
-        if facts["unknown"] > STRANGE * facts["pieces"]:
-            print(f"warning: {split}: more than {STRANGE:.0%} of its pieces are unknown: its scores say little")
+        if facts["unknown"] > record["strange"] * facts["pieces"]:
+            part = f"more than {record['strange']:.0%} of its pieces are unknown"
+            print(f"warning: {split}: {part}: its scores say little")
 
 
 if __name__ == "__main__":

@@ -189,6 +189,7 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"lr": "1e-5,0.00001"}, "--lr names one twice"),
         ({"epochs": "3,5,3"}, "--epochs names one twice"),
         ({"train_rows": "5"}, "--train-rows is for a FOLDER of your own"),
+        ({"data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
         ({"batches": "3"}, "--batch 32 cannot be shared by --batches 3"),
         ({"task": "RTE,RTE"}, "--task names one twice"),
     ],

@@ -67,9 +67,8 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
 def test_what_is_cut_off_or_unknown_is_told(tmp_path: Path) -> None:
     facts = {"items": 4, "given": 5, "cut": 0, "unknown": 0, "pieces": 100}
     splits = {"train": {**facts, "cut": 3}, "valid": {**facts, "unknown": 5}, "valid-zh": {**facts, "unknown": 6}}
-    written(
-        tmp_path / "XNLI.m4" / "glue.json", {"longest": 16, "splits": splits, "problems": {"label": {"left out": 1}}}
-    )
+    record = {"longest": 16, "strange": 0.05, "splits": splits, "problems": {"label": {"left out": 1}}}
+    written(tmp_path / "XNLI.m4" / "glue.json", record)
     told = recipe.counted(tmp_path / "XNLI.m4")
     assert told.startswith("rows train 4 of 5, valid 4 of 5, valid-zh 4 of 5; cut to 16 pieces: train 3; ")
     assert told.endswith("does not know: valid 5.00%, valid-zh 6.00%; label 1 left out")

@@ -24,7 +24,7 @@ from .reading import Row
 RECORD = "glue.json"
 #: of a training text, so that pieces that no model knows are noticed
 MOST_UNKNOWN = 0.2
-#: of any split, so that it is named
+#: of any split, so that it is named here and in reports
 STRANGE = 0.05
 
 
@@ -178,6 +178,7 @@ def _write(made: Path, kept: dict[str, list[Row]], settings: Settings) -> dict[s
         "longest": settings.longest,
         "separators": settings.separators,
         "dictionary": len(dictionary),
+        "strange": STRANGE,
         "splits": counts,
     }
 

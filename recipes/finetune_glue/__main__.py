@@ -29,8 +29,6 @@ sqrt(rows - 1): answers that have nothing to do with the labels are above 0 half
 Paper: the figure of the protocol's paper for this encoding, of models of 12 layers pretrained on its corpora.
 submission/MODEL has the test sets' answers of the run of the median."""
 
-MOST_UNKNOWN = 0.05  # of a split's pieces, so that it is named
-
 COLUMNS = (
     *("task", "model", "score", "of", "also", "baseline", "beats baseline", "paper", "comparable", "lr", "epochs"),
     *("runs", "updates", "parameters", "minutes"),
@@ -72,9 +70,9 @@ def strange(prepared: Sequence[Path]) -> list[str]:
     """Splits whose text is of another kind than the model's, so that their scores say little."""
     told = []
     for folder in prepared:
-        splits = read_json(folder / RECORD)["splits"].items()
-        named = [split for split, facts in splits if unknown_part(facts) > MOST_UNKNOWN]
-        part = f"{folder.name}: more than {MOST_UNKNOWN:.0%} of the pieces of {', '.join(named)}"
+        record = read_json(folder / RECORD)
+        named = [split for split, facts in record["splits"].items() if unknown_part(facts) > record["strange"]]
+        part = f"{folder.name}: more than {record['strange']:.0%} of the pieces of {', '.join(named)}"
         told += [f"{part} are unknown to the model: scores on it say little."] if named else []
     return told
 

@@ -187,6 +187,9 @@ class Settings(launch.Training):
         found = models(self.checkpoint)
         return of_encodings(found, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else found
 
+    def unused(self) -> dict[str, str]:
+        return {"raw": "nothing is fetched"} if self.data != self.fetched else {}
+
     @property
     def own(self) -> bool:
         return self.data not in (BUILTIN, self.fetched)

@@ -96,8 +96,7 @@ class Settings(GlueSettings):
         if unused:
             options = ", ".join(f"--{one.replace('_', '-')}" for one in unused)
             raise Refused(f"{options}: nothing that --task {','.join(self.task)} has; leave it out")
-        if not self.sentences and (self.own or self.data == BUILTIN) and "raw" in named:
-            raise Refused("--raw has no effect: nothing is fetched; leave it out")
+        super().refuse_unused(named)
         if not self.sentences and self.keep == "best" and "keep" in named and not self.chooses:
             raise Refused("--keep best is chosen by English questions: --dev-file F is wanted")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
+from support_which_encoding import HAND, PAGE, ROOT, cells, sections
 
 from fairseq_posenc import choosing
 from fairseq_posenc.__main__ import COMMANDS
@@ -15,28 +15,12 @@ from fairseq_posenc.encodings.options import names as option_names
 from fairseq_posenc.params import on_meta, rows
 from fairseq_posenc.published import PUBLISHED
 
-ROOT = Path(__file__).resolve().parents[1]
 MULTI30K = (ROOT / "docs" / "multi30k.md").read_text(encoding="utf-8")
-PAGE = (ROOT / "docs" / choosing.PAGE).read_text(encoding="utf-8")
-HAND = choosing.by_hand(PAGE)
 SHORT = "in-short"
-
-
-def sections(text: str) -> dict[str, str]:
-    """Anchor -> what stands under the heading."""
-    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
-    anchors = (re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in parts[::2])
-    return dict(zip(anchors, parts[1::2], strict=True))
 
 
 def lines_of(text: str, in_tables: bool) -> list[str]:
     return [line for line in text.splitlines() if line.lstrip().startswith("|") == in_tables]
-
-
-def cells(text: str, head: str) -> list[list[str]]:
-    """The rows of the table whose first line begins so."""
-    (block,) = re.findall(rf"^\| {re.escape(head)}.*\n\|[-|:]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
 
 
 def numbers(text: str) -> set[str]:

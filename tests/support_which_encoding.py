@@ -1,0 +1,28 @@
+"""docs/which-encoding.md in parts: what is written by hand, its sections, and the tables that a paper's numbers are in.
+
+PYTEST_DONT_REWRITE: it is imported before it is named as a plugin.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fairseq_posenc import choosing
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / choosing.PAGE).read_text(encoding="utf-8")
+HAND = choosing.by_hand(PAGE)
+
+
+def sections(text: str) -> dict[str, str]:
+    """Anchor -> what stands under the heading."""
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
+    anchors = (re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in parts[::2])
+    return dict(zip(anchors, parts[1::2], strict=True))
+
+
+def cells(text: str, head: str) -> list[list[str]]:
+    """The rows of the table whose first line begins so."""
+    (block,) = re.findall(rf"^ *\| {re.escape(head)}.*\n *\|[-|: ]+\|\n((?: *\|.*\n)+)", text, re.MULTILINE)
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in block.splitlines()]

@@ -10,7 +10,7 @@ from typing import Any
 from recipes.finetune_glue import __main__ as recipe
 from recipes.finetune_glue import compare
 from recipes.finetune_glue.grid import Grid, middle
-from recipes.finetune_glue.published import COLUMNS, WARM, paper
+from recipes.finetune_glue.published import COLUMNS, ROBERTA, WARM, paper
 from recipes.finetune_glue.settings import Trial, Variant
 from recipes.finetune_glue.tasks import TASKS, metrics
 from recipes.lib.encodings import parse
@@ -52,16 +52,44 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
         name = Trial(variant, 1e-5, 3, seed).slug
         written(tmp_path / ".stages" / f"train.{name}.done", {"seconds": 60, "command": "c", "commit": "d"})
     written(tmp_path / "models" / "m4.json", {"encoding": "diet-rel", "updates": 1, "layers": 12, "dim": 768})
-    splits = {"train": {"labelled": True}, "valid": {"labelled": True}}
+    splits = {split: {"labelled": True, "given": count} for split, count in TASKS["CoLA"].rows.items()}
     rows = {"task": "CoLA", "splits": splits, "problems": {"label": {"left out": 2, "kept": 1}}}
     written(tmp_path / "data-bin" / "CoLA.m4" / "glue.json", rows)
     for score, margin, beats in ((0.0, 3.5, False), (0.0, 2.5, True), (3.0, 0.0, False)):
         constant = {"constant": "1", "score": score, "margin": margin}
         written(tmp_path / "baselines" / "CoLA.json", {"valid": {"matthews": constant}})
-        row = compare.result(replace(variant, row="head"), grid, compare.Beside(True, ["--lr 1, not 2"]))
+        row = compare.result(replace(variant, row="head"), grid, ["--lr 1, not 2"])
         assert row["beats baseline"] == beats
     assert (row["score"], row["also"], row["runs"]) == (3.0, "accuracy 69.00", [1.0, 3.0, 5.0])
     assert (row["paper"], row["comparable"]) == ("60.3", "no: 2 rows left out; --lr 1, not 2")
+
+
+def test_rows_are_compared_with_the_published_by_their_number() -> None:
+    """Wherever they lie; of XNLI those of each language, training and what is scored."""
+
+    def told(task: str, **counts: int) -> list[str]:
+        given = {name.replace("_", "-"): {"given": count, "labelled": True} for name, count in counts.items()}
+        return compare.other_rows({"task": task, "splits": {**given, "test-ax": {"given": 1, "labelled": False}}})
+
+    assert told("MNLI", train=392_702, valid=9_815, valid_mismatched=9_832, test=3) == []
+    assert told("RTE", train=2_490, valid=276) == ["other rows in valid"]
+    assert told("RTE", train=30, valid=277) == ["30 rows of training, not 2,490"]
+    assert told("XNLI", train=392_702, valid=2_490, test_en=5_010, test_de=5_010) == []
+    found = told("XNLI", train=1_500, valid=990, valid_de=990, test_de=5_009)
+    assert found == ["1,500 rows of training, not 392,702", "other rows in valid, valid-de, test-de"]
+
+
+def test_what_a_model_of_robertas_size_may_be_is_named() -> None:
+    """A checkpoint does not say whether it is from scratch, roberta-base itself or what went on from it."""
+
+    def figures(encoding: str, protocol: str = "m4m", task: str = "MNLI") -> str | None:
+        return compare.figures(Variant(task, Model("x", Path()), "none"), {"encoding": encoding}, protocol)
+
+    assert figures("learned") == "81.25; 87.32/87.31 roberta-base itself; 87.35/86.99 gone on from roberta-base"
+    assert figures("learned", task="RTE") == "71.84 roberta-base itself; 72.92 gone on from roberta-base"
+    assert figures("m4m", task="CoLA") == "47.02 gone on from roberta-base"
+    assert figures("learned", "m1-m4") == "83.57/83.65"
+    assert figures("raffel", "diet") is None
 
 
 def test_what_is_cut_off_or_unknown_is_told(tmp_path: Path) -> None:
@@ -82,7 +110,16 @@ def test_the_papers_figures() -> None:
     assert paper(WARM, parse("m4m"), "none")["CoLA"] == 47.02
     assert paper("diet", parse("diet-abs[share=layer-wise,rank=128]"), "head")["QQP"] == 90.8
     assert paper("diet", parse("diet-rel"), "none") == {}
+    assert paper(ROBERTA, parse("learned"), "none")["STS-B"] == 90.33
+    assert paper("m1-m4", parse("m4[clip=512]"), "none") == paper("m1-m4", parse("m4"), "none") != {}
     plain = paper("diet", parse("diet-abs"), "head")
     assert plain == paper("diet", parse("diet-abs[rank=64,share=layer-wise]"), "head") != {}
     assert paper("diet", parse("diet-abs[share=head-wise]"), "head") == {}
+    for protocol, slots in (("diet", 32), ("diet-xtreme", 256)):  # Raffel is T5's; Linformer has learned positions
+        assert paper(protocol, parse("raffel"), "input") == {}
+        assert paper(protocol, parse("t5"), "input")
+        for label in ("learned+linformer", "diet-abs-lin"):
+            assert paper(protocol, parse(f"{label}[slots={slots}]"), "input")
+            assert paper(protocol, parse(f"{label}[slots=64]"), "input") == {}
+            assert bool(paper(protocol, parse(label), "input")) == (protocol == "diet")  # n / 4 of 128, not of 512
     assert all(set(columns) - {"MNLI-mm"} <= set(TASKS) for columns in COLUMNS.values())

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from recipes.lib.encodings import Encoding, parse
 from recipes.lib.finetuning import Model
@@ -20,21 +20,16 @@ from recipes.lib.values import Refused
 from . import xnli
 from .grid import Grid, middle
 from .plan import RECORD
-from .published import MISMATCHED, WARM, paper
+from .published import MISMATCHED, ROBERTA, WARM, paper
 from .settings import Trial, Variant
 from .tasks import HEADLINE, TASKS, metrics
 from .xnli import Scores
 
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
 VARIANT = ("TASK", "MODEL", "SEGMENTS", "ROW")
+#: what stands behind a paper's figures; a checkpoint does not say whether it went on from another
+BEHIND = {ROBERTA: " roberta-base itself", WARM: " gone on from roberta-base"}
 BASE = {"layers": 12, "dim": 768}  # of all models in the papers' tables
-
-
-class Beside(NamedTuple):
-    """What stands beside a paper's figure: all rows as they were published, or not; what departs from its protocol."""
-
-    published_data: bool
-    differs: Sequence[str] = ()
 
 
 def encoding_of(label: str) -> Encoding | None:
@@ -45,8 +40,12 @@ def encoding_of(label: str) -> Encoding | None:
         return None
 
 
-def result(variant: Variant, grid: Grid, beside: Beside) -> Row:
-    """Scores are medians of the runs, each by itself."""
+def result(variant: Variant, grid: Grid, differs: Sequence[str] = ()) -> Row:
+    """Scores are medians of the runs, each by itself.
+
+    Args:
+        differs: in what the run departs from the protocol.
+    """
     runs = grid.best(variant)
     one, names, scores = middle(runs), metrics(variant.task, grid.protocol), grid.medians(runs)
     first = names[0]
@@ -57,7 +56,7 @@ def result(variant: Variant, grid: Grid, beside: Beside) -> Row:
     baseline = read_json(grid.output / "baselines" / f"{variant.task}.json")["valid"][first]
     score = round(scores[HEADLINE.get(variant.task, "valid")][first], 2)  # as the baseline, which it may be
     theirs = figures(variant, model, grid.protocol)
-    why = differences(model, record, scores, beside)
+    why = [*differences(model, record, scores), *differs]
     return {
         "task": variant.task,
         "model": variant.label,
@@ -98,18 +97,18 @@ def also(scores: Scores, names: list[str]) -> str:
 
 
 def figures(variant: Variant, model: dict[str, Any], protocol: str) -> str | None:
-    """The paper's, of this encoding; of MNLI both sets. M4M's has models from scratch, and from roberta-base."""
+    """The paper's, of this encoding; of MNLI both sets. M4M's has models from scratch, roberta-base, and from that."""
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
     told = []
-    for name in (protocol, *([WARM] if protocol == "m4m" else [])):
+    for name in (protocol, *(BEHIND if protocol == "m4m" else [])):
         found = paper(name, encoding, variant.row)
         if some := "/".join(f"{found[one]:g}" for one in sets if one in found):
-            told.append(some if name == protocol else f"{some} from roberta-base")
+            told.append(some + BEHIND.get(name, ""))
     return "; ".join(told) or None
 
 
-def differences(model: dict[str, Any], record: dict[str, Any], scores: Scores, beside: Beside) -> list[str]:
+def differences(model: dict[str, Any], record: dict[str, Any], scores: Scores) -> list[str]:
     """What is other than in the papers, as far as can be told, in a few words each.
 
     Args:
@@ -117,11 +116,22 @@ def differences(model: dict[str, Any], record: dict[str, Any], scores: Scores, b
     """
     sized = all(model[name] == size for name, size in BASE.items())
     told = [] if sized else [f"{model['layers']} layers of {model['dim']}"]
-    told += [] if beside.published_data else ["rows of one's own, or a part of them"]
+    told += other_rows(record)
     left_out = sum(done.get("left out", 0) for done in record["problems"].values())
     told += [f"{left_out:,} rows left out"] if left_out else []
     told += xnli.differences(scores) if record["task"] == xnli.XNLI else []
-    return [*told, *beside.differs]
+    return told
+
+
+def other_rows(record: dict[str, Any]) -> list[str]:
+    """Splits that are trained on or scored and have not as many rows as were published."""
+    wanted, given = TASKS[record["task"]].rows, dict[str, tuple[int, int]]()
+    for split, facts in record["splits"].items():
+        theirs = wanted.get(split, wanted.get(split.partition("-")[0]))  # XNLI's: of each language
+        if facts["labelled"] and theirs and facts["given"] != theirs:
+            given[split] = facts["given"], theirs
+    told = [f"{ours:,} rows of training, not {theirs:,}" for ours, theirs in [given.pop("train", (0, 0))] if theirs]
+    return told + ([f"other rows in {', '.join(given)}"] if given else [])
 
 
 def comparable(why: list[str]) -> str:
@@ -149,13 +159,11 @@ def main() -> None:
     parser.add_argument("--lr", type=float, action="append", required=True)
     parser.add_argument("--epochs", type=int, action="append", required=True)
     parser.add_argument("--seed", type=int, action="append", required=True)
-    parser.add_argument("--published-data", action="store_true", help="all rows, as they were published")
     parser.add_argument("--differs", action="append", default=[], help="in what the run departs from the protocol")
     asked = parser.parse_args()
-    beside = Beside(asked.published_data, asked.differs)
     grid = Grid(asked.output, asked.protocol, asked.lr, asked.epochs, asked.seed)
     variants = [Variant(task, Model(label, Path()), segments, row) for task, label, segments, row in asked.variant]
-    rows = [result(variant, grid, beside) for variant in variants]
+    rows = [result(variant, grid, asked.differs) for variant in variants]
     submission(variants, grid)
     write_atomically(asked.output / "comparison.json", json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
 

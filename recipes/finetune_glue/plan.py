@@ -184,7 +184,8 @@ class Planner:
         command = [*module("baselines"), "--data", self.data(task, self.models[0]), "--output"]
         command += [f"{self.shown}/baselines/{task}.json", *self.scores(task)]
         outputs = (self.output / "baselines" / f"{task}.json",)
-        return Stage(f"baseline:{task}", tuple(command), outputs, (prepare,), (HERE / "baselines.py",))
+        inputs = (HERE / "baselines.py", ROOT / "fairseq_posenc" / "scoring" / "classification.py")
+        return Stage(f"baseline:{task}", tuple(command), outputs, (prepare,), inputs)
 
     def scores(self, task: str) -> list[str]:
         return ["--metrics", ",".join(metrics(task, self.settings.protocol))]
@@ -254,7 +255,6 @@ class Planner:
             command += ["--epochs", str(epochs)]
         for run in range(settings.runs):
             command += ["--seed", str(settings.seed + run)]
-        command += ["--published-data"] if settings.published else []
         command += [word for one in settings.departures() for word in ("--differs", one)]
         outputs = (self.output / "comparison.json", self.output / "submission")
         inputs = tuple(HERE / f"{name}.py" for name in ("compare", "grid", "published", "tasks", "xnli"))

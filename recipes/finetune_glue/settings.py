@@ -195,11 +195,6 @@ class Settings(launch.Training):
         return self.data not in (BUILTIN, self.fetched)
 
     @property
-    def published(self) -> bool:
-        """All rows of the published files."""
-        return self.data == self.fetched and not self.limit
-
-    @property
     def chosen(self) -> list[str]:
         """Which of the files are prepared, as the script is told; all of GLUE's."""
         return []

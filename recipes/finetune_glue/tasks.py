@@ -10,29 +10,35 @@ from . import xnli
 
 @dataclass(frozen=True)
 class Task:
-    """pair: two sentences. classes: 1 is regression. metrics: the first chooses. train: rows as published, of which
-    METHODS.md 6.B has the round numbers. submissions: GLUE's file names, by split. folders: that archives unpack to,
-    beside one of the task's name."""
+    """pair: two sentences. classes: 1 is regression. metrics: the first chooses. rows: as published, by split; of XNLI
+    those of each language; of training METHODS.md 6.B has the round numbers. submissions: GLUE's file names, by split.
+    folders: that archives unpack to, beside one of the task's name."""
 
     pair: bool
     classes: int
     metrics: tuple[str, ...]
-    train: int
+    rows: Mapping[str, int]
     submissions: Mapping[str, str]
     folders: tuple[str, ...] = ()
 
 
+def _rows(train: int, valid: int) -> dict[str, int]:
+    return {"train": train, "valid": valid}
+
+
+MNLI_ROWS = {**_rows(392_702, 9_815), "valid-mismatched": 9_832}
+XNLI_ROWS = {**_rows(392_702, 2_490), "test": 5_010}
 MNLI = {"test": "MNLI-m.tsv", "test-mismatched": "MNLI-mm.tsv", "test-ax": "AX.tsv"}
 TASKS: dict[str, Task] = {
-    "MNLI": Task(True, 3, ("accuracy",), 392_702, MNLI, ("diagnostic",)),
-    "QQP": Task(True, 2, ("f1", "accuracy"), 363_846, {"test": "QQP.tsv"}, ("QQP-clean",)),
-    "QNLI": Task(True, 2, ("accuracy",), 104_743, {"test": "QNLI.tsv"}, ("QNLIv2",)),
-    "SST-2": Task(False, 2, ("accuracy",), 67_349, {"test": "SST-2.tsv"}),
-    "CoLA": Task(False, 2, ("matthews", "accuracy"), 8_551, {"test": "CoLA.tsv"}),
-    "STS-B": Task(True, 1, ("spearman", "pearson"), 5_749, {"test": "STS-B.tsv"}),
-    "MRPC": Task(True, 2, ("f1", "accuracy"), 3_668, {"test": "MRPC.tsv"}),
-    "RTE": Task(True, 2, ("accuracy",), 2_490, {"test": "RTE.tsv"}),
-    xnli.XNLI: Task(True, 3, ("accuracy",), 392_702, {}, ("xnli", "xnli/XNLI-1.0", "xnli/XNLI-MT-1.0/multinli")),
+    "MNLI": Task(True, 3, ("accuracy",), MNLI_ROWS, MNLI, ("diagnostic",)),
+    "QQP": Task(True, 2, ("f1", "accuracy"), _rows(363_846, 40_430), {"test": "QQP.tsv"}, ("QQP-clean",)),
+    "QNLI": Task(True, 2, ("accuracy",), _rows(104_743, 5_463), {"test": "QNLI.tsv"}, ("QNLIv2",)),
+    "SST-2": Task(False, 2, ("accuracy",), _rows(67_349, 872), {"test": "SST-2.tsv"}),
+    "CoLA": Task(False, 2, ("matthews", "accuracy"), _rows(8_551, 1_043), {"test": "CoLA.tsv"}),
+    "STS-B": Task(True, 1, ("spearman", "pearson"), _rows(5_749, 1_500), {"test": "STS-B.tsv"}),
+    "MRPC": Task(True, 2, ("f1", "accuracy"), _rows(3_668, 408), {"test": "MRPC.tsv"}),
+    "RTE": Task(True, 2, ("accuracy",), _rows(2_490, 277), {"test": "RTE.tsv"}),
+    xnli.XNLI: Task(True, 3, ("accuracy",), XNLI_ROWS, {}, ("xnli", "xnli/XNLI-1.0", "xnli/XNLI-MT-1.0/multinli")),
 }
 GLUE = tuple(name for name in TASKS if name != xnli.XNLI)
 #: DIET's figures of QQP (91.1) can only be accuracies (METHODS.md 6.D does not say)

@@ -105,10 +105,6 @@ class Settings(GlueSettings):
         return ["--languages", ",".join(self.languages)] if self.languages else []
 
     @property
-    def published(self) -> bool:
-        return super().published and not self.languages
-
-    @property
     def sentences(self) -> bool:
         """The task is XNLI."""
         return self.task == [XNLI]

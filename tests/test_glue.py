@@ -253,9 +253,17 @@ def test_the_constant_that_a_score_likes_best() -> None:
 def test_the_margin_is_two_standard_errors_of_answers_in_any_order() -> None:
     wanted = [0.0, 0.0, 1.0, 1.0, 1.0]
     found = [classification.pearson(order, wanted) for order in permutations([1.0, 2.0, 4.0, 8.0, 9.0])]
-    assert classification.margin("pearson", 5) == pytest.approx(2 * np.std(found))
-    assert classification.margin("matthews", 5) == classification.margin("spearman", 5) > 0
-    assert classification.margin("accuracy", 5) == 0
+    assert classification.margin("pearson", 5, 0.0) == pytest.approx(2 * np.std(found))
+    assert classification.margin("matthews", 5, 0.0) == classification.margin("spearman", 5, 0.0) > 0
+
+
+@pytest.mark.parametrize("part", [0.4, 0.7])
+@pytest.mark.parametrize("name", ["accuracy", "f1"])
+def test_the_margin_is_two_standard_errors_of_the_constants_score(name: str, part: float) -> None:
+    """Of always 1, on rows of which a part is of class 1."""
+    rng, rows = np.random.default_rng(1), 400
+    found = [classification.METRICS[name]([1] * rows, rng.random(rows) < part) for _ in range(1500)]
+    assert classification.margin(name, rows, float(np.mean(found))) == pytest.approx(2 * np.std(found), rel=0.06)
 
 
 def test_scores_of_the_other_kind_are_refused() -> None:

@@ -193,11 +193,14 @@ def test_an_ablation_has_the_papers_rows(preset: str) -> None:
     places = ",".join(f"/run/checkpoints/{parse(one).slug}/checkpoint_last.pt" for one in given["pos-enc"])
     found = load(FINETUNE_XTREME, preset, given={"checkpoint": places, "task": "xquad"})
     assert [model.label for model in found.models] == given["pos-enc"]
-    for label in given["pos-enc"]:
-        assert label in given["pretraining"]
-        for segments in found.segments:
-            assert published.figures("XQuAD", parse(label), segments), (label, segments)
-            assert paper("diet-xtreme", parse(label), segments), (label, segments)
+    assert all(label in given["pretraining"] for label in given["pos-enc"])
+    rows = [
+        (paper("diet-xtreme", one, segments)["XNLI"], *(published.figures(task, one, segments) for task in SETS))
+        for one in map(parse, given["pos-enc"])
+        for segments in found.segments
+    ]
+    assert all(all(row) for row in rows)
+    assert len(set(rows)) == len(rows)
     with pytest.raises(Refused, match="each is a pretraining of its own"):
         load(FINETUNE_XTREME, preset, given={"checkpoint": MODEL})
 
@@ -264,6 +267,10 @@ def test_the_papers_figures() -> None:
     assert published.figures("TyDiQA", parse("diet-abs[share=layer-wise,rank=128]"), "head") == (51.5, 64.6)
     assert published.figures("MLQA", parse("m4"), "input") is None
     assert published.figures("MLQA", parse("diet-rel"), "none") is None
+    assert published.figures("MLQA", parse("raffel"), "input") is None
+    assert published.figures("MLQA", parse("t5"), "input") == (44.3, 59.5)
+    assert published.figures("XQuAD", parse("learned+linformer[slots=256]"), "input") == (43.7, 59.1)
+    assert published.figures("XQuAD", parse("diet-abs-lin"), "input") is None  # n / 4 is 128
 
 
 def test_questions_by_language(tmp_path: Path) -> None:
@@ -307,7 +314,7 @@ def test_what_keeps_from_being_compared() -> None:
 
 def test_xnli_by_language(tmp_path: Path) -> None:
     scores = {one: {"accuracy": score} for one, score in (("valid", 90.0), ("test-en", 80.0), ("test-de", 30.0))}
-    written(tmp_path / "baselines" / "XNLI.json", {one: {"accuracy": {"score": 34.0}} for one in scores})
+    written(tmp_path / "baselines" / "XNLI.json", {one: {"accuracy": {"score": 34.0, "margin": 3.0}} for one in scores})
     row = {"task": "XNLI", "model": "shaw", "scores": xnli.with_means(scores), "paper": "67.9", "beats baseline": False}
     mean, others, english, german = rows_of_sentences([row], tmp_path)
     assert (mean["language"], mean["score"], mean["paper"], mean["beats baseline"]) == ("mean", 55.0, "67.9", True)
@@ -315,6 +322,23 @@ def test_xnli_by_language(tmp_path: Path) -> None:
     assert (english["language"], english["score"], english["beats baseline"]) == ("en", 80.0, True)
     assert (german["score"], german["baseline"], german["chance"], german["paper"]) == (30.0, 34.0, 33.33, None)
     assert not german["beats baseline"]
+    for score, beats in ((36.9, False), (37.1, True)):  # of all of them, as they are translations
+        row["scores"] = xnli.with_means({one: {"accuracy": score} for one in scores})
+        assert [one["beats baseline"] for one in rows_of_sentences([row], tmp_path)] == [beats] * 4
     row["scores"] = xnli.with_means({one: scores[one] for one in ("valid", "test-en")})
     (alone,) = rows_of_sentences([row], tmp_path)
     assert (alone["language"], alone["score"], alone["paper"]) == ("en", 80.0, "67.9")
+
+
+def test_what_is_not_above_the_constant_answer_is_named(tmp_path: Path) -> None:
+    """Two standard errors: 34.34 of 990 rows, whose chance is 33.33, is not."""
+    facts = {"items": 990, "given": 990, "cut": 0, "unknown": 0, "pieces": 9, "labelled": True}
+    record = {"longest": 16, "strange": 0.05, "splits": dict.fromkeys(("train", "valid", "valid-de"), facts)}
+    written(tmp_path / "data-bin" / "XNLI.shaw" / "glue.json", {**record, "problems": {}})
+    constant = {"accuracy": {"score": 33.33, "margin": 3.0}}
+    written(tmp_path / "baselines" / "XNLI.json", dict.fromkeys(("valid", "valid-de"), constant))
+    scores = xnli.with_means({"valid": {"accuracy": 34.34}, "valid-de": {"accuracy": 40.0}})
+    row = {"task": "XNLI", "model": "shaw", "score": scores["mean"]["accuracy"], "scores": scores}
+    written(tmp_path / "comparison.json", [row])
+    told = FINETUNE_XTREME.remarks(load(FINETUNE_XTREME, "small", given={"checkpoint": MODEL}), tmp_path)
+    assert "Not above the constant answer: shaw in en." in told

@@ -82,7 +82,17 @@ def constants(name: str, train: Sequence[Any], wanted: Sequence[Any]) -> tuple[A
     return best, METRICS[name]([best] * len(wanted), wanted)
 
 
-def margin(name: str, rows: int) -> float:
-    """How far above a constant a score has to be: of a correlation two standard errors, as answers that have nothing to
-    do with the targets are above 0 half of the time; of other scores the least bit is enough."""
-    return 2 / math.sqrt(max(rows - 1, 1)) if name in CORRELATIONS else 0.0
+def margin(name: str, rows: int, constant: float) -> float:
+    """How far above a constant a score has to be: two standard errors.
+
+    Of a correlation those of answers that have nothing to do with the targets, which are above 0 half of the time; of
+    other scores those of the constant's own, which other rows of the same kind would not have.
+
+    Args:
+        constant: what the constant output scores.
+    """
+    if name in CORRELATIONS:
+        return 2 / math.sqrt(max(rows - 1, 1))
+    error = math.sqrt(constant * (1 - constant) / max(rows, 1))
+    # F1 of always 1 is 2 p / (1 + p), p the part of class 1: p's error times the slope
+    return 2 * error * ((2 - constant) / math.sqrt(2) if name == "f1" else 1)

@@ -10,7 +10,7 @@ from typing import Any
 from recipes.lib import problems
 from recipes.lib.command import main
 from recipes.lib.finetuning import in_a_name
-from recipes.lib.recipe import Recipe, compared
+from recipes.lib.recipe import Recipe, Row, compared
 from recipes.lib.stages import Stage, read_json
 
 from .plan import RECORD, make_plan
@@ -24,9 +24,11 @@ submission format. Several models, tasks and kinds of segments are compared."""
 LEGEND = """\
 Scores are of the development set (of MNLI the matched one), in percent: of several learning rates and numbers of epochs
 those with the best median of the runs, and the median of each score. Baseline: the constant answer that scores best on
-the training rows. Of correlations it is 0, and a model beats it that is more than two standard errors above it, 2 /
-sqrt(rows - 1): answers that have nothing to do with the labels are above 0 half of the time.
-Paper: the figure of the protocol's paper for this encoding, of models of 12 layers pretrained on its corpora.
+the training rows. A model beats it that is more than two standard errors above it: those of the constant's score on so
+many rows, of accuracy 2 sqrt(p (1 - p) / rows); of correlations, where it is 0, those of answers that have nothing to
+do with the labels, 2 / sqrt(rows - 1).
+Paper: the figure of the protocol's paper for this encoding, of models of 12 layers pretrained on its corpora; of m4m
+also roberta-base's, and those of what went on from it. Rows are told from the published ones by their number.
 submission/MODEL has the test sets' answers of the run of the median."""
 
 COLUMNS = (
@@ -85,8 +87,17 @@ def remarks(settings: Settings, output: Path) -> list[str]:
         if len(scores) > 1:
             told.append(f"Mean of {model} over {len(scores)} tasks: {sum(scores) / len(scores):.2f}.")
     told += strange(sorted((output / "data-bin").iterdir()))
-    behind = [f"{row['model']} on {row['task']}" for row in rows if not row["beats baseline"]]
-    return [*told, *([f"Not above the constant answer: {', '.join(behind)}."] if behind else [])]
+    return told + behind([(f"{row['model']} on {row['task']}", row) for row in rows])
+
+
+def behind(rows: Sequence[tuple[str, Row]]) -> list[str]:
+    """Those that do not beat the baseline.
+
+    Args:
+        rows: by what they are called.
+    """
+    named = [name for name, row in rows if not row["beats baseline"]]
+    return [f"Not above the constant answer: {', '.join(named)}."] if named else []
 
 
 def default_output(settings: Settings) -> str:

@@ -25,7 +25,7 @@ def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, A
         for name in names:
             wanted = labels(folder, split)
             constant, score = classification.constants(name, train, wanted)
-            margin = classification.margin(name, len(wanted))
+            margin = classification.margin(name, len(wanted), score)
             told = record["labels"][constant] if record["labels"] else round(constant, 3)
             in_percent = {"score": round(100 * score, 2), "margin": round(100 * margin, 2)}
             found[split][name] = {"constant": told, **in_percent}

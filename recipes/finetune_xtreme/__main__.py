@@ -36,8 +36,8 @@ MLQA and TyDiQA-GoldP, trained on SQuAD 1.1."""
 SENTENCES = """\
 Score: accuracy by language, in percent, of the test sets, or of the development sets where the tests have no labels.
 Learning rates and checkpoints are chosen on English's development set. Baseline: the constant answer that scores best
-on the training rows. Chance is 33.33. Paper: the DIET paper's mean over XNLI's languages, beside ours with English, as
-XTREME's means are."""
+on the training rows; a model beats it that is more than two standard errors above it, 2 sqrt(p (1 - p) / rows). Chance
+is 33.33. Paper: the DIET paper's mean over XNLI's languages, beside ours with English, as XTREME's means are."""
 QUESTIONS = """\
 EM, F1: in percent, by each set's own rules: MLQA's for its language, otherwise SQuAD 1.1's. Baseline: the span of the
 language's mean length in which most words of the question are. Learning rates, epochs and checkpoints (--keep best;
@@ -94,6 +94,7 @@ def remarks(settings: GlueSettings, output: Path) -> list[str]:
     if of_sentences(settings):
         told = [SENTENCES, *(f"{one.name}: {sentences.counted(one)}." for one in prepared)]
         told += sentences.strange(prepared)
+        told += sentences.behind([(f"{row['model']} in {row['language']}", row) for row in results(settings, output)])
         return told + [xnli.told(read_json(one / ROWS)["splits"]) for one in prepared[:1]]
     told = [QUESTIONS, *(f"{one.name}: {questions.counted(one)}." for one in prepared)]
     for task in settings.task:

@@ -85,9 +85,9 @@ def test_what_a_model_of_robertas_size_may_be_is_named() -> None:
     def figures(encoding: str, protocol: str = "m4m", task: str = "MNLI") -> str | None:
         return compare.figures(Variant(task, Model("x", Path()), "none"), {"encoding": encoding}, protocol)
 
-    assert figures("learned") == "81.25; 87.32/87.31 roberta-base itself; 87.35/86.99 gone on from roberta-base"
-    assert figures("learned", task="RTE") == "71.84 roberta-base itself; 72.92 gone on from roberta-base"
-    assert figures("m4m", task="CoLA") == "47.02 gone on from roberta-base"
+    assert figures("learned") == "81.25; 87.32/87.31 (roberta-base itself); 87.35/86.99 (gone on from roberta-base)"
+    assert figures("learned", task="RTE") == "71.84 (roberta-base itself); 72.92 (gone on from roberta-base)"
+    assert figures("m4m", task="CoLA") == "47.02 (gone on from roberta-base)"
     assert figures("learned", "m1-m4") == "83.57/83.65"
     assert figures("raffel", "diet") is None
 

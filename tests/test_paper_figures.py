@@ -13,7 +13,7 @@ from fairseq_posenc.choosing import quoted, split
 from recipes.finetune_glue import published as glue
 from recipes.finetune_squad import published as squad
 from recipes.finetune_xtreme import published as xtreme
-from recipes.lib.encodings import Encoding, parse
+from recipes.lib.encodings import Encoding, parse, published
 from recipes.lm_wikitext103 import published as lm
 from recipes.question_generation import published as generation
 from recipes.translation_wmt18 import published as translation
@@ -140,8 +140,13 @@ def test_every_row_of_diet_has_the_average_that_is_printed() -> None:
 # --- M1 to M4, M4M
 
 
+def answers(paper: str, name: str, longest: int = 512, version: str = "1.1") -> tuple[float | None, float | None]:
+    """EM and F1 of the paper's own models."""
+    return published(squad.PAPERS[paper].figures[version, longest], parse(name)) or (None, None)
+
+
 def m1_m4(name: str, longest: int = 512, paper: str = "m1-m4") -> tuple[float | None, float | None]:
-    return squad.figures(paper, "1.1", longest, name)
+    return answers(paper, name, longest)
 
 
 def both(protocol: str, name: str) -> list[str]:
@@ -180,7 +185,7 @@ def test_bert_large() -> None:
 
 
 def m4m(name: str) -> list[float | None]:
-    return [*glue.paper("m4m", parse(name), "none").values(), squad.figures("m4m-small", "1.1", 512, name)[1]]
+    return [*glue.paper("m4m", parse(name), "none").values(), answers("m4m-small", name)[1]]
 
 
 def test_m4m_from_scratch() -> None:
@@ -202,8 +207,8 @@ def test_m4m_from_checkpoints() -> None:
     }
     models = {"`learned`": ("m4m", "learned"), "`m4m`": ("m4m", "m4m"), "`m4m`, large": ("m4m-large", "m4m")}
     told = dict(rows(CHECKPOINT, "model | SQuAD1.1 EM"))
-    for name, (paper, encoding) in models.items():  # the recipe has no figures of the others
-        ours = [one for version in ("1.1", "2.0") for one in squad.figures(paper, version, 512, encoding)]
+    for name, (paper, encoding) in models.items():
+        ours = [one for version in ("1.1", "2.0") for one in answers(paper, encoding, version=version)]
         assert shown(ours) == told[name], name
 
 

@@ -28,7 +28,7 @@ from .xnli import Scores
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
 VARIANT = ("TASK", "MODEL", "SEGMENTS", "ROW")
 #: what stands behind a paper's figures; a checkpoint does not say whether it went on from another
-BEHIND = {ROBERTA: " roberta-base itself", WARM: " gone on from roberta-base"}
+BEHIND = {ROBERTA: " (roberta-base itself)", WARM: " (gone on from roberta-base)"}
 BASE = {"layers": 12, "dim": 768}  # of all models in the papers' tables
 
 

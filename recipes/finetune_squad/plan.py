@@ -24,7 +24,8 @@ RECORD = "spans.json"  # of a prepared folder
 BEST = ["--best-checkpoint-metric", "spans", "--maximize-best-checkpoint-metric"]
 PACKAGE = ROOT / "fairseq_posenc"
 #: what decides windows besides the scripts, what is found in them, and scores
-PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in ("span_items", "span_pieces", "question_pieces"))
+CUTTING = ("span_items", "span_pieces", "question_pieces", "byte_pieces")
+PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in CUTTING)
 SEARCH = (PACKAGE / "data" / "span_search.py", PACKAGE / "data" / "span_items.py")
 THRESHOLD = PACKAGE / "scoring" / "null_threshold.py"
 SCORES = (PACKAGE / "scoring" / "squad.py", THRESHOLD)

@@ -1,6 +1,6 @@
 """EM and F1 of predictions, as the sets' own scripts have them; of SQuAD 2.0 the best threshold too.
 
-python -m recipes.finetune_squad.score --data data-bin/squad --predictions FOLDER --output scores.json
+python -m recipes.finetune_squad.score --data data-bin/squad-spans --predictions FOLDER --output scores.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# SQuAD (Rajpurkar et al. 2016, 2018), or your own questions: with --checkpoint for fine-tuning on answers, in that model's
-# pieces (recipes/finetune_squad); without for question generation.
+# SQuAD (Rajpurkar et al. 2016, 2018), or your own questions: with --checkpoint for fine-tuning on answers, in pieces of
+# that model (recipes/finetune_squad); without for question generation.
 set -euo pipefail
 NAME=squad
 USAGE="prepare_squad.sh [OPTION...]
@@ -11,7 +11,7 @@ counts them.
 
 For fine-tuning on answers, in windows of a pretrained model's pieces (all other options go to prepare_spans.py):
   prepare_squad.sh --checkpoint results/pretrain_mlm/wiki/checkpoints/m4/checkpoint_last.pt
-  prepare_squad.sh --checkpoint bert-base-uncased --separators 1 --version 2.0 --longest 512 --output data-bin/squad2-spans
+  prepare_squad.sh --checkpoint bert-base-uncased --separators 1 --version 2.0 --longest 512 --output data-bin/bert-2.0
   prepare_squad.sh --checkpoint my-checkpoint.pt --text my-folder --bad skip
 
 For question generation:

@@ -97,6 +97,14 @@ def script_raw_v2(golds: Golds, predictions: dict[str, str]) -> tuple[Scores, Sc
     return exact, f1
 
 
+def script_thresholded(golds: Golds, scores: Scores, odds: Scores, threshold: float) -> Scores:
+    """apply_no_ans_threshold."""
+    made = {}
+    for name, one in scores.items():
+        made[name] = float(not bool(golds[name])) if odds[name] > threshold else one
+    return made
+
+
 def script_best(golds: Golds, predictions: dict[str, str], scores: Scores, odds: Scores) -> tuple[float, float]:
     """find_best_thresh."""
     has = {name: bool(answers) for name, answers in golds.items()}

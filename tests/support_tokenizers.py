@@ -23,6 +23,8 @@ from fairseq_posenc.hub.pretrained import MASK, SPECIALS, Pretrained
 #: text cut by the project's own tools, as ids
 Cut = Callable[[str], list[int]]
 FORMS = ("unigram", "bpe", "wordpiece", "wordpiece cased", "gpt2", "gpt2 numbers")
+#: whose unknown letters are pieces too, one a byte
+BYTES = ("unigram bytes", "bpe bytes")
 SIZE = 700
 #: beside the pages: accents apart and together, unknown letters, spaces of all kinds, nothing
 HARD = """The Café, the cafe\u0301 and THE CAFÉ|Größe naïve|日本語 text|語|mixed日本and語|👍🏽 fine""".split("|")
@@ -57,6 +59,7 @@ def learned(form: str, folder: Path) -> Path:
     else:
         prefix = str(folder / "sentencepiece")
         options = {"model_type": kind, "vocab_size": SIZE, "user_defined_symbols": ["--pos-enc"]}
+        options |= {"byte_fallback": True, "vocab_size": SIZE + 256} if how == "bytes" else {}
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines()), model_prefix=prefix, minloglevel=2, **options
         )

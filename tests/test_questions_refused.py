@@ -218,6 +218,15 @@ def test_scripts_fetch_and_prepare() -> None:
     assert prepare.endswith("--tokenizer chars --language zh ")
     (alone,) = script("squad", "--dry-run", "--fetch-only", "--version", "2.0").stdout.splitlines()
     assert alone == squad_2
+    fetch, prepare = script(
+        "squad", "--dry-run", "--checkpoint", "m.pt", "--version=2.0", "--longest", "512"
+    ).stdout.splitlines()
+    assert fetch == squad_2
+    assert "prepare_spans.py --version 2.0 --train data/raw/squad/train-v2.0.json --eval data/raw/squad/dev" in prepare
+    assert "dev-v2.0.json --output data-bin/squad-spans --checkpoint m.pt --longest 512" in prepare
+    words = ("--checkpoint=m.pt", "--text", "mine", "--output", "data-bin/squad")
+    (own,) = script("squad", "--dry-run", *words).stdout.splitlines()
+    assert "prepare_spans.py --version 1.1 --text mine --output data-bin/squad --checkpoint=m.pt" in own
     (own,) = script("cmrc", "--dry-run", "--text", "mine.json", "--tokenizer-path", "d").stdout.splitlines()
     assert "--text mine.json --output data-bin/cmrc2018 --tokenizer-path d --language zh" in own
 
@@ -229,6 +238,8 @@ def test_scripts_fetch_and_prepare() -> None:
         ("squad", ["--version", "2.0", "--text", "x"], "--version is of what is fetched"),
         ("squad", ["--fetch-only", "--text", "x"], "--fetch-only: --text is yours already"),
         ("squad", ["--fetch-only", "--bad", "skip"], "--fetch-only prepares nothing: leave out --bad skip"),
+        ("squad", ["--fetch-only", "--checkpoint", "x"], "--fetch-only prepares nothing: leave out --checkpoint x"),
+        ("squad", ["--checkpoint", "x", "--eval=y"], "--eval: give your own files to prepare_spans.py, or a folder"),
         ("squad", ["--train", "x"], "--train: give your own files to prepare_questions.py"),
         ("cmrc", ["--fetch-limit", "1"], "--fetch-limit: files are fetched whole"),
     ],

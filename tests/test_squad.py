@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from oracles.oracle_ways import oracle
-from support_squad_scripts import MLQA, script_best, script_raw_v2, script_v11
+from support_squad_scripts import MLQA, script_best, script_raw_v2, script_thresholded, script_v11
 
 from fairseq_posenc.scoring import null_threshold, squad
 from fairseq_posenc.scoring.squad import RULES, V11, V20, evaluate, rules
@@ -156,6 +156,10 @@ def test_the_script_of_squad_2_says_the_same_of_random_text(seed: int) -> None:
     for scores in (exact, f1):
         best = null_threshold.best(golds, predictions, odds, scores)
         assert best == pytest.approx(script_best(golds, predictions, scores, odds))
+    for threshold in (-1.0, 0.0, 2.5):
+        ours = null_threshold.at(golds, found, odds, threshold)
+        assert ours.exact == script_thresholded(golds, exact, odds, threshold)
+        assert ours.f1 == pytest.approx(script_thresholded(golds, f1, odds, threshold))
 
 
 # --- the threshold
@@ -163,16 +167,15 @@ def test_the_script_of_squad_2_says_the_same_of_random_text(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_no_threshold_is_better_than_the_best(seed: int) -> None:
-    """Of texts that have words, and odds that differ: otherwise the script counts in silence what is none."""
+    """Of predictions that have words, and odds that differ: otherwise the script counts in silence what is none."""
     golds, predictions = drawn(seed, without=True)
-    golds = {name: [f"x {one}" for one in some] for name, some in golds.items()}
     predictions = {name: f"x {one}" for name, one in predictions.items()}
     rng = random.Random(seed)
     odds = {name: rng.gauss(0, 4) for name in golds}
-    found = null_threshold.search(golds, predictions, odds)
+    found = null_threshold.evaluate(golds, predictions, odds, 0)
 
     def at(threshold: float) -> tuple[float, float]:
-        reached = evaluate(golds, null_threshold.applied(predictions, odds, threshold), V20)
+        reached = null_threshold.evaluate(golds, predictions, odds, threshold)
         return reached["exact"], reached["f1"]
 
     tried = [at(threshold) for threshold in [min(odds.values()) - 1, *odds.values()]]
@@ -182,7 +185,18 @@ def test_no_threshold_is_better_than_the_best(seed: int) -> None:
         assert at(found["best_f1_thresh"])[1] == pytest.approx(found["best_f1"])
 
 
+def test_silence_is_wrong_where_an_answer_without_words_is_given() -> None:
+    """The script asks for answers, not whether they have words; an empty text it takes for right there."""
+    golds, predictions = {"a": ["the"], "b": ["x"], "c": []}, {"a": "y", "b": "y", "c": "y"}
+    odds = dict.fromkeys(golds, 1.0)
+    assert null_threshold.evaluate(golds, predictions, odds, 0)["f1"] == pytest.approx(100 / 3)
+    assert evaluate(golds, null_threshold.applied(predictions, odds, 0), V20)["f1"] == pytest.approx(200 / 3)
+    assert null_threshold.evaluate(golds, dict.fromkeys(golds, "the"), odds, 1)["f1"] == pytest.approx(200 / 3)
+
+
 def test_a_prediction_without_odds_is_refused() -> None:
+    with pytest.raises(ValueError, match="1 predictions have no odds of no answer: b"):
+        null_threshold.evaluate({"a": [], "b": []}, {"a": "x", "b": "y"}, {"a": 0.0}, 0)
     with pytest.raises(ValueError, match="1 predictions have no odds of no answer: b"):
         null_threshold.applied({"a": "x", "b": "y"}, {"a": 0.0}, 0)
     assert null_threshold.applied({"a": "x", "b": "y"}, {"a": 0.1, "b": 0.0}, 0) == {"a": "", "b": "y"}
@@ -209,14 +223,14 @@ def test_hugging_face_says_the_same(seed: int) -> None:
     """transformers' squad_evaluate, before any threshold and with one."""
     peer = oracle("transformers.data.metrics.squad_metrics")
     golds, predictions = drawn(seed, without=True)
-    golds = {name: [one for one in some if rules(V20).words(one)] for name, some in golds.items()}
+    golds |= {"8": ["the"], "9": ["?", "x"]}
     rng = random.Random(seed)
-    odds = {name: rng.gauss(0, 4) for name in golds}
+    odds = {name: rng.gauss(0, 4) for name in golds} | {"8": 3.0}
     for threshold in (0.5, 1e9):
-        applied = null_threshold.applied(predictions, odds, threshold)
-        found = evaluate(golds, applied, V20) | null_threshold.search(golds, predictions, odds)
+        found = null_threshold.evaluate(golds, predictions, odds, threshold)
         assert found == pytest.approx(dict(peer.squad_evaluate(examples(golds), predictions, odds, threshold)))
-    answered = {name: some for name, some in golds.items() if some}
+    answered = {name: [one for one in some if rules(V20).words(one)] for name, some in golds.items()}
+    answered = {name: some for name, some in answered.items() if some}
     exact, f1 = peer.get_raw_scores(examples(answered), predictions)
     mine = squad.scores(answered, predictions, rules(V11))
     assert (mine.exact, mine.f1) == (exact, pytest.approx(f1))

@@ -6,12 +6,14 @@ import gzip
 import itertools
 import json
 import random
+import unicodedata
 from pathlib import Path
 
 import pytest
 import support_prepared as prepared
 import support_tokenizers as tokenizers
 
+from fairseq_posenc.data.byte_pieces import shared
 from fairseq_posenc.data.span_items import Piece, place
 from fairseq_posenc.data.span_pieces import OfTokenizer, OfWords, Pieces, trimmed
 from fairseq_posenc.hub import tokenizer
@@ -32,7 +34,7 @@ LETTERS = [
 def cutters(folder: Path) -> dict[str, Pieces]:
     """Of every form of tokenizer, with the ids of a dictionary in another order."""
     found: dict[str, Pieces] = {}
-    for form in tokenizers.FORMS:
+    for form in (*tokenizers.FORMS, *tokenizers.BYTES):
         files = tokenizers.learned(form, folder / form)
         _, pieces = tokenizers.cutter(form, files)
         symbols = [*SPECIALS, *tokenizers.shuffled(pieces), MASK]
@@ -54,7 +56,7 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pieces]:
     return cutters(tmp_path_factory.mktemp("tokenizers"))
 
 
-FORMS = [*tokenizers.FORMS, "chinese", "words", "chars", "spaces"]
+FORMS = [*tokenizers.FORMS, *tokenizers.BYTES, "chinese", "words", "chars", "spaces"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -92,6 +94,41 @@ def test_words_come_back_from_their_pieces(cut: dict[str, Pieces], form: str) ->
         found = place(pieces, start, end)
         assert found is not None
         assert text[pieces[found[0]].start : pieces[found[1]].end] == text[start:end]
+
+
+@pytest.mark.parametrize("form", tokenizers.BYTES)
+@pytest.mark.parametrize(
+    "letters",
+    [
+        ["ö", "ß"],
+        [*"日本語"],
+        [*"ößé日👍"],
+        ["e\u0301", "ß"],
+        ["ß", "e\u0301", "ö"],
+        ["\u0958", "ß"],
+        ["か\u3099", "日"],
+    ],
+)
+def test_each_unknown_letter_has_the_place_of_its_own_bytes(
+    cut: dict[str, Pieces], form: str, letters: list[str]
+) -> None:
+    """Also where normalising makes other characters of them: é of e and its accent, two of U+0958."""
+    text = f"Gr{''.join(letters)}e"
+    pieces, start = cut[form].cut(text), 2
+    for letter in letters:
+        found = place(pieces, start, start + len(letter))
+        assert found is not None
+        assert text[pieces[found[0]].start : pieces[found[1]].end] == letter
+        forms = (letter, unicodedata.normalize("NFKC", letter))
+        assert found[1] - found[0] + 1 in {len(form.encode()) for form in forms}
+        start += len(letter)
+
+
+def test_bytes_whose_letters_cannot_be_told_keep_the_common_place() -> None:
+    names = ["<0xC3>", "<0x9F>", "<0xC3>", "<0x9F>", "a", "<0x9F>", "<0xC3>"]
+    places = [(0, 3)] * 4 + [(3, 4)] + [(4, 6)] * 2
+    assert shared("xyzauv", names, places) == places  # two characters for three letters; no first byte
+    assert shared("xyauv", names[:5], [(0, 2)] * 4 + [(2, 3)]) == [(0, 1)] * 2 + [(1, 2)] * 2 + [(2, 3)]
 
 
 def test_spaces_are_cut_off() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,30 @@ def test_a_lone_file_is_split_by_article(place: Path) -> None:
     assert spans.record(made)["files"]["all"]["name"] == "lone.json"
 
 
+def test_a_folder_has_its_splits_by_their_names(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the version that is asked for, plain or .gz."""
+    folder, source = place / "mine", place / "plain" / "checkpoint.pt"
+    folder.mkdir()
+    s.written(folder / "train.json", s.squad(9, 13))
+    (folder / "dev-v1.1.json.gz").write_bytes(gzip.compress(json.dumps(s.squad(5, 14)).encode()))
+    s.written(folder / "dev-v2.0.json", s.squad(7, 15, without=True))
+    asked = ["--checkpoint", source, "--text", folder]
+    made = s.prepared(place / "folder", *asked)
+    assert {split: len(spans.questions(made, split)) for split in ("train", "valid")} == {"train": 9, "valid": 5}
+    made = s.prepared(place / "folder2", *asked, "--version", "2.0")
+    assert [len(spans.questions(made, "valid")), spans.record(made)["files"]["valid"]["name"]] == [7, "dev-v2.0.json"]
+    s.written(folder / "dev.json", s.squad(5, 14))
+    words = ["--tokenizer-path", "words", *map(str, asked), "--output", str(place / "no")]
+    capsys.readouterr()
+    assert s.prepare_spans.main(words) == 1
+    assert (
+        "has both dev.json and dev-v1.1.json for valid: name files with --train and --eval" in capsys.readouterr().err
+    )
+    with pytest.raises(SystemExit):
+        s.prepare_spans.main([*words, "--seed", "2"])
+    assert "--seed is for the split of a lone --text" in capsys.readouterr().err
+
+
 # --- what is refused
 
 
@@ -140,6 +165,8 @@ def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: 
     assert "the file has no list 'data', as SQuAD's format has" in refused(place, capsys, {})
     told = refused(place, capsys, s.squad(3, 5, without=True))
     assert "1 questions have no answer (q5.2), as SQuAD 2.0's: --version 2.0" in told
+    told = refused(place, capsys, s.squad(3, 5), "--version", "2.0")
+    assert "bad.json: every question has an answer, as SQuAD 1.1's: --version 1.1" in told
     assert "leaves no room for a context" in refused(place, capsys, s.squad(3, 5), "--longest", 8)
     told = refused(place, capsys, s.squad(3, 5), "--tokenizer-path", "auto")
     assert "has no tokenizer/ beside it" in told

@@ -170,9 +170,10 @@ def test_own_questions_count_not_where_they_lie(tmp_path: Path) -> None:
 
 def test_what_decides_a_stage_is_among_its_inputs() -> None:
     """What it imports of the package, and the script itself."""
+    pieces = {"span_items.py", "span_pieces.py", "question_pieces.py", "byte_pieces.py"}
     wanted = {
-        "prepare": {"prepare_spans.py", "pipeline.py", "span_items.py", "span_pieces.py", "question_pieces.py"},
-        "predict": {"predict.py", "span_search.py"},
+        "prepare": {"prepare_spans.py", "pipeline.py", *pieces},
+        "predict": {"predict.py", "span_search.py", "null_threshold.py"},
         "score": {"score.py", "squad.py", "null_threshold.py"},
         "baselines": {"baselines.py", "score.py", "squad.py", "question_pieces.py"},
     }

@@ -192,6 +192,9 @@ def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
     s.called(predict, "--checkpoint", checkpoint, "--data", made, "--output", low, "--cpu", "--null-threshold", -1000)
     assert set(s.read(low / "predictions.json").values()) == {""}
     assert all(s.read(low / files.TEXTS).values())
+    s.called(score, "--data", made, "--predictions", low, "--output", place / "v2.low.json")  # at that threshold
+    silent = s.read(place / "v2.low.json")
+    assert (silent["HasAns_f1"], silent["NoAns_f1"]) == (0, 100)
 
 
 def test_right_answers_have_100_and_a_span_has_a_baseline(data: Path, place: Path, capsys: Any) -> None:

@@ -126,6 +126,14 @@ def test_texts_are_not_empty_and_each_comes_once() -> None:
     assert probabilities(nothing.best) == []
 
 
+def test_pieces_of_one_place_leave_room_for_other_texts() -> None:
+    """Three bytes a letter: nine spans of each text."""
+    offsets = [(at, at + 1) for at in range(4) for _ in range(3)]
+    logits = [0.0, *np.linspace(1, 2, 12), 0.0]
+    found = search("日本語文", offsets, [read(Window(0, 12), logits, logits)], Search(n_best=20))
+    assert len(found.best) == 10  # all that there are
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_no_span_is_better_than_the_first(seed: int) -> None:
     """By trying all, and BERT's rules for what is a span."""

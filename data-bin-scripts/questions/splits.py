@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from corpora import keys
@@ -20,9 +21,11 @@ SHARES = (8, 1, 1)
 Files = dict[str, Path]
 
 
-def find(text: Path) -> Files:
+def find(text: Path, names: Sequence[str] = NAMES, flags: str = "--train and --valid") -> Files:
     """By split, of a folder; {'': text} of a lone file.
 
+    Args:
+        names: of a split's file. flags: by which a user names files.
     Raises:
         CorpusError: nothing there, no training or validation file, more than one for a split.
     """
@@ -32,25 +35,22 @@ def find(text: Path) -> Files:
         return {"": text}
     if not text.is_dir():
         raise CorpusError(f"{text}: no such file or folder")
-    found = {split: path for split in SPLITS if (path := _only(text, split))}
+    found = {split: path for split in SPLITS if (path := _only(text, split, names, flags))}
     for split in ("train", "valid"):
         if split not in found:
-            names = ", ".join(name.format(word) for word in ALSO[split] for name in NAMES[:2])
+            some = ", ".join(name.format(word) for word in ALSO[split] for name in names[:2])
             there = ", ".join(sorted(path.name for path in text.iterdir())[:10]) or "nothing"
             raise CorpusError(
-                f"{text}: no file of {split} ({names}, plain or .gz); there is: {there}. Name files with --train and "
-                "--valid"
+                f"{text}: no file of {split} ({some}, plain or .gz); there is: {there}. Name files with {flags}"
             )
     return found
 
 
-def _only(folder: Path, split: str) -> Path | None:
-    names = [name.format(word) for word in ALSO[split] for name in NAMES]
-    there = [folder / name for name in names if (folder / name).is_file() or (folder / f"{name}.gz").is_file()]
+def _only(folder: Path, split: str, names: Sequence[str], flags: str) -> Path | None:
+    some = [name.format(word) for word in ALSO[split] for name in names]
+    there = [folder / name for name in some if (folder / name).is_file() or (folder / f"{name}.gz").is_file()]
     if len(there) > 1:
-        raise CorpusError(
-            f"{folder} has both {there[0].name} and {there[1].name} for {split}: name files with --train and --valid"
-        )
+        raise CorpusError(f"{folder} has both {there[0].name} and {there[1].name} for {split}: name files with {flags}")
     if not there:
         return None
     return there[0] if there[0].is_file() else there[0].with_name(f"{there[0].name}.gz")

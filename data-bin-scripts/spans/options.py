@@ -6,6 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
+from questions import splits
 from questions.problems import HOW
 
 from .pipeline import TRAIN, Settings
@@ -19,9 +20,9 @@ the text."""
 EXAMPLES = """\
 examples:
   prepare_spans.py --checkpoint checkpoint_last.pt --train train-v1.1.json --eval dev-v1.1.json \\
-      --output data-bin/squad
+      --output data-bin/squad-spans
   prepare_spans.py --checkpoint bert-base-uncased --separators 1 --version 2.0 --train train-v2.0.json \\
-      --eval dev-v2.0.json --longest 512 --output data-bin/squad2
+      --eval dev-v2.0.json --longest 512 --output data-bin/squad2-spans
   prepare_spans.py --checkpoint xlm/ --eval de=xquad.de.json --eval zh=xquad.zh.json --output data-bin/xquad
   prepare_spans.py --checkpoint xlm/ --set mlqa --data MLQA_V1/test --languages en,de,zh --output data-bin/mlqa
 """
@@ -43,8 +44,10 @@ def parser() -> argparse.ArgumentParser:
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--version", choices=("1.1", "2.0"), default="1.1", help="2.0: questions may have no answer (1.1)")
-    add("--text", type=Path, metavar="FILE", help="a lone json, split by article: of ten parts two to be answered")
-    add("--seed", type=int, metavar="N", help="of its parts (1)")
+    told = "a lone json, split by article: of ten parts two to be answered; or a folder with train and dev, as "
+    told += "train.json or train-v1.1.json, plain or .gz"
+    add("--text", type=Path, metavar="FILE|FOLDER", help=told)
+    add("--seed", type=int, metavar="N", help="of the parts of a lone file (1)")
     add("--train", type=Path, metavar="FILE", help="instead of --text")
     told = "to be answered, with all answers that it has (valid); several have names"
     add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=told)
@@ -74,16 +77,16 @@ def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str,
     """By split, `TRAIN` first; {'': --text} of a lone file.
 
     Raises:
-        CorpusError: see `sets.find`.
+        CorpusError: see `sets.find`, `splits.find`.
     """
     if asked.text and (asked.train or asked.eval or asked.set):
         made.error("--text, or --train and --eval or --set")
     if bool(asked.set) != bool(asked.data) or (asked.languages is not None and not (asked.set or asked.without)):
         made.error("--set, --data and --languages go together")
-    if asked.seed is not None and not asked.text:
-        made.error("--seed is for the split of --text: nothing else is drawn")
+    if asked.seed is not None and (not asked.text or asked.text.is_dir()):
+        made.error("--seed is for the split of a lone --text: nothing else is drawn")
     if asked.text:
-        return {"": asked.text}
+        return _own(asked.text, asked.version)
     found = {TRAIN: asked.train} if asked.train else {}
     for word in asked.eval:
         name, equals, path = word.partition("=")
@@ -96,6 +99,12 @@ def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str,
     if not found:
         made.error("--text, --train, --eval or --set is wanted")
     return found
+
+
+def _own(text: Path, version: str) -> dict[str, Path]:
+    """Of --text; of a folder those of this version, as published or as people call them."""
+    names = ("{}.json", f"{{}}-v{version}.json")
+    return splits.find(text, names, "--train and --eval") if text.is_dir() else {"": text}
 
 
 def _languages(asked: argparse.Namespace) -> dict[str, Path]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import CorpusError
+from corpora.pieces import UNKNOWN
 from questions import problems, reading, splits
 from questions.checks import checked
 from questions.output import sha256, whole, write_json
@@ -89,11 +90,12 @@ def _advice(where: Path) -> str:
 
 def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Question]], list[Problem]]:
     """The questions of each file, each id once, and what is malformed."""
-    found, wrong = dict[str, list[Question]](), list[Problem]()
+    found, wrong, answered = dict[str, list[Question]](), list[Problem](), True
     for split, path in files.items():
         told = list[tuple[str, str, str]]()
         read = reading.read(path, partial(_keep, told))
         _check_version(path, read, settings.version)
+        answered &= not any(one.impossible or not one.answers for one in read)
         first = dict[str, Question]()
         for one in read:
             first.setdefault(one.id, one)
@@ -101,6 +103,9 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Qu
         twice = [name for name, number in Counter(one.id for one in read).items() if number > 1]
         told += [(name, "duplicate id", "the first of them is kept") for name in twice]
         wrong += [made(split or TRAIN, path.name, *one, settings.bad) for one in told]
+    if answered and settings.version == "2.0":
+        named = ", ".join(map(str, files.values()))
+        raise CorpusError(f"{named}: every question has an answer, as SQuAD 1.1's: --version 1.1")
     return found, wrong
 
 
@@ -217,7 +222,7 @@ class Run:
         counts["windows"] += len(made)
         counts["in several windows"] += len(made) > 1
         counts["pieces"] += sum(len(item.tokens) for item in made)
-        counts["unknown pieces"] += sum(item.tokens.count(3) for item in made)
+        counts["unknown pieces"] += sum(item.tokens.count(UNKNOWN) for item in made)
         counts["answers given back"] += answer is not None and answer == one.answers[0].text
         longest = self.settings.longest_question
         if question > longest:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..compat.checkpoints import CheckpointError
+from . import byte_pieces
 
 #: by data-bin-scripts/prepare_questions.py in its folder
 RECORD, TOKENIZER = "questions.json", "tokenizer.json"
@@ -109,10 +110,9 @@ class Pretrained:
         self.cased = not (contents.get("normalizer") or {}).get("lowercase", False)
 
     def cut(self, text: str) -> list[Piece]:
-        found = self._made.encode(text, add_special_tokens=False)
         return [
             Piece(text[start:end] if token == UNKNOWN else token, start, end)
-            for token, (start, end) in zip(found.tokens, found.offsets, strict=True)
+            for token, _, (start, end) in self._encoded(text)
         ]
 
     def numbered(self, text: str) -> list[tuple[int, int, int]]:
@@ -120,9 +120,14 @@ class Pretrained:
 
         A special symbol in a text is none (Unigram takes it for one): it is unknown.
         """
+        return [
+            (self._unknown if number in self._special else number, start, end)
+            for _, number, (start, end) in self._encoded(text)
+        ]
+
+    def _encoded(self, text: str) -> Iterator[tuple[str, int, tuple[int, int]]]:
         found = self._made.encode(text, add_special_tokens=False)
-        ids = [self._unknown if number in self._special else number for number in found.ids]
-        return [(number, start, end) for number, (start, end) in zip(ids, found.offsets, strict=True)]
+        return zip(found.tokens, found.ids, byte_pieces.shared(text, found.tokens, found.offsets), strict=True)
 
     def join(self, pieces: Sequence[str]) -> str:
         if self._wordpieces:

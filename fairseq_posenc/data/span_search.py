@@ -7,7 +7,7 @@ starts and ends.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,24 +70,28 @@ def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read],
         offsets: where the pieces of the context lie in its `text`. reads: none of a context without pieces.
     """
     spans = [read.window for read in reads]
-    candidates = [one for number, read in enumerate(reads) for one in _of_window(number, read, spans, how)]
+
+    def words(first: int, last: int) -> str:
+        return text[offsets[first][0] : offsets[last][1]].strip()
+
+    candidates = [one for number, read in enumerate(reads) for one in _of_window(number, read, spans, how, words)]
     best: dict[str, Answer] = {}
-    for _, first, last, start, end in sorted(candidates, reverse=True, key=lambda one: one[0]):
-        answer = text[offsets[first][0] : offsets[last][1]].strip()
-        if answer:
-            best.setdefault(answer, Answer(answer, start, end))
-        if len(best) == how.n_best:
-            break
+    for answer in sorted(candidates, reverse=True, key=lambda one: one.score):
+        best.setdefault(answer.text, answer)
     nulls = [Answer("", float(read.start[NULL]), float(read.end[NULL])) for read in reads]
     null = min(nulls, key=lambda one: one.score, default=Answer("", 0.0, 0.0))
-    found = list(best.values())
+    found = list(best.values())[: how.n_best]
     return Found(found, null, null.score - found[0].score if found else 0.0)
 
 
 def _of_window(
-    number: int, read: Read, spans: Sequence[Window], how: Search
-) -> list[tuple[float, int, int, float, float]]:
-    """The best spans: their score, first and last piece, and logits. A span begins where its first piece counts."""
+    number: int, read: Read, spans: Sequence[Window], how: Search, words: Callable[[int, int], str]
+) -> list[Answer]:
+    """The best ones. A span begins where its first piece counts.
+
+    Args:
+        words: the text from a piece of the context to another.
+    """
     (first, length), column = read.window, read.column
     start, end = (logits[column : column + length] for logits in (read.start, read.end))
     mine = np.array([len(spans) == 1 or owner(spans, first + one) == number for one in range(length)])
@@ -96,14 +100,14 @@ def _of_window(
     # [length, width]: the span that begins here and is so much longer than one piece
     scores = start[:, None] + np.lib.stride_tricks.sliding_window_view(padded, width)[:length]
     scores = np.where(mine[:, None], scores, -np.inf)
-    # texts may be the same: more than are wanted
-    flat = np.argsort(-scores, axis=None, kind="stable")[: 2 * how.n_best]
-    places = [(int(one // width), int(one // width + one % width), float(scores.flat[one])) for one in flat]
-    return [
-        (score, first + one, first + last, float(start[one]), float(end[last]))
-        for one, last, score in places
-        if math.isfinite(score)
-    ]
+    best: dict[str, Answer] = {}  # texts may be the same: the bytes of a letter have one place
+    for place in np.argsort(-scores, axis=None, kind="stable"):
+        one, last = int(place // width), int(place // width + place % width)
+        if len(best) == how.n_best or not math.isfinite(scores.flat[place]):
+            break
+        if answer := words(first + one, first + last):
+            best.setdefault(answer, Answer(answer, float(start[one]), float(end[last])))
+    return list(best.values())
 
 
 def probabilities(answers: Sequence[Answer]) -> list[float]:

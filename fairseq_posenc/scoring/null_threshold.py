@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .squad import V20, rules, scores
+from .squad import V20, Scores, means, rules, scores
 
 
 class Best(NamedTuple):
@@ -53,17 +53,31 @@ def best(
     return Best(100.0 * score / len(found), threshold)
 
 
-def search(
-    golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], odds: Mapping[str, float]
-) -> dict[str, float]:
-    """The best EM and F1 with their thresholds, under the script's names.
+def at(golds: Mapping[str, Sequence[str]], found: Scores, odds: Mapping[str, float], threshold: float) -> Scores:
+    """Scores of predictions before any threshold, at one (apply_no_ans_threshold): silence is right where no answer is
+    given. That is not quite the score of an empty text, which is also right where no answer has words."""
 
+    def silenced(some: Mapping[str, float]) -> dict[str, float]:
+        return {name: float(not golds[name]) if odds[name] > threshold else one for name, one in some.items()}
+
+    return Scores(silenced(found.exact), silenced(found.f1), found.unanswered)
+
+
+def evaluate(
+    golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], odds: Mapping[str, float], threshold: float
+) -> dict[str, float]:
+    """EM and F1 at a threshold, and the best ones with theirs, under the script's names.
+
+    Args:
+        predictions: before any threshold.
     Raises:
         ValueError: see `squad.scores`; a prediction without odds.
     """
+    _check(predictions, odds)
     found = scores(golds, predictions, rules(V20))
     exact, f1 = (best(golds, predictions, odds, one) for one in (found.exact, found.f1))
     return {
+        **means(golds, at(golds, found, odds, threshold), V20),
         "best_exact": exact.score,
         "best_exact_thresh": exact.threshold,
         "best_f1": f1.score,

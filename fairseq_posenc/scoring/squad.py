@@ -154,7 +154,11 @@ def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str],
     Raises:
         ValueError: see `scores`.
     """
-    found = scores(golds, predictions, rules(name))
+    return means(golds, scores(golds, predictions, rules(name)), name)
+
+
+def means(golds: Mapping[str, Sequence[str]], found: Scores, name: str) -> dict[str, float]:
+    """Of `scores` by these rules, what `evaluate` returns."""
     if name != V20:
         return {"exact_match": mean(found.exact), "f1": mean(found.f1), "total": len(golds)}
     made = {"exact": mean(found.exact), "f1": mean(found.f1), "total": float(len(golds))}

@@ -107,7 +107,7 @@ FINETUNE_SQUAD = Recipe(
         "--preset small --checkpoint learned/checkpoint_last.pt,shaw/checkpoint_last.pt --train-file train.json.gz "
         "--dev-file dev.json.gz",
         "--preset m1-m4 --checkpoint m4/checkpoint_last.pt",
-        "--preset m1-m4-576 --checkpoint 'm4[clip=256]=m4.clip=256/checkpoint_last.pt' --launch torchrun --processes 8",
+        "--preset m1-m4-576 --checkpoint m4.clip=256/checkpoint_last.pt --launch torchrun --processes 8",
         "--preset m4m --version 2.0 --checkpoint m4m/checkpoint_last.pt --dry-run",
         "--preset small --max-length 576 --checkpoint learned/checkpoint_last.pt "
         "--pos-enc-args extend=interpolate,extend_to=576",

@@ -24,9 +24,11 @@ RECORD = "spans.json"  # of a prepared folder
 BEST = ["--best-checkpoint-metric", "spans", "--maximize-best-checkpoint-metric"]
 PACKAGE = ROOT / "fairseq_posenc"
 #: what decides windows besides the scripts, what is found in them, and scores
-PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in ("span_items", "span_pieces", "question_pieces"))
+CUTTING = ("span_items", "span_pieces", "question_pieces", "byte_pieces")
+PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in CUTTING)
 SEARCH = (PACKAGE / "data" / "span_search.py", PACKAGE / "data" / "span_items.py")
-SCORES = tuple(PACKAGE / "scoring" / f"{name}.py" for name in ("squad", "null_threshold"))
+THRESHOLD = PACKAGE / "scoring" / "null_threshold.py"
+SCORES = (PACKAGE / "scoring" / "squad.py", THRESHOLD)
 BASELINES = (HERE / "baselines.py", HERE / "score.py", *SCORES, *PIECES)
 
 
@@ -229,7 +231,7 @@ class Planner:
         command += ["--null-threshold", str(settings.null_threshold)] if settings.version == "2.0" else []
         outputs = (self.output / "predictions" / slug,)
         on_device = launch.on_one_device(command, settings)
-        inputs = (HERE / "predict.py", *SEARCH)
+        inputs = (HERE / "predict.py", *SEARCH, THRESHOLD)
         return Stage(f"predict:{slug}", on_device, outputs, (train,), inputs, identity=tuple(command))
 
     def answering(self, model: Model) -> list[str]:

@@ -2,7 +2,8 @@
 
 predictions.json has an answer of each question, nbest_predictions.json several with their logits and probabilities,
 null_odds.json by how much no answer is the better one (evaluate-v2.0.py --na-prob-file); of version 2.0, texts.json has
-the predictions before any threshold. out_of_reach.json has the questions whose answers no prediction can be.
+the predictions before any threshold, null_threshold.json the one that was applied. out_of_reach.json has the questions
+whose answers no prediction can be.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.data import span_search, spans
 from fairseq_posenc.data.span_search import Answer, Found, Read, Search
 from fairseq_posenc.data.spans import Question
+from fairseq_posenc.scoring import null_threshold
 from recipes.lib.folders import whole
 
-from .files import OUT_OF_REACH, TEXTS
+from .files import OUT_OF_REACH, TEXTS, THRESHOLD
 
 TOKENS = 8192  # of a batch
 SHOWN = 5  # ids on the screen
@@ -100,11 +102,12 @@ def write(
     texts = best = {name: one.best[0].text if one.best else "" for name, one in found.items()}
     odds = {name: one.odds for name, one in found.items()}
     if threshold is not None:
-        best = {name: "" if odds[name] > threshold else text for name, text in best.items()}
+        best = null_threshold.applied(texts, odds, threshold)
     nbest = {name: listed(one, how, null=threshold is not None) for name, one in found.items()}
     missed = out_of_reach(asked, how.longest)
-    files = {"predictions.json": best, "nbest_predictions.json": nbest, "null_odds.json": odds, OUT_OF_REACH: missed}
-    files |= {TEXTS: texts} if threshold is not None else {}
+    files: dict[str, Any] = {"predictions.json": best, "nbest_predictions.json": nbest, "null_odds.json": odds}
+    files |= {OUT_OF_REACH: missed}
+    files |= {TEXTS: texts, THRESHOLD: threshold} if threshold is not None else {}
     for why, names in missed.items():
         if names:
             print(f"{len(names):,} questions whose answers are {why}: {', '.join(names[:SHOWN])}", flush=True)

@@ -1,6 +1,6 @@
 """EM and F1 of predictions, as the sets' own scripts have them; of SQuAD 2.0 the best threshold too.
 
-python -m recipes.finetune_squad.score --data data-bin/squad --predictions FOLDER --output scores.json
+python -m recipes.finetune_squad.score --data data-bin/squad-spans --predictions FOLDER --output scores.json
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairseq_posenc.data import spans
 from fairseq_posenc.scoring import null_threshold, squad
 from recipes.lib.stages import read_json, write_atomically
 
-from .files import TEXTS
+from .files import TEXTS, THRESHOLD
 
 
 def golds(folder: Path, split: str) -> dict[str, list[str]]:
@@ -37,12 +37,13 @@ def scored(wanted: dict[str, list[str]], predictions: Path, rules: str) -> dict[
     predictions: a folder with predict.py's files, or a predictions.json.
     """
     alone = predictions.is_file()
-    given = read_json(predictions if alone else predictions / "predictions.json")
-    found = named(squad.evaluate(wanted, given, rules))
     if rules == squad.V20 and not alone:
-        texts, odds = (read_json(predictions / name) for name in (TEXTS, "null_odds.json"))
-        found |= null_threshold.search(wanted, texts, odds)
-    return {**found, "rules": rules}
+        texts, odds, threshold = (read_json(predictions / name) for name in (TEXTS, "null_odds.json", THRESHOLD))
+        found = null_threshold.evaluate(wanted, texts, odds, threshold)
+    else:
+        given = read_json(predictions if alone else predictions / "predictions.json")
+        found = squad.evaluate(wanted, given, rules)
+    return {**named(found), "rules": rules}
 
 
 def main() -> None:
@@ -56,7 +57,7 @@ def main() -> None:
     wanted = golds(asked.data, asked.split)
     try:
         found = scored(wanted, asked.predictions, asked.rules or rules_of(asked.data))
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise SystemExit(f"error: {asked.predictions}: {error}") from None
     print(json.dumps(found), flush=True)
     write_atomically(asked.output, json.dumps(found, indent=1))

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 SCRIPTS = ROOT / "data-bin-scripts"
 PREPARE = "data-bin-scripts/prepare_questions.py"
 TASK = ("--task", "posenc_question_generation")
-PIECES = ROOT / "fairseq_posenc" / "data" / "question_pieces.py"
+PIECES = tuple(ROOT / "fairseq_posenc" / "data" / f"{name}.py" for name in ("question_pieces", "byte_pieces"))
 SCORING = tuple(sorted((ROOT / "fairseq_posenc" / "scoring").glob("*.py")))
 BUFFER = 32  # lines
 ROOM = 14  # of a decoder's positions, beyond --longest-question
@@ -109,7 +109,7 @@ class Planner:
         command += ["--limit-valid", str(settings.limit_valid)] if settings.limit_valid else []
         command += self.pieces()
         identity = self.unplaced(command)
-        inputs = (ROOT / PREPARE, *sorted((SCRIPTS / "questions").glob("*.py")), PIECES)
+        inputs = (ROOT / PREPARE, *sorted((SCRIPTS / "questions").glob("*.py")), *PIECES)
         inputs += (*sources.files(settings), *sources.encoder_files(settings, sources.PIECES))
         command += ["--workers", str(settings.workers)]  # whose number changes nothing
         outputs = (self.output / "data-bin",)
@@ -207,7 +207,7 @@ class Planner:
         command += ["--questions", f"{self.shown}/questions/{variant.slug}.txt"]
         command += ["--output", f"{self.shown}/scores/{variant.slug}.json"]
         outputs = (self.output / "questions" / f"{variant.slug}.txt", self.output / "scores" / f"{variant.slug}.json")
-        inputs = (*scripts("score", "data"), *SCORING, PIECES)
+        inputs = (*scripts("score", "data"), *SCORING, *PIECES)
         name, identity = f"score:{variant.slug}", self.unplaced(command)
         return Stage(name, tuple(command), outputs, (generate,), inputs, identity=identity)
 

@@ -1,0 +1,51 @@
+"""Where pieces lie that are bytes of letters which a vocabulary lacks (SentencePiece's byte fallback: `<0xC3>`)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from itertools import accumulate, groupby
+
+Place = tuple[int, int]
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+#: how a letter may have become the characters whose bytes are there: as it is, or as SentencePiece normalises
+_FORMS: tuple[Callable[[str], str], ...] = (str, lambda letter: unicodedata.normalize("NFKC", letter))
+
+
+def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Place]:
+    """The places, of bytes each that of its own letter.
+
+    Unigram gives a run of unknown letters one place, which all of their bytes have; BPE gives each letter its own.
+
+    Args:
+        names, places: of the pieces, as the `tokenizers` package has them.
+    """
+    found = list(places)
+    for (place, a_byte), run in groupby(
+        range(len(places)), lambda one: (places[one], bool(_BYTE.fullmatch(names[one])))
+    ):
+        some = list(run)
+        if a_byte and place[1] - place[0] > 1:
+            for number, mine in zip(some, _split(text, place, [names[one] for one in some]), strict=True):
+                found[number] = mine
+    return found
+
+
+def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
+    """Of a run's bytes. The common place where the text was normalised in another way."""
+    # a character is the bytes from one that is no continuation (10xxxxxx) to the next
+    of = list(accumulate(int(name[3:5], 16) & 0xC0 != 0x80 for name in names))
+    letters = _letters(text, place)
+    for form in _FORMS:
+        counts = [len(form(text[start:end])) for start, end in letters]
+        if sum(counts) == of[-1] and of[0] == 1:
+            owners = [letter for letter, count in zip(letters, counts, strict=True) for _ in range(count)]
+            return [owners[character - 1] for character in of]
+    return [place] * len(names)
+
+
+def _letters(text: str, place: Place) -> list[Place]:
+    """With their accents, which normalising may have put into them."""
+    starts = [at for at in range(*place) if at == place[0] or not unicodedata.category(text[at]).startswith("M")]
+    return list(zip(starts, [*starts[1:], place[1]], strict=True))

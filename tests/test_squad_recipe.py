@@ -175,6 +175,7 @@ def test_what_decides_a_stage_is_among_its_inputs() -> None:
         "predict": {"predict.py", "span_search.py"},
         "score": {"score.py", "squad.py", "null_threshold.py"},
         "baselines": {"baselines.py", "score.py", "squad.py", "question_pieces.py"},
+        "compare": {"compare.py", "published.py", "encodings.py"},
     }
     found = {stage.kind: {path.name for path in stage.inputs if path.exists()} for stage in stages().values()}
     for kind, names in wanted.items():

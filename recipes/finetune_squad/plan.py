@@ -254,5 +254,5 @@ class Planner:
         for model in settings.models:
             command += ["--model", model.label, model.slug]
         outputs = (self.output / "comparison.json", self.output / "curves.png")
-        inputs = (HERE / "compare.py", HERE / "published.py")
+        inputs = (HERE / "compare.py", HERE / "published.py", ROOT / "recipes" / "lib" / "encodings.py")
         return Stage("compare", tuple(command), outputs, after, inputs)

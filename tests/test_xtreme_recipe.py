@@ -147,6 +147,13 @@ def test_without_english_questions_that_choose_nothing_is_validated(folder: Path
     assert "the last checkpoint" in plan["compare"].command
 
 
+def test_longer_windows_have_the_cure_that_the_check_names() -> None:
+    plan = stages(task="xquad", pos_enc_args="extend=repeat", longest="576")
+    for name in ("check:shaw.input", "train:shaw.input.lr0.0003.e3.s1"):
+        assert value(plan[name], "--pos-enc-args") == "extend=repeat"
+    assert value(plan["check:shaw.input"], "--max-length") == value(plan["prepare:shaw.xquad"], "--longest") == "576"
+
+
 def test_the_best_checkpoint_answers(folder: Path) -> None:
     """Of the protocol, where English questions tell it."""
     plan = stages(task="xquad", data=str(folder))
@@ -244,6 +251,7 @@ def test_the_two_tables_of_languages_are_one() -> None:
         ({"languages": "de,de"}, "--languages names one twice"),
         ({"task": "xquad", "train_rows": "5"}, "--train-rows is for a FOLDER"),
         ({"task": "xquad", "data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
+        ({"pos_enc_args": "extend=repeat"}, "--pos-enc-args: nothing that --task XNLI has"),
         ({"stride": "5"}, "--stride: nothing that --task XNLI has"),
         ({"task": "xquad", "train_file": "x.json"}, "go with a FOLDER of questions"),
         ({"task": "xquad", "data": "recipes"}, "has no train-v1.1.json or train.json"),

@@ -25,7 +25,10 @@ HERE = Path(__file__).parent
 INVENTED = ("en", "de")  # the languages of the built-in questions; its German is English
 DEPTH = 4  # of folders in which published files may lie
 #: settings that the two recipes call the same
-SAME = ("checkpoint", "raw", "limit", "limit_dev", "bad", "stride", "longest_question", "longest_answer", "n_best")
+SAME = (
+    *("checkpoint", "raw", "limit", "limit_dev", "bad", "stride", "longest_question", "longest_answer", "n_best"),
+    "pos_enc_args",
+)
 SCHEDULE = "lr-scheduler"  # of the protocol as of SQuAD's recipe: it rises to the rate and falls to 0
 
 

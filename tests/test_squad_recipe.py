@@ -78,6 +78,7 @@ def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, 
         settings(preset, pos_enc=given["pos-enc"][0])
     places = [f"/run/checkpoints/{parse(label).slug}/checkpoint_last.pt" for label in reversed(given["pos-enc"])]
     found = settings(preset, checkpoint=",".join(places), pos_enc=",".join(given["pos-enc"]))
+    assert f"Models of this preset: {given['pretraining']}" in FINETUNE_SQUAD.plan(found, OUTPUT, "out").notes
     assert [model.label for model in found.models] == given["pos-enc"]
     assert found.paper == like
     assert published.departures(found) == []

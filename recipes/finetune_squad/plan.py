@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from recipes.lib import launch, places
+from recipes.lib import finetuning, launch, places
 from recipes.lib.finetuning import Model, cuts_text
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
 from recipes.lib.recipe import ROOT, Plan
@@ -59,6 +59,7 @@ class Planner:
         settings = self.settings
         update = settings.number("batch-size", 1) * settings.batches
         told = launch.notes(settings, f"An update: {update:,} windows of up to {settings.max_length} pieces")
+        told += finetuning.notes(settings.pretraining)
         if settings.invented or settings.builtin:
             told.append("What is built in shows that the machinery works, not what an encoding is worth.")
         if settings.limit:

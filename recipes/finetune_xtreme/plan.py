@@ -12,7 +12,7 @@ from recipes.finetune_glue.settings import Settings as GlueSettings
 from recipes.finetune_squad import plan as squad
 from recipes.finetune_squad.settings import SQUAD
 from recipes.finetune_squad.settings import Settings as SquadSettings
-from recipes.lib import launch
+from recipes.lib import finetuning, launch
 from recipes.lib.finetuning import Model
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.stages import Stage
@@ -85,8 +85,7 @@ class Planner:
     def notes(self) -> list[str]:
         settings = self.settings
         told = launch.notes(settings, f"An update: {settings.batch} windows of up to {settings.longest} pieces.")
-        if settings.pretraining:
-            told.append(f"Models of this preset: {settings.pretraining}")
+        told += finetuning.notes(settings.pretraining)
         if BUILTIN in (settings.data, *settings.checkpoint):
             told.append("What is built in shows that the machinery works, not what an encoding is worth.")
         if settings.limit or settings.limit_dev:

@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from recipes.finetune_glue.__main__ import FINETUNE_GLUE
+from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
+from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
+from recipes.lib.command import main
 from recipes.lib.settings import as_arguments, load
 from recipes.lib.values import Refused
 from tests.toy_recipe import TOY, toy
@@ -80,6 +84,20 @@ def test_what_is_not_there_is_refused_with_what_is(words, message, tmp_path, cap
     assert toy(tmp_path / "out", *words) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("recipe", [FINETUNE_GLUE, FINETUNE_SQUAD, FINETUNE_XTREME], ids=lambda one: one.name)
+def test_what_only_files_have_is_no_option(recipe, tmp_path, capsys):
+    """The command that makes a preset's models, which the plan tells."""
+    assert main(recipe, ["--checkpoint", "m4/checkpoint_last.pt", "--pretraining", "mine", "--dry-run"]) == 2
+    assert "--pretraining is of presets and of --config FILE: leave it out" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(recipe, ["--help"])
+    assert "--pretraining" not in capsys.readouterr().out
+    config = tmp_path / "mine.toml"
+    config.write_text('pretraining = "mine.sh"\n')
+    assert main(recipe, ["--config", str(config), "--checkpoint", "m4/checkpoint_last.pt", "--dry-run"]) == 0
+    assert "# Models of this preset: mine.sh" in capsys.readouterr().out
 
 
 def test_a_config_replaces_the_preset_and_the_command_line_both(tmp_path):

@@ -103,6 +103,9 @@ def test_longer_windows_are_refused_before_anything_is_prepared(run: Any, tmp_pa
     assert run("--max-length", "40") == 1
     told = capsys.readouterr().out
     assert "windows have up to 40 pieces, learned" in told
+    assert (
+        "--longest of prepare_spans.py and of recipes/finetune_xtreme, --max-length of recipes/finetune_squad" in told
+    )
     assert "--pos-enc-args extend=repeat, or extend=interpolate,extend_to=40" in told
     assert not (tmp_path / "out" / "data-bin").exists()
 

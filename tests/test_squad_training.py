@@ -98,6 +98,13 @@ def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data:
     for args in ("extend=repeat", "extend=interpolate,extend_to=40"):
         model, _ = s.built(made, source, "--pos-enc-args", args)
         assert model(torch.full((1, 40), 7), spans=True)[0].shape == (1, 40, 2)
+    both = s.checkpoint(place / "both", "learned+diet-abs")
+    with pytest.raises(
+        ValueError, match=r"--pos-enc-args learned\.extend=repeat,diet_abs\.extend=repeat, or "
+    ) as error:
+        s.built(made, both)
+    for args in str(error.value).partition("--pos-enc-args ")[2].split(", or "):
+        s.built(made, both, "--pos-enc-args", args)
     s.built(made, s.checkpoint(place / "sh", "shaw"))
     with pytest.raises(ValueError, match=r"up to 32 positions: shorter windows \(.*\), or another encoding$"):
         s.built(made, s.checkpoint(place / "lin", "linformer"))

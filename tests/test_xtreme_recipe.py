@@ -147,6 +147,13 @@ def test_without_english_questions_that_choose_nothing_is_validated(folder: Path
     assert "the last checkpoint" in plan["compare"].command
 
 
+def test_longer_windows_have_the_cure_that_the_check_names() -> None:
+    plan = stages(task="xquad", pos_enc_args="extend=repeat", longest="576")
+    for name in ("check:shaw.input", "train:shaw.input.lr0.0003.e3.s1"):
+        assert value(plan[name], "--pos-enc-args") == "extend=repeat"
+    assert value(plan["check:shaw.input"], "--max-length") == value(plan["prepare:shaw.xquad"], "--longest") == "576"
+
+
 def test_the_best_checkpoint_answers(folder: Path) -> None:
     """Of the protocol, where English questions tell it."""
     plan = stages(task="xquad", data=str(folder))
@@ -247,6 +254,7 @@ def test_the_two_tables_of_languages_are_one() -> None:
         ({"languages": "de,de"}, "--languages names one twice"),
         ({"task": "xquad", "train_rows": "5"}, "--train-rows is for a FOLDER"),
         ({"task": "xquad", "data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
+        ({"pos_enc_args": "extend=repeat"}, "--pos-enc-args: nothing that --task XNLI has"),
         ({"stride": "5"}, "--stride: nothing that --task XNLI has"),
         ({"task": "xquad", "train_file": "x.json"}, "go with a FOLDER of questions"),
         ({"task": "xquad", "data": "recipes"}, "has no train-v1.1.json or train.json"),
@@ -292,6 +300,7 @@ def test_questions_by_language(tmp_path: Path) -> None:
     written(tmp_path / "baselines" / "xquad.json", {one: {"span": half, GOLD: full} for one in ("en", "de")})
     written(tmp_path / "checked" / "shaw.input.json", {"pretrained": "shaw", "layers": 12, "dim": 768})
     counts = {one: {"given": 1190, "questions": 1190 - (one == "de")} for one in found}
+    counts["zh"] = {"given": 1190, "questions": 1180}  # of a file without answers: predicted, not scored
     training = {"train": {"given": 87_599, "questions": 87_599}}
     written(tmp_path / "data-bin" / "shaw" / "spans.json", {"splits": training})
     written(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": counts})

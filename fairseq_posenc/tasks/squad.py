@@ -127,10 +127,16 @@ def check_length(pos: Composition, longest: int) -> None:
     """
     if pos.limit is None or longest <= pos.limit:
         return
-    cure = "shorter windows (--longest of prepare_spans.py, --max-length of recipes), or another encoding"
-    short = [member for member in pos.members.values() if member.limit is not None and member.limit < longest]
-    if all("extend" in names(type(member.options)) for member in short):
-        cure += f"; or --pos-enc-args extend=repeat, or extend=interpolate,extend_to={longest}"
+    cure = "shorter windows (--longest of prepare_spans.py and of recipes/finetune_xtreme, --max-length of "
+    cure += "recipes/finetune_squad), or another encoding"
+    short = [name for name, one in pos.members.items() if one.limit is not None and one.limit < longest]
+    having = [name for name, one in pos.members.items() if "extend" in names(type(one.options))]
+    if set(short) <= set(having):
+        # an option that several members have is written with its owner
+        owners = [f"{name.replace('-', '_')}." if len(having) > 1 else "" for name in short]
+        repeat = ",".join(f"{owner}extend=repeat" for owner in owners)
+        between = ",".join(f"{owner}extend=interpolate,{owner}extend_to={longest}" for owner in owners)
+        cure += f"; or --pos-enc-args {repeat}, or {between}"
     raise ValueError(f"windows have up to {longest} pieces, {pos} is defined up to {pos.limit} positions: {cure}")
 
 

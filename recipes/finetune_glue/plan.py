@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from recipes.lib import launch, places
+from recipes.lib import finetuning, launch, places
 from recipes.lib.finetuning import LAST, Model, cuts_text
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
 from recipes.lib.recipe import ROOT, Plan
@@ -49,8 +49,7 @@ class Planner:
         singles = [task for task in settings.task if not TASKS[task].pair]
         if singles and settings.segments != ["none"]:
             told.append(f"{', '.join(singles)}: one sentence, nothing for segments to tell apart; none are made.")
-        if settings.pretraining:
-            told.append(f"Models of this preset: {settings.pretraining}")
+        told += finetuning.notes(settings.pretraining)
         if BUILTIN in (settings.data, *settings.checkpoint):
             told.append("What is built in shows that the machinery works, not what an encoding is worth.")
         trials = sum(len(settings.trials(variant)) for variant in self.variants)

@@ -11,7 +11,7 @@ from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import parse_all
 from recipes.lib.finetuning import Model, models, of_encodings
 from recipes.lib.places import RAW
-from recipes.lib.recipe import about
+from recipes.lib.recipe import about, of_files
 from recipes.lib.settings import read_toml
 from recipes.lib.values import Flags, Refused, nearest
 
@@ -98,7 +98,7 @@ class Settings(launch.Training):
     pos_enc: list[str] = field(
         default_factory=list, metadata=about("those that the models have to have, in this order; unset: as they are")
     )
-    pretraining: str = field(default="", metadata=about("the command that makes the models of a preset"))
+    pretraining: str = field(default="", metadata=of_files("the command that makes the models of a preset"))
     protocol: str = field(metadata=about("m1-m4, m4m or diet, from conf/protocols: what the papers do"))
     data: str = field(
         metadata=about(

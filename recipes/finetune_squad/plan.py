@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from recipes.lib import launch, places
+from recipes.lib import finetuning, launch, places
 from recipes.lib.finetuning import Model, cuts_text
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
 from recipes.lib.recipe import ROOT, Plan
@@ -61,6 +61,7 @@ class Planner:
         settings = self.settings
         update = settings.number("batch-size", 1) * settings.batches
         told = launch.notes(settings, f"An update: {update:,} windows of up to {settings.max_length} pieces")
+        told += finetuning.notes(settings.pretraining)
         if settings.invented or settings.builtin:
             told.append("What is built in shows that the machinery works, not what an encoding is worth.")
         if settings.limit:
@@ -256,5 +257,5 @@ class Planner:
         for model in settings.models:
             command += ["--model", model.label, model.slug]
         outputs = (self.output / "comparison.json", self.output / "curves.png")
-        inputs = (HERE / "compare.py", HERE / "published.py")
+        inputs = (HERE / "compare.py", HERE / "published.py", ROOT / "recipes" / "lib" / "encodings.py")
         return Stage("compare", tuple(command), outputs, after, inputs)

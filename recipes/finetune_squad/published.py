@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recipes.lib.departures import of_flags, of_settings
@@ -17,12 +19,18 @@ PRESETS = Path(__file__).parent / "conf"  # of each paper one that is called as 
 PROTOCOL = ("epochs", "warmup", "stride", "separators", "longest_question", "longest_answer", "null_threshold")
 
 
+#: EM and F1, by version and longest window, then by encoding
+Table = Mapping[tuple[str, int], Mapping[str, tuple[float | None, float]]]
+
+
 class Paper(NamedTuple):
-    """layers, dim: of its models. figures: EM and F1, by version and longest window, then by encoding."""
+    """layers, dim: of its models. others: by name, figures of models that differ from its own in more than encoding:
+    what they went on from, or other text."""
 
     layers: int
     dim: int
-    figures: dict[tuple[str, int], dict[str, tuple[float | None, float]]]
+    figures: Table
+    others: Mapping[str, Table] = MappingProxyType({})
 
 
 #: questions of the published files, by version: training and development
@@ -40,7 +48,7 @@ _CLIPS = {
     "m4[clip=512]": (83.63, 90.53),
 }
 #: Huang et al. 2020, tables 2, 4 and 5: BERT base from scratch; the code's README for 384
-_M1_M4 = {
+_M1_M4: Table = {
     ("1.1", 512): {
         "learned": (81.58, 88.59),
         "shaw": (82.38, 89.37),
@@ -55,15 +63,17 @@ _M1_M4 = {
     ("1.1", 640): {"m4[clip=256]": (83.97, 90.68)},
     ("1.1", 704): {"m4[clip=256]": (83.44, 90.32)},
 }
+#: Devlin et al. 2019, beside them: with next sentences and segments
+_BERT: Table = {("1.1", 512): {"learned+segments-input": (80.8, 88.5)}}
 #: section 4.4: gone on from BERT large with masks of whole words, which has segments
-_M1_M4_LARGE = {
+_M1_M4_LARGE: Table = {
     ("1.1", 512): {"learned+segments-input": (86.91, 93.15), "m4+segments-input": (87.51, 93.55)},
     ("1.1", 576): {"m4+segments-input": (87.40, 93.48)},
     ("1.1", 640): {"m4+segments-input": (87.57, 93.49)},
     ("1.1", 704): {"m4+segments-input": (87.16, 93.47)},
 }
 #: the papers of M4M, small scale: F1 only
-_M4M_SMALL = {
+_M4M_SMALL: Table = {
     ("1.1", 512): {
         "learned": (None, 87.08),
         "shaw": (None, 88.62),
@@ -82,30 +92,47 @@ _M4M_SMALL = {
         "m4[share=none]": (None, 88.50),
     }
 }
-#: the same, gone on from RoBERTa
-_M4M = {
+#: the same, gone on from RoBERTa; RoBERTa itself; gone on with C4
+_M4M: Table = {
     ("1.1", 512): {"learned": (86.10, 92.31), "m4m": (86.44, 92.52)},
     ("2.0", 512): {"learned": (80.67, 83.69), "m4m": (80.88, 84.00)},
 }
-_M4M_LARGE = {("1.1", 512): {"m4m": (89.21, 94.78)}, ("2.0", 512): {"m4m": (85.47, 88.34)}}
+_ROBERTA: Table = {("1.1", 512): {"learned": (85.95, 92.12)}, ("2.0", 512): {"learned": (79.99, 83.10)}}
+_C4: Table = {("1.1", 512): {"m4m": (86.54, 92.64)}, ("2.0", 512): {"m4m": (81.65, 84.51)}}
+_M4M_LARGE: Table = {("1.1", 512): {"m4m": (89.21, 94.78)}, ("2.0", 512): {"m4m": (85.47, 88.34)}}
+_ROBERTA_LARGE: Table = {("1.1", 512): {"learned": (89.13, 94.63)}, ("2.0", 512): {"learned": (84.66, 87.62)}}
 
-PAPERS: dict[str, Paper] = {
-    "m1-m4": Paper(12, 768, _M1_M4),  # type: ignore[arg-type]
-    "m1-m4-large": Paper(24, 1024, _M1_M4_LARGE),  # type: ignore[arg-type]
-    "m4m-small": Paper(12, 768, _M4M_SMALL),  # type: ignore[arg-type]
-    "m4m": Paper(12, 768, _M4M),  # type: ignore[arg-type]
-    "m4m-large": Paper(24, 1024, _M4M_LARGE),  # type: ignore[arg-type]
+PAPERS = {
+    "m1-m4": Paper(12, 768, _M1_M4, {"BERT": _BERT}),
+    "m1-m4-large": Paper(24, 1024, _M1_M4_LARGE),
+    "m4m-small": Paper(12, 768, _M4M_SMALL),
+    "m4m": Paper(12, 768, _M4M, {"roberta-base itself": _ROBERTA, "on C4": _C4}),
+    "m4m-large": Paper(24, 1024, _M4M_LARGE, {"roberta-large itself": _ROBERTA_LARGE}),
 }
 
+#: as a row of the recipe's table has it: a number, or several with what they are of
+Figure = float | str | None
 
-def figures(paper: str, version: str, longest: int, label: str) -> tuple[float | None, float | None]:
-    """EM and F1 of an encoding; None where the paper has none.
+
+def figures(paper: str, version: str, longest: int, label: str) -> tuple[Figure, Figure]:
+    """EM and F1 of an encoding; None where the paper has none. A checkpoint does not tell which of several it is.
 
     Args:
         paper: of `PAPERS`, or none. label: as `m4[clip=2]`.
     """
-    table = PAPERS[paper].figures.get((version, longest), {}) if paper in PAPERS else {}
-    return published(table, parse(label)) or (None, None)
+    if paper not in PAPERS:
+        return None, None
+    tables = {"": PAPERS[paper].figures, **PAPERS[paper].others}
+    found = {name: published(table.get((version, longest), {}), parse(label)) for name, table in tables.items()}
+    some = {name: one for name, one in found.items() if one}
+    return _shown({name: one[0] for name, one in some.items()}), _shown({name: one[1] for name, one in some.items()})
+
+
+def _shown(found: Mapping[str, float | None]) -> Figure:
+    """The paper's own first; `86.1; 85.95 (roberta-base itself)`."""
+    if not any(found):
+        return found.get("")
+    return "; ".join(f"{one:g} ({name})" if name else f"{one:g}" for name, one in found.items())
 
 
 def differences(

@@ -11,7 +11,7 @@ from recipes.lib import finetuning, launch
 from recipes.lib.encodings import parse_all
 from recipes.lib.finetuning import Model
 from recipes.lib.places import RAW
-from recipes.lib.recipe import about
+from recipes.lib.recipe import about, of_files
 from recipes.lib.values import Flags, Refused
 
 from . import published
@@ -50,7 +50,7 @@ class Settings(launch.Training):
     pos_enc: list[str] = field(
         default_factory=list, metadata=about("those that the models have to have, in this order; unset: as they are")
     )
-    pretraining: str = field(default="", metadata=about("the command that makes the models of a preset"))
+    pretraining: str = field(default="", metadata=of_files("the command that makes the models of a preset"))
     data: str = field(
         default=SQUAD,
         metadata=about(

@@ -87,7 +87,7 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
     runs = results.best(variant)
     found, baseline = [results.scores(one, task) for one in runs], results.baseline(task)
     marker = read_json(results.output / ".stages" / f"train.{slug(runs[0])}.done")
-    model, theirs = compared(task, variant, results)
+    model, theirs = compared(task, variant, results, found[0])
     order = [name for name in (MEAN, OTHERS) if name in found[0]]
     order += [name for name in found[0] if name not in order]
     return [
@@ -126,8 +126,12 @@ def medians(found: Sequence[Scores], language: str) -> Row:
     return {"EM": round(em, 2), "F1": round(f1, 2)}
 
 
-def compared(task: str, variant: Variant, results: Results) -> tuple[dict[str, Any], Row]:
-    """The pretrained model, and the paper's mean beside what keeps it from being compared."""
+def compared(task: str, variant: Variant, results: Results, scored: Scores) -> tuple[dict[str, Any], Row]:
+    """The pretrained model, and the paper's mean beside what keeps it from being compared.
+
+    Args:
+        scored: what the mean is of; of a language whose file has no answers there are predictions only.
+    """
     name = variant.slug.removeprefix(f"{TRAINING}.")
     facts = read_json(results.output / "checked" / f"{name}.json")
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}
@@ -135,6 +139,7 @@ def compared(task: str, variant: Variant, results: Results) -> tuple[dict[str, A
     data = results.output / "data-bin"
     english = read_json(data / variant.model.slug / RECORD)["splits"]["train"]
     splits = read_json(data / f"{variant.model.slug}.{SETS[task].name}" / RECORD)["splits"]
+    splits = {language: one for language, one in splits.items() if language in scored}
     given = {language: one["given"] for language, one in splits.items()}
     left = {name: one["given"] - one["questions"] for name, one in {"training": english, **splits}.items()}
     why = differences(task, model, english["given"], given)

@@ -12,7 +12,7 @@ from recipes.finetune_glue.settings import Settings as GlueSettings
 from recipes.finetune_squad import plan as squad
 from recipes.finetune_squad.settings import SQUAD
 from recipes.finetune_squad.settings import Settings as SquadSettings
-from recipes.lib import launch
+from recipes.lib import finetuning, launch
 from recipes.lib.finetuning import Model
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.stages import Stage
@@ -25,7 +25,10 @@ HERE = Path(__file__).parent
 INVENTED = ("en", "de")  # the languages of the built-in questions; its German is English
 DEPTH = 4  # of folders in which published files may lie
 #: settings that the two recipes call the same
-SAME = ("checkpoint", "raw", "limit", "limit_dev", "bad", "stride", "longest_question", "longest_answer", "n_best")
+SAME = (
+    *("checkpoint", "raw", "limit", "limit_dev", "bad", "stride", "longest_question", "longest_answer", "n_best"),
+    "pos_enc_args",
+)
 SCHEDULE = "lr-scheduler"  # of the protocol as of SQuAD's recipe: it rises to the rate and falls to 0
 
 
@@ -82,8 +85,7 @@ class Planner:
     def notes(self) -> list[str]:
         settings = self.settings
         told = launch.notes(settings, f"An update: {settings.batch} windows of up to {settings.longest} pieces.")
-        if settings.pretraining:
-            told.append(f"Models of this preset: {settings.pretraining}")
+        told += finetuning.notes(settings.pretraining)
         if BUILTIN in (settings.data, *settings.checkpoint):
             told.append("What is built in shows that the machinery works, not what an encoding is worth.")
         if settings.limit or settings.limit_dev:

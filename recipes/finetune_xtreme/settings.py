@@ -19,7 +19,7 @@ PUBLISHED = "published"
 VERSION: Final = "1.1"  # of SQuAD: all questions have answers
 #: settings that only questions have, and those that only XNLI has
 OF_QUESTIONS = {
-    *("train_file", "dev_file", "limit_dev", "stride", "longest_question", "longest_answer", "n_best"),
+    *("train_file", "dev_file", "limit_dev", "stride", "longest_question", "longest_answer", "n_best", "pos_enc_args"),
 }
 OF_XNLI = {"train_rows"}
 
@@ -49,6 +49,10 @@ class Settings(GlueSettings):
     limit_dev: int = field(default=0, metadata=about("the first questions of each language (0: all)"))
     stride: int = field(default=128, metadata=about("of questions: pieces from a window to the next"))
     longest_question: int = field(default=64, metadata=about("pieces of a question; the rest is cut off, and counted"))
+    pos_enc_args: str = field(
+        default="",
+        metadata=about("of questions: added to the models' own, as extend=interpolate,extend_to=N for longer windows"),
+    )
     longest_answer: int = field(default=30, metadata=about("pieces of an answer"))
     n_best: int = field(default=20, metadata=about("answers that nbest_predictions.json has of a question"))
 

@@ -62,6 +62,15 @@ def _models(place: Path) -> list[Model]:
     return [Model(place.parent.name if place.suffix == ".pt" else place.name, place)]
 
 
+def notes(pretraining: str) -> list[str]:
+    """What a user should know of a preset's models.
+
+    Args:
+        pretraining: the command that makes them, of presets that want some of their own.
+    """
+    return [f"Models of this preset: {pretraining}"] if pretraining else []
+
+
 def of_encodings(found: Sequence[Model], wanted: Sequence[Encoding], pretraining: str) -> list[Model]:
     """The models of these encodings, in their order.
 

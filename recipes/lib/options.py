@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_origin, get_type_hints
 
-from .recipe import Recipe, S
+from .recipe import FILES, Recipe, S
 from .values import Refused, is_table, nearest, wanted
 
 MARK = "setting "  # before a setting's name, so that it cannot be taken for an option of the library
@@ -37,6 +37,9 @@ def parse(recipe: Recipe[S], arguments: list[str]) -> Options:
     tables = {name for name, hint in get_type_hints(recipe.settings).items() if is_table(hint)}
     named = {name: value for name, value in vars(found).items() if not name.startswith(MARK)}
     given = {name[len(MARK) :]: v for name, v in vars(found).items() if name.startswith(MARK) and v is not None}
+    for one in fields(recipe.settings):
+        if one.name in given and FILES in one.metadata:
+            raise Refused(f"--{one.name.replace('_', '-')} is of presets and of --config FILE: leave it out")
     known = [word for action in parser._actions for word in action.option_strings if word.startswith("--")]
     return Options(**named, given={**given, **of_tables(rest, tables, known)})
 
@@ -88,7 +91,8 @@ def _add_settings(parser: Parser, recipe: Recipe[S]) -> None:
         if not is_table(hints[one.name]):
             option = f"--{one.name.replace('_', '-')}"
             metavar = "A,B,C" if get_origin(hints[one.name]) is list else "VALUE"
-            group.add_argument(option, dest=MARK + one.name, metavar=metavar, help=_help(one, hints[one.name]))
+            told = argparse.SUPPRESS if FILES in one.metadata else _help(one, hints[one.name])
+            group.add_argument(option, dest=MARK + one.name, metavar=metavar, help=told)
 
 
 def _help(one: Any, hint: Any) -> str:

@@ -16,11 +16,17 @@ Row = dict[str, object]
 Chain = list[Stage]
 Phase = list[Chain]
 Hints = dict[str, str]
+FILES = "of files only"
 
 
 def about(text: str) -> dict[str, str]:
     """A setting's line of `--help`: `lr: float = field(metadata=about("peak learning rate"))`."""
     return {"help": text}
+
+
+def of_files(text: str) -> dict[str, str]:
+    """As `about`, of a setting that presets and --config have, and no command line: it describes what they ask for."""
+    return {"help": text, FILES: "yes"}
 
 
 @dataclass(kw_only=True)

@@ -145,6 +145,8 @@ def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
     found = models([str(run), str(imported_folder), "not/there/m3/checkpoint_last.pt"])
     assert [model.label for model in found] == ["shaw", "m4[clip=8]", "bert-m4", "m3"]
     assert found[1].path == run / "checkpoints" / "m4.clip=8" / "checkpoint_last.pt"
+    own = models(["models/shaw.pt", "models/m4.clip=8.pt", "roberta.base/model.pt", "gone/checkpoint_1_500.pt"])
+    assert [model.label for model in own] == ["shaw", "m4.clip=8", "roberta.base", "gone"]
     with pytest.raises(Refused, match="two models that are called shaw"):
         models([str(run), str(found[0].path)])
     with pytest.raises(Refused, match=r"no run of recipes/pretrain_mlm"):
@@ -245,7 +247,7 @@ def test_what_the_user_names_is_found_from_the_repository(tmp_path: Path, monkey
 
 
 def test_another_experiment_has_another_folder() -> None:
-    runs = [f"{run}/checkpoints/m4/checkpoint_last.pt" for run in ("a", "b")]
+    runs = [f"{run}/checkpoints/m4/checkpoint_last.pt" for run in ("a", "b")] + ["models/shaw.pt", "models/m2.pt"]
     given: list[dict[str, str]] = [{"checkpoint": run} for run in runs]
     given += [{"segments": "head"}, {"protocol": "diet"}, {"task": "RTE"}, {"seed": "2"}, {"preset": "small"}, {}]
     named = {FINETUNE_GLUE.folder(settings(**words)) for words in given}

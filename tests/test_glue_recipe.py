@@ -185,6 +185,11 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"train__arch": "x"}, "decided by --checkpoint"),
         ({"train__batch-size": "3"}, "decided by --batch"),
         ({"train__warmup-updates": "3"}, "decided by --warmup"),
+        ({"train__no-save": "true"}, "decided by the stages that read its checkpoints"),
+        ({"train__no-last-checkpoints": "true"}, "decided by the stages that read its checkpoints"),
+        ({"train__keep-interval-updates": "3"}, "decided by the best and the last checkpoint being kept"),
+        ({"train__valid-subset": "test"}, "decided by --data"),
+        ({"protocol": "diet", "train__disable-validation": "true"}, "--keep best is chosen by validations"),
         ({"warmup": "1.5"}, "--warmup is 1.5"),
         ({"separators": "3"}, "--separators is 3: 1 or 2"),
         ({"epochs": "0"}, "--lr and --epochs"),
@@ -254,10 +259,18 @@ def test_another_experiment_has_another_folder() -> None:
     assert len(named) == len(given), named
 
 
+EVERY_9 = {"train__save-interval-updates": "9"}
+
+
 def test_what_departs_from_the_protocol_is_told() -> None:
     assert settings().departures() == []
     found = settings("small", runs="5", train__dropout="0.2", segments="head").departures()
     assert found == ["--lr 0.0003, not 3e-05", "--runs 5, not 1", "--train.dropout 0.2, not 0.1"]
+    last, best = (settings(protocol=name, **EVERY_9) for name in ("m4m", "diet"))
+    assert last.departures() == []
+    assert best.departures() == ["--train.save-interval-updates 9, not 3500"]  # METHODS.md 6.D
+    assert settings(protocol="diet", keep="last", **EVERY_9).departures() == ["--keep last, not best"]
+    assert settings(**{"train__disable-validation": "true"}).departures() == []
     compare = stages("small")["compare"]
     assert value(compare, "--differs") == "--lr 0.0003, not 3e-05"
 

@@ -210,6 +210,9 @@ def test_what_departs_from_the_papers_protocol() -> None:
     assert differs() == []
     told = differs(runs="1", epochs="2", stride="64", keep="last")
     assert told == ["--epochs 2, not 3", "--runs 1, not 5", "--stride 64, not 128", "the last checkpoint"]
+    often = {"train.save-interval-updates": "100"}
+    assert differs(**often) == ["--train.save-interval-updates 100, not 3500"]  # of them the best is chosen
+    assert differs(**often, keep="last") == ["the last checkpoint"]
 
 
 def test_results_of_other_models_segments_and_presets_lie_elsewhere() -> None:

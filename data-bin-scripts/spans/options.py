@@ -6,6 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
+from corpora.numbers import at_least
 from questions.problems import HOW
 
 from .pipeline import TRAIN, Settings
@@ -53,8 +54,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--languages", metavar="A,B", help="of --set and --without: those that have to be there (all that are there)")
     add("--output", type=Path, required=True, metavar="DIR")
     add("--bad", choices=HOW, default="refuse", help="questions that cannot be used as they are (refuse)")
-    add("--limit", type=_positive, default=0, metavar="N", help="the first questions of training")
-    add("--limit-eval", type=_positive, default=0, metavar="N", help="the first questions of each --eval")
+    add("--limit", type=at_least(1), default=0, metavar="N", help="the first questions of training")
+    add("--limit-eval", type=at_least(1), default=0, metavar="N", help="the first questions of each --eval")
     told = "of XTREME's set in FOLDER no question is in any split, by its id: nothing is chosen by what is scored there"
     add("--without", action="append", default=[], metavar="SET=FOLDER", help=told)
 
@@ -64,9 +65,9 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
     add("--checkpoint", type=Path, required=True, metavar="MODEL", help="of fairseq's, or a Hugging Face folder")
     told = f"of the model's tokenizer, or {', '.join(WORDS)} ({AUTO}: what lies beside the model's dict.txt)"
     add("--tokenizer-path", default=AUTO, metavar="PATH", help=told)
-    add("--longest", type=_positive, default=384, metavar="N", help="pieces of a window, with the question (384)")
-    add("--stride", type=_positive, default=128, metavar="N", help="pieces from a window to the next (128)")
-    add("--longest-question", type=_positive, default=64, metavar="N", help="the rest is cut off, and counted (64)")
+    add("--longest", type=at_least(1), default=384, metavar="N", help="pieces of a window, with the question (384)")
+    add("--stride", type=at_least(1), default=128, metavar="N", help="pieces from a window to the next (128)")
+    add("--longest-question", type=at_least(1), default=64, metavar="N", help="the rest is cut off, and counted (64)")
     add("--separators", type=int, choices=(1, 2), default=2, help="</s> in between: 2 as RoBERTa, 1 as BERT (2)")
 
 
@@ -139,10 +140,3 @@ def settings(asked: argparse.Namespace) -> Settings:
         limit_eval=asked.limit_eval,
         seed=1 if asked.seed is None else asked.seed,
     )
-
-
-def _positive(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{word}: at least 1 is wanted")
-    return number

@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     add("--output", type=Path, required=True, metavar="DIR")
     add("--longest", type=at_least(8), default=512, metavar="N", help="pieces of an item; the rest is cut off (512)")
     add("--separators", type=int, choices=(1, 2), default=2, help="</s> in a pair: 2 as RoBERTa, 1 as BERT (2)")
-    add("--bad", choices=HOW, default="refuse", help="rows that cannot be used as they are (refuse)")
+    add("--bad", choices=HOW, default="refuse", help="rows that cannot be used; of XNLI with their translations (refuse)")
     add("--limit", type=at_least(0), default=0, metavar="N", help="the first rows of training (0: all)")
     add(
         "--train-rows",

@@ -9,7 +9,7 @@ In the pieces of a pretrained model: of xnli MNLI's training rows, and developme
 packed); of xquad, mlqa and tydiqa the questions in 11, 7 and 9 languages, each a set of its own by its code. What they are
 trained on is SQuAD 1.1: prepare_spans.py --train.
 
-  prepare_xtreme.sh --task xnli --checkpoint results/pretrain_mlm/wiki100/checkpoints/shaw/checkpoint_last.pt
+  prepare_xtreme.sh --task xnli --checkpoint my-run/checkpoints/shaw/checkpoint_last.pt
   prepare_xtreme.sh --task xnli --text xtreme --train-rows 1500 --checkpoint my-checkpoint.pt
   prepare_xtreme.sh --task mlqa --checkpoint my-checkpoint.pt
   prepare_xtreme.sh --task xquad --text xtreme --languages en,de,zh --checkpoint my-checkpoint.pt

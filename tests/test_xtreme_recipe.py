@@ -250,7 +250,8 @@ def test_the_two_tables_of_languages_are_one() -> None:
         ({"stride": "5"}, "--stride: nothing that --task XNLI has"),
         ({"task": "xquad", "train_file": "x.json"}, "go with a FOLDER of questions"),
         ({"task": "xquad", "data": "recipes"}, "has no train-v1.1.json or train.json"),
-        ({"task": "xquad", "longest": "40"}, "leaves no room for a context"),
+        ({"task": "xquad", "longest": "40"}, "--longest 40 leaves no room for a context"),
+        ({"task": "xquad", "train.disable-validation": "true"}, "--keep best is chosen by validations"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:

@@ -101,7 +101,9 @@ class Settings(launch.Training):
         default_factory=list, metadata=about("those that the models have to have, in this order; unset: as they are")
     )
     pretraining: str = field(default="", metadata=about("the command that makes the models of a preset"))
-    protocol: str = field(metadata=about("m1-m4, m4m or diet, from conf/protocols: what the papers do"))
+    protocol: str = field(
+        metadata=about("m1-m4, m4m or diet, from conf/protocols: what the papers do; diet-xtreme, of XTREME's")
+    )
     data: str = field(
         metadata=about(
             "glue (the published archives), your FOLDER with TASK/train.tsv and so on, plain or .gz, or "

@@ -21,7 +21,7 @@ Makes of a task of GLUE, or of XNLI, what --task posenc_sentence_prediction (or 
 trained on: ids of a pretrained model's pieces, as fairseq's binary files. Its files as they were published, plain or
 .gz: train.tsv, dev.tsv, test.tsv, MNLI's of both kinds, MRPC's also as msr_paraphrase_{train,test}.txt with
 mrpc_dev_ids.tsv; XNLI's as xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv, or as XTREME has them (train-en.tsv,
-dev-de.tsv, test-de.tsv, ...)."""
+dev-de.tsv, test-de.tsv, ...), or with GLUE's MNLI/train.tsv."""
 EXAMPLES = """\
 examples:
   prepare_glue.py --task SST-2 --data glue_data --checkpoint checkpoint_last.pt --output data-bin/glue/SST-2
@@ -47,7 +47,12 @@ def parser() -> argparse.ArgumentParser:
     add("--output", type=Path, required=True, metavar="DIR")
     add("--longest", type=at_least(8), default=512, metavar="N", help="pieces of an item; the rest is cut off (512)")
     add("--separators", type=int, choices=(1, 2), default=2, help="</s> in a pair: 2 as RoBERTa, 1 as BERT (2)")
-    add("--bad", choices=HOW, default="refuse", help="rows that cannot be used; of XNLI with their translations (refuse)")
+    add(
+        "--bad",
+        choices=HOW,
+        default="refuse",
+        help="wrong rows; of XNLI with their translations (refuse)",
+    )
     add("--limit", type=at_least(0), default=0, metavar="N", help="the first rows of training (0: all)")
     add(
         "--train-rows",

@@ -16,7 +16,8 @@ trained on is SQuAD 1.1: prepare_spans.py --train.
 
   --output DIR         what is trained on, or answered (data-bin/TASK)
   --raw DIR            what is fetched (data/raw)
-  --text FOLDER        the published files or XTREME's, not fetched: in it, or in its xnli/, xquad/, mlqa/ or tydiqa/
+  --text FOLDER        the published files or XTREME's, not fetched: in it, or in its xnli/, xquad/, mlqa/ or tydiqa/;
+                       xnli is also trained on its MNLI/train.tsv (GLUE's)
   --languages A,B      only these (all that there are); English is always XNLI's development set
   --fetch-from FOLDER  copy the archives from a folder of yours (fetch.py --from)
   --dry-run            print the commands

@@ -136,6 +136,18 @@ def test_xnli_as_it_was_published(model: Path, tmp_path: Path, capsys: pytest.Ca
     assert "--train-rows is for a folder without a training file" in capsys.readouterr().err
 
 
+def test_glues_mnli_trains_xnli(model: Path, tmp_path: Path) -> None:
+    """Beside a folder of XNLI's; its other files are another task's."""
+    task_files(tmp_path / "MNLI", "MNLI")
+    for one in ("en", "de"):
+        write(tmp_path / "xnli", f"dev-{one}.tsv.gz", ROWS)
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out") == 0
+    facts = record(tmp_path / "out")["splits"]
+    assert {split: one["items"] for split, one in facts.items()} == {"train": 3, "valid": 3, "valid-de": 3}
+    found = [label[0] for label in items(tmp_path / "out", "label", "train")]
+    assert found == ["neutral", "entailment", "contradiction"]
+
+
 def test_a_row_of_no_language_is_named(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It would also shift what is left out of the other languages as a translation of training rows."""
     header = ("language", "gold_label", "sentence1", "sentence2")

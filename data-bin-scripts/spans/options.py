@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from corpora.numbers import at_least
 from questions.problems import HOW
 
 from .pipeline import TRAIN, Settings
-from .sets import SETS, absent, find
+from .sets import SETS, absent, begins, find
 from .vocabulary import AUTO, WORDS
 
 DESCRIPTION = """\
@@ -121,14 +122,14 @@ def apart(made: argparse.ArgumentParser, asked: argparse.Namespace) -> list[Path
             made.error(f"--without {word}: SET=FOLDER is wanted, with a SET of {', '.join(SETS)}")
         chosen = [one for one in _chosen(asked) if one in SETS[name].languages]
         found += find(Path(folder), name, chosen).values()
-    return found
+    return [*dict.fromkeys(found)]  # a file of several languages once
 
 
 def _chosen(asked: argparse.Namespace) -> list[str]:
     return [one for one in (asked.languages or "").split(",") if one]
 
 
-def settings(asked: argparse.Namespace) -> Settings:
+def settings(asked: argparse.Namespace, files: Mapping[str, Path]) -> Settings:
     return Settings(
         version=asked.version,
         longest=asked.longest,
@@ -139,4 +140,5 @@ def settings(asked: argparse.Namespace) -> Settings:
         limit=asked.limit,
         limit_eval=asked.limit_eval,
         seed=1 if asked.seed is None else asked.seed,
+        begins=begins(asked.set, files) if asked.set else {},
     )

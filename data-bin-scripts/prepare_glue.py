@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import exit_status
+from corpora.numbers import at_least
 from glue.checks import HOW
 from glue.formats import TASKS
 from glue.pipeline import Settings, prepare, sources
@@ -20,7 +21,7 @@ Makes of a task of GLUE, or of XNLI, what --task posenc_sentence_prediction (or 
 trained on: ids of a pretrained model's pieces, as fairseq's binary files. Its files as they were published, plain or
 .gz: train.tsv, dev.tsv, test.tsv, MNLI's of both kinds, MRPC's also as msr_paraphrase_{train,test}.txt with
 mrpc_dev_ids.tsv; XNLI's as xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv, or as XTREME has them (train-en.tsv,
-dev-de.tsv, test-de.tsv, ...)."""
+dev-de.tsv, test-de.tsv, ...), or with GLUE's MNLI/train.tsv."""
 EXAMPLES = """\
 examples:
   prepare_glue.py --task SST-2 --data glue_data --checkpoint checkpoint_last.pt --output data-bin/glue/SST-2
@@ -44,13 +45,18 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--tokenizer-path", type=Path, metavar="PATH", help="of the model, where it does not lie beside its dict.txt")
     add("--output", type=Path, required=True, metavar="DIR")
-    add("--longest", type=_longest, default=512, metavar="N", help="pieces of an item; the rest is cut off (512)")
+    add("--longest", type=at_least(8), default=512, metavar="N", help="pieces of an item; the rest is cut off (512)")
     add("--separators", type=int, choices=(1, 2), default=2, help="</s> in a pair: 2 as RoBERTa, 1 as BERT (2)")
-    add("--bad", choices=HOW, default="refuse", help="rows that cannot be used as they are (refuse)")
-    add("--limit", type=int, default=0, metavar="N", help="the first rows of training (0: all)")
+    add(
+        "--bad",
+        choices=HOW,
+        default="refuse",
+        help="wrong rows; of XNLI with their translations (refuse)",
+    )
+    add("--limit", type=at_least(0), default=0, metavar="N", help="the first rows of training (0: all)")
     add(
         "--train-rows",
-        type=int,
+        type=at_least(0),
         default=0,
         metavar="N",
         help="where there is no training file: the first rows of the development set, and the others are left to it",
@@ -58,12 +64,6 @@ def parser() -> argparse.ArgumentParser:
     add("--languages", metavar="A,B", help="of XNLI's development and test sets (all that are there)")
     add("--dry-run", action="store_true", help="list the files, write nothing")
     return made
-
-
-def _longest(word: str) -> int:
-    if int(word) < 8:
-        raise argparse.ArgumentTypeError(f"{word}: at least 8 is wanted")
-    return int(word)
 
 
 def main(arguments: list[str]) -> int:

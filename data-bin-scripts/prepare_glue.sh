@@ -6,7 +6,7 @@ USAGE="prepare_glue.sh --task TASK --checkpoint MODEL [OPTION...]
 
 CoLA, SST-2, MRPC, STS-B, QQP, MNLI (with the diagnostic set AX), QNLI or RTE, in the pieces of a pretrained model.
 
-  prepare_glue.sh --task MNLI --checkpoint results/pretrain_mlm/wiki/checkpoints/m4/checkpoint_last.pt
+  prepare_glue.sh --task MNLI --checkpoint my-run/checkpoints/m4/checkpoint_last.pt
   prepare_glue.sh --task MRPC --checkpoint bert-base-uncased --separators 1 --longest 128
   prepare_glue.sh --task SST-2 --text glue_data --checkpoint my-checkpoint.pt --bad skip
 

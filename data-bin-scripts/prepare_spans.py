@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
             for split, path in files.items():
                 print(split or "train and valid", path, sep="\t")
             return None
-        where, how = asked.output.absolute(), options.settings(asked)
+        where, how = asked.output.absolute(), options.settings(asked, files)
         tell(prepare(files, asked.checkpoint, asked.tokenizer_path, where, how, apart))
         return Path(asked.output)
 

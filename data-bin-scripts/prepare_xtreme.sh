@@ -9,14 +9,15 @@ In the pieces of a pretrained model: of xnli MNLI's training rows, and developme
 packed); of xquad, mlqa and tydiqa the questions in 11, 7 and 9 languages, each a set of its own by its code. What they are
 trained on is SQuAD 1.1: prepare_spans.py --train.
 
-  prepare_xtreme.sh --task xnli --checkpoint results/pretrain_mlm/wiki100/checkpoints/shaw/checkpoint_last.pt
+  prepare_xtreme.sh --task xnli --checkpoint my-run/checkpoints/shaw/checkpoint_last.pt
   prepare_xtreme.sh --task xnli --text xtreme --train-rows 1500 --checkpoint my-checkpoint.pt
   prepare_xtreme.sh --task mlqa --checkpoint my-checkpoint.pt
   prepare_xtreme.sh --task xquad --text xtreme --languages en,de,zh --checkpoint my-checkpoint.pt
 
   --output DIR         what is trained on, or answered (data-bin/TASK)
   --raw DIR            what is fetched (data/raw)
-  --text FOLDER        the published files or XTREME's, not fetched: in it, or in its xnli/, xquad/, mlqa/ or tydiqa/
+  --text FOLDER        the published files or XTREME's, not fetched: in it, or in its xnli/, xquad/, mlqa/ or tydiqa/;
+                       xnli is also trained on its MNLI/train.tsv (GLUE's)
   --languages A,B      only these (all that there are); English is always XNLI's development set
   --fetch-from FOLDER  copy the archives from a folder of yours (fetch.py --from)
   --dry-run            print the commands

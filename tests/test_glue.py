@@ -136,6 +136,18 @@ def test_xnli_as_it_was_published(model: Path, tmp_path: Path, capsys: pytest.Ca
     assert "--train-rows is for a folder without a training file" in capsys.readouterr().err
 
 
+def test_glues_mnli_trains_xnli(model: Path, tmp_path: Path) -> None:
+    """Beside a folder of XNLI's; its other files are another task's."""
+    task_files(tmp_path / "MNLI", "MNLI")
+    for one in ("en", "de"):
+        write(tmp_path / "xnli", f"dev-{one}.tsv.gz", ROWS)
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out") == 0
+    facts = record(tmp_path / "out")["splits"]
+    assert {split: one["items"] for split, one in facts.items()} == {"train": 3, "valid": 3, "valid-de": 3}
+    found = [label[0] for label in items(tmp_path / "out", "label", "train")]
+    assert found == ["neutral", "entailment", "contradiction"]
+
+
 def test_a_row_of_no_language_is_named(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It would also shift what is left out of the other languages as a translation of training rows."""
     header = ("language", "gold_label", "sentence1", "sentence2")
@@ -160,12 +172,65 @@ def test_a_bad_row_of_a_language_does_not_take_its_labels(model: Path, tmp_path:
     assert (facts["given"], facts["items"], facts["labelled"]) == (4, 3, True)
 
 
+def test_translations_of_a_wrong_row_are_left_out(model: Path, tmp_path: Path) -> None:
+    """The languages' scores are of the same rows; the rows that train are numbered like all of them."""
+    for one in ("en", "de", "zh"):
+        rows = [("w1", f"w{number}", "neutral" if one != "de" or number != 4 else "x") for number in range(2, 7)]
+        write(tmp_path, f"dev-{one}.tsv", rows)
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1", "--bad", "skip") == 0
+    made = record(tmp_path / "out")
+    for split in ("valid", "valid-de", "valid-zh"):
+        assert [item[0] for item in items(tmp_path / "out", "input1", split)] == ["w3", "w5", "w6"]
+        assert (made["splits"][split]["given"], made["splits"][split]["items"]) == (4, 3)
+    assert made["problems"] == {"label": {"left out": 1}, "translation of a wrong row": {"left out": 2}}
+    told = (tmp_path / "out" / "problems.jsonl").read_text()
+    assert '"where": "dev-zh.tsv:3", "id": "2"' in told
+    assert "it is left out of valid-de: label" in told
+
+
+def test_files_of_other_lengths_are_no_translations(model: Path, tmp_path: Path) -> None:
+    for name in ("train-en.tsv", "dev-en.tsv"):
+        write(tmp_path, name, ROWS)
+    write(tmp_path, "dev-de.tsv", [("w1", "w2", "x"), *ROWS])
+    assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--bad", "skip") == 0
+    assert [facts["items"] for facts in record(tmp_path / "out")["splits"].values()] == [3, 3, 3]
+
+
 def test_rows_for_training_leave_mnlis_other_set_alone(model: Path, tmp_path: Path) -> None:
     header, row = FILES["MNLI"]["dev_matched.tsv"]
     (task_files(tmp_path, "MNLI", dev_matched=[header, row, row]) / "train.tsv").unlink()
     assert prepare("MNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1") == 0
     found = record(tmp_path / "out")["splits"]
     assert [found[split]["items"] for split in ("train", "valid", "valid-mismatched")] == [1, 1, 1]
+
+
+def test_a_split_without_rows_is_told_with_its_file(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*more: str) -> str:
+        assert prepare("RTE", tmp_path, model, tmp_path / "out", *more) == 1
+        return capsys.readouterr().err
+
+    header, row = FILES["RTE"]["dev.tsv"]
+    (task_files(tmp_path, "RTE") / "train.tsv").unlink()
+    assert f"{tmp_path}/dev.tsv: it has 1 rows, and --train-rows 500 leaves none of them to valid" in told(
+        "--train-rows", "500"
+    )
+    task_files(tmp_path, "RTE", dev=[header])
+    assert f"{tmp_path}/dev.tsv: no row of valid in it, only a header" in told()
+    task_files(tmp_path, "RTE", dev=[header, (*row[:-1], "x")])
+    assert f"{tmp_path}/dev.tsv: --bad skip leaves out all of the 1 rows of valid" in told("--bad", "skip")
+
+
+@pytest.mark.parametrize(
+    ("words", "least"), [(("--limit", "-30"), 0), (("--train-rows", "-5"), 0), (("--longest", "7"), 8)]
+)
+def test_numbers_that_are_too_small_are_refused(
+    words: tuple[str, str], least: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        prepare("RTE", task_files(tmp_path, "RTE"), tmp_path, tmp_path / "out", *words)
+    assert f"argument {words[0]}: {words[1]}: at least {least} is wanted" in capsys.readouterr().err
 
 
 # --- what is wrong with rows

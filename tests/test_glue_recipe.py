@@ -145,6 +145,8 @@ def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
     found = models([str(run), str(imported_folder), "not/there/m3/checkpoint_last.pt"])
     assert [model.label for model in found] == ["shaw", "m4[clip=8]", "bert-m4", "m3"]
     assert found[1].path == run / "checkpoints" / "m4.clip=8" / "checkpoint_last.pt"
+    own = models(["models/shaw.pt", "models/m4.clip=8.pt", "roberta.base/model.pt", "gone/checkpoint_1_500.pt"])
+    assert [model.label for model in own] == ["shaw", "m4.clip=8", "roberta.base", "gone"]
     with pytest.raises(Refused, match="two models that are called shaw"):
         models([str(run), str(found[0].path)])
     with pytest.raises(Refused, match=r"no run of recipes/pretrain_mlm"):
@@ -189,6 +191,11 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"train__arch": "x"}, "decided by --checkpoint"),
         ({"train__batch-size": "3"}, "decided by --batch"),
         ({"train__warmup-updates": "3"}, "decided by --warmup"),
+        ({"train__no-save": "true"}, "decided by the stages that read its checkpoints"),
+        ({"train__no-last-checkpoints": "true"}, "decided by the stages that read its checkpoints"),
+        ({"train__keep-interval-updates": "3"}, "decided by the best and the last checkpoint being kept"),
+        ({"train__valid-subset": "test"}, "decided by --data"),
+        ({"protocol": "diet", "train__disable-validation": "true"}, "--keep best is chosen by validations"),
         ({"warmup": "1.5"}, "--warmup is 1.5"),
         ({"separators": "3"}, "--separators is 3: 1 or 2"),
         ({"epochs": "0"}, "--lr and --epochs"),
@@ -251,17 +258,25 @@ def test_what_the_user_names_is_found_from_the_repository(tmp_path: Path, monkey
 
 
 def test_another_experiment_has_another_folder() -> None:
-    runs = [f"{run}/checkpoints/m4/checkpoint_last.pt" for run in ("a", "b")]
+    runs = [f"{run}/checkpoints/m4/checkpoint_last.pt" for run in ("a", "b")] + ["models/shaw.pt", "models/m2.pt"]
     given: list[dict[str, str]] = [{"checkpoint": run} for run in runs]
     given += [{"segments": "head"}, {"protocol": "diet"}, {"task": "RTE"}, {"seed": "2"}, {"preset": "small"}, {}]
     named = {FINETUNE_GLUE.folder(settings(**words)) for words in given}
     assert len(named) == len(given), named
 
 
+EVERY_9 = {"train__save-interval-updates": "9"}
+
+
 def test_what_departs_from_the_protocol_is_told() -> None:
     assert settings().departures() == []
     found = settings("small", runs="5", train__dropout="0.2", segments="head").departures()
     assert found == ["--lr 0.0003, not 3e-05", "--runs 5, not 1", "--train.dropout 0.2, not 0.1"]
+    last, best = (settings(protocol=name, **EVERY_9) for name in ("m4m", "diet"))
+    assert last.departures() == []
+    assert best.departures() == ["--train.save-interval-updates 9, not 3500"]  # METHODS.md 6.D
+    assert settings(protocol="diet", keep="last", **EVERY_9).departures() == ["--keep last, not best"]
+    assert settings(**{"train__disable-validation": "true"}).departures() == []
     compare = stages("small")["compare"]
     assert value(compare, "--differs") == "--lr 0.0003, not 3e-05"
 

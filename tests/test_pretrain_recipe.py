@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from recipes.lib.command import main
-from recipes.lib.recipe import shown
+from recipes.lib.recipe import ROOT, shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
@@ -18,6 +19,8 @@ from recipes.pretrain_mlm.settings import Settings
 
 OUTPUT = Path("/tmp/an output")
 WARM = {"m1-m4-warm-start", "m4m-large", "m4m-large-roberta-large"}
+PRESETS = PRETRAIN_MLM.presets()
+FOLDER = re.compile(r"/(builtin|wiki)\b")  # of --corpus, which a preset of one's own texts is given
 #: what each preset cannot do without
 NEEDED = {"m1-m4-warm-start", "m1-m4", "m4m-small", "m4m-large", "m4m-large-roberta-large", "diet-english"}
 
@@ -41,6 +44,14 @@ def needed(preset: str, folder: Path) -> dict[str, str]:
 
 def value(stage: Stage, flag: str) -> str:
     return stage.command[stage.command.index(flag) + 1]
+
+
+def test_pages_and_examples_name_runs_as_they_are_called(tmp_path: Path) -> None:
+    called = {FOLDER.sub("", PRETRAIN_MLM.folder(settings(name, **needed(name, tmp_path)))) for name in PRESETS}
+    places = [*ROOT.glob("docs/*.md"), *ROOT.glob("recipes/*/__main__.py"), *ROOT.glob("data-bin-scripts/*.sh")]
+    named = {name for place in places for name in re.findall(r"results/(pretrain_mlm/[\w.+-]+)", place.read_text())}
+    assert named
+    assert {FOLDER.sub("", name) for name in named} <= called
 
 
 # --- the plan

@@ -88,6 +88,32 @@ def test_right_answers_have_100_by_the_rules_of_each_language(
     }
 
 
+def test_the_published_file_of_all_languages_is_parted_by_ids(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """TyDiQA's, whose ids begin with the language's name."""
+    data = []
+    for language, name in (("ko", "korean"), ("en", "english")):
+        (article,) = questions(language)["data"]
+        for number, one in enumerate(article["paragraphs"][0]["qas"]):
+            one["id"] = f"{name}-{number}"
+        data.append(article)
+    (tmp_path / "tydiqa").mkdir()
+    s.written(tmp_path / "tydiqa" / "tydiqa-goldp-v1.1-dev.json", {"data": data})
+    asked = ("--set", "tydiqa", "--data", tmp_path)
+    english = ("--train", place / FILES["XQuAD"][0].format("en"))
+    assert prepared(place, tmp_path / "made", *english, *asked) == 0
+    assert "tydiqa: no file of ar, bn, fi, id, ru, sw, te in" in capsys.readouterr().out
+    found = {split: [one.id for one in spans.questions(tmp_path / "made", split)] for split in ("train", "en", "ko")}
+    assert found.pop("train") == ["en0", "en1"]
+    assert found == {"en": ["english-0", "english-1"], "ko": ["korean-0", "korean-1"]}
+    assert prepared(place, tmp_path / "no", *asked, "--languages", "fi,ko") == 1
+    assert "no tydiqa.goldp.fi.dev.json or tydiqa-goldp-dev-finnish.json or tydiqa-goldp-v1.1-dev.json" in _told(capsys)
+    apart = ("--eval", tmp_path / "tydiqa" / "tydiqa-goldp-v1.1-dev.json", "--without", f"tydiqa={tmp_path}")
+    assert prepared(place, tmp_path / "no", *apart) == 1
+    assert "all 4 questions are those of --without" in _told(capsys)
+
+
 def test_files_without_answers_are_not_scored(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """XTREME's copies of what it keeps the answers of."""
     found = questions("ko")
@@ -136,7 +162,7 @@ def test_files_that_are_missing_are_refused(place: Path, tmp_path: Path, capsys:
     (tmp_path / "xquad.de.part1.json").write_text("")
     (tmp_path / "xquad.de.part2.json").write_text("")
     assert prepared(place, tmp_path / "no", "--set", "xquad", "--data", tmp_path) == 1
-    assert "xquad.de.part1.json, xquad.de.part2.json are of one language" in _told(capsys)
+    assert "xquad.de.part1.json, xquad.de.part2.json are of the same" in _told(capsys)
     assert prepared(place, tmp_path / "no", "--set", "mlqa", "--data", tmp_path) == 1
     assert "no test-context-en-question-en.json of mlqa" in _told(capsys)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ from glue import formats  # isort: skip
 from spans import sets as files  # isort: skip
 
 from recipes.finetune_glue import xnli
+from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_glue.published import paper
-from recipes.finetune_glue.settings import Trial, Variant
+from recipes.finetune_glue.settings import Settings, Trial, Variant
 from recipes.finetune_squad.settings import GOLD
 from recipes.finetune_xtreme import compare, published
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
@@ -220,6 +223,15 @@ def test_what_departs_from_the_papers_protocol() -> None:
     assert differs() == []
     told = differs(runs="1", epochs="2", stride="64", keep="last")
     assert told == ["--epochs 2, not 3", "--runs 1, not 5", "--stride 64, not 128", "the last checkpoint"]
+    often = {"train.save-interval-updates": "100"}
+    assert differs(**often) == ["--train.save-interval-updates 100, not 3500"]  # of them the best is chosen
+    assert differs(**often, keep="last") == ["the last checkpoint"]
+
+
+@pytest.mark.parametrize("kind", [FINETUNE_XTREME.settings, FINETUNE_GLUE.settings])
+def test_help_names_every_protocol(kind: type[Settings]) -> None:
+    (told,) = [one.metadata["help"] for one in fields(kind) if one.name == "protocol"]
+    assert all(re.search(rf"\b{path.stem}\b(?!-)", told) for path in (FINETUNE_GLUE.conf / "protocols").glob("*.toml"))
 
 
 def test_results_of_other_models_segments_and_presets_lie_elsewhere() -> None:
@@ -258,7 +270,8 @@ def test_the_two_tables_of_languages_are_one() -> None:
         ({"stride": "5"}, "--stride: nothing that --task XNLI has"),
         ({"task": "xquad", "train_file": "x.json"}, "go with a FOLDER of questions"),
         ({"task": "xquad", "data": "recipes"}, "has no train-v1.1.json or train.json"),
-        ({"task": "xquad", "longest": "40"}, "leaves no room for a context"),
+        ({"task": "xquad", "longest": "40"}, "--longest 40 leaves no room for a context"),
+        ({"task": "xquad", "train.disable-validation": "true"}, "--keep best is chosen by validations"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:

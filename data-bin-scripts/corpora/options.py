@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .documents import KINDS
 from .job import Settings
+from .numbers import at_least
 from .pieces import FILES
 from .stages import START, Machines
 
@@ -55,8 +56,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--smoothing", type=_smoothing, default=0.7, metavar="S", help="languages in proportion n**S (0.7)"
     )
-    group.add_argument("--longest", type=_positive, default=126, metavar="N", help="pieces of an item (126)")
-    group.add_argument("--limit", type=_positive, default=0, metavar="DOCUMENTS", help="at most so many of training")
+    group.add_argument("--longest", type=at_least(1), default=126, metavar="N", help="pieces of an item (126)")
+    group.add_argument("--limit", type=at_least(1), default=0, metavar="DOCUMENTS", help="at most so many of training")
     group.add_argument("--seed", type=int, default=1, help="of the order of documents and all draws (1)")
 
 
@@ -70,7 +71,7 @@ def _tokenizer(group: argparse._ArgumentGroup) -> None:
         "Without it the last two are learned",
     )
     group.add_argument(
-        "--vocabulary", type=_positive, metavar="N", help="pieces to learn (sentencepiece 8000, wordpiece 30000)"
+        "--vocabulary", type=at_least(1), metavar="N", help="pieces to learn (sentencepiece 8000, wordpiece 30000)"
     )
     group.add_argument(
         "--cased",
@@ -80,13 +81,13 @@ def _tokenizer(group: argparse._ArgumentGroup) -> None:
 
 
 def _machines(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--tasks", type=_positive, default=1, metavar="N", help="parts of the work, and shards (1)")
-    group.add_argument("--workers", type=_positive, default=1, metavar="N", help="tasks at a time (1)")
+    group.add_argument("--tasks", type=at_least(1), default=1, metavar="N", help="parts of the work, and shards (1)")
+    group.add_argument("--workers", type=at_least(1), default=1, metavar="N", help="tasks at a time (1)")
     group.add_argument("--executor", choices=START, default="local")
     group.add_argument("--slurm-partition", metavar="NAME")
     group.add_argument("--slurm-time", default="24:00:00", metavar="TIME", help="of a task (24:00:00)")
     group.add_argument("--slurm-arg", action="append", default=[], metavar="NAME=VALUE", help="of sbatch: account=a")
-    group.add_argument("--memory", type=_positive, default=4, metavar="GB", help="of a task, on slurm and ray (4)")
+    group.add_argument("--memory", type=at_least(1), default=4, metavar="GB", help="of a task, on slurm and ray (4)")
 
 
 def check(made: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
@@ -128,13 +129,6 @@ def machines(asked: argparse.Namespace) -> Machines:
         memory=asked.memory,
         arguments=tuple(asked.slurm_arg),
     )
-
-
-def _positive(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{word}: at least 1 is wanted")
-    return number
 
 
 def _part(word: str) -> float:

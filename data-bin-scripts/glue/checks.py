@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from questions.problems import Problem
 
@@ -11,6 +11,7 @@ from .formats import Format
 from .reading import NEEDED, Row
 
 HOW = ("refuse", "skip")
+TRANSLATION = "translation of a wrong row"
 
 
 def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[list[Row], list[Problem]]:
@@ -34,6 +35,27 @@ def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[li
             done = "refused" if how == "refuse" else "kept" if answered else "left out"
             problems.append(Problem(split, row.where, row.id, *wrong, done))
     return kept, problems
+
+
+def translations(kept: dict[str, list[Row]], given: Mapping[str, int], wrong: Sequence[Problem]) -> list[Problem]:
+    """Leave out what translates a row that is left out of another language: its score would be of other rows.
+
+    Translations have the same number in their files; files that are not of one length are none of each other.
+
+    Args:
+        kept: by split, changed here. given: rows of each, with the wrong ones.
+    """
+    told = list[Problem]()
+    for kind in ("valid", "test"):
+        parallel = [split for split in kept if split.partition("-")[0] == kind]
+        if len({given[split] for split in parallel}) > 1:
+            continue
+        why = {one.id: f"it is left out of {one.split}: {one.kind}" for one in wrong if one.split in parallel}
+        for split in parallel:
+            gone = [row for row in kept[split] if row.id in why]
+            told += [Problem(split, row.where, row.id, TRANSLATION, why[row.id], "left out") for row in gone]
+            kept[split] = [row for row in kept[split] if row.id not in why]
+    return told
 
 
 def strays(split: str, lines: Iterable[tuple[str, str]], how: str) -> list[Problem]:

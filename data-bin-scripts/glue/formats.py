@@ -45,9 +45,9 @@ def language(split: str) -> str:
 
 
 def _xnli() -> dict[str, tuple[str, ...]]:
-    """As XTREME has them, a file a language; as they were published, one for all."""
+    """As XTREME has them, a file a language; as they were published, one for all. Training rows are MNLI's."""
     found: dict[str, tuple[str, ...]] = {
-        "train": ("train-en.tsv", "multinli.train.en.tsv"),
+        "train": ("train-en.tsv", "multinli.train.en.tsv", "MNLI/train.tsv"),
         "valid": ("dev-en.tsv", "xnli.dev.tsv"),
     }
     found |= {f"valid-{one}": (f"dev-{one}.tsv", "xnli.dev.tsv") for one in LANGUAGES[1:]}

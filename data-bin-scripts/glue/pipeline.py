@@ -15,7 +15,7 @@ from questions.pipeline import PROBLEMS, RefusedError, quiet
 from questions.problems import Problem
 
 from . import reading
-from .checks import checked, strays
+from .checks import checked, strays, translations
 from .formats import TASKS, Format, language
 from .items import UNKNOWN, Cutter
 from .output import SplitWriter
@@ -58,20 +58,23 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
     Returns:
         its record, glue.json.
     Raises:
-        CorpusError: what cannot be read, or does not fit; `RefusedError` with WHERE.problems.jsonl beside.
+        CorpusError: what cannot be read, or does not fit, or is empty; `RefusedError` with WHERE.problems.jsonl beside.
     """
     form, wrong = settings.form, list[Problem]()
     named = sources(folder, settings)
     for path, split in {path: split for split, path in reversed(named.items())}.items():
         wrong += strays(split, reading.strays(path, form, split), settings.bad)
     with files.whole(where) as made:
-        kept, given = dict[str, list[Row]](), dict[str, int]()
-        for split, rows in _read(named, settings):
+        kept, given, whole = dict[str, list[Row]](), dict[str, int](), dict[str, int]()
+        for split, rows, whole[split] in _read(named, settings):
             given[split] = len(rows)
             kept[split], found = checked(split, rows, form, settings.bad)
             wrong += found
         _refuse(wrong, where)
         _refuse_shifted(given, settings)
+        wrong += translations(kept, given, wrong) if form.translated else []
+        for split in kept:
+            _refuse_empty(split, len(kept[split]), given[split], whole[split], named[split], settings)
         record = _write(made, kept, settings)
         for split, count in given.items():
             path = named[split]
@@ -109,18 +112,20 @@ def _of_languages(folder: Path, settings: Settings, found: dict[str, Path]) -> d
     return {split: path for split, path in found.items() if split in needed or language(split) in settings.languages}
 
 
-def _read(named: dict[str, Path], settings: Settings) -> Iterator[tuple[str, list[Row]]]:
-    """The rows of each split. Those that are for training are left out of the development set, of all languages."""
+def _read(named: dict[str, Path], settings: Settings) -> Iterator[tuple[str, list[Row], int]]:
+    """The rows of each split, of so many in its file. Those that are for training are left out of the development set,
+    of all languages."""
     count, form = settings.train_rows, settings.form
     for split, path in named.items():
         rows = list(reading.read(path, form, "valid" if split == "train" and count else split))
         if not rows and list(named.values()).count(path) > 1:
             continue  # a language that a file of many has not
+        whole = len(rows)
         if split == "train":
             rows = rows[: count or None][: settings.limit or None]
         elif split == "valid" or (form.translated and split.startswith("valid")):
             rows = rows[count:]
-        yield split, rows
+        yield split, rows, whole
 
 
 def _refuse_shifted(given: dict[str, int], settings: Settings) -> None:
@@ -138,6 +143,23 @@ def _refuse_shifted(given: dict[str, int], settings: Settings) -> None:
             "--train-rows leaves the same rows out in all languages, and their development sets are not of one length: "
             f"{told} rows behind the first {settings.train_rows:,}"
         )
+
+
+def _refuse_empty(split: str, kept: int, given: int, whole: int, path: Path, settings: Settings) -> None:
+    """Args:
+        kept, given, whole: rows that are left, that were meant for the split, and that its file has.
+    Raises:
+        CorpusError: none is left.
+    """
+    if kept:
+        return
+    if given:
+        raise CorpusError(f"{path}: --bad skip leaves out all of the {given:,} rows of {split}: none is left")
+    if whole:
+        raise CorpusError(
+            f"{path}: it has {whole:,} rows, and --train-rows {settings.train_rows:,} leaves none of them to {split}"
+        )
+    raise CorpusError(f"{path}: no row of {split} in it, only a header")
 
 
 def _refuse(wrong: list[Problem], where: Path) -> None:
@@ -185,8 +207,6 @@ def _write(made: Path, kept: dict[str, list[Row]], settings: Settings) -> dict[s
 
 def _split(made: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:
     """A split's files; returns what is in them."""
-    if not rows:
-        raise CorpusError(f"{split}: no row is left of its file")
     tally = Counter[str](items=0, cut=0, pieces=0, unknown=0)
     labelled = all(row.label is not None for row in rows)
     with SplitWriter(made, split, size, len(form.sentences), form.labels) as writer:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from corpora.numbers import at_least
+
 from .items import Shape
 from .pipeline import AUTO, Settings
 from .problems import HOW
@@ -36,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _text(made.add_argument_group("questions"))
     _pieces(made.add_argument_group("pieces"))
-    made.add_argument("--workers", type=_positive, default=1, metavar="N", help="processes (1)")
+    made.add_argument("--workers", type=at_least(1), default=1, metavar="N", help="processes (1)")
     made.add_argument("--dry-run", action="store_true", help="list the files, write nothing")
     return made
 
@@ -56,8 +58,10 @@ def _text(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--bad", choices=HOW, default="refuse", help="questions that cannot be used as they are (refuse)"
     )
-    group.add_argument("--limit", type=_positive, default=0, metavar="N", help="the first questions of train or a FILE")
-    group.add_argument("--limit-valid", type=_positive, metavar="N", help="the first questions of valid and of test")
+    group.add_argument(
+        "--limit", type=at_least(1), default=0, metavar="N", help="the first questions of train or a FILE"
+    )
+    group.add_argument("--limit-valid", type=at_least(1), metavar="N", help="the first questions of valid and of test")
     group.add_argument("--seed", type=int, metavar="N", help="of the split of a lone file (1)")
 
 
@@ -68,12 +72,14 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
         help="words, or characters with words of other letters whole (words; chars for Chinese)",
     )
     group.add_argument("--tokenizer-path", type=Path, metavar="DIR", help="a Hugging Face folder: its encoder's pieces")
-    group.add_argument("--vocabulary", type=_positive, metavar="N", help=f"of words or chars ({VOCABULARY:,} at most)")
+    group.add_argument(
+        "--vocabulary", type=at_least(1), metavar="N", help=f"of words or chars ({VOCABULARY:,} at most)"
+    )
     group.add_argument("--cased", action="store_true", help="words and chars keep capitals")
     group.add_argument("--language", default=AUTO, metavar="CODE", help="whose sentences they are (auto: en or zh)")
-    group.add_argument("--longest", type=_positive, default=512, metavar="N", help="pieces of a source (512)")
-    group.add_argument("--longest-answer", type=_positive, metavar="N", help="of an answer (100)")
-    group.add_argument("--longest-question", type=_positive, default=50, metavar="N", help="of a question (50)")
+    group.add_argument("--longest", type=at_least(1), default=512, metavar="N", help="pieces of a source (512)")
+    group.add_argument("--longest-answer", type=at_least(1), metavar="N", help="of an answer (100)")
+    group.add_argument("--longest-question", type=at_least(1), default=50, metavar="N", help="of a question (50)")
 
 
 def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> Files:
@@ -121,10 +127,3 @@ def settings(made: argparse.ArgumentParser, asked: argparse.Namespace, found: Fi
         limit_others=asked.limit_valid or 0,
         workers=asked.workers,
     )
-
-
-def _positive(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{word}: at least 1 is wanted")
-    return number

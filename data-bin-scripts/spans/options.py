@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
+from corpora.numbers import at_least
 from questions import splits
 from questions.problems import HOW
 
 from .pipeline import TRAIN, Settings
-from .sets import SETS, absent, find
+from .sets import SETS, absent, begins, find
 from .vocabulary import AUTO, WORDS
 
 DESCRIPTION = """\
@@ -56,8 +58,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--languages", metavar="A,B", help="of --set and --without: those that have to be there (all that are there)")
     add("--output", type=Path, required=True, metavar="DIR")
     add("--bad", choices=HOW, default="refuse", help="questions that cannot be used as they are (refuse)")
-    add("--limit", type=_positive, default=0, metavar="N", help="the first questions of training")
-    add("--limit-eval", type=_positive, default=0, metavar="N", help="the first questions of each --eval")
+    add("--limit", type=at_least(1), default=0, metavar="N", help="the first questions of training")
+    add("--limit-eval", type=at_least(1), default=0, metavar="N", help="the first questions of each --eval")
     told = "of XTREME's set in FOLDER no question is in any split, by its id: nothing is chosen by what is scored there"
     add("--without", action="append", default=[], metavar="SET=FOLDER", help=told)
 
@@ -67,9 +69,9 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
     add("--checkpoint", type=Path, required=True, metavar="MODEL", help="of fairseq's, or a Hugging Face folder")
     told = f"of the model's tokenizer, or {', '.join(WORDS)} ({AUTO}: what lies beside the model's dict.txt)"
     add("--tokenizer-path", default=AUTO, metavar="PATH", help=told)
-    add("--longest", type=_positive, default=384, metavar="N", help="pieces of a window, with the question (384)")
-    add("--stride", type=_positive, default=128, metavar="N", help="pieces from a window to the next (128)")
-    add("--longest-question", type=_positive, default=64, metavar="N", help="the rest is cut off, and counted (64)")
+    add("--longest", type=at_least(1), default=384, metavar="N", help="pieces of a window, with the question (384)")
+    add("--stride", type=at_least(1), default=128, metavar="N", help="pieces from a window to the next (128)")
+    add("--longest-question", type=at_least(1), default=64, metavar="N", help="the rest is cut off, and counted (64)")
     add("--separators", type=int, choices=(1, 2), default=2, help="</s> in between: 2 as RoBERTa, 1 as BERT (2)")
 
 
@@ -129,14 +131,14 @@ def apart(made: argparse.ArgumentParser, asked: argparse.Namespace) -> list[Path
             made.error(f"--without {word}: SET=FOLDER is wanted, with a SET of {', '.join(SETS)}")
         chosen = [one for one in _chosen(asked) if one in SETS[name].languages]
         found += find(Path(folder), name, chosen).values()
-    return found
+    return [*dict.fromkeys(found)]  # a file of several languages once
 
 
 def _chosen(asked: argparse.Namespace) -> list[str]:
     return [one for one in (asked.languages or "").split(",") if one]
 
 
-def settings(asked: argparse.Namespace) -> Settings:
+def settings(asked: argparse.Namespace, files: Mapping[str, Path]) -> Settings:
     return Settings(
         version=asked.version,
         longest=asked.longest,
@@ -147,11 +149,5 @@ def settings(asked: argparse.Namespace) -> Settings:
         limit=asked.limit,
         limit_eval=asked.limit_eval,
         seed=1 if asked.seed is None else asked.seed,
+        begins=begins(asked.set, files) if asked.set else {},
     )
-
-
-def _positive(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{word}: at least 1 is wanted")
-    return number

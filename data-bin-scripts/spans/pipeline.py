@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ ELSEWHERE = "question scored elsewhere"
 
 @dataclass(frozen=True)
 class Settings:
-    """See `prepare_spans.py --help`."""
+    """See `prepare_spans.py --help`. begins: of splits that share a file, what the ids of each begin with."""
 
     version: str
     longest: int
@@ -45,6 +45,7 @@ class Settings:
     limit: int
     limit_eval: int
     seed: int
+    begins: Mapping[str, str] = field(default_factory=dict)
 
     def most(self, split: str) -> int:
         """The first so many questions; 0: all."""
@@ -93,7 +94,9 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Qu
     found, wrong, answered = dict[str, list[Question]](), list[Problem](), True
     for split, path in files.items():
         told = list[tuple[str, str, str]]()
-        read = reading.read(path, partial(_keep, told))
+        begin = settings.begins.get(split, "")
+        read = [one for one in reading.read(path, partial(_keep, told)) if one.id.startswith(begin)]
+        told = [one for one in told if one[0].startswith((begin, "article "))]  # what has no id is told of all
         _check_version(path, read, settings.version)
         answered &= not any(one.impossible or not one.answers for one in read)
         first = dict[str, Question]()

@@ -7,17 +7,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corpora.errors import CorpusError
+from questions import reading
 
 
 @dataclass(frozen=True)
 class QuestionSet:
     """languages: English first. names: of a language's file, of which the first that is there is taken. folders: below
-    that of --data, where archives unpack to. long: languages as some names spell them."""
+    that of --data, where archives unpack to. long: languages as some names spell them. united: the name of a file of
+    all languages, whose questions have ids that begin with theirs, as spelt there."""
 
     languages: tuple[str, ...]
     names: tuple[str, ...]
     folders: tuple[str, ...]
     long: Mapping[str, str] = field(default_factory=dict)
+    united: str = ""
+
+    def begin(self, language: str) -> str:
+        """Of the ids of a language in the file of all."""
+        return f"{self.long[language]}-"
 
 
 TYDIQA = {
@@ -38,12 +45,13 @@ SETS = {
         ("test-context-{code}-question-{code}",),
         tuple(f"{above}{name}" for above in ("", "mlqa/") for name in ("MLQA_V1/test", "test", "")),
     ),
-    # by XTREME's names, and by those of the archive
+    # by XTREME's names, and by those of the archive; the other published file has all languages
     "tydiqa": QuestionSet(
         tuple(TYDIQA),
         ("tydiqa.goldp.{code}.dev", "tydiqa-goldp-dev-{long}"),
         ("tydiqa-goldp-v1.1-dev", "tydiqa", "tydiqa/tydiqa-goldp-v1.1-dev"),
         TYDIQA,
+        "tydiqa-goldp-v1.1-dev",
     ),
 }
 ENDS = (".json", ".json.gz")
@@ -64,13 +72,37 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
     if strange:
         raise CorpusError(f"--languages {','.join(strange)}: {name} has {','.join(known.languages)}")
     wanted = [one for one in known.languages if one in (languages or known.languages)]
-    found = {one: path for one in wanted if (path := _file(folder, known, one))}
+    found = {one: path for one in wanted if (path := _file(folder, known, _names(known, one), f"--eval {one}="))}
+    found = found or _united(folder, known, wanted)
     missing = [one for one in wanted if one not in found]
     if missing and (languages or not found):
-        asked = " or ".join(f"{one}.json" for one in _names(known, missing[0]))
+        names = [*_names(known, missing[0]), *([known.united] if known.united else [])]
+        asked = " or ".join(f"{one}.json" for one in names)
         there = f"; --languages {','.join(found)} are there" if found else ""
         raise CorpusError(f"{folder}: no {asked} of {name}, plain or .gz, in it or in {known.folders[0]}/{there}")
     return found
+
+
+def _united(folder: Path, known: QuestionSet, wanted: Sequence[str]) -> dict[str, Path]:
+    """The file of all languages, for those that it has."""
+    path = _file(folder, known, [known.united], "--eval NAME=") if known.united else None
+    ids = [one.id for one in reading.read(path, _pass)] if path else []
+    return {one: path for one in wanted if path and any(word.startswith(known.begin(one)) for word in ids)}
+
+
+def begins(name: str, files: Mapping[str, Path]) -> dict[str, str]:
+    """What the ids of a language begin with, where its file has other languages too.
+
+    Args:
+        files: by split, also those that are no language's.
+    """
+    known = SETS[name]
+    shared = [one for one in known.languages if known.united and one in files]
+    return {one: known.begin(one) for one in shared if files[one].name.startswith(known.united)}
+
+
+def _pass(place: str, what: str) -> None:
+    """Malformed questions are told when all is read."""
 
 
 def absent(name: str, found: Mapping[str, Path]) -> list[str]:
@@ -82,14 +114,14 @@ def _names(known: QuestionSet, language: str) -> list[str]:
     return [one.format(code=language, long=known.long.get(language, "")) for one in known.names]
 
 
-def _file(folder: Path, known: QuestionSet, language: str) -> Path | None:
+def _file(folder: Path, known: QuestionSet, names: Sequence[str], named: str) -> Path | None:
     for place in [folder, *(folder / one for one in known.folders)]:
-        for stem in _names(known, language):
+        for stem in names:
             whole = [path for end in ENDS if (path := place / f"{stem}{end}").is_file()]
             parts = sorted(path for end in ENDS for path in place.glob(f"{stem}.*{end}"))
             if len(whole or parts) > 1:
                 told = ", ".join(path.name for path in whole or parts)
-                raise CorpusError(f"{place}: {told} are of one language: leave one, or name it with --eval {language}=")
+                raise CorpusError(f"{place}: {told} are of the same: leave one, or name it with {named}FILE")
             if whole or parts:
                 return (whole or parts)[0]
     return None

@@ -123,10 +123,11 @@ FINETUNE_GLUE = Recipe(
     default_output=default_output,
     examples=(
         "--preset smoke --output /tmp/smoke",
-        "--preset small --task SST-2,MRPC,RTE --checkpoint results/pretrain_mlm/wiki --data glue_data",
-        "--preset paper --protocol m4m --task MNLI --checkpoint results/pretrain_mlm/books_wiki",
+        "--preset small --task SST-2,MRPC,RTE --checkpoint my-run --data glue_data",
+        "--preset paper --protocol m4m --task MNLI "
+        "--checkpoint results/pretrain_mlm/books_wiki.posenc_roberta_base.512.1",
         "--preset paper --protocol diet --task CoLA --checkpoint m4.pt --dry-run",
-        "--preset segments --task MNLI --checkpoint results/pretrain_mlm/diet",
+        "--preset segments --task MNLI --checkpoint results/pretrain_mlm/books_wiki.posenc_bert_base.128.1",
     ),
     columns=COLUMNS,
     files=("submission/", "predictions/", "checkpoints/"),

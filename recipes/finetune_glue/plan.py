@@ -15,6 +15,7 @@ from recipes.lib.stages import Stage
 
 from .settings import BUILTIN, Settings, Trial, Variant
 from .tasks import TASKS, metrics
+from .xnli import XNLI
 
 HERE = Path(__file__).parent
 SCRIPTS = ROOT / "data-bin-scripts"
@@ -171,6 +172,8 @@ class Planner:
         found = [path for place in places for end in ENDS for path in sorted(place.glob(f"*.{end}"))]
         if task == "MNLI":  # the diagnostic set, which lies beside the tasks' folders
             found += [path for name in ("AX", "diagnostic") for path in sorted(folder.parent.glob(f"{name}.tsv*"))]
+        if task == XNLI:  # GLUE's training file, a task's of its own
+            found += [path for place in places for path in sorted(place.glob("MNLI/train.tsv*"))]
         return tuple(found)
 
     @cached_property

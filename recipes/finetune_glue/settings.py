@@ -44,6 +44,8 @@ DECIDED = {
     **dict.fromkeys(("num-classes", "regression-target", "metrics", "classification-head-name"), "--task"),
     **dict.fromkeys(("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "the first score of the --task"),
     **dict.fromkeys(("init-token", "separator-token"), "--separators"),
+    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "the best and the last checkpoint being kept"),
+    **dict.fromkeys(("train-subset", "valid-subset"), "--data"),
     "warmup-updates": "--warmup, a part of the updates",
     "max-positions": "--checkpoint",
     "criterion": "posenc_sentence_prediction",
@@ -99,7 +101,9 @@ class Settings(launch.Training):
         default_factory=list, metadata=about("those that the models have to have, in this order; unset: as they are")
     )
     pretraining: str = field(default="", metadata=of_files("the command that makes the models of a preset"))
-    protocol: str = field(metadata=about("m1-m4, m4m or diet, from conf/protocols: what the papers do"))
+    protocol: str = field(
+        metadata=about("m1-m4, m4m or diet, from conf/protocols: what the papers do; diet-xtreme, of XTREME's")
+    )
     data: str = field(
         metadata=about(
             "glue (the published archives), your FOLDER with TASK/train.tsv and so on, plain or .gz, or "
@@ -137,6 +141,8 @@ class Settings(launch.Training):
         super().__post_init__()
         launch.refuse_decided(self.train, DECIDED)
         self._take_protocol()
+        if self.keep == "best" and self.train.get("disable-validation"):
+            raise Refused("--train.disable-validation: --keep best is chosen by validations; take --keep last")
         _known("task", self.task, self.known)
         _known("segments", self.segments, ("none", "input", "head"))
         if self.separators not in (1, 2):
@@ -174,7 +180,7 @@ class Settings(launch.Training):
         """In what they depart from the protocol, in a few words each; segments choose the paper's row."""
         theirs = read_toml(CONF / "protocols" / f"{self.protocol}.toml")
         wanted = {name: theirs[name] for name in PROTOCOL if name != "segments"}
-        return of_settings(wanted, self) + of_flags(theirs["train"], self.train)
+        return of_settings(wanted, self) + of_flags(theirs["train"], self.train, best=self.keep == "best")
 
     def _models(self) -> list[Model]:
         if not self.checkpoint:

@@ -90,6 +90,8 @@ class Settings(launch.Training):
 
     batch_flag = "batch-size"
     keep = "last"  # the checkpoint that answers; of another recipe maybe the best
+    #: what the user calls max_length, also where another recipe's settings are these
+    length_option: ClassVar[str] = "--max-length"
     #: what is scored is the development set: without it there is nothing to do
     scores_dev: ClassVar[bool] = True
 
@@ -104,7 +106,7 @@ class Settings(launch.Training):
             raise Refused(f"--warmup is {self.warmup}: a part of the updates, 0 or more and less than 1, is wanted")
         if self.max_length < self.longest_question + self.separators + 3:
             raise Refused(
-                f"--max-length {self.max_length} leaves no room for a context behind --longest-question "
+                f"{self.length_option} {self.max_length} leaves no room for a context behind --longest-question "
                 f"{self.longest_question}"
             )
         if self.number("batch-size", 0) < 1:

@@ -131,10 +131,11 @@ FINETUNE_XTREME: Recipe[GlueSettings] = Recipe(
     default_output=default_output,
     examples=(
         "--preset smoke --task xquad --output /tmp/smoke",
-        "--preset small --checkpoint results/pretrain_mlm/mine --data xtreme/ --train-rows 1500",
+        "--preset small --checkpoint my-run --data xtreme/ --train-rows 1500",
         "--preset small --task xquad,tydiqa --languages en,fi,ru --checkpoint mine/checkpoint_last.pt --data xtreme/",
         "--preset small --task mlqa --checkpoint mine/checkpoint_last.pt --data MLQA_V1 --train-file train.json.gz",
-        "--preset paper --task xquad,mlqa,tydiqa --checkpoint results/pretrain_mlm/wiki100 --segments head --dry-run",
+        "--preset paper --task xquad,mlqa,tydiqa --segments head --dry-run "
+        "--checkpoint results/pretrain_mlm/wiki100.posenc_bert_base.512.1",
     ),
     columns=COLUMNS,
     files=("predictions/", "checkpoints/"),

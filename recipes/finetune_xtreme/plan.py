@@ -35,6 +35,7 @@ SCHEDULE = "lr-scheduler"  # of the protocol as of SQuAD's recipe: it rises to t
 class English(SquadSettings):
     """SQuAD's recipe as it trains here: what is scored is other questions."""
 
+    length_option = "--longest"
     scores_dev = False
 
 

@@ -27,6 +27,9 @@ OF_XNLI = {"train_rows"}
 @dataclass(kw_only=True)
 class Settings(GlueSettings):
     task: list[str] = field(metadata=about("xnli, alone; or of xquad, mlqa, tydiqa some, which share a training"))
+    protocol: str = field(
+        metadata=about("diet-xtreme, from GLUE's conf/protocols: what the paper does; m1-m4, m4m and diet are of GLUE")
+    )
     languages: list[str] = field(
         default_factory=list, metadata=about("those that are scored, as en,de,zh; unset: all that there are files of")
     )

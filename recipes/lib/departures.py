@@ -7,33 +7,32 @@ from typing import Any
 
 from .values import Flags
 
-#: flags of fairseq that change no number, or (batches) are looked at together
+#: flags of fairseq that change no number but where the best checkpoint counts: they decide which ones there are
+INTERVALS = {"save-interval", "save-interval-updates", "validate-interval", "validate-interval-updates"}
+#: those that change no number, or (batches) are looked at together
 FREE = {
     *("max-tokens", "log-interval", "num-workers", "data-buffer-size", "required-batch-size-multiple", "ddp-backend"),
-    *("save-interval", "save-interval-updates", "validate-interval", "validate-interval-updates", "disable-validation"),
-    *(
-        "max-tokens-valid",
-        "batch-size-valid",
-        "tensorboard-logdir",
-        "wandb-project",
-        "log-file",
-        "no-save-optimizer-state",
-    ),
+    *("disable-validation", "max-tokens-valid", "batch-size-valid", "no-save-optimizer-state"),
+    *("tensorboard-logdir", "wandb-project", "log-file"),
     *("no-progress-bar", "keep-best-checkpoints", "buffer-size", "batch-size", "quiet"),
 }
 
 
-def changed(preset: Flags, flags: Flags) -> set[str]:
-    """The flags that are not as a preset has them; one that is false is not given."""
-    names = {name for name in {**preset, **flags} if name not in FREE}
+def changed(preset: Flags, flags: Flags, *, best: bool = False) -> set[str]:
+    """The flags that are not as a preset has them; one that is false is not given.
+
+    Args:
+        best: the best checkpoint counts.
+    """
+    names = {*preset, *flags} - FREE - (set() if best else INTERVALS)
     return {name for name in names if preset.get(name, False) != flags.get(name, False)}
 
 
-def of_flags(preset: Flags, flags: Flags, table: str = "train") -> list[str]:
+def of_flags(preset: Flags, flags: Flags, table: str = "train", *, best: bool = False) -> list[str]:
     """The same in words: `--train.lr 0.1, not 0.2`."""
     return [
         f"--{table}.{name} {_shown(flags.get(name, False))}, not {_shown(preset.get(name, False))}"
-        for name in sorted(changed(preset, flags))
+        for name in sorted(changed(preset, flags, best=best))
     ]
 
 

@@ -15,13 +15,15 @@ from .values import Refused
 LAST = "checkpoint_last.pt"  # of recipes/pretrain_mlm
 IMPORTED = "checkpoint.pt"  # of import-hf
 RUN = "comparison.json"  # of a run of recipes/pretrain_mlm that is done
+#: checkpoints of fairseq's and of import-hf, of which each folder has those of one training; its releases' model.pt
+PROGRAMS = re.compile(r"checkpoint([._\d].*)?\.pt|model\.pt")
 LONGEST = 100  # letters of `in_a_name`
 
 
 @dataclass(frozen=True)
 class Model:
-    """A pretrained model. label: its encoding, where its place tells it, otherwise its folder. path: a checkpoint of
-    fairseq's, or a folder of Hugging Face's."""
+    """A pretrained model. label: its encoding, where its place tells it, otherwise its file or folder. path: a
+    checkpoint of fairseq's, or a folder of Hugging Face's."""
 
     label: str
     path: Path
@@ -59,7 +61,15 @@ def _models(place: Path) -> list[Model]:
         if not checkpoints:
             raise Refused(f"--checkpoint {place}: no run of recipes/pretrain_mlm, and no model's folder")
         return [Model(path.parent.name, path) for path in checkpoints]
-    return [Model(place.parent.name if place.suffix == ".pt" else place.name, place)]
+    return [Model(called(place).name, place)]
+
+
+def called(place: Path) -> Path:
+    """What a model is called after: the folder of a checkpoint that is called as programs call theirs; otherwise the
+    file, without its end."""
+    if place.suffix != ".pt":
+        return place
+    return place.parent if PROGRAMS.fullmatch(place.name) else place.with_suffix("")
 
 
 def notes(pretraining: str) -> list[str]:
@@ -102,7 +112,7 @@ def in_a_name(places: Sequence[str]) -> str:
 def _name(place: Path) -> str:
     if place.suffix != ".pt":
         return place.name
-    folder = place.parent  # RUN/checkpoints/ENCODING, or of import-hf
+    folder = called(place)  # RUN/checkpoints/ENCODING, of import-hf, or a file of its own name
     return f"{folder.parents[1].name}.{folder.name}" if folder.parent.name == "checkpoints" else folder.name
 
 

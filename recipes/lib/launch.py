@@ -72,11 +72,12 @@ def gpus() -> tuple[str, ...]:
     return tuple(answer(ASK_GPUS).splitlines())
 
 
-# What train_command writes; the setting that decides it.
+# What train_command writes, and what stages behind a training rely on; the setting that decides it.
 DECIDED = {
     "update-freq": "--batches",
     "cpu": "--device",
     **dict.fromkeys(("fp16", "bf16", "amp"), "--precision"),
+    **dict.fromkeys(("no-save", "no-last-checkpoints", "checkpoint-suffix"), "the stages that read its checkpoints"),
     **{f"distributed-{name}": "--launch" for name in ("world-size", "port", "backend", "rank", "init-method")},
 }
 

@@ -10,7 +10,7 @@ version 1.1; there is no published test. In version 2.0 some have no answer: que
 counts them.
 
 For fine-tuning on answers, in windows of a pretrained model's pieces (all other options go to prepare_spans.py):
-  prepare_squad.sh --checkpoint results/pretrain_mlm/wiki/checkpoints/m4/checkpoint_last.pt
+  prepare_squad.sh --checkpoint results/pretrain_mlm/wiki.posenc_roberta_tiny.128.1/checkpoints/m4/checkpoint_last.pt
   prepare_squad.sh --checkpoint bert-base-uncased --separators 1 --version 2.0 --longest 512 --output data-bin/bert-2.0
   prepare_squad.sh --checkpoint my-checkpoint.pt --text my-folder --bad skip
 

@@ -21,7 +21,7 @@ FILES = ("nqg/train.json", "nqg/dev.json", "squad-v1.1/du-test-v1.1.json.gz", "s
 FILES += ("glue_data/RTE/train.tsv", "MLQA_V1/x", "FOLDER/train.txt", "FOLDER/valid.txt", "BOOKS/x", "wikitext-2/x")
 FILES += ("xtreme/train-v1.1.json", "xtreme/dev-v1.1.json", "train.json.gz", "dev.json.gz", "BERT/vocab.txt")
 FILES += ("data/raw/gpt2-bpe/vocab.bpe", "data/raw/gpt2-bpe/encoder.json")
-RUN = "results/pretrain_mlm/diet"
+RUN = "results/pretrain_mlm/books_wiki.posenc_bert_base.128.1"
 ENCODINGS = ("diet-rel", "diet-abs[rank=64,share=none]")
 
 

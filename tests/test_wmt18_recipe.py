@@ -89,6 +89,7 @@ def test_what_is_not_the_papers_has_no_figure() -> None:
         ({"train__optimizer": "sgd", "train__max-epoch": "1"}, ["updates", "training"]),
         ({"batches": "4", "train__max-tokens": "8192", "train__log-interval": "5"}, []),
         ({"batches": "4"}, ["training"]),
+        ({"train__save-interval-updates": "50"}, ["training"]),  # the last five are near one another
         ({"longest": "20"}, ["text"]),
         ({"generate__prefix-size": "3"}, ["decoding"]),
         ({"generate__max-len-b": "5"}, ["decoding"]),

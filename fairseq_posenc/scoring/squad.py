@@ -6,6 +6,7 @@ XQuAD and TyDiQA-GoldP are scored by SQuAD 1.1's rules, in every language with E
 
 from __future__ import annotations
 
+import math
 import re
 import string
 import sys
@@ -112,6 +113,15 @@ class Scores(NamedTuple):
     exact: dict[str, float]
     f1: dict[str, float]
     unanswered: list[str]
+
+
+def margin(score: float, questions: float) -> float:
+    """How far above a baseline's score a model's has to be: two standard errors of it, at most, both in percent.
+
+    A mean of numbers from 0 to 1 spreads most where all are one or the other.
+    """
+    part = score / 100
+    return 200 * math.sqrt(part * (1 - part) / max(questions, 1))
 
 
 def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], how: Rules) -> Scores:

@@ -180,7 +180,7 @@ class Settings(launch.Training):
         """In what they depart from the protocol, in a few words each; segments choose the paper's row."""
         theirs = read_toml(CONF / "protocols" / f"{self.protocol}.toml")
         wanted = {name: theirs[name] for name in PROTOCOL if name != "segments"}
-        return of_settings(wanted, self) + of_flags(theirs["train"], self.train, best=self.keep == "best")
+        return of_settings(wanted, self) + of_flags(theirs["train"], self.train, intervals=self.keep == "best")
 
     def _models(self) -> list[Model]:
         if not self.checkpoint:

@@ -24,8 +24,8 @@ LEGEND = """\
 EM, F1: of SQuAD's scripts, in percent. Best F1: of version 2.0, with the threshold of the odds of no answer that is
 best on the scored questions themselves, as its script has it; otherwise the threshold is --null-threshold. Comparable:
 whether sizes, questions and the numbers of the training are the paper's; corpora of the pretraining cannot be told.
-Scored is checkpoint_last.pt. Out of reach: questions whose answers no prediction can be. Right answers have to have
-100."""
+Scored is checkpoint_last.pt. Out of reach: questions whose answers no prediction can be. A model beats a baseline
+that is more than two standard errors above its F1, 2 sqrt(p (1 - p) / questions). Right answers have to have 100."""
 
 COLUMNS = (
     *("model", "encoding", "EM", "F1", "best F1", "threshold of best F1", "paper's EM", "paper's F1", "comparable"),
@@ -84,7 +84,7 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
     given = f"{dev} {folder}/predictions.json"
     if settings.version == "2.0":  # texts before any threshold: the script applies this one, and looks for the best
         given = f"{dev} {folder}/{TEXTS} --na-prob-file {folder}/null_odds.json"
-        given += f" --na-prob-thresh {settings.null_threshold:g}"
+        given += f" --na-prob-thresh {settings.null_threshold}"
     return {f"SQuAD's own script says the same of {best['model']}:": f"python {script} {given}"}
 
 

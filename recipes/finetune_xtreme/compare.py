@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from fairseq_posenc.scoring.squad import margin
 from recipes.finetune_glue.compare import encoding_of
 from recipes.finetune_glue.settings import Trial, Variant
 from recipes.finetune_squad.files import unreachable
@@ -82,6 +83,13 @@ def _mean(some: Scores) -> dict[str, Any]:
     return made | {"total": sum(one["total"] for one in some.values())}
 
 
+def _bar(baseline: Scores, language: str) -> float:
+    """What F1 has to be above; questions that are translated are the same: a mean over languages is not surer."""
+    groups = {MEAN: set(baseline) - {MEAN, OTHERS}, OTHERS: set(baseline) - {MEAN, OTHERS, ENGLISH}}
+    some = [baseline[name] for name in sorted(groups.get(language, {language}))]
+    return float(baseline[language]["f1"]) + statistics.fmean(margin(one["f1"], one["total"]) for one in some)
+
+
 def rows(task: str, variant: Variant, results: Results) -> list[Row]:
     """The means, then the languages."""
     runs = results.best(variant)
@@ -98,7 +106,7 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
             **medians(found, language),
             "baseline EM": round(baseline[language]["em"], 2),
             "baseline F1": round(baseline[language]["f1"], 2),
-            "beats baseline": statistics.median(one[language]["f1"] for one in found) > baseline[language]["f1"],
+            "beats baseline": statistics.median(one[language]["f1"] for one in found) > _bar(baseline, language),
             **(theirs if language == MEAN else dict.fromkeys(theirs)),
             "questions": int(found[0][language]["total"]),
             "out of reach": missed(runs[0], task, language, results),

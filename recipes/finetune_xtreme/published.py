@@ -72,5 +72,5 @@ def departures(settings: Settings) -> list[str]:
     theirs, preset = read_toml(PAPER), read_toml(PRESET)
     wanted = {name: theirs[name] for name in PROTOCOL if name not in ("segments", "keep")}
     wanted |= {name: preset[name.replace("_", "-")] for name in WINDOWS}
-    told = of_settings(wanted, settings) + of_flags(theirs["train"], settings.train, best=settings.kept == "best")
+    told = of_settings(wanted, settings) + of_flags(theirs["train"], settings.train, intervals=settings.kept == "best")
     return told + ([f"the {settings.kept} checkpoint"] if settings.kept != theirs["keep"] else [])

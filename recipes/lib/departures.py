@@ -7,7 +7,7 @@ from typing import Any
 
 from .values import Flags
 
-#: flags of fairseq that change no number but where the best checkpoint counts: they decide which ones there are
+#: flags of fairseq that change no number but where the best or several checkpoints count: they decide which there are
 INTERVALS = {"save-interval", "save-interval-updates", "validate-interval", "validate-interval-updates"}
 #: those that change no number, or (batches) are looked at together
 FREE = {
@@ -18,21 +18,21 @@ FREE = {
 }
 
 
-def changed(preset: Flags, flags: Flags, *, best: bool = False) -> set[str]:
+def changed(preset: Flags, flags: Flags, *, intervals: bool = False) -> set[str]:
     """The flags that are not as a preset has them; one that is false is not given.
 
     Args:
-        best: the best checkpoint counts.
+        intervals: the best checkpoint counts, or the mean of several: when they are saved is looked at too.
     """
-    names = {*preset, *flags} - FREE - (set() if best else INTERVALS)
+    names = {*preset, *flags} - FREE - (set() if intervals else INTERVALS)
     return {name for name in names if preset.get(name, False) != flags.get(name, False)}
 
 
-def of_flags(preset: Flags, flags: Flags, table: str = "train", *, best: bool = False) -> list[str]:
+def of_flags(preset: Flags, flags: Flags, table: str = "train", *, intervals: bool = False) -> list[str]:
     """The same in words: `--train.lr 0.1, not 0.2`."""
     return [
         f"--{table}.{name} {_shown(flags.get(name, False))}, not {_shown(preset.get(name, False))}"
-        for name in sorted(changed(preset, flags, best=best))
+        for name in sorted(changed(preset, flags, intervals=intervals))
     ]
 
 

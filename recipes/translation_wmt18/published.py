@@ -61,7 +61,7 @@ def differences(settings: Settings) -> list[str]:
     """In what a run departs from the paper's, so far as that is stated, and from its preset; empty: BLEU can be put
     beside."""
     preset = read_toml(PRESET)
-    train = changed(preset["train"], settings.train)
+    train = changed(preset["train"], settings.train, intervals=True)  # --average takes several
     batch = preset["batches"] * preset["train"]["max-tokens"]
     departs = {
         "text": not papers_text(settings),

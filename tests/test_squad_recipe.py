@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -385,12 +384,8 @@ def test_the_table(tmp_path: Path) -> None:
     assert wanted.items() <= model.items()
     assert model["comparable"] == "no: 99 and 0 of them left out; --epochs 3, not 2"
     assert model["beats baselines"]
-    bar = 5 + 2 * 100 * math.sqrt(0.05 * 0.95 / 10_570)
-    assert [compare.above(f1, {"f1": 5.0, "total": 10_570}) for f1 in (5.1, bar - 0.01, bar + 0.01)] == [
-        False,
-        False,
-        True,
-    ]
+    found = {"f1": 5.0, "total": 10_570}  # 5.62 is two standard errors above it
+    assert [compare.above(f1, found) for f1 in (5.1, 5.6, 5.7)] == [False, False, True]
     assert model["windows right"] == 0.5
     assert (span["F1"], gold["F1"], gold["comparable"]) == (5.0, 100.0, None)
     assert list(span) == list(model)

@@ -309,7 +309,7 @@ def test_questions_by_language(tmp_path: Path) -> None:
             for language in found:
                 written(tmp_path / "predictions" / f"{slug}.xquad" / language / "out_of_reach.json", {"x": [language]})
             written(tmp_path / ".stages" / f"train.{slug}.done", {"seconds": 60, "command": "c", "commit": "d"})
-    full, half = ({"em": score, "f1": score, "total": 1190} for score in (100.0, 34.0))
+    full, half = ({"em": score, "f1": score, "total": 1190} for score in (100.0, 33.0))
     written(tmp_path / "baselines" / "xquad.json", {one: {"span": half, GOLD: full} for one in ("en", "de")})
     written(tmp_path / "checked" / "shaw.input.json", {"pretrained": "shaw", "layers": 12, "dim": 768})
     counts = {one: {"given": 1190, "questions": 1190 - (one == "de")} for one in found}
@@ -319,7 +319,7 @@ def test_questions_by_language(tmp_path: Path) -> None:
     written(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": counts})
     mean, others, english, german = compare.rows("XQuAD", variant, results)
     assert [row["language"] for row in (mean, others, english, german)] == ["mean", "mean but en", "en", "de"]
-    assert (mean["EM"], mean["F1"], mean["baseline F1"], mean["beats baseline"]) == (15.0, 37.5, 34.0, True)
+    assert (mean["EM"], mean["F1"], mean["baseline F1"], mean["beats baseline"]) == (15.0, 37.5, 33.0, True)
     assert (others["F1"], english["F1"], german["F1"]) == (30.0, 45.0, 30.0)
     assert (mean["lr"], mean["runs"], german["beats baseline"]) == (0.2, [25.0, 50.0], False)
     assert (mean["paper's EM"], mean["paper's F1"], german["paper's F1"]) == (53.9, 69.5, None)

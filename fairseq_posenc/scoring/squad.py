@@ -115,13 +115,12 @@ class Scores(NamedTuple):
     unanswered: list[str]
 
 
-def margin(score: float, questions: float) -> float:
-    """How far above a baseline's score a model's has to be: two standard errors of it, at most, both in percent.
-
-    A mean of numbers from 0 to 1 spreads most where all are one or the other.
+def margin(score: float, baseline: float, questions: float) -> float:
+    """How far above a baseline's score a model's has to be: two standard errors of their difference, at most; all in
+    percent. A mean of numbers from 0 to 1 spreads most where all are one or the other.
     """
-    part = score / 100
-    return 200 * math.sqrt(part * (1 - part) / max(questions, 1))
+    spread = sum(part * (1 - part) for part in (score / 100, baseline / 100))
+    return 200 * math.sqrt(spread / max(questions, 1))
 
 
 def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], how: Rules) -> Scores:

@@ -25,7 +25,8 @@ EM, F1: of SQuAD's scripts, in percent. Best F1: of version 2.0, with the thresh
 best on the scored questions themselves, as its script has it; otherwise the threshold is --null-threshold. Comparable:
 whether sizes, questions and the numbers of the training are the paper's; corpora of the pretraining cannot be told.
 Scored is checkpoint_last.pt. Out of reach: questions whose answers no prediction can be. A model beats a baseline
-that is more than two standard errors above its F1, 2 sqrt(p (1 - p) / questions). Right answers have to have 100."""
+that is two standard errors above it, 2 sqrt((p (1 - p) + q (1 - q)) / questions) of F1 p and q. Right answers have to
+have 100."""
 
 COLUMNS = (
     *("model", "encoding", "EM", "F1", "best F1", "threshold of best F1", "paper's EM", "paper's F1", "comparable"),

@@ -74,7 +74,7 @@ def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str,
 
 def above(f1: float, baseline: dict[str, float]) -> bool:
     """By more than questions of the same kind would move it."""
-    return f1 > baseline["f1"] + margin(baseline["f1"], baseline["total"])
+    return f1 > baseline["f1"] + margin(f1, baseline["f1"], baseline["total"])
 
 
 def told(why: list[str]) -> str:

@@ -40,10 +40,10 @@ on the training rows; a model beats it that is more than two standard errors abo
 is 33.33. Paper: the DIET paper's mean over XNLI's languages, beside ours with English, as XTREME's means are."""
 QUESTIONS = """\
 EM, F1: in percent, by each set's own rules: MLQA's for its language, otherwise SQuAD 1.1's. Baseline: the span of the
-language's mean length in which most words of the question are, beaten by two standard errors of its F1, 2
-sqrt(p (1 - p) / questions). Learning rates, epochs and checkpoints (--keep best; without --dev-file the last) are
-chosen by English questions that are not scored; of several runs the median counts. Out of reach: questions whose
-answers no prediction can be. Paper: the DIET paper's means over all languages of a set."""
+language's mean length in which most words of the question are, beaten by two standard errors, 2 sqrt((p
+(1 - p) + q (1 - q)) / questions) of F1 p and q. Learning rates, epochs and checkpoints (--keep best; without --dev-file
+the last) are chosen by English questions that are not scored; of several runs the median counts. Out of reach:
+questions whose answers no prediction can be. Paper: the DIET paper's means over all languages of a set."""
 
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),

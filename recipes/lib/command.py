@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from .choose import choose
 from .options import parse
+from .outputs import refuse_unusable
 from .recipe import ROOT, Recipe, S, shown
 from .run import Run
 from .settings import load
@@ -25,6 +26,7 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
                 raise Refused(
                     f"--output {output}: fairseq takes '{sign}' for the end of a path; choose a folder without"
                 )
+        refuse_unusable(output, recipe.name)
         plan = recipe.plan(settings, output, shown(output))
         chosen = choose(plan.stages(), options.stage, options.stop_stage)
         ledger = Ledger(output / ".stages", shown(output))

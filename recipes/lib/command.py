@@ -34,6 +34,7 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
             return dry_run(recipe.environment(settings), plan.notes, chosen)
         if options.list:
             return list_stages(chosen, ledger)
+        settings.refuse_missing()
         return Run(recipe, settings, plan, ledger, output, arguments).do(chosen, options.force)
     except Refused as refused:
         print(f"error: {refused}", file=sys.stderr)

@@ -161,14 +161,23 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
+#: as fairseq opens checkpoints, and as the plugin names them
+LOADERS = {
+    "fairseq": checkpoint_utils.load_checkpoint_to_cpu,
+    "text": safe_load,
+    "path": lambda path: safe_load(Path(path)),
+}
+
+
+@pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("form", ["zip", "zip, protocol 4", "legacy", "pickle"])
 def test_a_malicious_checkpoint_is_refused_and_does_nothing(
-    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, form: str, loader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # even where torch is told not to care
     path = save(Touch(tmp_path / "touched"), tmp_path / "evil.pt", form)
     with pytest.raises(UnsafeCheckpointError) as refusal:
-        checkpoint_utils.load_checkpoint_to_cpu(path)
+        LOADERS[loader](path)
     assert path in str(refusal.value)
     assert f"{os.system.__module__}.system" in str(refusal.value)
     assert not (tmp_path / "touched").exists()
@@ -216,14 +225,20 @@ def test_nothing_makes_the_loader_unsafe(tmp_path: Path) -> None:
         safe_load(save(1, tmp_path / "one.pt", "zip"), weights_only=False)
 
 
+@pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("content", ["cut", "empty", "text", "zeros"])
-def test_a_damaged_file_is_named_with_a_way_out(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "checkpoint_last.pt"
+def test_a_damaged_file_is_named_with_a_way_out(
+    tmp_path: Path, content: str, loader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "checkpoint_last.pt").write_bytes(b"another file of the same name")
+    path = tmp_path / "here" / "checkpoint_last.pt"
     save({"a": torch.ones(5000)}, path, "zip")
     whole = path.read_bytes()
     path.write_bytes({"cut": whole[:-200], "empty": b"", "text": b"hello there\n", "zeros": bytes(99)}[content])
-    with pytest.raises(CheckpointError, match="cut off") as refusal:
-        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    with pytest.raises(CheckpointError, match=r"cut off.*where this one was named") as refusal:
+        LOADERS[loader](str(path))
     assert not isinstance(refusal.value, UnsafeCheckpointError)
     assert str(path) in str(refusal.value)
     assert f"{path.stat().st_size:,} bytes" in str(refusal.value)

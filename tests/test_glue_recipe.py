@@ -19,6 +19,7 @@ from recipes.finetune_glue.published import paper
 from recipes.finetune_glue.settings import Settings
 from recipes.finetune_glue.tasks import GLUE, TASKS
 from recipes.lib import scheduled
+from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning import models
 from recipes.lib.recipe import ROOT, shown
@@ -210,6 +211,25 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
 def test_what_is_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(Refused, match=message):
         stages(**given)
+
+
+def test_files_that_are_not_there_are_refused_before_anything_is_written(tmp_path: Path, capsys: Any) -> None:
+    task_files(tmp_path / "glue" / "RTE", "RTE")
+    (tmp_path / "there.pt").write_text("weights")
+    rows, there, nowhere = str(tmp_path / "glue"), str(tmp_path / "there.pt"), str(tmp_path / "nowhere")
+
+    def told(*words: str) -> str:
+        output = ["--preset", "small", "--output", str(tmp_path / "out")]
+        assert main(FINETUNE_GLUE, [*output, "--data", rows, *words]) == 2
+        return capsys.readouterr().err
+
+    models = ["--checkpoint", f"{there},{nowhere}"]
+    assert told("--task", "RTE", *models) == f"error: --checkpoint {nowhere}: no such file or folder\n"
+    tokenizer = ["--checkpoint", there, "--tokenizer-path", nowhere]
+    assert told("--task", "RTE", *tokenizer) == f"error: --tokenizer-path {nowhere}: no such file or folder\n"
+    assert f"--data {rows} has no files of MNLI" in told("--task", "RTE,MNLI", "--checkpoint", there)
+    assert not (tmp_path / "out").exists()
+    assert main(FINETUNE_GLUE, ["--task", "RTE", "--data", rows, *models, "--list"]) == 0
 
 
 def test_where_rows_and_models_lie_does_not_count(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from recipes.lib import lock as locks
-from tests.toy_recipe import toy
+from recipes.lib.command import main
+from tests.toy_recipe import TOY, toy
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ["data", "train:left", "score:left", "train:right", "score:right", "table"]
@@ -97,6 +99,56 @@ def test_a_changed_option_redoes_what_depends_on_it(finished):
     assert "rate=0.1" in (finished / "table").read_text()
     assert toy(finished, "--train.rate", "0.1", "--word", "bye") == 0
     assert not {name for name, made in markers(finished).items() if made in after.values()}
+
+
+def test_what_is_done_anew_and_where_the_earlier_report_is_are_told(finished, capsys):
+    report = (finished / "report.md").read_text()
+    capsys.readouterr()
+    assert toy(finished, "--train.rate", "0.1", "--stop-stage", "train:left") == 0
+    shown = capsys.readouterr().out
+    assert "done anew, as their settings, files or code changed: train:left\n" in shown
+    assert f"the earlier report.md is kept: {os.path.relpath(finished / 'report.md.old')}" in shown
+    assert (finished / "report.md.old").read_text() == report
+    assert json.loads((finished / "result.json.old").read_text())["recipe"] == "toy"
+    assert not (finished / "result.json").exists()
+    assert toy(finished, "--train.rate", "0.1") == 0
+    assert "changed: score:left, train:right, score:right, table\n" in capsys.readouterr().out
+    assert (finished / "report.md").exists()
+
+
+def other(output: Path) -> int:
+    return main(replace(TOY, name="other"), ["--output", str(output)])
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["marked", "of before folders were marked"])
+def test_the_folder_of_another_recipe_is_refused(finished, old, capsys):
+    if old:
+        (finished / ".stages" / "recipe").unlink()
+    before = markers(finished), (finished / "result.json").read_text()
+    assert other(finished) == 2
+    assert "has a run of recipes/toy: choose another folder for other" in capsys.readouterr().err
+    assert (markers(finished), (finished / "result.json").read_text()) == before
+
+
+def test_an_unfinished_run_has_its_folder_too(tmp_path, capsys):
+    assert toy(tmp_path / "out", "--stop-stage", "data") == 0
+    assert other(tmp_path / "out") == 2
+    assert "has a run of recipes/toy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [[], ["--list"]], ids=["run", "list"])
+@pytest.mark.parametrize("below", ["", "below"])
+def test_an_output_that_is_a_file_is_refused(below, options, tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    assert toy(tmp_path / "file" / below, *options) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: --output {tmp_path / 'file' / below}")
+    assert error.endswith("is a file: name a folder\n")
+
+
+def test_an_output_that_cannot_be_made_is_refused(capsys):
+    assert toy(Path("/proc/no-such")) == 2
+    assert "--output /proc/no-such: nothing can be written there" in capsys.readouterr().err
 
 
 def test_a_full_disk_fails_in_one_line_and_goes_on_later(tmp_path, monkeypatch, capsys):

@@ -351,6 +351,19 @@ def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
     assert told in str(error.value)
 
 
+@pytest.mark.parametrize("option", ["checkpoint", "tokenizer-path", "train-file", "dev-file"])
+def test_files_that_are_not_there_are_refused_before_anything_is_written(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "there.pt").write_text("weights")
+    given = dict.fromkeys(("checkpoint", "tokenizer-path", "train-file", "dev-file"), str(tmp_path / "there.pt"))
+    given[option] = str(tmp_path / "nowhere")
+    words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    assert main(FINETUNE_SQUAD, ["--output", str(tmp_path / "out"), *words]) == 2
+    assert capsys.readouterr().err == f"error: --{option} {tmp_path / 'nowhere'}: no such file or folder\n"
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_without_the_questions_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"has no train-v2\.0\.json or train\.json, plain or \.gz; or name --train-file"):
         stages(data=str(tmp_path), version="2.0")

@@ -22,7 +22,8 @@ from recipes.finetune_squad.settings import GOLD
 from recipes.finetune_xtreme import compare, published
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
 from recipes.finetune_xtreme.languages import rows_of_sentences
-from recipes.finetune_xtreme.sets import SETS, XNLI_LANGUAGES
+from recipes.finetune_xtreme.sets import SETS, XNLI_LANGUAGES, without_files
+from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning import Model
 from recipes.lib.recipe import shown
@@ -278,6 +279,37 @@ def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
     with pytest.raises(Refused) as error:
         stages(**given)
     assert told in str(error.value)
+
+
+def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], **given: str) -> str:
+    """A run that must not begin."""
+    (tmp_path / "model.pt").write_text("weights")
+    given = {"checkpoint": str(tmp_path / "model.pt"), "data": str(tmp_path), "output": str(tmp_path / "out"), **given}
+    words = [word for name, value in given.items() for word in (f"--{name}", value)]
+    assert main(FINETUNE_XTREME, ["--preset", "small", *words]) == 2
+    assert not (tmp_path / "out").exists()
+    return capsys.readouterr().err
+
+
+def test_files_that_are_not_there_are_refused_before_anything_is_written(folder: Path, capsys: Any) -> None:
+    nowhere = "no such file or folder"
+    assert f"--train-file none.json: {nowhere}" in told(folder, capsys, task="xquad", **{"train-file": "none.json"})
+    assert f"--dev-file none.json: {nowhere}" in told(folder, capsys, task="xquad", **{"dev-file": "none.json"})
+    assert f"--checkpoint {folder}/none.pt: {nowhere}" in told(folder, capsys, checkpoint=f"{folder}/none.pt")
+    assert "has no files of MLQA" in told(folder, capsys, task="mlqa")
+    assert "--languages ar: --data" in told(folder, capsys, task="xquad", languages="de,ar")
+    assert "has no such files of XNLI" in told(folder, capsys, task="xnli", languages="en,ar")
+
+
+def test_languages_are_found_by_the_names_that_the_readers_know() -> None:
+    named = {(one, name): names for name, how in files.SETS.items() for one in how.languages for names in [how.names]}
+    for (language, name), names in named.items():
+        for stem in names:
+            there = Path(stem.format(code=language, long=files.SETS[name].long.get(language, "")) + ".json.gz")
+            assert not without_files([language], [there])
+    for split, some in formats.TASKS["XNLI"].files.items():
+        assert not without_files([formats.language(split)], [Path(name) for name in some])
+    assert without_files(["ar", "de"], [Path("xquad.de.part1.json.gz"), Path("readme.tar.gz")]) == ["ar"]
 
 
 # --- the tables

@@ -130,12 +130,14 @@ def _unreadable(file: Any, error: Exception) -> str:
     return (
         f"{_name(file)}: no readable checkpoint ({_size(file)}; {type(error).__name__}: {reason}). It may be "
         "cut off by a full disk or an interrupted copy: copy it again, or name an earlier one "
-        "(checkpoint_best.pt, checkpointN.pt) with --path or --restore-file."
+        "(checkpoint_best.pt, checkpointN.pt) where this one was named (--checkpoint, --path, --restore-file)."
     )
 
 
 def _name(file: Any) -> str:
-    return str(getattr(file, "name", file if isinstance(file, (str, os.PathLike)) else "a checkpoint in memory"))
+    if isinstance(file, (str, os.PathLike)):  # a Path too has a `name`, without its folder
+        return os.fspath(file)
+    return str(getattr(file, "name", "a checkpoint in memory"))
 
 
 def _size(file: Any) -> str:

@@ -13,15 +13,14 @@ from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
+from . import rows
 from .settings import BUILTIN, Settings, Trial, Variant
 from .tasks import TASKS, metrics
-from .xnli import XNLI
 
 HERE = Path(__file__).parent
 SCRIPTS = ROOT / "data-bin-scripts"
 RECORD = "glue.json"
 BUILTIN_ENCODING = "learned"
-ENDS = ("tsv", "tsv.gz", "txt", "txt.gz")  # of files with rows
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -164,17 +163,8 @@ class Planner:
         )
 
     def files(self, task: str) -> tuple[Path, ...]:
-        """The user's, wherever the reader looks; those that are missing are told by the stage."""
-        if not self.settings.own:
-            return ()
-        folder = Path(self.settings.data).resolve()
-        places = [folder / name for name in (task, *TASKS[task].folders)] + [folder]
-        found = [path for place in places for end in ENDS for path in sorted(place.glob(f"*.{end}"))]
-        if task == "MNLI":  # the diagnostic set, which lies beside the tasks' folders
-            found += [path for name in ("AX", "diagnostic") for path in sorted(folder.parent.glob(f"{name}.tsv*"))]
-        if task == XNLI:  # GLUE's training file, a task's of its own
-            found += [path for place in places for path in sorted(place.glob("MNLI/train.tsv*"))]
-        return tuple(found)
+        """The user's."""
+        return rows.files(Path(self.settings.data).resolve(), task) if self.settings.own else ()
 
     @cached_property
     def baselines(self) -> dict[str, Stage]:

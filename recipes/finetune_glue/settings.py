@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from recipes.lib import launch
+from recipes.lib import finetuning, launch
 from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import parse_all
-from recipes.lib.finetuning import Model, models, of_encodings
+from recipes.lib.finetuning import Model
 from recipes.lib.places import RAW
 from recipes.lib.recipe import about, of_files
 from recipes.lib.settings import read_toml
 from recipes.lib.values import Flags, Refused, nearest
 
+from . import rows
 from .tasks import GLUE, TASKS
 
 CONF = Path(__file__).parent / "conf"
@@ -190,8 +191,18 @@ class Settings(launch.Training):
             if len(self.checkpoint) > 1 or self.pos_enc:
                 raise Refused(f"--checkpoint {BUILTIN} stands alone")
             return []
-        found = models(self.checkpoint)
-        return of_encodings(found, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else found
+        found = finetuning.models(self.checkpoint)
+        return finetuning.of_encodings(found, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else found
+
+    def refuse_missing(self) -> None:
+        finetuning.refuse_missing(self.models, self.tokenizer_path)
+        for task in self.task if self.own else []:
+            if not self.files(task):
+                raise Refused(f"--data {self.data} has no files of {task}, plain or .gz, in it or below")
+
+    def files(self, task: str) -> list[Path]:
+        """The user's; empty where there is none at all."""
+        return rows.of_task(Path(self.data), task)
 
     def unused(self) -> dict[str, str]:
         return {"raw": "nothing is fetched"} if self.data != self.fetched else {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from recipes.lib import finetuning, launch
+from recipes.lib import finetuning, launch, places
 from recipes.lib.encodings import parse_all
 from recipes.lib.finetuning import Model
 from recipes.lib.places import RAW
@@ -115,6 +115,12 @@ class Settings(launch.Training):
             raise Refused("--null-threshold is of --version 2.0: leave it out")
         self._check_data()
         self.models = self._models()
+
+    def refuse_missing(self) -> None:
+        own = "" if self.tokenizer_path in CUTS else self.tokenizer_path
+        finetuning.refuse_missing([] if self.builtin else self.models, own)
+        places.refuse_missing("train-file", self.train_file)
+        places.refuse_missing("dev-file", self.dev_file)
 
     def unused(self) -> dict[str, str]:
         found: dict[str, str] = {}

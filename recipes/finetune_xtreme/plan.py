@@ -23,7 +23,6 @@ from .settings import VERSION, Settings
 
 HERE = Path(__file__).parent
 INVENTED = ("en", "de")  # the languages of the built-in questions; its German is English
-DEPTH = 4  # of folders in which published files may lie
 #: settings that the two recipes call the same
 SAME = (
     *("checkpoint", "raw", "limit", "limit_dev", "bad", "stride", "longest_question", "longest_answer", "n_best"),
@@ -205,11 +204,8 @@ class Planner:
         )
 
     def files(self, task: str) -> list[Path]:
-        """The user's; those that are missing are told by the stage."""
-        if not self.settings.own:
-            return []
-        folder, below = Path(self.settings.data).resolve(), ["*/" * depth for depth in range(DEPTH)]
-        return sorted({path for one in SETS[task].files for above in below for path in folder.glob(f"{above}{one}")})
+        """The user's."""
+        return SETS[task].found(Path(self.settings.data).resolve()) if self.settings.own else []
 
     @cached_property
     def baselines(self) -> dict[str, Stage]:

@@ -5,13 +5,16 @@ data-bin-scripts/spans/sets.py has the files' names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from recipes.finetune_glue import xnli
 
 ENGLISH, XNLI, XNLI_LANGUAGES = xnli.ENGLISH, xnli.XNLI, xnli.LANGUAGES
 TRAINING = "SQuAD"  # what questions are trained on, in the names of trainings
+DEPTH = 4  # of folders in which published files may lie
+ALL_LANGUAGES = ("xnli.", "tydiqa-")  # of names of files that have them all, or spell them out
 CHANCE = round(100 / 3, 2)  # of XNLI's three classes, in percent
 
 
@@ -38,6 +41,11 @@ class QuestionSet:
     def fetched(self, languages: tuple[str, ...]) -> list[str]:
         """What fetch.py is asked for."""
         return [self.archive] if self.archive else [f"{self.name}/{self.name}.{one}.json" for one in languages]
+
+    def found(self, folder: Path) -> list[Path]:
+        """The user's; those that are missing are told by the stage."""
+        below = ["*/" * depth for depth in range(DEPTH)]
+        return sorted({path for one in self.files for above in below for path in folder.glob(f"{above}{one}")})
 
 
 SETS = {
@@ -69,6 +77,14 @@ TASKS = (XNLI, *SETS)
 def task_named(word: str) -> str:
     """In whatever case; unknown ones as they are."""
     return {name.lower(): name for name in TASKS}.get(word.lower(), word)
+
+
+def without_files(languages: Sequence[str], there: Sequence[Path]) -> list[str]:
+    """Those of which there is no file, by their names: `dev-de.tsv`, `xquad.de.part1.json.gz`."""
+    names = [path.name for path in there]
+    if any(name.startswith(ALL_LANGUAGES) for name in names):
+        return []
+    return [one for one in languages if not any(f"{sign}{one}." in name for sign in ".-" for name in names)]
 
 
 def languages_of(task: str) -> tuple[str, ...]:

@@ -10,10 +10,11 @@ from typing import ClassVar, Final
 from recipes.finetune_glue.settings import BUILTIN
 from recipes.finetune_glue.settings import Settings as GlueSettings
 from recipes.finetune_squad.settings import english, file_names
+from recipes.lib import places
 from recipes.lib.recipe import about
 from recipes.lib.values import Refused
 
-from .sets import TASKS, XNLI, languages_of, task_named
+from .sets import SETS, TASKS, XNLI, languages_of, task_named, without_files
 
 PUBLISHED = "published"
 VERSION: Final = "1.1"  # of SQuAD: all questions have answers
@@ -91,11 +92,20 @@ class Settings(GlueSettings):
             )
         if (self.train_file or self.dev_file) and not self.own:
             raise Refused(f"--train-file and --dev-file go with a FOLDER of questions: --data is {self.data}")
-        for file in (self.train_file, self.dev_file):
-            if file and not Path(file).is_file():
-                raise Refused(f"no such file: {file}")
         if len(self.lr) * len(self.epochs) > 1 and not self.chooses:
             raise Refused("several --lr or --epochs are chosen by English questions: --dev-file F is wanted")
+
+    def refuse_missing(self) -> None:
+        places.refuse_missing("train-file", self.train_file)
+        places.refuse_missing("dev-file", self.dev_file)
+        super().refuse_missing()
+        for task in self.task if self.own else []:
+            wanted = [one for one in self.languages if one in languages_of(task)]
+            if missing := without_files(wanted, self.files(task)):
+                raise Refused(f"--languages {','.join(missing)}: --data {self.data} has no such files of {task}")
+
+    def files(self, task: str) -> list[Path]:
+        return super().files(task) if task == XNLI else SETS[task].found(Path(self.data))
 
     def refuse_unused(self, named: Set[str]) -> None:
         """What the task has no use for."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from .choose import choose
 from .options import parse
+from .outputs import refuse_unusable
 from .recipe import ROOT, Recipe, S, shown
 from .run import Run
 from .settings import load
@@ -25,6 +26,7 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
                 raise Refused(
                     f"--output {output}: fairseq takes '{sign}' for the end of a path; choose a folder without"
                 )
+        refuse_unusable(output, recipe.name)
         plan = recipe.plan(settings, output, shown(output))
         chosen = choose(plan.stages(), options.stage, options.stop_stage)
         ledger = Ledger(output / ".stages", shown(output))
@@ -32,6 +34,7 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
             return dry_run(recipe.environment(settings), plan.notes, chosen)
         if options.list:
             return list_stages(chosen, ledger)
+        settings.refuse_missing()
         return Run(recipe, settings, plan, ledger, output, arguments).do(chosen, options.force)
     except Refused as refused:
         print(f"error: {refused}", file=sys.stderr)

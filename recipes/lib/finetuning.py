@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import places as files
 from .encodings import Encoding, parse
 from .stages import read_json
 from .values import Refused
@@ -62,6 +63,16 @@ def _models(place: Path) -> list[Model]:
             raise Refused(f"--checkpoint {place}: no run of recipes/pretrain_mlm, and no model's folder")
         return [Model(path.parent.name, path) for path in checkpoints]
     return [Model(called(place).name, place)]
+
+
+def refuse_missing(found: Sequence[Model], tokenizer: str) -> None:
+    """What --checkpoint and --tokenizer-path name.
+
+    Args:
+        found: models that no stage makes. tokenizer: a path, or nothing.
+    """
+    files.refuse_missing("checkpoint", *(model.path for model in found))
+    files.refuse_missing("tokenizer-path", tokenizer)
 
 
 def called(place: Path) -> Path:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import fcntl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from .outputs import making
 from .screen import Screen
 from .values import Refused
 
@@ -23,8 +24,10 @@ def only_one(folder: Path, screen: Screen) -> Iterator[int]:
     Two locks, because two things may be at work here. Another run is refused: it may take days. A command that a
     killed run left running holds the second one only; it is waited for, not written over.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".run.lock").open("w") as run, (folder / ".lock").open("w") as commands:
+    with ExitStack() as opened:
+        with making(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            run, commands = (opened.enter_context((folder / name).open("w")) for name in (".run.lock", ".lock"))
         if not taken(run, PATIENCE):
             raise Refused(f"another run is at work in {folder}: wait for it, or choose another folder with --output")
         if not taken(commands):

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .values import Refused
+
 RAW = "data/raw"  # of the repository: where fetch.py puts what all recipes share
+
+
+def refuse_missing(option: str, *named: str | Path) -> None:
+    """What an option names; nothing where it is unset."""
+    for place in named:
+        if place and not Path(place).exists():
+            raise Refused(f"--{option} {place}: no such file or folder")
 
 
 def raw(named: str) -> str:

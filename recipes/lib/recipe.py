@@ -50,6 +50,12 @@ class Settings:
             if name in named:
                 raise Refused(f"--{name.replace('_', '-')} has no effect: {why}; leave it out")
 
+    def refuse_missing(self) -> None:
+        """Refuse files of the user's that are not there, before anything is done: what a later stage reads, too.
+
+        Neither `--dry-run` nor `--list` asks for it: commands can be printed before there is a model.
+        """
+
     def unused(self) -> dict[str, str]:
         """The settings that are in no command, and why."""
         return {}

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from .machine import machine, versions
+from .outputs import RESULT
 from .recipe import Hints, Plan, Recipe, Row, S, shown
 from .stages import Ledger, Stage, write_atomically
-
-RESULT = "result.json"
 
 
 def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic
 
-from . import report
+from . import outputs, report
 from .choose import refuse_open
 from .lock import only_one
 from .machine import version_of
@@ -53,20 +53,21 @@ class Run(Generic[S]):
         started = time.monotonic()
         idle = self._are_done(chosen)
         if not idle:
-            for name in (report.RESULT, self.recipe.report):  # they would tell of another run
-                (self.output / name).unlink(missing_ok=True)
+            outputs.claim(self.output, self.recipe.name)
+            for kept in outputs.put_aside(self.output, (self.recipe.report, outputs.RESULT)):
+                self.screen.line(f"the earlier {kept.stem} is kept: {os.path.relpath(kept)}")
             self._run(chosen, lock)
         if not self._are_done(self.plan.stages()):
             self.screen.line(f"{'Nothing to do here. ' if idle else ''}Stages are left to do; --list shows them.")
             return 0
-        if not (self.output / report.RESULT).exists():
+        if not (self.output / outputs.RESULT).exists():
             report.write(self.recipe, self.settings, self.plan, self.ledger, self.output, self.arguments)
         if idle:
             self.screen.line(f"Everything is done: {self._shown(self.recipe.report)}")
             self._tell_if_changed()
         else:
             minutes = (time.monotonic() - started) / 60
-            names = ", ".join([self._shown(self.recipe.report), *self.recipe.files, report.RESULT])
+            names = ", ".join([self._shown(self.recipe.report), *self.recipe.files, outputs.RESULT])
             self.screen.line(f"Done in {minutes:.1f} minutes: {names}")
         for title, command in self.recipe.hints(self.settings, self.output, shown(self.output)).items():
             print(f"{title}\n    {command}")

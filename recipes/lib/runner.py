@@ -21,6 +21,8 @@ from .recipe import ROOT, Phase, nothing_to_tell
 from .screen import Screen
 from .stages import InTheWay, Ledger, Stage
 
+MANY = 8  # stages, named in a line
+
 
 class Failed(Exception):
     """A stage failed; the message has its command and the end of its log."""
@@ -50,6 +52,8 @@ class Runner:
         self.total, self.done = len(stages), sum(self.ledger.is_done(stage) for stage in stages)
         if self.done:
             self.screen.line(f"going on: {self.done} of {self.total} stages are done")
+        if changed := self.ledger.changed(stages):
+            self.screen.line(f"done anew, as their settings, files or code changed: {some(changed)}")
         for phase in phases:
             with ThreadPoolExecutor(len(self.slots)) as pool:
                 futures = [pool.submit(self._run_chain, chain) for chain in phase]
@@ -152,6 +156,12 @@ class Runner:
             status = process.wait()
         del self.processes[stage]
         return status
+
+
+def some(stages: Sequence[Stage]) -> str:
+    """Their names, of many the first."""
+    names = [stage.name for stage in stages[:MANY]]
+    return ", ".join(names) + (f" and {len(stages) - MANY} more" if len(stages) > MANY else "")
 
 
 def explain(stage: Stage, what: str, log: Path) -> str:

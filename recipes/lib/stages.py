@@ -84,6 +84,11 @@ class Ledger:
     def is_done(self, stage: Stage) -> bool:
         return self.read(stage).get("key") == self.key(stage) and all(path.exists() for path in stage.outputs)
 
+    def changed(self, stages: Iterable[Stage]) -> list[Stage]:
+        """Those that were done or begun, of other settings, files or code than now."""
+        keys = ((stage, (self.read(stage) or self.read(stage, "begun")).get("key")) for stage in stages)
+        return [stage for stage, key in keys if key and key != self.key(stage)]
+
     def read(self, stage: Stage, state: str = "done") -> dict[str, Any]:
         try:
             facts: dict[str, Any] = json.loads(self._path(stage, state).read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
-from recipes.lib import launch
+from recipes.lib import launch, places
 from recipes.lib.encodings import parse_all
 from recipes.lib.recipe import about
 from recipes.lib.values import Flags, Refused
@@ -125,7 +125,7 @@ class Settings(launch.Training):
 
     def _refuse_start(self) -> None:
         """A warm start without its start would be a training from scratch on a schedule that is none."""
-        self._refuse_missing("init-from", self.init_from)
+        places.refuse_missing("init-from", self.init_from)
         if self.goes_on_from and not self.init_from:
             raise Refused(f"this preset goes on from {self.goes_on_from}: --init-from names its folder or checkpoint")
         if not self.init_from or self.tokenizer_path or self.tokenizer == "gpt2" or self.prepared:
@@ -179,11 +179,7 @@ class Settings(launch.Training):
         if self.tokenizer_path == PUBLISHED and self.tokenizer == "sentencepiece":
             raise Refused("--tokenizer-path published: no model of SentencePiece is: leave it out to learn one")
         if not self.fetched_tokenizer:
-            self._refuse_missing("tokenizer-path", self.tokenizer_path)
-
-    def _refuse_missing(self, option: str, path: str) -> None:
-        if path and not Path(path).exists():
-            raise Refused(f"--{option} {path}: no such file or folder")
+            places.refuse_missing("tokenizer-path", self.tokenizer_path)
 
     def _refuse_corpus(self) -> None:
         wanted = {"books": "books_wiki", "languages": "wiki100"}
@@ -193,7 +189,7 @@ class Settings(launch.Training):
                 raise Refused(f"--{option} is for --corpus {corpus}: leave it out")
             if corpus in self.named and not path:
                 raise Refused(f"--corpus {corpus} needs --{option} FOLDER: {WHY[option]}")
-            self._refuse_missing(option, path)
+            places.refuse_missing(option, path)
         if "wiki100" in self.named and len(self.named) > 1:
             raise Refused("--corpus wiki100 stands alone: its languages are sampled, other corpora are not")
         if self.own and not Path(self.corpus).is_dir():

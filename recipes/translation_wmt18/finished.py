@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from recipes.lib.report import RESULT
+from recipes.lib.outputs import RESULT
 from recipes.lib.stages import content, read_json
 from recipes.lib.values import Refused
 

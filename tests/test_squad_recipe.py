@@ -329,6 +329,7 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin stands alone"),
         ({"train_file": "x.json"}, "--train-file and --dev-file go together"),
         ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "give one of them"),
+        ({"train_file": "x.json", "dev_file": "./x.json"}, "--train-file and --dev-file are the same file, x.json"),
         ({"data": "builtin", "version": "2.0"}, "as --version 1.1 has"),
         ({"data": "nowhere"}, "no such file or folder; there are: squad, builtin"),
         ({"version": "1.0"}, "one of 1.1, 2.0 is wanted"),

@@ -21,6 +21,7 @@ REPAIRS = {
     "long question": "cut to --longest-question; as a reference it stays whole",
     "malformed question": "",
     "duplicate id": "",
+    "question that is answered too": "",
 }
 #: a property of the set (SQuAD 2.0), told and never refused
 EXPECTED = {"unanswerable"}

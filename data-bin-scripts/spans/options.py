@@ -100,6 +100,9 @@ def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str,
         found |= _languages(asked)
     if not found:
         made.error("--text, --train, --eval or --set is wanted")
+    for split, path in found.items():
+        if split != TRAIN and asked.train and path.resolve() == asked.train.resolve():
+            made.error(f"--train and {split} are the same file, {path}: what is trained on cannot be what is answered")
     return found
 
 

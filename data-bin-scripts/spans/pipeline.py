@@ -30,6 +30,8 @@ SCORED_FILE = "scored.json"  # behind the split's name
 NO_WINDOW, CUT, LONG = "answer in no window", "cut question", "long context"
 #: a question of --without, which is scored elsewhere
 ELSEWHERE = "question scored elsewhere"
+#: a question of training that another split has too, by its id: a score would be of what was learned
+BOTH = "question that is answered too"
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def prepare(
     """
     with whole(where) as folder:
         found, wrong = _read(files, settings)
-        wrong += _leave_out(found, apart)
+        wrong += [*_leave_out(found, apart), *_part(found, settings.bad)]
         found = {split: some[: settings.most(split) or None] for split, some in found.items()}
         with quiet():
             run = Run(folder, files, settings, of_model(model, tokenizer), wrong)
@@ -127,6 +129,22 @@ def _leave_out(found: dict[str, list[Question]], apart: Sequence[Path]) -> list[
         told += [Problem(split, one.where, one.id, ELSEWHERE, "of --without, by its id", "left out") for one in gone]
         found[split] = [one for one in some if one.id not in ids]
     return told
+
+
+def _part(found: dict[str, list[Question]], bad: str) -> list[Problem]:
+    """Take the questions that are to be answered out of training.
+
+    Raises:
+        CorpusError: none is left to be trained on.
+    """
+    train = found.get(TRAIN, [])
+    others = {one.id: split for split, some in found.items() if split != TRAIN for one in some}
+    shared = [one for one in train if one.id in others]
+    if shared and len(shared) == len(train):
+        named = ", ".join(dict.fromkeys(others[one.id] for one in shared))
+        raise CorpusError(f"{TRAIN}: {named} has all its {len(train):,} questions too, by their ids: others are wanted")
+    found |= {TRAIN: [one for one in train if one.id not in others]} if shared else {}
+    return [made(TRAIN, one.where, one.id, BOTH, f"{others[one.id]} has its id too", bad) for one in shared]
 
 
 def _parts(read: list[Question], path: Path, seed: int) -> dict[str, list[Question]]:

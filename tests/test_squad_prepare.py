@@ -138,7 +138,8 @@ def renamed(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_wrong_is_counted_and_named(data: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = refused(place, capsys, bad())
+    told = refused(place, capsys, bad(), "--longest", 16, "--stride", 2)
+    assert "long context" not in told  # which is no reason
     for kind, named in {
         "2 x misplaced answer": "q4.0, q4.1",
         "1 x empty context": "q4.2",
@@ -194,6 +195,16 @@ def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: 
     assert "1 questions have no answer (q5.2), as SQuAD 2.0's: --version 2.0" in told
     told = refused(place, capsys, s.squad(3, 5), "--version", "2.0")
     assert "bad.json: every question has an answer, as SQuAD 1.1's: --version 1.1" in told
+    lone = ["--tokenizer-path", "words", "--checkpoint", place / "plain" / "checkpoint.pt", "--output", place / "no"]
+    for given, wanted in (
+        (s.written(place / "two.json", s.squad(2, 5)), "2 articles; 3 or more can be split. Name files with --train and"),
+        (place / "nope", f"{place / 'nope'}: no such file or folder"),
+        (s.written(place / "src-x.txt", {}), "src-x.txt: NAME.json in SQuAD's format is wanted, plain or .gz"),
+    ):
+        assert s.prepare_spans.main([*map(str, lone), "--text", str(given)]) == 1
+        told = capsys.readouterr().err
+        assert wanted in told
+        assert "--valid" not in told
     assert "leaves no room for a context" in refused(place, capsys, s.squad(3, 5), "--longest", 8)
     told = refused(place, capsys, s.squad(3, 5), "--tokenizer-path", "auto")
     assert "has no tokenizer/ beside it" in told

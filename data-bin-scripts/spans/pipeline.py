@@ -22,6 +22,7 @@ from .cutter import Cutter
 from .output import SplitWriter, squad_format
 from .vocabulary import Vocabulary, of_model
 
+FLAGS = "--train and --eval"  # by which a user names files
 TRAIN, RECORD = "train", "spans.json"
 #: what becomes of questions that are to be answered and are not as they should be
 SCORED = "scored as it is"
@@ -74,9 +75,9 @@ def prepare(
             run = Run(folder, files, settings, of_model(model, tokenizer), wrong)
             record = run.all(found, apart)
         beside = where.with_name(f"{where.name}.{PROBLEMS}")
-        if any(one.done == "refused" for one in run.problems):
-            problems.write(beside, run.problems)
-            raise RefusedError("\n".join([*problems.summary(run.problems), _advice(beside)]))
+        if refused := [one for one in run.problems if one.done == "refused"]:  # others are no reason
+            problems.write(beside, refused)
+            raise RefusedError("\n".join([*problems.summary(refused), _advice(beside)]))
         problems.write(folder / PROBLEMS, run.problems)
         for line in problems.summary(run.problems):
             print(line, flush=True)
@@ -95,6 +96,8 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Qu
     """The questions of each file, each id once, and what is malformed."""
     found, wrong, answered = dict[str, list[Question]](), list[Problem](), True
     for split, path in files.items():
+        if path.exists() and not reading.is_json(path):  # lines have no places of answers
+            raise CorpusError(f"{path}: NAME.json in SQuAD's format is wanted, plain or .gz")
         told = list[tuple[str, str, str]]()
         begin = settings.begins.get(split, "")
         read = [one for one in reading.read(path, partial(_keep, told)) if one.id.startswith(begin)]
@@ -149,7 +152,7 @@ def _part(found: dict[str, list[Question]], bad: str) -> list[Problem]:
 
 def _parts(read: list[Question], path: Path, seed: int) -> dict[str, list[Question]]:
     """By article; what question generation has for validation and for its test is answered."""
-    drawn = splits.parts(read, path, seed)
+    drawn = splits.parts(read, path, seed, FLAGS)
     return {TRAIN: drawn[TRAIN], "valid": [*drawn["valid"], *drawn["test"]]}
 
 

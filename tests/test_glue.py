@@ -209,7 +209,9 @@ def test_without_a_training_file_its_cure_is_told(
 ) -> None:
     (task_files(tmp_path, "RTE") / "train.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
-    told = "no train.tsv of RTE, plain or .gz, in it or in RTE/; or --train-rows N takes the first rows of the development"
+    told = (
+        "no train.tsv of RTE, plain or .gz, in it or in RTE/; or --train-rows N takes the first rows of the development"
+    )
     assert told in capsys.readouterr().err
     (tmp_path / "dev.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1

@@ -85,13 +85,14 @@ BERT |= {"lr-scheduler": "polynomial_decay", "dropout": 0.1, "attention-dropout"
 ROBERTA = {name: value for name, value in BERT.items() if name != "pooler-dropout"}
 ROBERTA |= {"adam-betas": "(0.9, 0.98)", "weight-decay": 0.1, "clip-norm": 0.0}
 CHECKPOINTS = {"validate-interval-updates": 3500, "save-interval-updates": 3500}  # METHODS.md 6.D
+GOES_ON = {"validate-interval-updates": 2000, "save-interval-updates": 2000}  # MNLI's epochs have 12,000
 
 
 @pytest.mark.parametrize(
     ("protocol", "lr", "epochs", "runs", "longest", "warmup", "keep", "segments", "separators", "train"),
     [
-        ("m1-m4", [3e-5], [3], 1, 128, 0.1, "last", "none", 1, BERT),
-        ("m4m", [2e-5, 3e-5, 4e-5], [3], 1, 512, 0.06, "last", "none", 2, ROBERTA),
+        ("m1-m4", [3e-5], [3], 1, 128, 0.1, "last", "none", 1, {**BERT, **GOES_ON}),
+        ("m4m", [2e-5, 3e-5, 4e-5], [3], 1, 512, 0.06, "last", "none", 2, {**ROBERTA, **GOES_ON}),
         ("diet", [1e-5, 2e-5, 3e-5, 4e-5], [5, 10], 5, 128, 0.1, "best", "input", 1, {**BERT, **CHECKPOINTS}),
         ("diet-xtreme", [1e-5, 2e-5, 3e-5, 4e-5], [3], 5, 512, 0.1, "best", "input", 1, {**BERT, **CHECKPOINTS}),
     ],

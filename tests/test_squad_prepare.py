@@ -197,7 +197,10 @@ def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: 
     assert "bad.json: every question has an answer, as SQuAD 1.1's: --version 1.1" in told
     lone = ["--tokenizer-path", "words", "--checkpoint", place / "plain" / "checkpoint.pt", "--output", place / "no"]
     for given, wanted in (
-        (s.written(place / "two.json", s.squad(2, 5)), "2 articles; 3 or more can be split. Name files with --train and"),
+        (
+            s.written(place / "two.json", s.squad(2, 5)),
+            "2 articles; 3 or more can be split. Name files with --train and",
+        ),
         (place / "nope", f"{place / 'nope'}: no such file or folder"),
         (s.written(place / "src-x.txt", {}), "src-x.txt: NAME.json in SQuAD's format is wanted, plain or .gz"),
     ):

@@ -74,7 +74,9 @@ def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[st
     return {split: some[: (limit if split == "train" else limit_others) or None] for split, some in found.items()}
 
 
-def parts(found: list[Question], path: Path, seed: int, flags: str = "--train and --valid") -> dict[str, list[Question]]:
+def parts(
+    found: list[Question], path: Path, seed: int, flags: str = "--train and --valid"
+) -> dict[str, list[Question]]:
     """Articles in a drawn order, the first tenth (one at least) test, the next valid.
 
     Args:

@@ -204,6 +204,13 @@ def test_rows_for_training_leave_mnlis_other_set_alone(model: Path, tmp_path: Pa
     assert [found[split]["items"] for split in ("train", "valid", "valid-mismatched")] == [1, 1, 1]
 
 
+def test_a_row_that_is_named_by_a_number_does_not_read_as_a_count() -> None:
+    from questions import problems
+
+    some = [problems.Problem("train", "train.tsv:9", name, "fields", "", "refused") for name in ("8", "q9")]
+    assert problems.summary(some) == ["train: 2 x fields, refused: id 8, q9"]
+
+
 def test_without_a_training_file_its_cure_is_told(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,12 @@ def test_another_experiment_has_another_folder() -> None:
     given += [{"segments": "head"}, {"protocol": "diet"}, {"task": "RTE"}, {"seed": "2"}, {"preset": "small"}, {}]
     named = {FINETUNE_GLUE.folder(settings(**words)) for words in given}
     assert len(named) == len(given), named
+
+
+def test_help_says_that_0_is_unset() -> None:
+    told = {one.name: one.metadata["help"] for one in fields(Settings)}
+    for name in ("runs", "batch", "longest", "separators"):
+        assert told[name].endswith("0 or unset: the protocol's")
 
 
 EVERY_9 = {"train__save-interval-updates": "9"}

@@ -268,7 +268,7 @@ def test_another_experiment_has_another_folder() -> None:
 
 
 def test_help_says_that_0_is_unset() -> None:
-    told = {one.name: one.metadata["help"] for one in fields(Settings)}
+    told = {one.name: one.metadata.get("help", "") for one in fields(Settings)}
     for name in ("runs", "batch", "longest", "separators"):
         assert told[name].endswith("0 or unset: the protocol's")
 

@@ -46,6 +46,8 @@ def parser() -> argparse.ArgumentParser:
     add("--tokenizer-path", type=Path, metavar="PATH", help="of the model, where it does not lie beside its dict.txt")
     add("--output", type=Path, required=True, metavar="DIR")
     add("--longest", type=at_least(8), default=512, metavar="N", help="pieces of an item; the rest is cut off (512)")
+    told = "that fairseq-train will have: with extend=repeat, say, items may be longer than in the pretraining"
+    add("--pos-enc-args", metavar="OPTIONS", help=told)
     add("--separators", type=int, choices=(1, 2), default=2, help="</s> in a pair: 2 as RoBERTa, 1 as BERT (2)")
     add(
         "--bad",
@@ -75,7 +77,7 @@ def main(arguments: list[str]) -> int:
     def work() -> Path | None:
         own = (asked.longest, asked.separators, asked.bad, asked.limit, asked.train_rows)
         languages = tuple(one for one in (asked.languages or "").split(",") if one)
-        settings = Settings(asked.task, asked.checkpoint, asked.tokenizer_path, *own, languages)
+        settings = Settings(asked.task, asked.checkpoint, asked.tokenizer_path, *own, languages, asked.pos_enc_args)
         if asked.dry_run:
             for split, path in sources(asked.data, settings).items():
                 print(split, path, sep="\t")

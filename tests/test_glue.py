@@ -204,6 +204,27 @@ def test_rows_for_training_leave_mnlis_other_set_alone(model: Path, tmp_path: Pa
     assert [found[split]["items"] for split in ("train", "valid", "valid-mismatched")] == [1, 1, 1]
 
 
+def test_a_row_that_is_named_by_a_number_does_not_read_as_a_count() -> None:
+    from questions import problems
+
+    some = [problems.Problem("train", "train.tsv:9", name, "fields", "", "refused") for name in ("8", "q9")]
+    assert problems.summary(some) == ["train: 2 x fields, refused: id 8, q9"]
+
+
+def test_without_a_training_file_its_cure_is_told(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (task_files(tmp_path, "RTE") / "train.tsv").unlink()
+    assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
+    told = (
+        "no train.tsv of RTE, plain or .gz, in it or in RTE/; or --train-rows N takes the first rows of the development"
+    )
+    assert told in capsys.readouterr().err
+    (tmp_path / "dev.tsv").unlink()
+    assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
+    assert "--train-rows" not in capsys.readouterr().err  # which are of the development set
+
+
 def test_a_split_without_rows_is_told_with_its_file(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

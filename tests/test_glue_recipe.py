@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +87,14 @@ BERT |= {"lr-scheduler": "polynomial_decay", "dropout": 0.1, "attention-dropout"
 ROBERTA = {name: value for name, value in BERT.items() if name != "pooler-dropout"}
 ROBERTA |= {"adam-betas": "(0.9, 0.98)", "weight-decay": 0.1, "clip-norm": 0.0}
 CHECKPOINTS = {"validate-interval-updates": 3500, "save-interval-updates": 3500}  # METHODS.md 6.D
+GOES_ON = {"validate-interval-updates": 2000, "save-interval-updates": 2000}  # MNLI's epochs have 12,000
 
 
 @pytest.mark.parametrize(
     ("protocol", "lr", "epochs", "runs", "longest", "warmup", "keep", "segments", "separators", "train"),
     [
-        ("m1-m4", [3e-5], [3], 1, 128, 0.1, "last", "none", 1, BERT),
-        ("m4m", [2e-5, 3e-5, 4e-5], [3], 1, 512, 0.06, "last", "none", 2, ROBERTA),
+        ("m1-m4", [3e-5], [3], 1, 128, 0.1, "last", "none", 1, {**BERT, **GOES_ON}),
+        ("m4m", [2e-5, 3e-5, 4e-5], [3], 1, 512, 0.06, "last", "none", 2, {**ROBERTA, **GOES_ON}),
         ("diet", [1e-5, 2e-5, 3e-5, 4e-5], [5, 10], 5, 128, 0.1, "best", "input", 1, {**BERT, **CHECKPOINTS}),
         ("diet-xtreme", [1e-5, 2e-5, 3e-5, 4e-5], [3], 5, 512, 0.1, "best", "input", 1, {**BERT, **CHECKPOINTS}),
     ],
@@ -283,6 +285,12 @@ def test_another_experiment_has_another_folder() -> None:
     given += [{"segments": "head"}, {"protocol": "diet"}, {"task": "RTE"}, {"seed": "2"}, {"preset": "small"}, {}]
     named = {FINETUNE_GLUE.folder(settings(**words)) for words in given}
     assert len(named) == len(given), named
+
+
+def test_help_says_that_0_is_unset() -> None:
+    told = {one.name: one.metadata.get("help", "") for one in fields(Settings)}
+    for name in ("runs", "batch", "longest", "separators"):
+        assert told[name].endswith("0 or unset: the protocol's")
 
 
 EVERY_9 = {"train__save-interval-updates": "9"}

@@ -108,8 +108,14 @@ def test_a_model_that_is_too_short_or_another_is_refused(
     folder = found[0].parent
     words = ["--output", tmp_path / "x.json", "--longest"]
     learned = imported(folder / "bert", tmp_path / "learned", "--pos-enc", "learned") / "checkpoint.pt"
-    with pytest.raises(SystemExit, match="items of 64 pieces are wanted, and learned was pretrained with 20"):
+    with pytest.raises(SystemExit) as told:
         run(check_pretrained, "--checkpoint", learned, *words, 64, "--segments", "none", monkeypatch=monkeypatch)
+    assert "is defined up to 20 positions: --longest 20, or another encoding; or python -m " in str(told.value)
+    extended = ("--pos-enc", "learned", "--pos-enc-args", "extend=interpolate,extend_to=64")
+    assert f"import-hf {learned} --pos-enc learned --output LONGER --pos-enc-args extend=repeat" in str(told.value)
+    longer = imported(learned, tmp_path / "longer", *extended) / "checkpoint.pt"
+    tokenizer = ("--tokenizer-path", learned.with_name("tokenizer"))
+    run(check_pretrained, "--checkpoint", longer, *words, 64, "--segments", "none", *tokenizer, monkeypatch=monkeypatch)
     with pytest.raises(SystemExit, match=r"has learned, not shaw\[clip=8\]"):
         run(
             check_pretrained,

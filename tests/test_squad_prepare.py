@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -132,8 +132,14 @@ def bad() -> dict[str, Any]:
     return found
 
 
+def renamed(found: dict[str, Any]) -> dict[str, Any]:
+    """The same questions by other ids: d4.0 for q4.0."""
+    return cast(dict[str, Any], json.loads(json.dumps(found).replace('"id": "q', '"id": "d')))
+
+
 def test_what_is_wrong_is_counted_and_named(data: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = refused(place, capsys, bad())
+    told = refused(place, capsys, bad(), "--longest", 16, "--stride", 2)
+    assert "long context" not in told  # which is no reason
     for kind, named in {
         "2 x misplaced answer": "q4.0, q4.1",
         "1 x empty context": "q4.2",
@@ -151,13 +157,35 @@ def test_what_is_wrong_is_counted_and_named(data: Path, place: Path, capsys: pyt
 def test_what_is_wrong_is_left_out_or_mended(data: Path, place: Path, how: str, left: int) -> None:
     """Of what is scored nothing is left out but what cannot be read."""
     file = s.written(place / "bad.json", bad())
+    other = s.written(place / "bad-dev.json", renamed(bad()))
     source = place / "plain" / "checkpoint.pt"
-    given = ["--checkpoint", source, "--train", file, "--eval", file, "--bad", how, "--longest", 24]
+    given = ["--checkpoint", source, "--train", file, "--eval", other, "--bad", how, "--longest", 24]
     made = s.prepared(place / how, *given)
     counts = spans.record(made)["splits"]
     assert (counts["train"]["given"], counts["train"]["questions"], counts["valid"]["questions"]) == (5, left, 5)
-    assert [one.id for one in spans.questions(made, "valid")] == ["q4.0", "q4.1", "q4.2", "q4.4", "q4.7"]
+    assert [one.id for one in spans.questions(made, "valid")] == ["d4.0", "d4.1", "d4.2", "d4.4", "d4.7"]
     assert spans.record(made)["problems"]["empty context"] == {"left out": 1, "scored as it is": 1}
+
+
+def test_what_is_answered_is_not_trained_on(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One file for both is refused; questions that both have by their ids too, unless they are left out of training."""
+    whole, dev = s.squad(12, 21), s.written(place / "dev21.json", {"data": s.squad(12, 21)["data"][9:]})
+    train, copied = s.written(place / "train21.json", whole), s.written(place / "copied21.json", whole)
+    words = ["--checkpoint", place / "plain" / "checkpoint.pt", "--train", train, "--longest", 24]
+    tokenizer = ("--tokenizer-path", "words", "--longest-question", "4", "--output", str(place / "both"))
+    for flag in ([str(train)], [f"de={train}"]):
+        with pytest.raises(SystemExit) as status:
+            s.prepare_spans.main([*map(str, words), "--eval", *flag, *tokenizer])
+        assert status.value.code == 2
+    assert f"--train and de are the same file, {train}" in capsys.readouterr().err
+    assert s.prepare_spans.main([*map(str, words), "--eval", str(dev), *tokenizer]) == 1
+    told = "train: 3 x question that is answered too, refused: q21.9, q21.10, q21.11"
+    assert told in capsys.readouterr().err
+    made = s.prepared(place / "left", *words, "--eval", dev, "--bad", "skip", "--limit", 10)
+    assert [len(spans.questions(made, split)) for split in ("train", "valid")] == [9, 3]
+    assert spans.record(made)["problems"]["question that is answered too"] == {"left out": 3}
+    assert s.prepare_spans.main([*map(str, words), "--eval", str(copied), "--bad", "skip", *tokenizer]) == 1
+    assert "train: valid has all its 12 questions too, by their ids" in capsys.readouterr().err
 
 
 def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,6 +195,19 @@ def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: 
     assert "1 questions have no answer (q5.2), as SQuAD 2.0's: --version 2.0" in told
     told = refused(place, capsys, s.squad(3, 5), "--version", "2.0")
     assert "bad.json: every question has an answer, as SQuAD 1.1's: --version 1.1" in told
+    lone = ["--tokenizer-path", "words", "--checkpoint", place / "plain" / "checkpoint.pt", "--output", place / "no"]
+    for given, wanted in (
+        (
+            s.written(place / "two.json", s.squad(2, 5)),
+            "2 articles; 3 or more can be split. Name files with --train and",
+        ),
+        (place / "nope", f"{place / 'nope'}: no such file or folder"),
+        (s.written(place / "src-x.txt", {}), "src-x.txt: NAME.json in SQuAD's format is wanted, plain or .gz"),
+    ):
+        assert s.prepare_spans.main([*map(str, lone), "--text", str(given)]) == 1
+        told = capsys.readouterr().err
+        assert wanted in told
+        assert "--valid" not in told
     assert "leaves no room for a context" in refused(place, capsys, s.squad(3, 5), "--longest", 8)
     told = refused(place, capsys, s.squad(3, 5), "--tokenizer-path", "auto")
     assert "has no tokenizer/ beside it" in told

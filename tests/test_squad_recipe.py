@@ -328,6 +328,7 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin stands alone"),
         ({"train_file": "x.json"}, "--train-file and --dev-file go together"),
         ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "give one of them"),
+        ({"train_file": "x.json", "dev_file": "./x.json"}, "--train-file and --dev-file are the same file, x.json"),
         ({"data": "builtin", "version": "2.0"}, "as --version 1.1 has"),
         ({"data": "nowhere"}, "no such file or folder; there are: squad, builtin"),
         ({"version": "1.0"}, "one of 1.1, 2.0 is wanted"),
@@ -355,8 +356,9 @@ def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
 def test_files_that_are_not_there_are_refused_before_anything_is_written(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "there.pt").write_text("weights")
-    given = dict.fromkeys(("checkpoint", "tokenizer-path", "train-file", "dev-file"), str(tmp_path / "there.pt"))
+    given = {name: str(tmp_path / f"{name}.pt") for name in ("checkpoint", "tokenizer-path", "train-file", "dev-file")}
+    for there in given.values():
+        Path(there).write_text("")
     given[option] = str(tmp_path / "nowhere")
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     assert main(FINETUNE_SQUAD, ["--output", str(tmp_path / "out"), *words]) == 2

@@ -136,6 +136,11 @@ def test_ones_own_files_and_languages(folder: Path) -> None:
     assert value(stages(data=str(folder), languages="de")["prepare:XNLI.shaw"], "--languages") == "de"
 
 
+def test_one_file_does_not_train_and_choose(folder: Path) -> None:
+    with pytest.raises(Refused, match="--train-file and --dev-file are the same file"):
+        stages(task="xquad", data=str(folder), train_file=str(folder / "dev.json"))
+
+
 def test_without_english_questions_that_choose_nothing_is_validated(folder: Path) -> None:
     (folder / "dev.json").unlink()
     plan = stages(task="xquad", data=str(folder))

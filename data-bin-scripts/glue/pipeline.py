@@ -24,6 +24,8 @@ from .reading import Row
 RECORD = "glue.json"
 #: of a training text, so that pieces that no model knows are noticed
 MOST_UNKNOWN = 0.2
+#: how a table of positions is made longer, here and in what follows
+TRAINED = "(here, and of fairseq-train) --pos-enc-args"
 #: of any split, so that it is named here and in reports
 STRANGE = 0.05
 
@@ -33,7 +35,7 @@ class Settings:
     """task: a key of `TASKS`. model, tokenizer: see `vocabulary.pretrained`. longest: pieces of an item. separators:
     </s> between the sentences of a pair. bad: of `checks.HOW`. limit: rows of training (0: all). train_rows: so many of
     the development set are for training (0: there is a training file). languages: of XNLI, all that are there unless
-    some are named; English trains and is developed on."""
+    some are named; English trains and is developed on. args: --pos-enc-args of the fine-tuning."""
 
     task: str
     model: Path
@@ -44,6 +46,7 @@ class Settings:
     limit: int = 0
     train_rows: int = 0
     languages: tuple[str, ...] = ()
+    args: str | None = None
 
     @property
     def form(self) -> Format:
@@ -182,6 +185,7 @@ def _write(made: Path, kept: dict[str, list[Row]], settings: Settings) -> dict[s
     surface = question_pieces.Pretrained(dictionary.contents or {})
     cutter = Cutter(surface, dictionary.ids(), settings.longest, settings.separators)
     counts = {split: _split(made, split, rows, cutter, form, len(dictionary)) for split, rows in kept.items()}
+    _refuse_long(max(facts["longest"] for facts in counts.values()), settings)
     for number in range(len(form.sentences)):
         (made / f"input{number}" / "dict.txt").write_text(dictionary.text(), encoding="utf-8")
     if form.labels:
@@ -205,14 +209,32 @@ def _write(made: Path, kept: dict[str, list[Row]], settings: Settings) -> dict[s
     }
 
 
+def _refuse_long(longest: int, settings: Settings) -> None:
+    """fairseq-train leaves out rows that its model has no positions for, and fails at those of the development set.
+
+    Raises:
+        CorpusError: items of so many pieces are beyond what the encoding defines; a model that cannot be read.
+    """
+    from fairseq_posenc.compat.checkpoints import CheckpointError
+    from fairseq_posenc.hub.pretrained import read
+    from fairseq_posenc.models.lengths import check_length, fine_tuned
+
+    try:
+        pos = fine_tuned(read(settings.model), settings.args)
+        check_length(pos, longest, "items", "--longest LIMIT cuts them off, or a model of another encoding", TRAINED)
+    except (CheckpointError, ValueError) as error:
+        raise CorpusError(f"--checkpoint {settings.model}: {error}") from None
+
+
 def _split(made: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:
     """A split's files; returns what is in them."""
     tally = Counter[str](items=0, cut=0, pieces=0, unknown=0)
-    labelled = all(row.label is not None for row in rows)
+    labelled, longest = all(row.label is not None for row in rows), 0
     with SplitWriter(made, split, size, len(form.sentences), form.labels) as writer:
         for row in rows:
             item = cutter.item(row)
             writer.add(row.id, item, row.label if labelled else None)
+            longest = max(longest, min(item.pieces, cutter.longest))
             unknown = sum(ids.count(UNKNOWN) for ids in item.sentences)
             tally.update(items=1, cut=int(item.cut), pieces=item.pieces, unknown=unknown)
-    return {**tally, "labelled": labelled}
+    return {**tally, "labelled": labelled, "longest": longest}

@@ -43,7 +43,9 @@ def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEED
     for split in needed:
         if split not in named:
             wanted = " or ".join(how.files[split])
-            raise CorpusError(f"{folder}: no {wanted} of {task}, plain or .gz, in it or in {task}/")
+            rows = "; or --train-rows N takes the first rows of the development set, English's where there are several"
+            cure = rows if split == "train" and "valid" in named else ""
+            raise CorpusError(f"{folder}: no {wanted} of {task}, plain or .gz, in it or in {task}/{cure}")
     return named
 
 

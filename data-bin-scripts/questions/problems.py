@@ -21,6 +21,7 @@ REPAIRS = {
     "long question": "cut to --longest-question; as a reference it stays whole",
     "malformed question": "",
     "duplicate id": "",
+    "question that is answered too": "",
 }
 #: a property of the set (SQuAD 2.0), told and never refused
 EXPECTED = {"unanswerable"}
@@ -69,7 +70,8 @@ def summary(problems: list[Problem]) -> list[str]:
         groups.setdefault((one.split, one.kind, one.done), []).append(one)
     lines = []
     for (split, kind, done), some in groups.items():
-        names = list(dict.fromkeys(one.id for one in some))
+        # a bare number behind a colon would read as a count
+        names = list(dict.fromkeys(f"id {one.id}" if one.id.isdecimal() else one.id for one in some))
         more = ", ..." if len(names) > SHOWN else ""
         in_all = f" of {len(names):,} questions" if len(names) != len(some) else ""
         lines.append(f"{split}: {len(some):,} x {kind}{in_all}, {done}: {', '.join(names[:SHOWN])}{more}")

@@ -60,6 +60,8 @@ def read(path: Path, malformed: Tell | None = None) -> list[Question]:
     Raises:
         CorpusError: a file that is missing, damaged, empty or of another form, with the place.
     """
+    if not path.exists():
+        raise CorpusError(f"{path}: no such file or folder")
     if is_json(path):
         found = list(_squad(path, malformed))
     elif plain_name(path).startswith("src-") and plain_name(path).endswith(".txt"):

@@ -74,15 +74,22 @@ def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[st
     return {split: some[: (limit if split == "train" else limit_others) or None] for split, some in found.items()}
 
 
-def parts(found: list[Question], path: Path, seed: int) -> dict[str, list[Question]]:
-    """Articles in a drawn order, the first tenth (one at least) test, the next valid."""
+def parts(
+    found: list[Question], path: Path, seed: int, flags: str = "--train and --valid"
+) -> dict[str, list[Question]]:
+    """Articles in a drawn order, the first tenth (one at least) test, the next valid.
+
+    Args:
+        flags: by which a user names files.
+    Raises:
+        CorpusError: fewer than three articles.
+    """
     by_article: dict[int, list[Question]] = defaultdict(list)
     for one in found:
         by_article[one.article].append(one)
     if len(by_article) < 3:
         raise CorpusError(
-            f"{path} has questions on {len(by_article)} articles; 3 or more can be split into train, valid and test. "
-            "Give --train and --valid"
+            f"{path} has questions on {len(by_article)} articles; 3 or more can be split. Name files with {flags}"
         )
     drawn = sorted(by_article, key=lambda article: int(keys.keys(seed, keys.ORDER, article)[0]))
     tenth = max(1, len(drawn) * SHARES[2] // sum(SHARES))

@@ -11,7 +11,7 @@ from corpora.numbers import at_least
 from questions import splits
 from questions.problems import HOW
 
-from .pipeline import TRAIN, Settings
+from .pipeline import FLAGS, TRAIN, Settings
 from .sets import SETS, absent, begins, find
 from .vocabulary import AUTO, WORDS
 
@@ -100,13 +100,16 @@ def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str,
         found |= _languages(asked)
     if not found:
         made.error("--text, --train, --eval or --set is wanted")
+    for split, path in found.items():
+        if split != TRAIN and asked.train and path.resolve() == asked.train.resolve():
+            made.error(f"--train and {split} are the same file, {path}: what is trained on cannot be what is answered")
     return found
 
 
 def _own(text: Path, version: str) -> dict[str, Path]:
     """Of --text; of a folder those of this version, as published or as people call them."""
     names = ("{}.json", f"{{}}-v{version}.json")
-    return splits.find(text, names, "--train and --eval") if text.is_dir() else {"": text}
+    return splits.find(text, names, FLAGS) if text.is_dir() else {"": text}
 
 
 def _languages(asked: argparse.Namespace) -> dict[str, Path]:

@@ -22,6 +22,7 @@ from .cutter import Cutter
 from .output import SplitWriter, squad_format
 from .vocabulary import Vocabulary, of_model
 
+FLAGS = "--train and --eval"  # by which a user names files
 TRAIN, RECORD = "train", "spans.json"
 #: what becomes of questions that are to be answered and are not as they should be
 SCORED = "scored as it is"
@@ -30,6 +31,8 @@ SCORED_FILE = "scored.json"  # behind the split's name
 NO_WINDOW, CUT, LONG = "answer in no window", "cut question", "long context"
 #: a question of --without, which is scored elsewhere
 ELSEWHERE = "question scored elsewhere"
+#: a question of training that another split has too, by its id: a score would be of what was learned
+BOTH = "question that is answered too"
 
 
 @dataclass(frozen=True)
@@ -66,15 +69,15 @@ def prepare(
     """
     with whole(where) as folder:
         found, wrong = _read(files, settings)
-        wrong += _leave_out(found, apart)
+        wrong += [*_leave_out(found, apart), *_part(found, settings.bad)]
         found = {split: some[: settings.most(split) or None] for split, some in found.items()}
         with quiet():
             run = Run(folder, files, settings, of_model(model, tokenizer), wrong)
             record = run.all(found, apart)
         beside = where.with_name(f"{where.name}.{PROBLEMS}")
-        if any(one.done == "refused" for one in run.problems):
-            problems.write(beside, run.problems)
-            raise RefusedError("\n".join([*problems.summary(run.problems), _advice(beside)]))
+        if refused := [one for one in run.problems if one.done == "refused"]:  # others are no reason
+            problems.write(beside, refused)
+            raise RefusedError("\n".join([*problems.summary(refused), _advice(beside)]))
         problems.write(folder / PROBLEMS, run.problems)
         for line in problems.summary(run.problems):
             print(line, flush=True)
@@ -93,6 +96,8 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Qu
     """The questions of each file, each id once, and what is malformed."""
     found, wrong, answered = dict[str, list[Question]](), list[Problem](), True
     for split, path in files.items():
+        if path.exists() and not reading.is_json(path):  # lines have no places of answers
+            raise CorpusError(f"{path}: NAME.json in SQuAD's format is wanted, plain or .gz")
         told = list[tuple[str, str, str]]()
         begin = settings.begins.get(split, "")
         read = [one for one in reading.read(path, partial(_keep, told)) if one.id.startswith(begin)]
@@ -129,9 +134,25 @@ def _leave_out(found: dict[str, list[Question]], apart: Sequence[Path]) -> list[
     return told
 
 
+def _part(found: dict[str, list[Question]], bad: str) -> list[Problem]:
+    """Take the questions that are to be answered out of training.
+
+    Raises:
+        CorpusError: none is left to be trained on.
+    """
+    train = found.get(TRAIN, [])
+    others = {one.id: split for split, some in found.items() if split != TRAIN for one in some}
+    shared = [one for one in train if one.id in others]
+    if shared and len(shared) == len(train):
+        named = ", ".join(dict.fromkeys(others[one.id] for one in shared))
+        raise CorpusError(f"{TRAIN}: {named} has all its {len(train):,} questions too, by their ids: others are wanted")
+    found |= {TRAIN: [one for one in train if one.id not in others]} if shared else {}
+    return [made(TRAIN, one.where, one.id, BOTH, f"{others[one.id]} has its id too", bad) for one in shared]
+
+
 def _parts(read: list[Question], path: Path, seed: int) -> dict[str, list[Question]]:
     """By article; what question generation has for validation and for its test is answered."""
-    drawn = splits.parts(read, path, seed)
+    drawn = splits.parts(read, path, seed, FLAGS)
     return {TRAIN: drawn[TRAIN], "valid": [*drawn["valid"], *drawn["test"]]}
 
 

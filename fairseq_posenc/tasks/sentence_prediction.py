@@ -1,6 +1,7 @@
 """`posenc_sentence_prediction`: fairseq's sentence_prediction of a pretrained model with any position encoding."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+import json
 from pathlib import Path
 from typing import Any, Optional
 
@@ -9,6 +10,9 @@ from fairseq.tasks import register_task
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
 from ..models.finetuning import Finetuning
+from ..models.lengths import check_length
+
+RECORD = "glue.json"  # of prepare_glue.py
 
 
 @dataclasses.dataclass
@@ -38,8 +42,19 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
         """With a new head of --num-classes, which reads [CLS]."""
         model = super().untrained(cfg, from_checkpoint)
+        if longest := self.longest_item():
+            cure = "--longest LIMIT of prepare_glue.py cuts them off, or another encoding"
+            check_length(model.encoder.sentence_encoder.pos, longest, "items", cure)
         model.register_classification_head(self.cfg.classification_head_name, num_classes=self.cfg.num_classes)
         return model
+
+    def longest_item(self) -> int:
+        """Of all splits, in pieces; 0 where the folder does not say: others than prepare_glue.py made it."""
+        record = Path(self.cfg.data) / RECORD
+        if not record.is_file():
+            return 0
+        splits = json.loads(record.read_text(encoding="utf-8")).get("splits", {})
+        return max((facts.get("longest", 0) for facts in splits.values()), default=0)
 
     def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
         return self.source_dictionary, Path(self.cfg.data) / "input0" / "dict.txt"

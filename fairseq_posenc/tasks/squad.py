@@ -14,9 +14,9 @@ from omegaconf import II
 from ..compat.checkpoints import CheckpointError
 from ..data import spans
 from ..encodings import Composition
-from ..encodings.options import names
 from ..hub.pretrained import MASK
 from ..models.finetuning import Finetuning
+from ..models.lengths import check_length
 from ..models.span_head import WithSpanHead
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class SquadTask(Finetuning):
         if not from_checkpoint:
             told = {"squad_dictionary": self.symbols_hash(), "squad_windows": self.made}
             self.state.merge_state_dict(told)  # into every checkpoint
-        check_length(model.encoder.sentence_encoder.pos, self.longest)
+        check_windows(model.encoder.sentence_encoder.pos, self.longest)
         return model
 
     def symbols_hash(self) -> str:
@@ -119,25 +119,14 @@ class SquadTask(Finetuning):
         self.datasets[split] = spans.load(self.folder, split, self.dictionary, shuffle=shuffle)
 
 
-def check_length(pos: Composition, longest: int) -> None:
+def check_windows(pos: Composition, longest: int) -> None:
     """Refuse windows of `longest` pieces that are beyond what the encoding defines.
 
     Raises:
         ValueError: with what can be done.
     """
-    if pos.limit is None or longest <= pos.limit:
-        return
     cure = "shorter windows (--longest of prepare_spans.py and of recipes/finetune_xtreme, --max-length of "
-    cure += "recipes/finetune_squad), or another encoding"
-    short = [name for name, one in pos.members.items() if one.limit is not None and one.limit < longest]
-    having = [name for name, one in pos.members.items() if "extend" in names(type(one.options))]
-    if set(short) <= set(having):
-        # an option that several members have is written with its owner
-        owners = [f"{name.replace('-', '_')}." if len(having) > 1 else "" for name in short]
-        repeat = ",".join(f"{owner}extend=repeat" for owner in owners)
-        between = ",".join(f"{owner}extend=interpolate,{owner}extend_to={longest}" for owner in owners)
-        cure += f"; or --pos-enc-args {repeat}, or {between}"
-    raise ValueError(f"windows have up to {longest} pieces, {pos} is defined up to {pos.limit} positions: {cure}")
+    check_length(pos, longest, "windows", f"{cure}recipes/finetune_squad), or another encoding")
 
 
 def _folder(data: Optional[str]) -> Path:

@@ -21,6 +21,7 @@ from .tasks import GLUE, TASKS
 CONF = Path(__file__).parent / "conf"
 BUILTIN = "builtin"
 OF_PROTOCOL = "unset: the protocol's"
+OR_0 = f"0 or {OF_PROTOCOL}"
 #: settings that a protocol has, with what stands for 'unset'
 PROTOCOL: dict[str, Any] = {
     "lr": [],
@@ -120,12 +121,12 @@ class Settings(launch.Training):
     )
     lr: list[float] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
     epochs: list[int] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
-    runs: int = field(default=0, metadata=about(f"seeds of each, whose median counts; {OF_PROTOCOL}"))
+    runs: int = field(default=0, metadata=about(f"seeds of each, whose median counts; {OR_0}"))
     keep: Literal["", "last", "best"] = field(default="", metadata=about(f"the checkpoint that counts; {OF_PROTOCOL}"))
-    batch: int = field(default=0, metadata=about(f"rows of an update; {OF_PROTOCOL}"))
+    batch: int = field(default=0, metadata=about(f"rows of an update; {OR_0}"))
     warmup: float = field(default=-1.0, metadata=about(f"part of the updates; {OF_PROTOCOL}"))
-    longest: int = field(default=0, metadata=about(f"pieces of an item, the rest is cut off; {OF_PROTOCOL}"))
-    separators: int = field(default=0, metadata=about(f"</s> in a pair: 1 as BERT, 2 as RoBERTa; {OF_PROTOCOL}"))
+    longest: int = field(default=0, metadata=about(f"pieces of an item, the rest is cut off; {OR_0}"))
+    separators: int = field(default=0, metadata=about(f"</s> in a pair: 1 as BERT, 2 as RoBERTa; {OR_0}"))
     segments: list[str] = field(
         default_factory=list,
         metadata=about(f"of pairs: none, input, head (a bias of each), several are compared; {OF_PROTOCOL}"),

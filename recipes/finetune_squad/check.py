@@ -22,7 +22,7 @@ from fairseq_posenc.encodings.registry import build
 from fairseq_posenc.hub.convert import as_it_is
 from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.models.finetuning import encoding
-from fairseq_posenc.tasks.squad import check_length
+from fairseq_posenc.tasks.squad import check_windows
 from recipes.lib.stages import write_atomically
 
 
@@ -37,7 +37,7 @@ def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
     name, args = encoding(own, model.pos_enc, model.pos_enc_args, str(model.segments))
     with torch.device("meta"):
         pos = build(name, args, own.stack)
-    check_length(pos, longest)
+    check_windows(pos, longest)
     told = {field: getattr(own, field) for field in ("layers", "dim", "heads", "max_length", "vocabulary")}
     if args and "+" not in name:  # m4[clip=16], as users and papers name it
         args = args.replace(f"{name.replace('-', '_')}.", "")

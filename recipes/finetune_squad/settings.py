@@ -137,6 +137,7 @@ class Settings(launch.Training):
     def _check_data(self) -> None:
         if bool(self.train_file) != bool(self.dev_file) and (self.scores_dev or not self.train_file):
             raise Refused("--train-file and --dev-file go together")
+        refuse_same(self.train_file, self.dev_file)
         if self.train_file and self.data not in (SQUAD, BUILTIN):
             raise Refused(f"--data {self.data} and --train-file: give one of them")
         if self.invented and self.version != "1.1":
@@ -187,6 +188,16 @@ class Settings(launch.Training):
             names = " or ".join(file_names(split, self.version))
             raise Refused(f"--data {self.data} has no {names}, plain or .gz; or name --train-file, --dev-file")
         return found
+
+
+def refuse_same(train: str, dev: str) -> None:
+    """What is trained on is not what is scored, nor what chooses.
+
+    Raises:
+        Refused: one file for both.
+    """
+    if train and dev and Path(train).resolve() == Path(dev).resolve():
+        raise Refused(f"--train-file and --dev-file are the same file, {train}: a score would be of what was learned")
 
 
 def file_names(split: str, version: str) -> tuple[str, str]:

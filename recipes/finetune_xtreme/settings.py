@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from recipes.finetune_glue.settings import BUILTIN
 from recipes.finetune_glue.settings import Settings as GlueSettings
-from recipes.finetune_squad.settings import english, file_names
+from recipes.finetune_squad.settings import english, file_names, refuse_same
 from recipes.lib import places
 from recipes.lib.recipe import about
 from recipes.lib.values import Refused
@@ -92,6 +92,7 @@ class Settings(GlueSettings):
             )
         if (self.train_file or self.dev_file) and not self.own:
             raise Refused(f"--train-file and --dev-file go with a FOLDER of questions: --data is {self.data}")
+        refuse_same(self.english("train") or "", self.english("dev") or "")
         if len(self.lr) * len(self.epochs) > 1 and not self.chooses:
             raise Refused("several --lr or --epochs are chosen by English questions: --dev-file F is wanted")
 

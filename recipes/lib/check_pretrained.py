@@ -14,12 +14,11 @@ from typing import Any
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
 from fairseq_posenc.compat.checkpoints import CheckpointError
-from fairseq_posenc.encodings import build
 from fairseq_posenc.hub import vocabulary
 from fairseq_posenc.hub.convert import as_it_is
 from fairseq_posenc.hub.pretrained import read
-from fairseq_posenc.models.finetuning import encoding
 from fairseq_posenc.models.finetuning_config import SEGMENTS
+from fairseq_posenc.models.lengths import check_length, fine_tuned
 from recipes.lib.checkpoints import updates
 from recipes.lib.encodings import options_of, parse
 from recipes.lib.stages import write_atomically
@@ -35,10 +34,9 @@ def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: in
     own = replace(found.config, pos_enc=as_it_is(found.config, found.tensors))
     symbols, _ = vocabulary.with_tokenizer(source, tokenizer)
     for kind in segments:
-        name, args = encoding(own, None, None, kind)
-        limit = build(name, args, own.stack).limit
-        if limit is not None and longest > limit:
-            raise ValueError(f"items of {longest} pieces are wanted, and {name} was pretrained with {limit}")
+        pos = fine_tuned(found, segments=kind)
+        longer = f"python -m fairseq_posenc import-hf {source} --pos-enc {own.pos_enc} --output LONGER --pos-enc-args"
+        check_length(pos, longest, "items", "--longest LIMIT, or another encoding", longer)
     return {
         "encoding": own.pos_enc + (f"[{own.pos_enc_args}]" if own.pos_enc_args else ""),
         "updates": updates(source) if source.is_file() else None,

@@ -91,8 +91,9 @@ def test_a_masked_lm_reads_a_checkpoint_with_the_head_and_without(data: Path, pl
 
 
 def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data: Path, place: Path) -> None:
-    file, source = place / "train.json", s.checkpoint(place / "l", "learned")
-    made = s.prepared(place / "wider", "--checkpoint", source, "--train", file, "--eval", file, "--longest", 40)
+    source = s.checkpoint(place / "l", "learned")
+    files = ("--train", place / "train.json", "--eval", place / "dev.json.gz", "--longest", 40)
+    made = s.prepared(place / "wider", "--checkpoint", source, *files)
     with pytest.raises(ValueError, match=r"up to 40 pieces, .* up to 32 positions: .*extend=interpolate,extend_to=40"):
         s.built(made, source)
     for args in ("extend=repeat", "extend=interpolate,extend_to=40"):

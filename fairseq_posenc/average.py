@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .compat import CheckpointError, safe_load
+from .compat import CheckpointError, checkpoint_names, safe_load
 
 
 def average_checkpoints(paths: Iterable[str | Path]) -> dict[str, Any]:
@@ -143,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
         "--every", type=int, metavar="U", help="of --num-update-checkpoints: multiples of U; a missing one is refused"
     )
     parser.add_argument("--checkpoint-upper-bound", type=int, metavar="N", help="ignore epochs or updates after N")
+    checkpoint_names.add_flag(parser)
     return parser
 
 
@@ -168,8 +169,9 @@ def main(argv: list[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     try:
-        paths = _inputs(parser, args)
-        _save(average_checkpoints(paths), args.output)
+        with checkpoint_names.allowing((args.allow_checkpoint_names or "").split(",")):
+            paths = _inputs(parser, args)
+            _save(average_checkpoints(paths), args.output)
     except (CheckpointError, OSError) as error:
         print(f"average: {error}", file=sys.stderr)
         return 1

@@ -16,7 +16,7 @@ def apply() -> None:
     from .batching import keep_tail_batch
     from .broadcast import broadcast_plain_objects
     from .checkpoints import load_safely
-    from .command_line import let_bf16_be_bf16, refuse_second_copy
+    from .command_line import read_options_as_meant, refuse_second_copy
     from .copies import copy_whole
     from .misfits import name_misfits
     from .ngram import block_ngrams
@@ -32,7 +32,7 @@ def apply() -> None:
     load_safely()
     copy_whole()
     broadcast_plain_objects()
-    let_bf16_be_bf16()
+    read_options_as_meant()
     refuse_second_copy()
     refuse_to_spawn_nothing()
     name_misfits()

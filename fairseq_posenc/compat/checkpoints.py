@@ -1,7 +1,8 @@
 """Checkpoints are data: what may be in one, and what is said when something else is.
 
 `torch.load(weights_only=True)` builds only what is on its allow-list. Whatever is added here must be unable
-to run code when built from a file; nothing ever falls back to `weights_only=False`.
+to run code when built from a file; nothing ever falls back to `weights_only=False`. What the configuration in a
+checkpoint may name and say is in `checkpoint_names`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import os
 import pickletools
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from .patching import overlay
+from . import checkpoint_names
+from .literals import evaluate_literals_only
+from .patching import overlay, replace
 
 
 class CheckpointError(RuntimeError):
@@ -26,7 +30,7 @@ class CheckpointError(RuntimeError):
 
 
 class UnsafeCheckpointError(CheckpointError):
-    """A checkpoint that holds more than weights, numbers and options; it was not loaded."""
+    """A checkpoint that holds more than weights, numbers and harmless options; it was not loaded."""
 
 
 def allowed_globals() -> list[Any]:
@@ -52,15 +56,38 @@ def load_safely() -> None:
 
     torch.serialization.add_safe_globals(allowed_globals())
     overlay(checkpoint_utils, "torch", load=safe_load)
+    replace(checkpoint_utils, "load_checkpoint_to_cpu", _checked_again)
+    evaluate_literals_only()
+
+
+def _checked_again(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Look at a state once more after fairseq has brought old options into today's form, which may rename things."""
+
+    def load_checkpoint_to_cpu(path: Any, *args: Any, **kwargs: Any) -> Any:
+        from omegaconf import DictConfig, OmegaConf
+
+        state = original(path, *args, **kwargs)
+        configuration = state.get("cfg")
+        if isinstance(configuration, DictConfig):
+            configuration = OmegaConf.to_container(configuration, resolve=False)
+        _refuse_offence({"cfg": configuration}, path)
+        return state
+
+    return load_checkpoint_to_cpu
 
 
 def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
-    """`torch.load` of a path or an open file, as data only; what it cannot read is a `CheckpointError`."""
+    """Return what `torch.load` reads from a path or an open file, as data only.
+
+    Raises:
+        UnsafeCheckpointError: the file holds objects that could run code, or a configuration that could.
+        CheckpointError: the file cannot be read.
+    """
     if options.pop("weights_only", True) is not True:
         raise ValueError("checkpoints are loaded with weights_only=True only")
     torch.serialization.add_safe_globals(allowed_globals())
     try:
-        return torch.load(file, map_location=map_location, weights_only=True, **options)
+        state = torch.load(file, map_location=map_location, weights_only=True, **options)
     except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
         raise  # these name the file, or are not the file's fault
     except Exception as error:
@@ -68,6 +95,13 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         if offending is None:
             raise CheckpointError(_unreadable(file, error)) from error
         raise UnsafeCheckpointError(_refusal(file, offending)) from error
+    _refuse_offence(state, file)
+    return state
+
+
+def _refuse_offence(state: Any, file: Any) -> None:
+    if offence := checkpoint_names.offence(state):
+        raise UnsafeCheckpointError(f"{_name(file)}: refused, because it holds {offence}.")
 
 
 # The phrases of torch/_weights_only_unpickler.py and serialization.py: not on the list, never allowed, called

@@ -1,4 +1,4 @@
-"""Two command-line options of fairseq that do not do what they say: --bf16 and --user-dir."""
+"""fairseq's command line: --bf16 and --user-dir, which do not do what they say, and a flag that it lacks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from . import checkpoint_names
 from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
@@ -17,14 +18,19 @@ logger = logging.getLogger(__name__)
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def let_bf16_be_bf16() -> None:
-    """`--bf16` without torch_xla means bfloat16 on this device; fairseq makes it --tpu (options.py:200)."""
+def read_options_as_meant() -> None:
+    """Mend what fairseq makes of `--bf16` (options.py:200), and give every command the flag of `checkpoint_names`.
+
+    `--bf16` without torch_xla means bfloat16 on this device; fairseq makes it --tpu. The plugin is imported inside
+    `options.get_parser`, before that adds the first options: those of CommonConfig.
+    """
     from fairseq import options
 
-    replace(options, "parse_args_and_arch", _without_tpu)
+    replace(options, "parse_args_and_arch", _as_meant)
+    replace(options, "gen_parser_from_dataclass", _with_flag)
 
 
-def _without_tpu(original: Callable[..., Any]) -> Callable[..., Any]:
+def _as_meant(original: Callable[..., Any]) -> Callable[..., Any]:
     def parse_args_and_arch(parser: Any, input_args: list[str] | None = None, *args: Any, **kwargs: Any) -> Any:
         parsed = original(parser, input_args, *args, **kwargs)
         namespace = parsed[0] if isinstance(parsed, tuple) else parsed
@@ -32,9 +38,22 @@ def _without_tpu(original: Callable[..., Any]) -> Callable[..., Any]:
         if getattr(namespace, "bf16", False) and "--tpu" not in words and not _has_xla():
             say_once(logger, "--bf16 is read as bfloat16 on this device; fairseq would ask for a TPU")
             namespace.tpu = False
+        if names := getattr(namespace, "allow_checkpoint_names", None):
+            checkpoint_names.allow(names)
         return parsed
 
     return parse_args_and_arch
+
+
+def _with_flag(original: Callable[..., None]) -> Callable[..., None]:
+    from fairseq.dataclass.configs import CommonConfig
+
+    def gen_parser_from_dataclass(parser: Any, dataclass: Any, *args: Any, **kwargs: Any) -> None:
+        original(parser, dataclass, *args, **kwargs)
+        if isinstance(dataclass, CommonConfig):
+            checkpoint_names.add_flag(parser)
+
+    return gen_parser_from_dataclass
 
 
 def _has_xla() -> bool:

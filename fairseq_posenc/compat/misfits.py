@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import checkpoint_names
 from .checkpoints import CheckpointError, safe_load
 from .misfit_words import Settings, differences, refusal
 from .patching import replace
@@ -33,6 +34,11 @@ def name_misfits() -> None:
 
 def _compared(original: Callable[..., Any]) -> Callable[..., Any]:
     def load_checkpoint(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
+        # A training builds nothing of what the checkpoint names, and its own names are those of the command line.
+        with checkpoint_names.allowing(name for _, name in checkpoint_names.named(self.cfg)):
+            return compared(self, filename, *args, **kwargs)
+
+    def compared(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
         state = None if getattr(self, "is_fsdp", False) else _state(filename)
         if state is None:
             return original(self, filename, *args, **kwargs)

@@ -1,0 +1,176 @@
+"""What the configuration in a checkpoint may name and say.
+
+fairseq builds the model, the task and the criterion that a checkpoint names, with the options that it holds. Some
+evaluate an option as Python, pass it to a shell or unpickle a file that it names. So a checkpoint may name only what
+is on the lists below, and the options that those evaluate must be literals. Needs no fairseq.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .literals import literal
+
+FLAG = "--allow-checkpoint-names"
+#: What the flag sets, so that processes started later know it too; commands without the flag read it as well.
+VARIABLE = "FAIRSEQ_POSENC_ALLOW_CHECKPOINT_NAMES"
+_PACKAGE = __name__.partition(".")[0]
+
+#: Stock names whose options fairseq never runs: it evaluates those in `EVALUATED` only, and they must be literals.
+STOCK = {
+    "model": frozenset(
+        "transformer transformer_align transformer_lm lstm lstm_lm lightconv lightconv_lm bart roberta camembert "
+        "gottbert xlmr".split()
+    ),
+    "task": frozenset(
+        "translation translation_from_pretrained_bart language_modeling masked_lm multilingual_masked_lm denoising "
+        "sentence_prediction sentence_ranking".split()
+    ),
+    "criterion": frozenset(
+        "cross_entropy adaptive_loss label_smoothed_cross_entropy label_smoothed_cross_entropy_with_alignment "
+        "masked_lm sentence_prediction sentence_ranking".split()
+    ),
+}
+#: Options that models on the list evaluate; a test compares them with fairseq's source.
+EVALUATED = frozenset(
+    "adaptive_softmax_cutoff adaptive_input_cutoff character_filters decoder_attention xformers_att_config".split()
+)
+#: The plugin's criterions that do not begin with its prefix.
+_OWN = frozenset({"squad", "question_generation"})
+#: Where each part names itself, in today's configurations and in old ones.
+_NAME_KEYS = {"model": ("_name", "arch"), "task": ("_name", "task"), "criterion": ("_name", "criterion")}
+
+_allowed_meanwhile: list[str] = []
+
+
+def add_flag(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that allows further names to a command's options."""
+    parser.add_argument(
+        FLAG,
+        metavar="NAME,...",
+        help="Models, tasks and criterions that checkpoints may name although fairseq could run their options as "
+        "code, separated by commas. Use it only for files that you trust. Default: none.",
+    )
+
+
+def allow(names: str) -> None:
+    """Allow these names, separated by commas, in this process and in those that it starts."""
+    os.environ[VARIABLE] = ",".join(filter(None, (os.environ.get(VARIABLE), names)))
+
+
+@contextlib.contextmanager
+def allowing(names: Iterable[str]) -> Iterator[None]:
+    """Allow these names for the time of a `with` block."""
+    before = list(_allowed_meanwhile)
+    _allowed_meanwhile.extend(names)
+    try:
+        yield
+    finally:
+        _allowed_meanwhile[:] = before
+
+
+def named(configuration: Any) -> list[tuple[str, str]]:
+    """Return the (part, name) pairs of a configuration, such as ("model", "posenc_transformer").
+
+    Args:
+        configuration: fairseq's nested configuration, or the flat options of old checkpoints (a Namespace).
+    """
+    settings = _mapping(configuration)
+    if isinstance(configuration, argparse.Namespace):
+        flat = {"model": "arch", "task": "task", "criterion": "criterion"}
+        return [(part, str(settings[key])) for part, key in flat.items() if settings.get(key) is not None]
+    return [(part, name) for part in STOCK for name in _names_of(part, settings.get(part))]
+
+
+def offence(state: Any) -> str | None:
+    """Return what in a checkpoint's configuration could run code and how to allow it, or None if nothing could."""
+    if not isinstance(state, Mapping):
+        return None
+    for key in ("cfg", "args"):
+        configuration = state.get(key)
+        for part, name in named(configuration):
+            if not _is_allowed(part, name):
+                return _refused_name(part, name)
+        for option, text in _texts(configuration):
+            if reason := _refused_text(option, text):
+                return f"{option} = {text[:80]!r} in its configuration, {reason}"
+    return None
+
+
+def _mapping(settings: Any) -> Mapping[str, Any]:
+    if isinstance(settings, argparse.Namespace):
+        return vars(settings)
+    return settings if isinstance(settings, Mapping) else {}
+
+
+def _names_of(part: str, settings: Any) -> list[str]:
+    """Return every name that fairseq may read from this part of a configuration."""
+    if isinstance(settings, str):
+        return [settings]
+    values = _mapping(settings)
+    names = [str(values[key]) for key in _NAME_KEYS[part] if values.get(key) is not None]
+    if not names and len(values) == 1:  # {"fconv": {...}}: see fairseq.models.build_model
+        names = [str(next(iter(values)))]
+    return names
+
+
+def _is_allowed(part: str, name: str) -> bool:
+    if name in (*_allowed_meanwhile, *os.environ.get(VARIABLE, "").split(",")):
+        return True
+    registered = _registered(part, name)
+    if registered is None:  # without fairseq nothing is built; with it, nothing of this name can be
+        return "fairseq.models" not in sys.modules and (name in STOCK[part] | _OWN or name.startswith("posenc_"))
+    stock_name, cls = registered
+    return stock_name in STOCK[part] or cls.__module__.startswith(f"{_PACKAGE}.")
+
+
+def _registered(part: str, name: str) -> tuple[str, type] | None:
+    """Return the name under which fairseq's registry has `name`, which may be an architecture, and the class."""
+    if "fairseq.models" not in sys.modules:
+        return None
+    from fairseq.criterions import CRITERION_REGISTRY
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
+    from fairseq.tasks import TASK_REGISTRY
+
+    registry = {"model": MODEL_REGISTRY, "task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}[part]
+    name = ARCH_MODEL_NAME_REGISTRY.get(name, name) if part == "model" else name
+    return (name, registry[name]) if name in registry else None
+
+
+def _refused_name(part: str, name: str) -> str:
+    known = "fairseq.models" not in sys.modules or _registered(part, name) is not None
+    why = "whose options could run code" if known else "which nothing here registers (is another --user-dir missing?)"
+    return (
+        f"the {part} {name!r}, {why}. If you know where the file comes from and trust it, add {FLAG} {name}, or set "
+        f"{VARIABLE}={name} for commands without that flag"
+    )
+
+
+def _texts(settings: Any, option: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each (option, text) at any depth of a configuration."""
+    if isinstance(settings, str):
+        yield option, settings
+    elif isinstance(settings, argparse.Namespace | Mapping):
+        for key, value in _mapping(settings).items():
+            yield from _texts(value, str(key))
+    elif isinstance(settings, list | tuple):
+        for value in settings:
+            yield from _texts(value, option)
+
+
+def _refused_text(option: str, text: str) -> str | None:
+    if "${" in text:
+        return "which OmegaConf would fill in, from the environment for instance"
+    if option == "dataset_impl" and text == "fasta":
+        return "with which fairseq passes the names of files to a shell"
+    if option in EVALUATED and text:
+        try:
+            literal(text)
+        except ValueError:
+            return "which fairseq would run as Python code"
+    return None

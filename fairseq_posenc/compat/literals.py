@@ -1,0 +1,80 @@
+"""Strings that fairseq evaluates as Python, such as `adam_betas` or the layers of `fconv`: here only as literals.
+
+Such a string may come from a checkpoint's configuration (models/fconv.py:123), where it could run any code.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from typing import Any
+
+#: The modules of fairseq that call `eval`; a test compares this list with fairseq's source.
+MODULES = (
+    "fairseq.criterions.ctc",
+    "fairseq.data.audio.raw_audio_dataset",
+    "fairseq.data.codedataset",
+    "fairseq.models.fconv",
+    "fairseq.models.fconv_lm",
+    "fairseq.models.fconv_self_att",
+    "fairseq.models.hubert.hubert",
+    "fairseq.models.lightconv_lm",
+    "fairseq.models.speech_to_text.s2t_wav_transformer",
+    "fairseq.models.transformer_lm",
+    "fairseq.models.wav2vec.wav2vec",
+    "fairseq.models.wav2vec.wav2vec2",
+    "fairseq.optim.adafactor",
+    "fairseq.optim.adam",
+    "fairseq.optim.adamax",
+    "fairseq.optim.cpu_adam",
+    "fairseq.optim.fused_lamb",
+    "fairseq.utils",
+)
+_MOST_ITEMS = 10_000  # of a repeated list; the deepest published model has about 50 layers
+
+
+def evaluate_literals_only() -> None:
+    """Let `literal` stand in for the built-in `eval` in every module of fairseq that calls it."""
+    for name in MODULES:
+        module = sys.modules.get(name) or importlib.import_module(name)
+        module.__dict__["eval"] = literal
+
+
+def literal(text: Any) -> Any:
+    """Return the value of a Python literal; lists may be joined and repeated, as in "[(512, 3)] * 20 + [(256, 3)]".
+
+    Raises:
+        TypeError: `text` is not a string (fairseq relies on this error of `eval`).
+        ValueError: `text` is more than a literal.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"only a string can be evaluated, not {type(text).__name__}")
+    try:
+        return _value(ast.parse(text.strip(), mode="eval").body)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        shown = text if len(text) <= 80 else f"{text[:77]}..."
+        raise ValueError(
+            f"{shown!r} is not a literal (a number, True, False, None, a string, or a list, tuple or dictionary of "
+            "these), and fairseq would run it as Python code: it was not evaluated"
+        ) from None
+
+
+def _value(node: ast.expr) -> Any:
+    """Return the value of a literal, a sum of lists or a repeated list.
+
+    Raises:
+        ValueError: `node` is anything else.
+    """
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Mult):
+        return ast.literal_eval(node)
+    left, right = _value(node.left), _value(node.right)
+    if isinstance(node.op, ast.Add):
+        for kind in (list, tuple):
+            if isinstance(left, kind) and isinstance(right, kind):
+                return kind([*left, *right])
+    else:
+        items, times = (left, right) if isinstance(left, list | tuple) else (right, left)
+        if isinstance(items, list | tuple) and type(times) is int and len(items) * times <= _MOST_ITEMS:
+            return items * times
+    raise ValueError("only lists and tuples are joined and repeated")

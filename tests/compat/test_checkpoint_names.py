@@ -1,0 +1,233 @@
+"""What a checkpoint's configuration may name and say, and what fairseq evaluates."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fairseq")
+
+import fairseq
+from fairseq import utils
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.models import MODEL_REGISTRY
+from fairseq.tasks import TASK_REGISTRY
+from omegaconf import OmegaConf
+
+from fairseq_posenc import compat
+from fairseq_posenc.compat import checkpoint_names, literals
+
+compat.apply()
+
+SOURCE = Path(fairseq.__file__).parent
+REGISTRIES = {"model": MODEL_REGISTRY, "task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
+
+
+# -- strings that fairseq evaluates
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("(0.9, 0.98)", (0.9, 0.98)),
+        ("[(512, 3)] * 20", [(512, 3)] * 20),
+        ("[(512, 10, 5)] + [(512, 3, 2)] * 4 + [(512,2,2)]", [(512, 10, 5), *[(512, 3, 2)] * 4, (512, 2, 2)]),
+        ("2 * [1]", [1, 1]),
+        (" True ", True),
+        ("-1e-3", -1e-3),
+        ("{'name': 'scaled_dot_product'}", {"name": "scaled_dot_product"}),
+    ],
+)
+def test_literals_are_evaluated_as_python_does(text: str, value: Any) -> None:
+    assert literals.literal(text) == value == eval(text.strip())  # noqa: S307  the built-in, to compare with
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[open('FILE','w'),(64,3)]",
+        "__import__('os').system('true')",
+        "[x for x in (1, 2)]",
+        "(lambda: 1)()",
+        "[1] * 10**9",
+        "[0] * 100000",
+        "'a' * 3",
+        "1 + 2",
+        "f'{1}'",
+        "os",
+        "",
+        "(" * 2000,
+        "[" * 300 + "]" * 300,
+    ],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a literal"):
+        literals.literal(text)
+
+
+def test_all_of_fairseqs_evaluation_is_restricted() -> None:
+    """The canary: a module of fairseq that calls `eval` and is not on the list."""
+    evaluating = [
+        ".".join(("fairseq", *path.relative_to(SOURCE).with_suffix("").parts))
+        for path in sorted(SOURCE.rglob("*.py"))
+        if "examples" not in path.relative_to(SOURCE).parts
+        and any(isinstance(call.func, ast.Name) and call.func.id in ("eval", "exec") for call in calls(path))
+    ]
+    assert evaluating == sorted(literals.MODULES)
+    for name in evaluating:
+        assert vars(importlib.import_module(name))["eval"] is literals.literal, name
+
+
+def test_fairseqs_own_helpers_evaluate_as_before() -> None:
+    assert utils.eval_str_list("[100, 200]", type=int) == [100, 200]
+    assert utils.eval_str_list("3", type=int) == [3]
+    assert utils.eval_str_dict("{'a': 1}") == {"a": 1}
+    assert [utils.eval_bool("True"), utils.eval_bool("0"), utils.eval_bool(None, True)] == [True, False, True]
+    assert utils.eval_bool(True, default=False) is False  # of what is no string: the default, as shipped
+    with pytest.raises(ValueError, match="was not evaluated"):
+        utils.eval_str_list("open('FILE', 'w')")
+
+
+def evaluated_options(path: Path) -> set[str]:
+    """The attributes in calls of `eval` and of fairseq's helpers that evaluate."""
+    found = set()
+    for call in calls(path):
+        name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+        if name in ("eval", "eval_str_list", "eval_str_dict", "eval_bool") and call.args:
+            found |= {node.attr for node in ast.walk(call.args[0]) if isinstance(node, ast.Attribute)}
+            found |= {node.id for node in ast.walk(call.args[0]) if isinstance(node, ast.Name)} - {"args", "cfg", "x"}
+    return found
+
+
+def stock_files() -> set[Path]:
+    """The files of all classes on the list and of their bases."""
+    classes = [REGISTRIES[part][name] for part, names in checkpoint_names.STOCK.items() for name in names]
+    return {Path(inspect.getfile(base)) for cls in classes for base in cls.__mro__ if "fairseq" in base.__module__}
+
+
+def test_options_that_stock_names_evaluate_are_known() -> None:
+    """Also in the files of the layers that they are built of."""
+    files = stock_files()
+    files |= {*(SOURCE / "modules").glob("*.py"), *(SOURCE / "models" / "transformer").glob("*.py")}
+    files |= {*(SOURCE / "models" / "roberta").glob("*.py"), *(SOURCE / "models" / "bart").glob("*.py")}
+    assert set.union(*map(evaluated_options, files)) - {"self"} == checkpoint_names.EVALUATED
+
+
+def test_no_stock_name_starts_programs_or_unpickles() -> None:
+    dangerous = {"system", "popen", "Popen", "call", "check_output", "check_call", "instantiate"}
+    classes = [REGISTRIES[part][name] for part, names in checkpoint_names.STOCK.items() for name in names]
+    for path in {
+        Path(inspect.getfile(base)) for cls in classes for base in cls.__mro__ if "fairseq" in base.__module__
+    }:
+        assert not {getattr(call.func, "attr", "") for call in calls(path)} & dangerous, path
+
+
+# -- names
+
+
+@pytest.mark.parametrize("part", checkpoint_names.STOCK)
+def test_stock_names_are_fairseqs(part: str) -> None:
+    assert checkpoint_names.STOCK[part] <= REGISTRIES[part].keys()
+
+
+def harmless(**changes: Any) -> dict[str, Any]:
+    parts = {"model": {"_name": "transformer"}, "task": {"_name": "translation"}, "criterion": {"_name": "masked_lm"}}
+    return {"cfg": {**parts, **changes}}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        [1],
+        {"model": {}},
+        {"args": None, "cfg": None},
+        harmless(),
+        harmless(criterion=None),
+        harmless(model={"_name": "transformer_iwslt_de_en"}),
+        harmless(model={"_name": "posenc_roberta_base"}, task={"_name": "posenc_squad"}, criterion={"_name": "squad"}),
+        harmless(model={"_name": "lstm", "decoder_attention": "1", "adaptive_softmax_cutoff": "10,20"}),
+        harmless(model={"_name": "transformer_lm", "character_filters": "[(1, 64), (2, 128)]"}),
+        harmless(model=argparse.Namespace(_name="lstm", arch="lstm", encoder_layers="[(64, 3)]")),
+        {"args": argparse.Namespace(arch="roberta_large", task="masked_lm", criterion="masked_lm")},
+    ],
+)
+def test_harmless_configurations_pass(state: Any) -> None:
+    assert checkpoint_names.offence(state) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (harmless(model={"_name": "fconv"}), "the model 'fconv'"),
+        (harmless(model={"_name": "fconv_iwslt_de_en"}), "the model 'fconv_iwslt_de_en'"),
+        (harmless(model={"fconv": {"encoder_layers": "[]"}}), "the model 'fconv'"),
+        (harmless(model={"_name": None, "arch": "wav2vec2"}), "the model 'wav2vec2'"),
+        (harmless(model=argparse.Namespace(_name="transformer", arch="fconv")), "the model 'fconv'"),
+        (harmless(task={"_name": "audio_pretraining"}), "the task 'audio_pretraining'"),
+        (harmless(task={"_name": "translation", "task": "audio_pretraining"}), "the task 'audio_pretraining'"),
+        (harmless(criterion={"_name": "ctc"}), "the criterion 'ctc'"),
+        (harmless(criterion="ctc"), "the criterion 'ctc'"),
+        (harmless(model={"_name": ["fconv"]}), "fconv"),
+        ({"args": argparse.Namespace(arch="fconv", task="translation")}, "the model 'fconv'"),
+        ({"args": argparse.Namespace(arch="lstm", task="audio_pretraining")}, "the task 'audio_pretraining'"),
+        ({"args": argparse.Namespace(arch="lstm", task="translation", criterion="ctc")}, "the criterion 'ctc'"),
+        ({"args": None, **harmless(model={"_name": "someones_model"})}, "is another --user-dir missing"),
+        (harmless(common={"user_dir": "${oc.env:SECRET}"}), "user_dir = '${oc.env:SECRET}'"),
+        (harmless(task={"_name": "translation", "dataset_impl": "fasta"}), "names of files to a shell"),
+        (harmless(model={"_name": "transformer", "adaptive_softmax_cutoff": "open('F')"}), "would run as Python"),
+        (harmless(model={"_name": "transformer", "decoder": {"xformers_att_config": "exit()"}}), "would run as Python"),
+        (harmless(model=argparse.Namespace(_name="lstm", decoder_attention="exit()")), "would run as Python"),
+        ({"args": argparse.Namespace(arch="lstm", decoder_attention="exit()")}, "would run as Python"),
+    ],
+)
+def test_others_are_refused_by_name(state: Any, words: str) -> None:
+    offence = checkpoint_names.offence(state)
+    assert offence is not None
+    assert words in offence
+
+
+def test_a_configuration_of_omegaconf_is_read_too() -> None:
+    offence = checkpoint_names.offence({"cfg": OmegaConf.create(harmless(model={"_name": "fconv"})["cfg"])})
+    assert offence is not None
+    assert "the model 'fconv'" in offence
+
+
+def test_the_refusal_names_the_flag_that_allows() -> None:
+    state = harmless(model={"_name": "fconv"}, criterion={"_name": "ctc"})
+    refusal = checkpoint_names.offence(state) or ""
+    assert "--allow-checkpoint-names fconv" in refusal
+    with checkpoint_names.allowing(["fconv"]):
+        assert "--allow-checkpoint-names ctc" in (checkpoint_names.offence(state) or "")
+        with checkpoint_names.allowing(["ctc"]):
+            assert checkpoint_names.offence(state) is None
+    assert checkpoint_names.offence(state) == refusal
+
+
+def test_the_flag_is_kept_for_processes_started_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(checkpoint_names.VARIABLE, "ctc")
+    checkpoint_names.allow("fconv,hubert")
+    assert os.environ[checkpoint_names.VARIABLE] == "ctc,fconv,hubert"
+    assert checkpoint_names.offence(harmless(model={"_name": "fconv"}, criterion={"_name": "ctc"})) is None
+    assert checkpoint_names.offence(harmless(task={"_name": "audio_pretraining"})) is not None
+
+
+def test_without_fairseq_names_are_judged_by_the_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `average` does in an environment with torch only, where nothing could be built of them either."""
+    monkeypatch.delitem(checkpoint_names.sys.modules, "fairseq.models")
+    own = harmless(model={"_name": "posenc_bert_base"}, task={"_name": "posenc_squad"}, criterion={"_name": "squad"})
+    assert checkpoint_names.offence(own) is None
+    assert checkpoint_names.offence(harmless()) is None
+    assert "the model 'fconv'" in (checkpoint_names.offence(harmless(model={"_name": "fconv"})) or "")

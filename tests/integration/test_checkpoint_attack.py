@@ -1,0 +1,175 @@
+"""A checkpoint of plain data whose configuration would run code: every command that loads one refuses it by name."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fairseq_cli.generate
+import fairseq_cli.interactive
+import fairseq_cli.validate
+import pytest
+import torch
+from fairseq import checkpoint_utils, options
+from fairseq.models import fconv
+
+from fairseq_posenc.__main__ import main as plugin
+from fairseq_posenc.compat import UnsafeCheckpointError, checkpoint_names, safe_load
+
+from . import support
+from .support import PLUGIN, ROOT
+
+Command = Callable[[Path, Path], Any]
+
+
+def poisoned(source: Path, target: Path, **model: Any) -> Path:
+    """Write the checkpoint `source` with these options of its model changed."""
+    state = safe_load(source)
+    state["cfg"]["model"].update(model)
+    torch.save(state, target)
+    return target
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """The file that the attack would write."""
+    return tmp_path / "written"
+
+
+@pytest.fixture
+def evil(trained: Path, tmp_path: Path, mark: Path) -> Path:
+    """The attack that was found: fairseq/models/fconv.py:123 evaluates `encoder_layers`."""
+    attack = {"_name": "fconv", "encoder_layers": f"[open({str(mark)!r},'w'),(64,3)]"}
+    return poisoned(trained / "checkpoint_last.pt", tmp_path / "evil.pt", **attack)
+
+
+def generate(path: Path, data: Path) -> Any:
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu"]
+    return fairseq_cli.generate.main(support.parse(words, options.get_generation_parser, arch="wav2vec2"))
+
+
+def interactive(path: Path, data: Path) -> Any:
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--input", path]
+    parser = options.get_interactive_generation_parser
+    return fairseq_cli.interactive.main(support.parse(words, parser, arch="wav2vec2"))
+
+
+def validate(path: Path, data: Path) -> Any:
+    words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--task", "translation", "--max-tokens", 200]
+    return fairseq_cli.validate.main(support.parse(words, options.get_validation_parser))
+
+
+def start_from(path: Path, data: Path) -> Any:
+    return support.train(data, "--pos-enc", "shaw", "--max-update", 1, "--finetune-from-model", path)
+
+
+def recipe(module: str, *arguments: str) -> Command:
+    """A script of the recipes that loads --checkpoint, called as its stage calls it."""
+
+    def run(path: Path, data: Path) -> Any:
+        folder = path.parent / "unused"
+        given = [word.format(path=path, data=data, folder=folder) for word in arguments]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(ROOT))
+            patch.setattr(sys, "argv", [module, *given])
+            return importlib.import_module(module).main()
+
+    return run
+
+
+def squad(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.finetune_squad.predict").load(path, data, gpu=False)
+
+
+def measure(path: Path, data: Path) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("recipes.lib.translation.measure").load(path, [])
+
+
+GLUE = "--checkpoint {path} --data {data} --metrics accuracy --predictions {folder} --output {folder} --cpu".split()
+COMMANDS: dict[str, Command] = {
+    "fairseq-generate": generate,
+    "fairseq-interactive": interactive,
+    "fairseq-validate": validate,
+    "fairseq-train": start_from,
+    "finetune_glue/evaluate.py": recipe("recipes.finetune_glue.evaluate", *GLUE),
+    "finetune_squad/predict.py": squad,
+    "lib/translation/measure.py": measure,
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_the_attack(command: str, evil: Path, data: Path, mark: Path) -> None:
+    refusal = r"(?s)evil\.pt: refused.*the model 'fconv'.*--allow-checkpoint-names fconv"
+    with pytest.raises((UnsafeCheckpointError, SystemExit), match=refusal):
+        COMMANDS[command](evil, data)
+    assert not mark.exists()
+
+
+def test_average_refuses_the_attack_and_writes_nothing(
+    evil: Path, tmp_path: Path, mark: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "mean.pt"
+    assert plugin(["average", "--inputs", str(evil), "--output", str(output)]) == 1
+    assert "the model 'fconv'" in capsys.readouterr().err
+    assert not output.exists()
+    allowed = ["--allow-checkpoint-names", "fconv"]
+    assert plugin(["average", "--inputs", str(evil), "--output", str(output), *allowed]) == 0
+    assert checkpoint_names.offence(safe_load_unchecked(output)) is not None  # allowed for that command only
+    assert not mark.exists()
+
+
+def safe_load_unchecked(path: Path) -> Any:
+    return torch.load(path, weights_only=True)
+
+
+def test_the_command_as_a_process_ends_with_the_refusal(evil: Path, data: Path, mark: Path) -> None:
+    command = [*support.script("generate"), data, "--user-dir", PLUGIN, "--path", evil, "--cpu"]
+    done = support.run(command, package=False, check=False)
+    assert done.returncode != 0
+    assert "the model 'fconv'" in done.stderr.splitlines()[-1]
+    done = support.run([*command, "--allow-checkpoint-names", "fconv"], package=False, check=False)
+    assert done.returncode != 0
+    assert "is not a literal" in done.stderr.splitlines()[-1]  # a trusted name is still no licence to run code
+    assert not mark.exists()
+
+
+def test_the_attack_works_where_nothing_looks(
+    evil: Path, data: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The canary: without the gate and with the built-in `eval`, the file is written."""
+    monkeypatch.setattr(checkpoint_names, "offence", lambda state: None)
+    monkeypatch.delitem(vars(fconv), "eval")
+    with pytest.raises(TypeError):
+        generate(evil, data)
+    assert mark.exists()
+
+
+def test_options_of_a_harmless_model_are_literals(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
+    """The plugin's own decoder evaluates --adaptive-softmax-cutoff (transformer_decoder.py:147)."""
+    attack = {"adaptive_softmax_cutoff": f"[open({str(mark)!r},'w')]"}
+    path = poisoned(trained / "checkpoint_last.pt", tmp_path / "evil.pt", **attack)
+    with pytest.raises(UnsafeCheckpointError, match=r"adaptive_softmax_cutoff = .* would run as Python code"):
+        generate(path, data)
+    assert not mark.exists()
+
+
+def test_a_training_of_any_model_resumes_by_itself(data: Path, tmp_path: Path) -> None:
+    """Its names are those of the command line, so they need no flag; other commands ask for one."""
+    model = "--arch fconv --encoder-embed-dim 8 --decoder-embed-dim 8 --decoder-out-embed-dim 8".split()
+    layers = ["--encoder-layers", "[(8, 3)]", "--decoder-layers", "[(8, 3)] * 1", "--decoder-attention", "[True]"]
+    for updates in (1, 2):
+        run = support.train(data, *layers, "--max-update", updates, "--save-dir", tmp_path, model=model)
+        assert run.trainer.get_num_updates() == updates
+    path = tmp_path / "checkpoint_last.pt"
+    with pytest.raises(UnsafeCheckpointError, match="the model 'fconv'"):
+        generate(path, data)
+    with checkpoint_names.allowing(["fconv"]):
+        models, _ = checkpoint_utils.load_model_ensemble([str(path)], arg_overrides={"data": str(data)})
+    assert type(models[0]) is fconv.FConvModel

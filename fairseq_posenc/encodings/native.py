@@ -5,6 +5,8 @@ another, and moves and adds more than it multiplies; the two multiplications a n
 are nearly all that this does. Where far distances share a vector (far.cpp) a query has few different products, which
 torch would write out for all keys, over and over, before it adds or multiplies them. In decoding (one.cpp) each key
 meets a vector of its own, and to read the keys is nearly all there is to do: once, here.
+
+No pass records gradients. Each checks its tensors first (native_checks.py), because C++ does not check bounds.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import functools
 import logging
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,15 @@ import torch
 from torch import Tensor
 
 from .compiled import compiler
+from .native_checks import (
+    far_numbers,
+    pointer,
+    require_between,
+    require_contiguous,
+    require_readable,
+    require_shape,
+    require_tables,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +44,8 @@ SOURCES = {
 #: no -ffast-math: with it some compilers make the whole process flush denormal numbers
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
 _POINTER, _SIZE, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
-#: what becomes of a key: see `one_query`
-WAYS = ("alone", "added", "multiplied", "both")
+#: What becomes of a key, with the number of its way in one.cpp: see `one_query`.
+WAYS = {"alone": 0, "added": 1, "multiplied": 2, "both": 3}
 _DECLARED: dict[str, dict[str, list[Any]]] = {
     "one": {"one_query": [*[_POINTER] * 4, _SIZE, _POINTER, *[_SIZE] * 5, _INT, _INT]},
     "triple": {"triple": [*[_POINTER] * 7, *[_SIZE] * 6, _INT], "triple_scratch": [_SIZE] * 5},
@@ -51,137 +61,192 @@ _DECLARED: dict[str, dict[str, list[Any]]] = {
 
 
 def works(source: str) -> bool:
-    """Whether a source can be compiled here; tried once, and said once if not."""
+    """Return whether a source can be compiled here. This is tried once, and a failure is logged once."""
     return _library(source) is not None
 
 
 def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    """sum_d q_id k_jd a_ijd, float32 on a CPU: see `fused.products`. No gradients; vectors contiguous."""
-    library = _library("triple")
-    assert library is not None
-    q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
+    """Return sum_d q_id k_jd a_ijd of all pairs: see `fused.products`.
+
+    Args:
+        q: [B, h, Q, D]. k: [B, h, K, D].
+        vectors: [1 or h, Q+K-1, D], contiguous.
+    Returns:
+        [B, h, Q, K].
+    """
+    for name, tensor, dims in (("q", q, 4), ("k", k, 4), ("vectors", vectors, 3)):
+        require_readable("products", name, tensor, dims)
     batch, heads, queries, dim = q.shape
     keys, tables = k.shape[2], len(vectors)
-    fit = k.shape == (batch, heads, keys, dim) and vectors.shape == (tables, queries + keys - 1, dim)
-    assert fit, "read without a look at their sizes"
-    assert tables in (1, heads)
+    length = max(queries + keys - 1, 0)
+    require_shape("products", "k", k, (batch, heads, keys, dim), "samples, heads and width as in `q`")
+    require_shape(
+        "products", "vectors", vectors, (tables, length, dim), "tables, one vector per distance, width of `q`"
+    )
+    require_tables("products", tables, heads)
+    require_contiguous("products", "vectors", vectors)
+    library = _compiled("products", "triple")
+    q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
     out = q.new_empty(batch, heads, queries, keys)
+    if not out.numel():  # the C++ divides its work by numbers of tiles
+        return out
     scratch = q.new_empty(library.triple_scratch(batch * heads, queries, keys, dim, tables))
     strides = [(ctypes.c_int64 * 3)(*x.stride()[:3]) for x in (q, k)]
-    given = q.data_ptr(), strides[0], k.data_ptr(), strides[1], vectors.data_ptr(), out.data_ptr(), scratch.data_ptr()
-    library.triple(*given, batch, heads, queries, keys, dim, tables, torch.get_num_threads())
+    from_q, from_k, table = (pointer("products", *x) for x in (("q", q), ("k", k), ("vectors", vectors)))
+    tensors = from_q, strides[0], from_k, strides[1], table, out.data_ptr(), scratch.data_ptr()
+    library.triple(*tensors, batch, heads, queries, keys, dim, tables, torch.get_num_threads())
     return out
 
 
 def one_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared: int) -> Tensor:
-    """Of one query, sums over D, float32 on a CPU: see one_query.py. No gradients.
+    """Return the sums over D of one query and all keys: see one_query.py.
 
     Args:
         way: `alone`: k_j . a_j; `added`: k_j . (q + a_j); `multiplied`: the sum of k_j q a_j; `both`: also k_j . q.
-        k: [B, h, K, D]. vectors: [1 or h, K, D], or less, where the first `shared` keys meet the first.
-        q: [B, h, 1, D], but for `alone`.
+        k: [B, h, K, D].
+        vectors: [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys meet the first vector.
+        q: [B, h, 1, D], or None with the way `alone`.
+        shared: Number of first keys that share the first vector; 0 if every key has a vector of its own.
     Returns:
-        [B, h, 1, K], of `both` [B, h, 2, K].
+        [B, h, 1, K], or [B, h, 2, K] with the way `both`.
     """
-    library = _library("one")
-    assert library is not None
-    k = k if k.stride(-1) == 1 else k.contiguous()
+    if way not in WAYS:
+        raise ValueError(f"native.one_query: `way` is {way!r}; it must be one of {', '.join(WAYS)}.")
+    require_readable("one_query", "k", k, 4)
+    require_readable("one_query", "vectors", vectors, 3)
     batch, heads, keys, dim = k.shape
+    require_between("one_query", "shared", shared, keys, "the number of keys")
+    tables, length = len(vectors), keys - shared + 1 if shared else keys
+    require_shape(
+        "one_query",
+        "vectors",
+        vectors,
+        (tables, length, dim),
+        "tables, one vector per key that shares none, width of `k`",
+    )
+    require_tables("one_query", tables, heads)
+    from_q = None
+    if way != "alone":
+        q = require_readable("one_query", "q", q, 4)
+        require_shape("one_query", "q", q, (batch, heads, 1, dim), "one query per sample and head")
+        q = q.contiguous()
+        from_q = pointer("one_query", "q", q)
+    elif q is not None:
+        raise ValueError("native.one_query: `q` has no part in the way 'alone'; pass None.")
+    library = _compiled("one_query", "one")
+    k = k if k.stride(-1) == 1 else k.contiguous()
     vectors = vectors if vectors.stride()[1:] == (dim, 1) else vectors.contiguous()
-    q = None if q is None else q.contiguous()
-    tables, wanted = len(vectors), keys - shared + 1 if shared else keys
-    assert vectors.shape[1:] == (wanted, dim), "read without a look at their sizes"
-    assert tables in (1, heads)
-    assert q is None if way == "alone" else q is not None and q.shape == (batch, heads, 1, dim)
     out = k.new_empty(batch, heads, 2 if way == "both" else 1, keys)
-    given = k.data_ptr(), (ctypes.c_int64 * 3)(*k.stride()[:3]), None if q is None else q.data_ptr(), vectors.data_ptr()
-    sizes = batch, heads, keys, dim, shared
+    strides = (ctypes.c_int64 * 3)(*k.stride()[:3])
     step = vectors.stride(0) if tables > 1 else 0
-    library.one_query(*given, step, out.data_ptr(), *sizes, WAYS.index(way), torch.get_num_threads())
+    tensors = pointer("one_query", "k", k), strides, from_q, pointer("one_query", "vectors", vectors), step
+    sizes = batch, heads, keys, dim, shared
+    library.one_query(*tensors, out.data_ptr(), *sizes, WAYS[way], torch.get_num_threads())
     return out
 
 
 def spread(out: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int, add: bool) -> None:
-    """of_query_i[e] + of_key_j[e], or what is given of it, into `out`; float32 on a CPU. No gradients.
+    """Write of_query_i[e] + of_key_j[e] into `out`, or only one of the two if the other is None.
 
     Args:
-        out: [G, Q, K]. of_query, of_key: [G, Q, E] and [G, K, E], e = j - i + Q - 1 - first, from 0 to E - 1 where it
-            is beyond. All contiguous.
-        add: to what is there.
+        out: [G, Q, K].
+        of_query, of_key: [G, Q, E] and [G, K, E]; e = j - i + Q - 1 - first, or the nearer end of 0 .. E - 1.
+            All three are contiguous.
+        first: Distance, counted from 0 to Q + K - 2, that has the first of the E vectors.
+        add: Whether to add to the numbers in `out` instead of replacing them.
     """
-    _far("far_spread", out, [out, of_query, of_key], of_query, of_key, first, int(add))
+    numbers = far_numbers("spread", {"out": out}, of_query, of_key, first)
+    _far("spread", {"out": out, "of_query": of_query, "of_key": of_key}, *numbers, int(add))
 
 
 def spread_backward(grad: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int) -> None:
-    """The gradients of `spread` into zeros of the size of what it was given."""
-    _far("far_spread_backward", grad, [grad, of_query, of_key], of_query, of_key, first)
+    """Write the gradients of `spread` into `of_query` and `of_key`, which are zeros before."""
+    numbers = far_numbers("spread_backward", {"grad": grad}, of_query, of_key, first)
+    _far("spread_backward", {"grad": grad, "of_query": of_query, "of_key": of_key}, *numbers)
 
 
 def gates(content: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float) -> None:
-    """content_ij (o + of_query_i[e]) (o + of_key_j[e]) in place of the content; else as `spread`."""
-    _far("far_gates", content, [content, of_query, of_key], of_query, of_key, first, offset)
+    """Multiply content_ij by (o + of_query_i[e]) (o + of_key_j[e]) in place; shapes and e are those of `spread`."""
+    numbers = far_numbers("gates", {"content": content}, of_query, of_key, first, both=True)
+    _far("gates", {"content": content, "of_query": of_query, "of_key": of_key}, *numbers, offset)
 
 
 def gates_backward(
     content: Tensor, grad: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of both gates, and in place of the content its own; `grad` is that of what `gates` makes."""
-    made = torch.zeros_like(of_query), torch.zeros_like(of_key)
-    tensors = [content, grad, of_query, of_key, *made]
-    _far("far_gates_backward", content, tensors, of_query, of_key, first, offset)
-    return made
+    """Return the gradients of both gates, and replace the content by its own.
+
+    `grad`, of the shape of the content, is the gradient of what `gates` makes.
+    """
+    pairs = {"content": content, "grad": grad}
+    numbers = far_numbers("gates_backward", pairs, of_query, of_key, first, both=True)
+    for_query, for_key = torch.zeros_like(of_query), torch.zeros_like(of_key)
+    gates = {"of_query": of_query, "of_key": of_key, "for_query": for_query, "for_key": for_key}
+    _far("gates_backward", {**pairs, **gates}, *numbers, offset)
+    return for_query, for_key
 
 
 def across(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    """Write a window of some columns' products, by distance, into pairs; float32 on a CPU. No gradients.
+    """Write a window of some columns' products, by distance, into pairs.
 
     Args:
         pairs: [G, R, C], of which the columns from `start` on and the rows from `top` on get theirs.
         window: [T, G/T, columns, W]: row r is entry r - c + columns - 1 of column c. Both contiguous.
     """
-    _across("far_across", pairs, window, start, top)
+    _across("across", pairs, window, start, top)
 
 
 def across_backward(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    """Write the pairs, their gradients say, into a window: the other way."""
-    _across("far_across_backward", pairs, window, start, top)
+    """Write the pairs, which are gradients, into a window: the reverse of `across`."""
+    _across("across_backward", pairs, window, start, top)
 
 
-def _across(name: str, pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    library = _library("far")
-    assert library is not None
+def _across(function: str, pairs: Tensor, window: Tensor, start: int, top: int) -> None:
+    """Check both tensors and that the window lies within the pairs, then call far.cpp."""
+    for name, tensor, dims in (("pairs", pairs, 3), ("window", window, 4)):
+        require_readable(function, name, tensor, dims)
+        require_contiguous(function, name, tensor)
     (matrices, rows, columns), (tables, samples, some, width) = pairs.shape, window.shape
-    fit = tables * samples == matrices and start + some <= columns and top + width - some + 1 <= rows
-    assert fit, "read without a look at their sizes"
-    assert all(x.is_contiguous() and x.dtype == torch.float32 for x in (pairs, window))
-    sizes = matrices, tables, rows, columns, start, some, top, width
-    getattr(library, name)(pairs.data_ptr(), window.data_ptr(), *sizes, torch.get_num_threads())
+    if not tables or tables * samples != matrices:
+        raise ValueError(
+            f"native.{function}: `window` has {tables} tables of {samples} samples, and `pairs` {matrices} matrices; "
+            "tables times samples must be the number of matrices."
+        )
+    if not 1 <= some <= width:
+        raise ValueError(
+            f"native.{function}: `window` has {some} columns of {width} distances; "
+            "it must have one column or more, and no more columns than distances."
+        )
+    require_between(function, "start", start, columns - some, f"as `window` has {some} of {columns} columns")
+    high = width - some + 1
+    require_between(function, "top", top, rows - high, f"as `window` has {high} of {rows} rows")
+    _far(function, {"pairs": pairs, "window": window}, matrices, tables, rows, columns, start, some, top, width)
 
 
-def _far(
-    name: str,
-    pairs: Tensor,
-    tensors: Sequence[Tensor | None],
-    of_query: Tensor | None,
-    of_key: Tensor | None,
-    first: int,
-    *more: float,
-) -> None:
-    """Call it with the tensors and sizes that it is given; `more` as declared."""
-    library = _library("far")
-    assert library is not None
-    matrices, queries, keys = pairs.shape
-    (vectors,) = {x.shape[-1] for x in (of_query, of_key) if x is not None}
-    for x, length in ((of_query, queries), (of_key, keys)):
-        assert x is None or x.shape == (matrices, length, vectors), "read without a look at their sizes"
-    assert all(x is None or (x.is_contiguous() and x.dtype == torch.float32) for x in tensors)
-    pointers = [None if x is None else x.data_ptr() for x in tensors]
-    getattr(library, name)(*pointers, matrices, queries, keys, first, vectors, *more, torch.get_num_threads())
+def _far(function: str, tensors: dict[str, Tensor | None], *numbers: float) -> None:
+    """Call far.cpp with tensors and numbers that are checked, in the order of its declaration."""
+    library = _compiled(function, "far")
+    pointers = [None if tensor is None else pointer(function, name, tensor) for name, tensor in tensors.items()]
+    getattr(library, f"far_{function}")(*pointers, *numbers, torch.get_num_threads())
+
+
+def _compiled(function: str, source: str) -> ctypes.CDLL:
+    """Return the library of a source, or raise RuntimeError if it could not be compiled."""
+    library = _library(source)
+    if library is None:
+        raise RuntimeError(
+            f"native.{function}: {source}.cpp could not be compiled on this machine, as a warning in the log says; "
+            f"ask native.works({source!r}) before this call."
+        )
+    return library
 
 
 @functools.cache
 def _library(source: str) -> ctypes.CDLL | None:
-    """In a folder of this process, gone once it is loaded: it takes half a second, and no machine reads another's."""
+    """Compile and load a source, or log why not and return None.
+
+    Build in a temporary directory of this process, because the binary is specific to this CPU.
+    """
     try:
         with tempfile.TemporaryDirectory(prefix="fairseq_posenc-") as folder:
             path = f"{folder}/{source}.so"

@@ -79,7 +79,8 @@ class CopyDecoder(PosEncDecoder):
         return_all_hiddens: bool = False,
     ) -> Output:
         """[B, T] tokens -> logits [B, Q, V] of the new ones, and fairseq's extras with `copied`."""
-        assert encoder_out is not None
+        if encoder_out is None:
+            raise ValueError("This decoder attends to a source and copies from it: pass the encoder's `encoder_out`.")
         read = known(prev_output_tokens, len(self.embed_tokens.weight), self.dictionary.unk())
         x, extra = self.extract_features_scriptable(read, encoder_out, incremental_state)
         if features_only:

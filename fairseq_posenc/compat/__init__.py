@@ -21,6 +21,7 @@ def apply() -> None:
     from .misfits import name_misfits
     from .ngram import block_ngrams
     from .numpy2 import restore_numpy_names
+    from .resuming import finish_once, resume_exactly
     from .shutdown import stop_buffer_threads
     from .spawn import refuse_to_spawn_nothing
     from .task_states import ask_all_workers
@@ -37,3 +38,5 @@ def apply() -> None:
     refuse_to_spawn_nothing()
     name_misfits()
     ask_all_workers()
+    resume_exactly()
+    finish_once()

@@ -1,0 +1,161 @@
+"""A resumed training is the undisturbed one, to the bit and in any epoch; a finished one stays as it is.
+
+fairseq restores the place in an epoch, but not what that place means: it makes the batches with the epoch in which the
+process started (tasks/fairseq_task.py:283), and keeps the data workers, and whether batches are shuffled, of the first
+epoch of the process. It also makes an update before it looks whether any is left.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import math
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+from .patching import replace, say_once
+
+logger = logging.getLogger(__name__)
+
+_EARLY_STOP = "early_stop"  # the key in a checkpoint's `extra_state`
+
+
+def resume_exactly() -> None:
+    """Make the batches of a resumed training as the undisturbed one has them."""
+    from fairseq.data.iterators import EpochBatchIterator
+    from fairseq.tasks import FairseqTask
+    from fairseq.trainer import Trainer
+
+    replace(FairseqTask, "get_batch_iterator", _as_in_epoch_1)
+    replace(Trainer, "get_train_iterator", _with_its_seed)
+    replace(EpochBatchIterator, "next_epoch_itr", _with_workers_of_the_epoch)
+
+
+def finish_once() -> None:
+    """Make no update where a training has ended, and remember for --patience how long nothing has improved."""
+    from fairseq import checkpoint_utils
+    from fairseq.trainer import Trainer
+
+    replace(Trainer, "save_checkpoint", _with_patience)
+    replace(checkpoint_utils, "load_checkpoint", _before_training)
+
+
+# -- batches
+
+
+def _as_in_epoch_1(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make batches that are kept for all epochs with the seed of epoch 1, where the undisturbed training made them."""
+    signature = inspect.signature(original)
+
+    def get_batch_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
+        call = signature.bind(self, *args, **kwargs)
+        call.apply_defaults()
+        given = call.arguments
+        dataset, epoch = given["dataset"], given["epoch"]
+        is_kept = not given["disable_iterator_cache"] and not given["update_epoch_batch_itr"]
+        is_kept = is_kept and self.can_reuse_epoch_itr(dataset)
+        if epoch == 1 or not is_kept or dataset in self.dataset_to_epoch_iter:
+            return original(self, *args, **kwargs)
+        say_once(logger, f"resuming in epoch {epoch} with the batches of epoch 1; fairseq would make others")
+        given["epoch"] = 1
+        given["seed"] -= (epoch - 1) * getattr(self, "_seed_step", 0)
+        iterator = original(*call.args, **call.kwargs)
+        dataset.set_epoch(epoch)
+        iterator.epoch = epoch
+        return iterator
+
+    return get_batch_iterator
+
+
+def _with_its_seed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Tell the task by how much its seed grows with every epoch."""
+
+    def get_train_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.task._seed_step = int(self.cfg.dataset.update_ordered_indices_seed)
+        return original(self, *args, **kwargs)
+
+    return get_train_iterator
+
+
+def _with_workers_of_the_epoch(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Start new data workers in each epoch of training.
+
+    A worker holds a copy of the data set. Where it outlives its epoch, all epochs have the masks of the first, and
+    --curriculum never ends. Validation reads the same in all epochs and keeps its workers.
+    """
+
+    def next_epoch_itr(
+        self: Any, shuffle: bool = True, fix_batches_to_gpus: bool = False, set_dataset_epoch: bool = True
+    ) -> Any:
+        if set_dataset_epoch and self._next_epoch_itr is None:
+            self.dataloader = None
+        return original(self, shuffle, fix_batches_to_gpus, set_dataset_epoch)
+
+    return next_epoch_itr
+
+
+# -- the end
+
+
+def _before_training(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Prepare fairseq_cli.train, whichever way it was started, when it loads its checkpoint."""
+
+    def load_checkpoint(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+        extra_state, epoch_itr = original(cfg, trainer, **kwargs)
+        is_reset = cfg.reset_optimizer or cfg.reset_meters
+        kept = {} if extra_state is None or is_reset else extra_state.get(_EARLY_STOP, {})
+        for module in _train_modules():
+            replace(module, "train", _unless_finished)
+            vars(module.should_stop_early).clear()
+            vars(module.should_stop_early).update(kept)
+        return extra_state, epoch_itr
+
+    return load_checkpoint
+
+
+def _train_modules() -> Iterator[ModuleType]:
+    """Yield fairseq_cli.train, which is `__main__` under `python -m`; it is not imported: it would set up logging."""
+    for name in ("__main__", "fairseq_cli.train"):
+        module = sys.modules.get(name)
+        if getattr(getattr(module, "__spec__", None), "name", None) == "fairseq_cli.train" and module is not None:
+            yield module
+
+
+def _unless_finished(original: Callable[..., Any]) -> Callable[..., Any]:
+    def train(cfg: Any, trainer: Any, task: Any, epoch_itr: Any) -> Any:
+        if reason := _reason_to_stop(cfg, trainer):
+            logger.info(f"the training has ended already: {reason}. To go on, raise that limit")
+            return [None], True
+        return original(cfg, trainer, task, epoch_itr)
+
+    return train
+
+
+def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
+    """Return which of fairseq's limits the training has reached, or None."""
+    updates, most = trainer.get_num_updates(), cfg.optimization.max_update or math.inf
+    if updates >= most:
+        return f"{updates} updates are made, and --max-update is {most}"
+    hours, most_hours = trainer._previous_training_time / 3600, cfg.optimization.stop_time_hours  # of the checkpoint
+    if 0 < most_hours < hours:
+        return f"it took {hours:.2f} hours, and --stop-time-hours is {most_hours}"
+    patience = cfg.checkpoint.patience
+    for module in _train_modules():
+        in_vain = getattr(module.should_stop_early, "num_runs", 0)
+        if 0 < patience <= in_vain:
+            return f"{in_vain} validations in a row brought no better score, and --patience is {patience}"
+    return None
+
+
+def _with_patience(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Save what --patience counts, which fairseq forgets."""
+
+    def save_checkpoint(self: Any, filename: str, extra_state: dict[str, Any]) -> Any:
+        for module in _train_modules():
+            if self.cfg.checkpoint.patience > 0:
+                extra_state = {**extra_state, _EARLY_STOP: dict(vars(module.should_stop_early))}
+        return original(self, filename, extra_state)
+
+    return save_checkpoint

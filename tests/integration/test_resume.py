@@ -1,0 +1,189 @@
+"""A training that is interrupted in any epoch and resumed is the undisturbed one; a finished one stays as it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.data.iterators import EpochBatchIterator
+from fairseq.tasks import FairseqTask
+
+from . import lm, masked_lm, ranks, support
+from .ranks import assert_same
+
+SHAW = ["--pos-enc", "shaw", "--max-tokens", 300]  # 6 batches an epoch
+LINES = "--task language_modeling --sample-break-mode eos --tokens-per-sample 24".split()
+
+Train = Callable[..., support.Run]
+
+
+def interrupted(train: Train, folder: Path, last: int, *stops: int) -> tuple[support.Run, support.Run]:
+    """The undisturbed training of `last` updates, and one that is stopped and resumed after each of `stops`."""
+    whole = train("--max-update", last, "--save-dir", folder / "whole")
+    for updates in (*stops, last):
+        resumed = train("--max-update", updates, "--save-dir", folder / "resumed")
+    return whole, resumed
+
+
+def assert_equal(whole: support.Run, resumed: support.Run) -> None:
+    """The last losses and all parameters, to the bit."""
+    assert 0 < len(resumed.losses) < len(whole.losses)
+    assert resumed.losses == whole.losses[-len(resumed.losses) :]
+    assert_same(resumed.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return masked_lm.write_corpus(tmp_path_factory.mktemp("masked-lm") / "data-bin")
+
+
+@pytest.mark.parametrize(
+    ("stops", "options"),
+    [
+        ((8,), []),  # in epoch 2
+        ((6,), []),  # behind epoch 1
+        ((3, 9, 14), []),  # in three epochs
+        ((14,), ["--curriculum", 9]),  # never shuffled
+        ((9,), ["--curriculum", 1]),  # shuffled from epoch 2 on
+        ((8,), ["--num-workers", 2, "--data-buffer-size", 2]),
+        ((4,), ["--update-freq", 2]),
+        ((8,), ["--update-ordered-indices-seed"]),
+        ((8,), ["--update-epoch-batch-itr", "True"]),
+    ],
+    ids=str,
+)
+def test_translation(data: Path, tmp_path: Path, stops: tuple[int, ...], options: list[Any]) -> None:
+    def train(*more: Any) -> support.Run:
+        return support.train(data, *SHAW, "--dropout", 0.1, *options, *more)
+
+    assert_equal(*interrupted(train, tmp_path, 16, *stops))
+
+
+MASKED = ["--pos-enc", "t5", "--batch-size", 32]  # 2 batches an epoch
+
+
+@pytest.mark.parametrize(
+    ("task", "workers"), [(masked_lm.TASK, 0), (masked_lm.STOCK_TASK, 2)], ids=["posenc_masked_lm", "masked_lm"]
+)
+def test_masked_language_models(text: Path, tmp_path: Path, task: list[str], workers: int) -> None:
+    """Their masks depend on the epoch, which data workers must learn too."""
+
+    def train(*more: Any) -> support.Run:
+        return masked_lm.train(text, *MASKED, "--num-workers", workers, *more, task=task)
+
+    assert_equal(*interrupted(train, tmp_path, 6, 3))
+
+
+def test_masks_differ_between_epochs_with_workers_too(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As shipped, a worker keeps the data set of the first epoch, and every epoch has its masks."""
+
+    def losses(workers: int) -> list[float]:
+        options = [*MASKED, "--max-update", 4, "--num-workers", workers, "--curriculum", 9]
+        return masked_lm.train(text, *options).losses
+
+    in_this_process = losses(0)
+    assert losses(1) == in_this_process
+    monkeypatch.setattr(EpochBatchIterator, "next_epoch_itr", EpochBatchIterator.next_epoch_itr.__wrapped__)
+    as_shipped = losses(1)
+    assert as_shipped[:2] == in_this_process[:2]
+    assert as_shipped[2:] != in_this_process[2:]
+
+
+@pytest.mark.parametrize("task", [LINES, lm.TASK], ids=["language_modeling", "posenc_lm_memory"])
+def test_language_models(tmp_path: Path, task: list[str]) -> None:
+    corpus = lm.write_corpus(tmp_path / "data-bin")
+
+    def train(*more: Any) -> support.Run:
+        return lm.train(corpus, "--pos-enc", "alibi", "--batch-size", 16, *more, task=task)  # 4 batches an epoch
+
+    assert_equal(*interrupted(train, tmp_path, 8, 6))
+
+
+def test_two_processes(data: Path, tmp_path: Path) -> None:
+    """Stopped in epoch 2."""
+
+    def train(updates: int, folder: Path) -> list[dict[str, Any]]:
+        save = ["--save-interval-updates", 5, "--save-dir", folder]
+        return ranks.two_processes(folder, support.command_line(data, *SHAW, "--max-update", updates, *save))
+
+    whole = train(7, tmp_path / "whole")
+    (tmp_path / "resumed").mkdir()
+    shutil.copy(tmp_path / "whole" / "checkpoint_2_5.pt", tmp_path / "resumed" / "checkpoint_last.pt")
+    resumed = train(7, tmp_path / "resumed")
+    for one, other in zip(resumed, whole, strict=True):
+        assert one["losses"] == other["losses"][5:]
+        assert_same(one["model"], other["model"], rtol=0, atol=0)
+
+
+@pytest.fixture
+def shipped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """fairseq's batches without the mend."""
+    monkeypatch.setattr(FairseqTask, "get_batch_iterator", FairseqTask.get_batch_iterator.__wrapped__)
+    monkeypatch.setattr(EpochBatchIterator, "next_epoch_itr", EpochBatchIterator.next_epoch_itr.__wrapped__)
+    return
+
+
+@pytest.mark.usefixtures("shipped")
+def test_the_shipped_training_is_another_one(data: Path, tmp_path: Path) -> None:
+    """The canary: in epoch 1 it resumes exactly, in epoch 2 it does not."""
+
+    def train(*more: Any) -> support.Run:
+        return support.train(data, *SHAW, *more)
+
+    assert_equal(*interrupted(train, tmp_path / "first", 10, 3))
+    whole, resumed = interrupted(train, tmp_path / "second", 10, 8)
+    assert resumed.losses != whole.losses[-len(resumed.losses) :]
+
+
+# -- the end
+
+
+def state(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = load_checkpoint_to_cpu(str(folder / "checkpoint_last.pt"))
+    return found
+
+
+@pytest.mark.parametrize("options", [["--max-update", 4], ["--max-update", 6], ["--max-epoch", 1]], ids=str)
+def test_a_finished_training_makes_no_further_update(data: Path, tmp_path: Path, options: list[Any]) -> None:
+    train = support.train(data, *SHAW, *options, "--save-dir", tmp_path)
+    updates, written = train.trainer.get_num_updates(), (tmp_path / "checkpoint_last.pt").read_bytes()
+    again = support.train(data, *SHAW, *options, "--save-dir", tmp_path)
+    assert again.losses == []
+    assert again.trainer.get_num_updates() == updates
+    assert (tmp_path / "checkpoint_last.pt").read_bytes() == written
+
+
+def test_it_is_finished_as_a_process_too(data: Path, tmp_path: Path) -> None:
+    """Under `python -m fairseq_cli.train` the module is `__main__`."""
+    words = support.command_line(data, *SHAW, "--max-update", 2, "--save-dir", tmp_path)
+    support.trained(words)
+    done = support.run([*support.script("train"), *words], package=False)
+    assert "the training has ended already: 2 updates are made, and --max-update is 2" in done.stdout + done.stderr
+    assert state(tmp_path)["optimizer_history"][-1]["num_updates"] == 2
+
+
+def test_a_training_out_of_time_is_finished(data: Path, tmp_path: Path) -> None:
+    options = [*SHAW, "--stop-time-hours", 1e-9, "--save-dir", tmp_path]
+    assert len(support.train(data, *options).losses) == 1
+    assert support.train(data, *options).losses == []
+
+
+def test_patience_counts_on_after_an_interruption(data: Path, tmp_path: Path) -> None:
+    """The learning rate is so low that no validation brings a better score after the first: 1 + 2 epochs."""
+    options = [*SHAW, "--lr", 1e-30, "--patience", 2, "--valid-subset", "valid", "--save-dir", tmp_path]
+    assert len(support.train(data, *options, "--max-epoch", 2).losses) == 12
+    assert state(tmp_path)["extra_state"]["early_stop"]["num_runs"] == 1
+    assert len(support.train(data, *options).losses) == 6
+    assert support.train(data, *options).losses == []
+    assert len(support.train(data, *options, "--patience", 3).losses) == 6
+
+
+def test_one_training_does_not_count_for_the_next(data: Path, tmp_path: Path) -> None:
+    """fairseq keeps the best score in its function, for all trainings of a process."""
+    options = [*SHAW, "--lr", 1e-30, "--patience", 1, "--valid-subset", "valid"]
+    for folder in ("one", "other"):
+        assert len(support.train(data, *options, "--save-dir", tmp_path / folder).losses) == 12

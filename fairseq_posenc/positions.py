@@ -56,10 +56,12 @@ class Positions:
             raise ValueError(f"span={self.span} counts the last keys that a causal query sees: at least itself")
         if self.padding is not None and self.padding.dtype != torch.bool:
             raise ValueError(f"padding is a bool mask, true at pads; got {self.padding.dtype}")
-        for name in ("padding", "restart_ids", "segments"):
-            given = getattr(self, name)
-            if given is not None and given.shape[-1] != self.key_length:
-                raise ValueError(f"{name} covers {given.shape[-1]} of {self.key_length} columns")
+        for name, rows in self._rows.items():
+            if rows.shape[-1] != self.key_length:
+                raise ValueError(f"{name} covers {rows.shape[-1]} of {self.key_length} columns")
+        if len({len(rows) for rows in self._rows.values()}) > 1:
+            sizes = " and ".join(f"{name} of {len(rows)} samples" for name, rows in self._rows.items())
+            raise ValueError(f"positions of one batch have {sizes}: give all of them for the same samples")
         if self.cls_column is not None:
             self._check_cls(self.cls_column)
 
@@ -67,8 +69,9 @@ class Positions:
         """Where a look is free: on an accelerator, the range is checked with the first look (`common_cls_column`)."""
         if column.dim() != 1 or column.is_floating_point() or column.dtype == torch.bool:
             raise ValueError(f"cls_column is one integer a sample, [B]; got {column.dtype} {list(column.shape)}")
-        if self.padding is not None and len(column) not in (1, len(self.padding)):
-            raise ValueError(f"cls_column has {len(column)} samples, padding {len(self.padding)}")
+        for name, rows in self._rows.items():
+            if len(column) not in (1, len(rows)):
+                raise ValueError(f"cls_column has {len(column)} samples, {name} {len(rows)}")
         if column.device.type == "cpu":
             self._check_cls_range(set(column.tolist()))
 
@@ -91,6 +94,19 @@ class Positions:
             if isinstance(kind, cached_property):
                 getattr(self, name)
         return self
+
+    @property
+    def _rows(self) -> dict[str, Tensor]:
+        """What has a row [K] for every sample."""
+        named = {"padding": self.padding, "restart_ids": self.restart_ids, "segments": self.segments}
+        return {name: rows for name, rows in named.items() if rows is not None}
+
+    @cached_property
+    def batch(self) -> int | None:
+        """Return the number of samples, B; None where all samples have the same positions, so that any number fits."""
+        for rows in self._rows.values():
+            return len(rows)
+        return None if self.cls_column is None or len(self.cls_column) == 1 else len(self.cls_column)
 
     @property
     def offset(self) -> int:
@@ -197,7 +213,9 @@ class Positions:
         segments: Tensor | None = None,
         has_cls: bool = False,
     ) -> Positions:
-        """The positions of `tokens` [B, T], all columns that have been seen, of which `cached` are keys only.
+        """Make the positions of `tokens` [B, T], all columns that have been seen, of which `cached` are keys only.
+
+        For a stack use `Stack.positions`, which sets `causal` and `has_cls` to what the stack was built with.
 
         Args:
             boundaries: the ids that end a sentence (<s>, </s>); given them, sentence positions are known.

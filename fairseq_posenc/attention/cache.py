@@ -32,6 +32,11 @@ class KeyValueCache:
             self._write(new, start)
         return self.columns()
 
+    @property
+    def batch(self) -> int:
+        """Return how many samples it holds; 0 before the first columns."""
+        return self._buffers[0].shape[0] if self._buffers else 0
+
     def columns(self) -> tuple[Tensor, ...]:
         """Each tensor's columns so far, views of the buffers."""
         return tuple(map(self._used, self._buffers))

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..encodings.compose import Composition, LayerCall, LayerView
 from ..positions import Positions
+from .agreement import Size, check_past, check_tokens
 from .cache import KeyValueCache
 from .paths import Projected, attend
 
@@ -99,7 +100,7 @@ class SelfAttention(nn.Module):
             cache: holds the K - T columns seen before, and gets the new ones.
             need_weights: also return the weights, [B, h, T, K].
         """
-        self._check_memory(memory, positions, cache)
+        self._check(x, positions, memory, cache)
         call = self.view.at(positions, tensors)
         k_in = v_in = x if memory is None else torch.cat([memory, x], 1 if self.batch_first else 0)
         compressed = self.view.has("compress")
@@ -111,7 +112,6 @@ class SelfAttention(nn.Module):
         q, k, v = call.project_q(raw_q), call.project_k(raw_k), self._split(self.v_proj(v_in))
         if cache is not None:
             k, v, raw_k = self._cached(cache, k, v, raw_k)
-        self._check_keys(k, positions, compressed)
         projected = Projected(q, k, v, raw_q, raw_k, positioned=not compressed)
         rate = self.dropout_rate
         attended, weights = attend(
@@ -135,18 +135,15 @@ class SelfAttention(nn.Module):
         k, v, raw_k = cache.append(k, v, raw_k)
         return k, v, raw_k
 
-    def _check_memory(self, memory: Tensor | None, positions: Positions, cache: KeyValueCache | None) -> None:
-        """Memory comes with the first tokens, and is what the positions, and so the encoding, know of."""
-        given = 0 if memory is None else memory.shape[1 if self.batch_first else 0]
-        due = positions.memory if cache is None or not cache.length else 0
-        if given != due:
-            raise ValueError(
-                f"{given} columns of memory given, {due} expected: the cache keeps them after the first call"
-            )
+    def _check(self, x: Tensor, positions: Positions, memory: Tensor | None, cache: KeyValueCache | None) -> None:
+        """Raise where tokens, memory or cache are not those that the positions, and so the encoding, know of."""
+        tokens = self._size(x)
+        check_tokens(tokens, positions)
+        check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=self.view.index)
 
-    def _check_keys(self, k: Tensor, positions: Positions, compressed: bool) -> None:
-        if not compressed and k.shape[2] != positions.key_length:
-            raise ValueError(f"{k.shape[2]} keys, but the positions are of {positions.key_length} columns")
+    def _size(self, x: Tensor) -> Size:
+        """Return the samples and columns of [B, T, d] or [T, B, d]."""
+        return Size(x.shape[0], x.shape[1]) if self.batch_first else Size(x.shape[1], x.shape[0])
 
     def _split(self, x: Tensor) -> Tensor:
         """[B, T, d] or [T, B, d] -> [B, h, T, D]."""

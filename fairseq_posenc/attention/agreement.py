@@ -1,0 +1,76 @@
+"""Refuse inputs that do not fit the positions they come with, which torch would broadcast or drop without a word.
+
+Legend: B samples, T new tokens, M memory columns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..positions import Positions
+from .cache import KeyValueCache
+
+
+class Size(NamedTuple):
+    """How many samples and columns a tensor has."""
+
+    batch: int
+    columns: int
+
+
+def check_tokens(tokens: Size, positions: Positions) -> None:
+    """Raise unless the new tokens [B, T] are the queries of the positions, in as many samples."""
+    if tokens.columns != positions.query_length:
+        raise ValueError(
+            f"the input has {tokens.columns} tokens a sample, but its positions are those of "
+            f"{positions.query_length}: make the positions from the same tokens"
+        )
+    if positions.batch is not None and tokens.batch != positions.batch:
+        raise ValueError(
+            f"the input has {tokens.batch} samples, but its positions are those of {positions.batch}: "
+            "make the positions from the same tokens"
+        )
+
+
+def check_past(
+    tokens: Size, memory: Size | None, cache: KeyValueCache | None, positions: Positions, *, layer: int
+) -> None:
+    """Raise unless memory and cache hold the columns before the queries: memory at first, then the cache alone.
+
+    Args:
+        tokens: the new tokens, [B, T]. memory: the states of earlier segments, [B, M].
+        cache: that of the layer. layer: its number from 1, for messages.
+    """
+    cached = 0 if cache is None else cache.length
+    if cache is not None and cached and cache.batch != tokens.batch:
+        raise ValueError(
+            f"layer {layer}: the cache holds {cache.batch} samples, but the input has {tokens.batch}: "
+            "give every batch new caches, or reorder them with the samples"
+        )
+    _check_memory(tokens, memory, cached, positions, layer)
+    held = cached + (0 if memory is None else memory.columns)
+    if held != positions.offset:
+        raise ValueError(
+            f"layer {layer}: the positions have {positions.offset} columns before the first new token, but cache and "
+            f"memory hold {held}: make the positions with cached={max(held - positions.memory, 0)}, or give the cache "
+            "that saw the columns before"
+        )
+
+
+def _check_memory(tokens: Size, memory: Size | None, cached: int, positions: Positions, layer: int) -> None:
+    given, known = 0 if memory is None else memory.columns, positions.memory
+    if cached and given:
+        raise ValueError(
+            f"layer {layer}: {given} columns of memory came with a cache of {cached} columns, which holds them since "
+            "the first call: give memory only with an empty cache"
+        )
+    if not cached and given != known:
+        raise ValueError(
+            f"layer {layer}: {given} columns of memory came with positions of {known} (Positions.memory): make the "
+            f"positions with memory={given}, or give the states of those {known} columns"
+        )
+    if memory is not None and memory.batch != tokens.batch:
+        raise ValueError(
+            f"layer {layer}: the memory holds {memory.batch} samples, but the input has {tokens.batch}: "
+            "give the memory of the same samples"
+        )

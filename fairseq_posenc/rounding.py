@@ -8,13 +8,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from .encodings import StackShape
 from .encodings.precision import HALF
 from .positions import Positions
 from .stack import Block, Stack
@@ -129,8 +128,9 @@ def drawn(stack: Stack, seed: int) -> Stack:
     return stack
 
 
-def inputs(shape: StackShape, device: torch.device, seed: int) -> Inputs:
-    """Two samples of the maximum length, of which a quarter of the second is pads; two segments, and sentences."""
+def inputs(stack: Stack, seed: int) -> Inputs:
+    """Make two samples of the maximum length, of which a quarter of the second is pads; two segments, and sentences."""
+    shape, device = stack.shape, next(stack.layers.parameters()).device
     generator = torch.Generator().manual_seed(seed + 2)  # independent of the weights
     size = 2, shape.max_length
     tokens = torch.randint(END, WORDS, size, generator=generator)
@@ -141,9 +141,8 @@ def inputs(shape: StackShape, device: torch.device, seed: int) -> Inputs:
     tokens = tokens.to(device)
     real = tokens.ne(PAD)
     segments = (torch.arange(shape.max_length, device=device) >= shape.max_length // 2).long() * real
-    positions = Positions.of_tokens(tokens, pad=PAD, boundaries=(BEGIN, END), causal=shape.causal, segments=segments)
-    if shape.has_cls:
-        positions = replace(positions, cls_column=tokens.new_zeros(len(tokens)))
+    read = segments if stack.pos.needs_segments else None
+    positions = stack.positions(tokens, pad=PAD, boundaries=(BEGIN, END), segments=read)
     return Inputs(x.to(device), positions, real, to_outputs.to(device))
 
 
@@ -186,9 +185,9 @@ def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
 
     `weights_...` are drifts in float64 with the rounded weights of a module in half precision; None elsewhere.
     """
-    given = inputs(stack.shape, next(stack.layers.parameters()).device, seed)
+    given, plain = inputs(stack, seed), _plain(stack)
     exact = run(stack, EXACT, given)
-    positions = relative(run(_plain(stack), EXACT, given).outputs, exact.outputs)
+    positions = relative(run(plain, EXACT, inputs(plain, seed)).outputs, exact.outputs)
     rows = []
     for precision in PRECISIONS:
         found = run(stack, precision, given)

@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from .attention import KeyValueCache, SelfAttention
+from .attention.agreement import Size, check_past, check_tokens
 from .encodings import StackShape, build
 from .positions import Positions
 
@@ -136,6 +137,30 @@ class Stack(nn.Module):
         self.layer_norm = nn.LayerNorm(shape.dim, eps=norms.eps) if norms.before else None
         self.dropout = nn.Dropout(dropout) if norms.embedding else None
 
+    def positions(
+        self,
+        tokens: Tensor,
+        *,
+        pad: int,
+        boundaries: tuple[int, ...] = (),
+        cached: int = 0,
+        memory: int = 0,
+        memory_padding: Tensor | None = None,
+        span: int | None = None,
+        segments: Tensor | None = None,
+    ) -> Positions:
+        """Make the positions of `tokens` [B, T] that this stack needs: see `Composition.positions`."""
+        return self.pos.positions(
+            tokens,
+            pad=pad,
+            boundaries=boundaries,
+            cached=cached,
+            memory=memory,
+            memory_padding=memory_padding,
+            span=span,
+            segments=segments,
+        )
+
     def forward(
         self,
         x: Tensor,
@@ -148,15 +173,18 @@ class Stack(nn.Module):
 
         Args:
             x: embedded tokens without positions, [B, T, d].
-            positions: T queries among K keys.
+            positions: T queries among K keys, from `positions`.
             memory: the inputs of each layer in earlier segments, L tensors [B, M, d].
             caches: one a layer, for incremental decoding.
         Returns:
             the last layer's output [B, T, d], and each layer's input (L tensors: the next segment's memory).
+        Raises:
+            ValueError: inputs, positions and stack that disagree with each other.
         """
         if caches is not None and self.checkpoint_activations and torch.is_grad_enabled():
             raise ValueError("activation checkpointing would append to the caches twice")
         self.pos.check(positions)
+        self._check_inputs(x, positions, memory, caches)
         x = self.pos.embed(x, positions)
         if self.layernorm_embedding is not None and self.dropout is not None:
             x = self.dropout(self.layernorm_embedding(x))
@@ -169,3 +197,23 @@ class Stack(nn.Module):
             else:
                 x = layer(x, positions, tensors, *given)
         return (x if self.layer_norm is None else self.layer_norm(x)), inputs
+
+    def _check_inputs(
+        self,
+        x: Tensor,
+        positions: Positions,
+        memory: Sequence[Tensor] | None,
+        caches: Sequence[KeyValueCache] | None,
+    ) -> None:
+        """Raise where the inputs do not fit the positions, before an encoding adds to x or a cache grows."""
+        tokens = Size(x.shape[0], x.shape[1])
+        check_tokens(tokens, positions)
+        for name, per_layer in (("memory", memory), ("caches", caches)):
+            if per_layer is not None and len(per_layer) != len(self.layers):
+                raise ValueError(
+                    f"{name} is that of {len(per_layer)} layers, but the stack has {len(self.layers)}: "
+                    f"give one entry of {name} for every layer"
+                )
+        for index in range(len(self.layers)):
+            states = None if memory is None else Size(memory[index].shape[0], memory[index].shape[1])
+            check_past(tokens, states, None if caches is None else caches[index], positions, layer=index + 1)

@@ -141,25 +141,6 @@ def test_decoding_steps_can_be_differentiated_with_frozen_keys() -> None:
     torch.testing.assert_close(stepwise, attention.q_proj.weight.grad)
 
 
-@pytest.mark.parametrize("memory", [None, torch.zeros(1, 1, 8)])
-def test_memory_and_positions_must_agree(memory: Tensor | None) -> None:
-    where = Positions(2, 4, CPU, causal=True, memory=2)
-    with pytest.raises(ValueError, match="columns of memory given, 2 expected"):
-        stack_of()(torch.randn(1, 2, 8), where, memory=None if memory is None else [memory])
-
-
-def test_memory_comes_once_where_there_is_a_cache() -> None:
-    stack, caches = stack_of().eval(), [KeyValueCache()]
-    memory, x = [torch.randn(1, 2, 8)], torch.randn(1, 3, 8)
-    whole = stack(x, Positions(3, 5, CPU, causal=True, memory=2), memory=memory)[0]
-    with torch.no_grad():
-        first = stack(x[:, :1], Positions(1, 3, CPU, causal=True, memory=2), memory=memory, caches=caches)[0]
-        rest = stack(x[:, 1:], Positions(2, 5, CPU, causal=True, memory=2), caches=caches)[0]
-        torch.testing.assert_close(torch.cat([first, rest], 1), whole)
-        with pytest.raises(ValueError, match="the cache keeps them"):
-            stack(x[:, :1], Positions(1, 6, CPU, causal=True, memory=2), memory=memory, caches=caches)
-
-
 def test_caches_beside_activation_checkpoints_are_refused() -> None:
     stack = stack_of(checkpoint_activations=True)
     with pytest.raises(ValueError, match="twice"):

@@ -9,6 +9,7 @@ from functools import reduce
 from torch import Tensor, nn
 
 from ..positions import Positions
+from .agreement import check_cls, check_direction, check_segments
 from .base import Capabilities, Layer, PositionEncoding, StackShape
 from .content import Content
 
@@ -91,22 +92,66 @@ class Composition(nn.Module):
 
     # -- once a forward --------------------------------------------------------------------------------
 
+    def positions(
+        self,
+        tokens: Tensor,
+        *,
+        pad: int,
+        boundaries: tuple[int, ...] = (),
+        cached: int = 0,
+        memory: int = 0,
+        memory_padding: Tensor | None = None,
+        span: int | None = None,
+        segments: Tensor | None = None,
+    ) -> Positions:
+        """Make the positions of `tokens` [B, T]. Their direction and whether they have a [CLS] are the stack's.
+
+        Args:
+            pad: the id of the pad.
+            boundaries: the ids that end a sentence (<s>, </s>); not used where no member counts within sentences.
+            cached: how many of the tokens are in a cache, and so keys only.
+            memory, memory_padding: columns of earlier segments before the tokens, and their pads [B, memory].
+            span: with a decoder, how many keys a query sees at most, itself included.
+            segments: the segment of every column, [B, memory + T], for encodings that read them.
+        Raises:
+            ValueError: boundaries that are missing, or segments that nothing reads.
+        """
+        if self.needs_boundaries and not boundaries:
+            raise ValueError(
+                f"{self.stack.name_flag} {self.name} counts within sentences, but boundaries is empty: give the ids of "
+                "the tokens that end a sentence, boundaries=(bos, eos)"
+            )
+        self._check_segments(segments)
+        return Positions.of_tokens(
+            tokens,
+            pad=pad,
+            boundaries=boundaries if self.needs_boundaries else (),
+            causal=self.stack.causal,
+            cached=cached,
+            memory=memory,
+            memory_padding=memory_padding,
+            span=span,
+            segments=segments,
+            has_cls=self.stack.has_cls,
+        )
+
     def check(self, positions: Positions) -> None:
-        """Refuse what some member does not declare: direction, memory, length.
+        """Refuse positions that disagree with the stack, and what some member does not declare.
 
         Raises:
-            ValueError: with the encoding, what was asked for and the flag to change.
+            ValueError: with what was asked for, what the stack or the encoding is, and what to change.
         """
-        can = self.capabilities
-        if positions.causal and not can.causal:
-            raise ValueError(f"{self} does not work in a decoder: choose another {self.stack.name_flag}")
-        if not positions.causal and not can.bidirectional:
-            raise ValueError(f"{self} was built for a decoder and does not work in both directions")
-        if positions.memory and not can.memory:
+        check_direction(positions, self.stack)
+        if positions.memory and not self.capabilities.memory:
             raise ValueError(f"{self} does not allow segment memory: choose another {self.stack.name_flag}")
         self._check_length(positions.key_length)
+        check_cls(positions, self.stack)
+        self._check_segments(positions.segments)
         for member in self.members.values():
             member.check(positions)
+
+    def _check_segments(self, segments: Tensor | None) -> None:
+        check_segments(segments, reads=self.needs_segments, encoding=self.name, flag=self.stack.name_flag)
 
     def _check_length(self, length: int) -> None:
         limit, flag, trained = self.limit, self.stack.length_flag, self.stack.max_length

@@ -94,10 +94,6 @@ class M4(RelativeTable):
         s, dim = self.options.scale, self.stack.head_dim
         return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
 
-    def check(self, positions: Positions) -> None:
-        if self.options.reset != "none" and positions.cls_column is None:
-            raise ValueError(f"reset={self.options.reset} needs the column of [CLS], which these positions do not give")
-
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         # the tables are divided, not q and k: decoding has few rows to divide, and every key
         weight = promoted(layer.tensors["weight"]) * self._factor

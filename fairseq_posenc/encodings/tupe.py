@@ -112,11 +112,6 @@ class Tupe(Extended, CachingEncoding):
         products = {"mh": "mn^2d", "m": "mn^2d/h", "h": "n^2d", "": "n^2d/h"}[axes]  # of width d/h for each head
         return Cost(products, f"{axes}n^2"), Cost("mhn^2", "0")
 
-    def check(self, positions: Positions) -> None:
-        if self.resets and positions.cls_column is None:
-            text = f"whose column this model does not give: set {self.stack.args_flag} reset=none"
-            raise ValueError(f"tupe resets [CLS], {text}")
-
     # -- what a form says ------------------------------------------------------------------------------
 
     def project(self, length: int) -> Tensor:

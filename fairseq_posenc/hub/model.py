@@ -124,9 +124,11 @@ class MaskedLM(nn.Module):
 
         Args:
             input_ids: [B, T] int64. attention_mask: [B, T], 0 at pads; unset: pads by their id.
-            token_type_ids: segments [B, T], for encodings that read them; unset: all 0.
+            token_type_ids: segments [B, T]; unset: all 0, which is all that encodings without segments accept.
         Returns:
             [B, T, V].
+        Raises:
+            ValueError: a second segment for an encoding that does not read segments.
         """
         logits: Tensor = self.lm_head(self.features(input_ids, attention_mask, token_type_ids))
         return logits
@@ -143,13 +145,22 @@ class MaskedLM(nn.Module):
         self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
     ) -> Positions:
         """Where the tokens stand."""
-        config, pos = self.config, self.encoder.pos
+        config = self.config
         tokens = input_ids
         if attention_mask is not None:  # a pad's id that the mask lets through is a token like others
             tokens = torch.where(input_ids.eq(config.pad), config.unk, input_ids)
             tokens = tokens.masked_fill(attention_mask.eq(0), config.pad)
-        segments = token_type_ids
-        if pos.needs_segments and segments is None:
-            segments = torch.zeros_like(input_ids)
-        ends = (config.bos, config.eos) if pos.needs_boundaries else ()
-        return Positions.of_tokens(tokens, pad=config.pad, boundaries=ends, segments=segments, has_cls=True)
+        segments = self._segments(input_ids, token_type_ids)
+        return self.encoder.positions(tokens, pad=config.pad, boundaries=(config.bos, config.eos), segments=segments)
+
+    def _segments(self, input_ids: Tensor, token_type_ids: Tensor | None) -> Tensor | None:
+        """Return the segments that the encoding reads, [B, T]; None where it reads none and there is only one."""
+        if self.encoder.pos.needs_segments:
+            return torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        if token_type_ids is not None and bool(token_type_ids.any()):
+            raise ValueError(
+                f"token_type_ids are not all 0, but the encoding of this model, {self.config.pos_enc}, does not read "
+                "segments and would ignore them: leave token_type_ids out, or load a model whose pos_enc has "
+                "segments-input or segments"
+            )
+        return None

@@ -38,11 +38,10 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         cached = cached - columns if cached else 0
         if cached >= prev_output_tokens.shape[1]:
             raise ValueError(f"{prev_output_tokens.shape[1]} tokens given, {cached} are cached already")
-        where = Positions.of_tokens(
+        where = self.pos.positions(
             prev_output_tokens,
             pad=self.padding_idx,
             boundaries=self.boundaries,
-            causal=True,
             cached=cached,
             memory=columns,
             span=None if memory is None else memory.span,

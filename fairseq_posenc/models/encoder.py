@@ -28,7 +28,7 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
 
     def positions(self, src_tokens: Tensor) -> Positions:
         """Where the tokens [B, T] stand."""
-        where = Positions.of_tokens(src_tokens, pad=self.padding_idx, boundaries=self.boundaries)
+        where = self.pos.positions(src_tokens, pad=self.padding_idx, boundaries=self.boundaries)
         self.pos.check(where)
         return where
 

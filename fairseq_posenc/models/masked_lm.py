@@ -11,7 +11,6 @@ from fairseq.models import FairseqEncoder, register_model, register_model_archit
 from fairseq.models.roberta import RobertaEncoder, RobertaModel
 from torch import Tensor, nn
 
-from ..positions import Positions
 from .config import apply_preset
 from .encoder import PosEncEncoder
 from .masked_lm_config import MaskedLMPosEncConfig, stack_config
@@ -41,13 +40,14 @@ class SentenceEncoder(PosEncEncoder):
 
         Args:
             unmasked: the tokens before masking, [B, T], by which sentences are told apart; unset: `src_tokens`.
-            segments: [B, T] int64; unset: see `pair_segments`.
+            segments: [B, T] int64, not used by encodings without segments; unset: see `pair_segments`.
         """
         seen = src_tokens if unmasked is None else unmasked
-        if self.pos.needs_segments and segments is None:
+        if not self.pos.needs_segments:
+            segments = None
+        elif segments is None:
             segments = pair_segments(seen, self.dictionary.eos(), self.padding_idx)
-        given = {"pad": self.padding_idx, "boundaries": self.boundaries}
-        where = Positions.of_tokens(seen, **given, segments=segments, has_cls=self.has_cls)
+        where = self.pos.positions(seen, pad=self.padding_idx, boundaries=self.boundaries, segments=segments)
         self.pos.check(where)
         return self.encode(src_tokens, where, return_all_hiddens, token_embeddings)
 

@@ -60,8 +60,8 @@ class Positioned:
 
     @property
     def boundaries(self) -> tuple[int, ...]:
-        """The symbols that end a sentence, where the encoding wants to know."""
-        return (self.dictionary.bos(), self.dictionary.eos()) if self.pos.needs_boundaries else ()
+        """Return the ids of the symbols that end a sentence."""
+        return self.dictionary.bos(), self.dictionary.eos()
 
     def max_positions(self) -> int:
         """The longest sequence that the encoding defines."""

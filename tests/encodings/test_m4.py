@@ -232,7 +232,7 @@ def test_samples_are_told_apart_only_where_cls_stands_in_different_columns() -> 
 
 def test_reset_needs_the_column_of_cls() -> None:
     pos = build("m4", "reset=vector", ENCODER)
-    with pytest.raises(ValueError, match="needs the column of"):
+    with pytest.raises(ValueError, match=r"begin with \[CLS\].*do not say in which column"):
         pos.check(Positions(4, 4, CPU))
     assert pos.capabilities == replace(RELATIVE, causal=False, memory=False, shift_invariant=False)
 

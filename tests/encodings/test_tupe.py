@@ -124,7 +124,7 @@ def test_auto_is_off_and_says_so_where_there_is_no_cls(caplog: pytest.LogCapture
 def test_what_is_refused() -> None:
     with pytest.raises(ValueError, match="share=all belongs to form=paper"):
         build("tupe", "form=original,share=all", SMALL)
-    with pytest.raises(ValueError, match=r"tupe resets \[CLS\].*reset=none"):
+    with pytest.raises(ValueError, match=r"begin with \[CLS\].*do not say in which column"):
         build("tupe", None, SMALL).check(Positions(3, 3, CPU))
     with pytest.raises(ValueError, match=r"defined up to 8 positions.*extend=repeat"):
         build("tupe", None, SMALL).check(Positions(9, 9, CPU, cls_column=torch.tensor([0])))

@@ -180,6 +180,15 @@ class Permissive(Composition):
         pass
 
 
+class TakesAnyDirection(Composition):
+    """Lets positions decide whether the future is seen, where an encoding can do without."""
+
+    def check(self, positions: Positions) -> None:
+        can = self.capabilities
+        if not (can.causal if positions.causal else can.bidirectional):
+            raise ValueError("StackShape.causal and Positions.causal differ")
+
+
 # -- claims (law 7) ------------------------------------------------------------------------------------
 
 

@@ -6,14 +6,14 @@ Legend: B batch, T tokens, M columns of memory, P columns already cached, K all 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from fairseq_posenc.attention import KeyValueCache
-from fairseq_posenc.encodings import StackShape
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
@@ -85,15 +85,32 @@ def padded(lengths: Sequence[int], width: int, side: str = "right", seed: int = 
     return tokens
 
 
+def segments_of(tokens: Tensor) -> Tensor:
+    """Two segments in turns, [B, T]: each word that ends a sentence begins the next. Pads are in segment 0."""
+    return (tokens.eq(EOS).cumsum(1) % 2) * tokens.ne(PAD)
+
+
 def positions_of(
-    tokens: Tensor, shape: StackShape, *, cached: int = 0, memory: int = 0, memory_padding: Tensor | None = None
+    tokens: Tensor,
+    stack: Stack,
+    *,
+    cached: int = 0,
+    memory: int = 0,
+    memory_padding: Tensor | None = None,
+    span: int | None = None,
 ) -> Positions:
-    """As a model makes them, with all that an encoding may ask for."""
-    real = tokens.ne(PAD)
-    segments = None if memory else (tokens.eq(EOS).cumsum(1) % 2) * real
-    before = {"cached": cached, "memory": memory, "memory_padding": memory_padding}
-    made = Positions.of_tokens(tokens, pad=PAD, boundaries=(BOS, EOS), causal=shape.causal, segments=segments, **before)
-    return replace(made, cls_column=real.long().argmax(1)) if shape.has_cls and not memory else made
+    """Make the positions as a model does, with what the encoding asks for."""
+    segments = F.pad(segments_of(tokens), (memory, 0)) if stack.pos.needs_segments else None
+    return stack.positions(
+        tokens,
+        pad=PAD,
+        boundaries=(BOS, EOS),
+        cached=cached,
+        memory=memory,
+        memory_padding=memory_padding,
+        span=span,
+        segments=segments,
+    )
 
 
 def embedded(tokens: Tensor, dim: int) -> Tensor:
@@ -121,7 +138,7 @@ def run(stack: Stack, tokens: Tensor, path: str = "auto") -> Tensor:
     """[B, T] -> [B, T, d], the whole stack in inference."""
     use_path(stack, path)
     with torch.no_grad():
-        return stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))[0]
+        return stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))[0]
 
 
 def attend_all(

@@ -73,7 +73,7 @@ def incremental(stack: Stack, history: Tensor, memory: int, path: str) -> Step:
     """New columns only; the first `memory` columns are an earlier segment, of which the layers' inputs are kept."""
     caches = new_caches(stack)
     earlier = history[:, :memory]
-    states = stack(embedded(earlier, stack.shape.dim), positions_of(earlier, stack.shape))[1] if memory else None
+    states = stack(embedded(earlier, stack.shape.dim), positions_of(earlier, stack))[1] if memory else None
 
     @torch.no_grad()
     def step(tokens: Tensor, order: Tensor | None) -> Tensor:
@@ -81,7 +81,7 @@ def incremental(stack: Stack, history: Tensor, memory: int, path: str) -> Step:
             cache.reorder(order)
         done = max(caches[0].length - memory, 0)
         segment, pads = tokens[:, memory:], tokens[:, :memory].eq(PAD)
-        where = positions_of(segment, stack.shape, cached=done, memory=memory, memory_padding=pads)
+        where = positions_of(segment, stack, cached=done, memory=memory, memory_padding=pads)
         use_path(stack, path)
         new = embedded(segment[:, done:], stack.shape.dim)
         return next_words(stack(new, where, memory=None if done else states, caches=caches)[0][:, -1])

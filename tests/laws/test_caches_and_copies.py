@@ -34,12 +34,12 @@ def output(stack: Stack, length: int) -> torch.Tensor:
     x = embedded(tokens, stack.shape.dim).to(next(stack.parameters()).dtype)
     use_path(stack, "explicit")
     with torch.no_grad():
-        whole = stack(x, positions_of(tokens, stack.shape))[0]
+        whole = stack(x, positions_of(tokens, stack))[0]
         if not stack.shape.causal or length == 1:
             return whole
         caches = new_caches(stack)
-        stack(x[:, :-1], positions_of(tokens[:, :-1], stack.shape), caches=caches)
-        step = stack(x[:, -1:], positions_of(tokens, stack.shape, cached=length - 1), caches=caches)[0]
+        stack(x[:, :-1], positions_of(tokens[:, :-1], stack), caches=caches)
+        step = stack(x[:, -1:], positions_of(tokens, stack, cached=length - 1), caches=caches)[0]
         return torch.cat([whole, step], 1)
 
 
@@ -58,7 +58,7 @@ def in_place(stack: Stack) -> None:
 def optimiser_step(stack: Stack) -> None:
     optimiser = torch.optim.SGD(stack.parameters(), lr=10.0)
     tokens = padded([6, 6], 6)
-    stack(embedded(tokens, stack.shape.dim).float(), positions_of(tokens, stack.shape))[0][..., 0].sum().backward()
+    stack(embedded(tokens, stack.shape.dim).float(), positions_of(tokens, stack))[0][..., 0].sum().backward()
     optimiser.step()
 
 
@@ -129,7 +129,7 @@ def check_inference_mode(case: Case) -> None:
     tokens = padded([9, 9], 9)
     x = embedded(tokens, stack.shape.dim).requires_grad_()
     for mode in (False, True):
-        stack.train(mode)(x, positions_of(tokens, stack.shape))[0][..., 0].sum().backward()
+        stack.train(mode)(x, positions_of(tokens, stack))[0][..., 0].sum().backward()
     assert_finite(torch.zeros(()) if x.grad is None else x.grad, "gradient")
 
 

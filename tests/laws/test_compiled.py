@@ -18,7 +18,7 @@ def outcome(stack: Stack, backend: str | None, side: str, length: int) -> list[T
     """The output and the gradients of the input and of all parameters."""
     tokens = padded([length, length - 2], length, side)
     x = embedded(tokens, stack.shape.dim).requires_grad_()
-    positions = positions_of(tokens, stack.shape).prepared()
+    positions = positions_of(tokens, stack).prepared()
 
     def forward(x: Tensor) -> Tensor:
         return stack(x, positions)[0]
@@ -50,7 +50,7 @@ def test_a_stack_in_use_compiles_to_one_graph(case: Case) -> None:
     """In evaluation without gradients, where encodings keep what they made."""
     stack = drawn(case.stack(case.shape())).eval()
     tokens = padded([6, 4], 6, "left")
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape).prepared()
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack).prepared()
     torch._dynamo.reset()
     run = torch.compile(stack, fullgraph=True, backend="aot_eager")
     with torch.no_grad():
@@ -62,7 +62,7 @@ def test_a_stack_in_half_precision_compiles(name: str) -> None:
     case = Case(name)
     stack = drawn(case.stack(case.shape())).eval().bfloat16()
     tokens = padded([6, 4], 6, "right")
-    x, positions = embedded(tokens, stack.shape.dim).bfloat16(), positions_of(tokens, stack.shape).prepared()
+    x, positions = embedded(tokens, stack.shape.dim).bfloat16(), positions_of(tokens, stack).prepared()
     torch._dynamo.reset()
     run = torch.compile(stack, fullgraph=True, backend="aot_eager")
     with torch.no_grad():

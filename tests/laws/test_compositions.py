@@ -124,7 +124,7 @@ def test_the_limit_of_a_composition_is_the_shortest() -> None:
     stack = Scene(queries=4, room=0).stack(case)
     assert stack.pos.limit == 4
     tokens = padded([5], 5)
-    positions = positions_of(tokens, stack.shape)
+    positions = positions_of(tokens, stack)
     assert_refused(lambda: stack(embedded(tokens, 8), positions), LENGTH_FLAG, "extend=repeat")
 
 
@@ -132,7 +132,7 @@ def test_the_order_of_input_encodings_is_as_written() -> None:
     case = Case("sinusoidal+learned")
     stack = Scene().stack(case)
     tokens = padded([6, 6], 6)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
     first, second = stack.pos.members.values()
     assert_same(stack.pos.embed(x, positions), second.embed(first.embed(x, positions), positions))
     assert list(stack.pos.members) == ["sinusoidal", "learned"]
@@ -150,7 +150,7 @@ def test_raw_keys_are_cached_only_where_one_reads_and_another_projects(
     caches = new_caches(stack)
     x = embedded(tokens, stack.shape.dim)
     with torch.no_grad():
-        attend_all(stack, x, positions_of(tokens, stack.shape), caches=caches)
+        attend_all(stack, x, positions_of(tokens, stack), caches=caches)
     kept = 3 if reads and {"rope", "shaw"} <= set(spec.split("+")) else 2
     assert [len(cache.columns()) for cache in caches] == [kept] * 2
     if kept == 3:
@@ -161,7 +161,7 @@ def test_time_first_inputs_give_the_same() -> None:
     case = Case("rope+shaw", {}, True)
     stack = Scene(queries=8).stack(case)
     tokens = padded([5, 3], 5)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape, memory=3)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack, memory=3)
     memory = torch.randn(2, 3, stack.shape.dim, dtype=torch.float64)
     use_path(stack, "explicit")
     expected = attend_all(stack, x, positions, memory=memory)

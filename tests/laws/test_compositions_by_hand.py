@@ -21,7 +21,7 @@ from fairseq_posenc.stack import Stack
 from .cases import Case, defaults, directions, works
 from .compare import assert_close, assert_refused
 from .literal import literal_mask
-from .scene import attend_all, drawn, embedded, padded, positions_of, use_path
+from .scene import attend_all, drawn, embedded, padded, positions_of, segments_of, use_path
 from .test_shift_and_direction import logits_of
 
 LENGTH = 20  # tokens: longer than what T5 counts one by one, in both directions
@@ -139,7 +139,7 @@ def check_by_hand(case: Case, move: str = "") -> None:
     """Logits and output of the second layer; `move` changes a member's tables after the sum is made."""
     stack = drawn(case.stack(case.shape(max_length=MAX_LENGTH)))
     tokens = padded([LENGTH, LENGTH - 6], LENGTH)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
     with torch.no_grad():
         logits, out = sums_by_hand(case, stack, x, tokens)
         for parameter in stack.pos.members[move].parameters() if move else []:
@@ -153,13 +153,12 @@ def check_by_hand(case: Case, move: str = "") -> None:
 def sums_by_hand(case: Case, stack: Stack, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """[B, h, T, T] and [B, T, d]."""
     attention: SelfAttention = stack.layers[1].self_attn
-    positions = positions_of(tokens, stack.shape)
-    assert positions.segments is not None
+    positions = positions_of(tokens, stack)
     if "learned" in stack.pos.members:
         x = x + stack.pos.members["learned"].weight[:LENGTH]
     q, k, v = (split(x, getattr(attention, f"{name}_proj"), stack.shape.heads) for name in "qkv")
     columns = torch.arange(LENGTH)
-    given = Given(q, k, columns - columns[:, None], positions.segments, stack.pos, case.causal)
+    given = Given(q, k, columns - columns[:, None], segments_of(tokens), stack.pos, case.causal)
     logits = BY_HAND[case.spec](given)
     weights = logits.masked_fill(~literal_mask(positions), float("-inf")).softmax(-1)
     together = (weights @ v).transpose(1, 2).flatten(2)

@@ -86,7 +86,7 @@ def test_it_obeys_the_other_laws() -> None:
 def test_time_first_inputs_give_the_same() -> None:
     stack = Scene().stack(CASE)
     tokens = padded([6, 4, 5, 6], 6)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
     expected = attend_all(stack, x, positions)
     for block in stack.layers:
         block.self_attn.batch_first = False
@@ -101,7 +101,7 @@ def test_time_first_inputs_give_the_same() -> None:
 def test_a_cache_is_refused() -> None:
     stack = Scene().stack(CASE)
     tokens = padded([6], 6)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
     assert_refused(lambda: attend_all(stack, x, positions, caches=new_caches(stack)), "compressed", "cached")
 
 
@@ -123,5 +123,5 @@ def test_input_positions_may_stand_beside_it() -> None:
     for index, block in enumerate(stack.layers, start=1):
         block.self_attn.use(encoding, index)
     tokens = padded([6, 4], 6)
-    out = attend_all(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))
+    out = attend_all(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
     assert out.isfinite().all()

@@ -18,7 +18,7 @@ def gradients(case: Case, path: str, training: bool) -> dict[str, torch.Tensor |
     for name, parameter in stack.named_parameters():
         parameter.requires_grad_(name.startswith("pos."))
     tokens = padded([6, 4], 6)
-    out = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))[0]
+    out = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))[0]
     if out.requires_grad:
         out.square()[..., 0].sum().backward()
     return {name: p.grad for name, p in stack.named_parameters() if p.requires_grad}

@@ -67,7 +67,7 @@ def gradients(stack: Stack, way: str, layers: Sequence[int]) -> dict[str, Tensor
     tokens = padded([6, 4], 6)
     x = embedded(tokens, stack.shape.dim).requires_grad_()
     with accumulations(stack) as counts:
-        forward(stack, x, positions_of(tokens, stack.shape), way, layers).square()[..., 0].sum().backward()
+        forward(stack, x, positions_of(tokens, stack), way, layers).square()[..., 0].sum().backward()
     for name, _ in stack.pos.named_parameters():
         assert counts[name] == 1, f"{way}: {name} accumulated {counts[name]} times"
     assert x.grad is not None
@@ -94,7 +94,7 @@ def check_stack_flag(case: Case) -> None:
     found = []
     for stack in (plain, saving.train()):
         with accumulations(stack) as counts:
-            output = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))[0]
+            output = stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))[0]
             output.square()[..., 0].sum().backward()
         assert set(counts.values()) <= {1}, f"accumulated {counts}"
         found.append([output, *(p.grad for p in stack.parameters() if p.grad is not None)])

@@ -103,7 +103,7 @@ def forward(stack: Stack, dtype: torch.dtype, length: int | None = None) -> torc
     """[B, T, d], with pads; unless told otherwise at the maximum length."""
     length = length or stack.pos.limit or stack.shape.max_length
     tokens = padded([length, length // 2], length)
-    return stack(embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack.shape))[0]
+    return stack(embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack))[0]
 
 
 def check_half(given: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:
@@ -124,7 +124,7 @@ def check_half(given: Expected, dtype: torch.dtype, *, autocast: bool, path: str
 def made(stack: Stack) -> list[torch.Tensor]:
     """All that the hooks of an encoding make of positive numbers, in the dtype of the stack."""
     tokens = padded([stack.shape.max_length, stack.shape.max_length // 2], stack.shape.max_length)
-    where, dtype = positions_of(tokens, stack.shape), stack.layers[0].fc1.weight.dtype
+    where, dtype = positions_of(tokens, stack), stack.layers[0].fc1.weight.dtype
     generator = torch.Generator().manual_seed(0)
 
     def some(*shape: int) -> torch.Tensor:

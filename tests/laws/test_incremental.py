@@ -26,7 +26,7 @@ def decode(stack: Stack, tokens: Tensor, steps: Sequence[int], reorder_after: in
     for step in steps:
         seen = tokens[:, : done + step]
         new = embedded(seen, stack.shape.dim)[:, done:]
-        outputs.append(stack(new, positions_of(seen, stack.shape, cached=done), caches=caches)[0])
+        outputs.append(stack(new, positions_of(seen, stack, cached=done), caches=caches)[0])
         done += step
         if done == reorder_after:
             tokens, outputs = tokens[BEAM], [output[BEAM] for output in outputs]

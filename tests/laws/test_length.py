@@ -52,7 +52,7 @@ def check_beyond(case: Case) -> None:
 def check_against_reference(case: Case, stack: object) -> None:
     """Twice, as a warning must not come again."""
     tokens = padded([BEYOND, 10], BEYOND)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
     with torch.no_grad():
         expected = literal_all(stack, literal_embed(stack.pos, x, positions), positions)
         for _ in range(2):

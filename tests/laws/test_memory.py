@@ -20,8 +20,8 @@ def check_memory(case: Case, path: str) -> None:
     tokens = padded([9, 9, 9], MEMORY + QUERIES)
     x = torch.randn(3, MEMORY + QUERIES, stack.shape.dim, dtype=torch.float64)
     with torch.no_grad():
-        whole = attend_all(stack, x, positions_of(tokens, stack.shape))
-        given = positions_of(tokens[:, MEMORY:], stack.shape, memory=MEMORY)
+        whole = attend_all(stack, x, positions_of(tokens, stack))
+        given = positions_of(tokens[:, MEMORY:], stack, memory=MEMORY)
         parts = attend_all(stack, x[:, MEMORY:], given, memory=x[:, :MEMORY])
     assert_close(parts, whole[:, :, MEMORY:], 1e-12, "with memory")
 
@@ -29,7 +29,7 @@ def check_memory(case: Case, path: str) -> None:
 def check_memory_refused(case: Case) -> None:
     """Undeclared memory raises before anything is computed."""
     stack = Scene().stack(case)
-    positions = positions_of(padded([4], 4), stack.shape, memory=3)
+    positions = positions_of(padded([4], 4), stack, memory=3)
     x = torch.zeros(1, 4, stack.shape.dim, dtype=torch.float64)
     states = [torch.zeros(1, 3, stack.shape.dim, dtype=torch.float64) for _ in stack.layers]
     assert_refused(lambda: stack(x, positions, memory=states), case.spec, "memory")

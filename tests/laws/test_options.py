@@ -72,7 +72,7 @@ def output_of(case: Case) -> torch.Tensor:
     stack = drawn(case.stack(case.shape(max_length=LENGTH)))
     tokens = padded([LENGTH, LENGTH], LENGTH)
     with torch.no_grad():
-        return attend_all(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))
+        return attend_all(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
 
 
 def check_option(one: OneOption) -> None:

@@ -19,7 +19,7 @@ ROUNDING = 1e-12
 def refuses(case: Case, tokens: Tensor) -> bool:
     """Whether an encoding declares that it cannot serve left-padded batches: it must say so."""
     stack = Scene().stack(case)
-    positions = positions_of(tokens, stack.shape)
+    positions = positions_of(tokens, stack)
     try:
         stack.pos.check(positions)
     except ValueError:
@@ -57,7 +57,7 @@ def check_empty_rows(case: Case, side: str, path: str) -> None:
     if side == "left" and refuses(case, tokens):
         return
     stack = expose(Scene().stack(case))
-    positions = positions_of(tokens, stack.shape)
+    positions = positions_of(tokens, stack)
     use_path(stack, path)
     x = embedded(tokens, stack.shape.dim).requires_grad_(path == "explicit")
     with torch.set_grad_enabled(path == "explicit"):
@@ -66,7 +66,7 @@ def check_empty_rows(case: Case, side: str, path: str) -> None:
     assert_same(out[:, 1], torch.zeros_like(out[:, 1]), "a sample of pads")
     if case.causal and side == "left":
         assert_same(out[:, 2, :3], torch.zeros_like(out[:, 2, :3]), "pads at the start")
-    without = attend_all(stack, x[[0, 2]], positions_of(tokens[[0, 2]], stack.shape))
+    without = attend_all(stack, x[[0, 2]], positions_of(tokens[[0, 2]], stack))
     assert_close(out[:, [0, 2]], without, ROUNDING, "the other samples")
     if path == "explicit":
         out.square().sum().backward()

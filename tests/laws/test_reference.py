@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given
@@ -45,8 +43,7 @@ class Forward:
         self.direction = torch.randn(shape, generator=generator, dtype=torch.float64)
 
     def positions(self, tokens: Tensor, cached: int = 0) -> Positions:
-        made = positions_of(tokens, self.stack.shape, cached=cached, memory=self.memory_length)
-        return replace(made, span=self.span)
+        return positions_of(tokens, self.stack, cached=cached, memory=self.memory_length, span=self.span)
 
     def actual(self, path: str) -> Tensor:
         """[L, B, Q, d] by the attention."""

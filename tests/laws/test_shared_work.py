@@ -53,7 +53,7 @@ def forwards(case: Case, times: int = 1, *, training: bool = True) -> None:
     tokens = padded([6, 4], 6)
     for _ in range(times):
         with torch.set_grad_enabled(training):
-            stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape))
+            stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))
 
 
 ONCE_A_FORWARD = [

@@ -40,7 +40,7 @@ def depends_on_distance_only(case: Case, length: int = LENGTH, rows: int = LENGT
     stack = Scene(queries=length).stack(case)
     tokens = torch.full((1, length), EOS + 1)
     with torch.no_grad():
-        logits = logits_of(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape), rows)
+        logits = logits_of(stack, embedded(tokens, stack.shape.dim), positions_of(tokens, stack), rows)
     here, next_ = logits[..., :-1, :-1], logits[..., 1:, 1:]
     if case.causal:
         here, next_ = here.tril(length - rows), next_.tril(length - rows)
@@ -51,8 +51,8 @@ def is_mirrored(case: Case) -> bool:
     """The reversed input gives the reversed output: left and right cannot be told apart."""
     stack = expose(Scene(queries=LENGTH).stack(case))
     tokens = padded([LENGTH, LENGTH], LENGTH)
-    x, there = embedded(tokens, stack.shape.dim), positions_of(tokens, stack.shape)
-    back = positions_of(tokens.flip(1), stack.shape)
+    x, there = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    back = positions_of(tokens.flip(1), stack)
     back = replace(
         back,
         segments=None if there.segments is None else there.segments.flip(1),

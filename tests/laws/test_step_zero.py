@@ -18,7 +18,7 @@ from fairseq_posenc.stack import Stack
 
 from . import broken
 from .cases import Case, every
-from .scene import PAD, embedded, padded, positions_of
+from .scene import PAD, embedded, padded, positions_of, segments_of
 
 LAYERS, HEADS, LENGTH = 5, 2, 32
 #: of the largest gradient of the stack; what learns has 1e-8 of it and more, what rounding leaves 1e-15 and less
@@ -34,9 +34,9 @@ CASES = every() + [Case(*one) for one in MORE]
 def inputs(stack: Stack) -> tuple[Tensor, Positions, Tensor]:
     """Embedded tokens [B, T, d], positions, and what the loss wants of the output: zeros at pads."""
     tokens = padded([LENGTH, LENGTH - 5], LENGTH)
-    positions = positions_of(tokens, stack.shape)
-    assert positions.segments is not None
-    assert all(set(sample.tolist()) == {0, 1} for sample in positions.segments)
+    positions = positions_of(tokens, stack)
+    assert (positions.segments is not None) == stack.pos.needs_segments
+    assert all(set(sample.tolist()) == {0, 1} for sample in segments_of(tokens))
     assert (positions.cls_column is not None) == stack.shape.has_cls
     x = embedded(tokens, stack.shape.dim)
     wanted = torch.randn(x.shape, generator=torch.Generator().manual_seed(1), dtype=x.dtype)

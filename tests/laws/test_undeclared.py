@@ -1,21 +1,23 @@
 """Law 13: what an encoding does not declare raises when asked for, when the model is built if that can be known.
 
-Memory is in test_memory.py, length in test_length.py.
+So do positions that disagree with the stack. Memory is in test_memory.py, length in test_length.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 
 from fairseq_posenc.encodings import RELATIVE, Capabilities, StackShape, names
 from fairseq_posenc.encodings.none import NoEncoding
 
 from . import broken
-from .cases import Case, directions, every
+from .cases import Case, defaults, directions, every
 from .compare import assert_refused
-from .scene import Scene, attend_all, embedded, padded, positions_of
+from .scene import Scene, embedded, padded, positions_of
 
 
 class EncoderOnly(NoEncoding):
@@ -40,16 +42,30 @@ def check_built_direction(case: Case) -> None:
 
 
 def check_other_direction(case: Case) -> None:
-    """A stack that is run in the other direction works if that is declared, and raises otherwise."""
+    """A stack refuses positions of the other direction, also where its encoding could serve them."""
+    check_disagreement(case, "StackShape.causal", "Positions.causal", causal=not case.causal)
+
+
+def check_other_cls(case: Case) -> None:
+    """A stack refuses positions that differ from it in whether there is a [CLS]."""
+    column = None if case.shape().has_cls else torch.zeros(1, dtype=torch.long)
+    check_disagreement(case, "StackShape.has_cls", "Positions.cls_column", cls_column=column)
+
+
+def check_segments(case: Case) -> None:
+    """A stack refuses segments that its encoding does not read, and misses those that it reads."""
+    read = case.encoding(case.shape()).needs_segments
+    segments = None if read else torch.zeros(2, 6, dtype=torch.long)
+    check_disagreement(case, "segments", case.spec, segments=segments)
+
+
+def check_disagreement(case: Case, *words: str, **changed: Any) -> None:
+    """A stack refuses its own positions once they are changed; the message has the words."""
     stack = Scene().stack(case)
     tokens = padded([6, 4], 6)
-    x = embedded(tokens, stack.shape.dim)
-    turned = replace(positions_of(tokens, stack.shape), causal=not case.causal)
-    can = stack.pos.capabilities
-    if can.bidirectional if case.causal else can.causal:
-        assert attend_all(stack, x, turned).isfinite().all()
-    else:
-        assert_refused(lambda: stack(x, turned), case.spec, "decoder")
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    assert stack(x, positions)[0].isfinite().all()
+    assert_refused(lambda: stack(x, replace(positions, **changed)), *words)
 
 
 @pytest.mark.parametrize("name", names())
@@ -61,8 +77,18 @@ def test_every_encoding_serves_some_stack_and_refuses_the_other(name: str) -> No
 
 
 @pytest.mark.parametrize("case", every(), ids=str)
-def test_the_other_direction_works_or_raises(case: Case) -> None:
+def test_positions_of_the_other_direction_are_refused(case: Case) -> None:
     check_other_direction(case)
+
+
+@pytest.mark.parametrize("case", defaults(), ids=str)
+def test_positions_that_differ_in_cls_are_refused(case: Case) -> None:
+    check_other_cls(case)
+
+
+@pytest.mark.parametrize("case", defaults(), ids=str)
+def test_segments_that_are_not_read_and_those_that_are_missing_are_refused(case: Case) -> None:
+    check_segments(case)
 
 
 @pytest.mark.parametrize(("cls", "causal"), [(EncoderOnly, True), (DecoderOnly, False)])
@@ -74,7 +100,15 @@ def test_an_encoding_for_one_direction_is_refused_in_the_other(cls: type, causal
 def test_a_direction_that_is_not_refused_is_caught() -> None:
     with pytest.raises(AssertionError, match="not refused"):
         check_built_direction(Case("none"))
-    case = Case("one-way", causal=True, cls=DecoderOnly, composition=broken.Permissive)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_disagreement_that_is_not_refused_is_caught(causal: bool) -> None:
+    case = Case("both-ways", causal=causal, cls=NoEncoding, composition=broken.Permissive)
+    for check in (check_other_direction, check_other_cls, check_segments):
+        with pytest.raises(AssertionError, match="not refused"):
+            check(case)
+    case = replace(case, composition=broken.TakesAnyDirection)
     with pytest.raises(AssertionError, match="not refused"):
         check_other_direction(case)
 
@@ -93,5 +127,5 @@ def test_sentence_positions_need_sentence_boundaries() -> None:
     case = Case("sentence-restart")
     stack = Scene().stack(case)
     tokens = padded([4], 4)
-    without = replace(positions_of(tokens, stack.shape), restart_ids=None)
+    without = replace(positions_of(tokens, stack), restart_ids=None)
     assert_refused(lambda: stack(embedded(tokens, stack.shape.dim), without), "sentence-restart", "boundaries")

@@ -50,14 +50,14 @@ class Toy(nn.Module):
     def positions(self, batch: int) -> Positions:
         """All columns are words of one sentence; the segments are its halves."""
         length = LENGTH + self.cls
-        columns = torch.arange(length).expand(batch, -1)
+        columns, pos = torch.arange(length).expand(batch, -1), self.stack.pos
         return Positions(
             length,
             length,
             columns.device,
             causal=self.stack.shape.causal,
-            restart_ids=columns + 1,
-            segments=(columns >= length // 2).long(),
+            restart_ids=columns + 1 if pos.needs_boundaries else None,
+            segments=(columns >= length // 2).long() if pos.needs_segments else None,
             cls_column=torch.zeros(batch, dtype=torch.long) if self.cls else None,
         )
 

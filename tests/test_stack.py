@@ -1,0 +1,273 @@
+"""A stack and its positions: the stack makes them, and refuses those that disagree with it or with its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from laws.compare import assert_refused
+from torch import Tensor
+
+from fairseq_posenc.attention import KeyValueCache, SelfAttention
+from fairseq_posenc.encodings import StackShape, build
+from fairseq_posenc.hub import MaskedLM, ModelConfig
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Norms, Stack
+
+BOS, PAD, EOS = 0, 1, 2
+LAYERS, WIDTH, LENGTH = 2, 8, 12
+SHAPE = StackShape(layers=LAYERS, heads=2, dim=WIDTH, max_length=LENGTH)
+DECODER = replace(SHAPE, causal=True)
+TOKENS = torch.tensor([[5, 6, 7, 8], [5, 6, PAD, PAD]])
+CPU = torch.device("cpu")
+
+
+def stack_of(spec: str = "shaw", shape: StackShape = SHAPE, **options: Any) -> Stack:
+    torch.manual_seed(0)
+    return Stack(spec, None, shape, **options).eval()
+
+
+def embedded(tokens: Tensor) -> Tensor:
+    """[B, T] -> [B, T, d], the same vector for the same token."""
+    return torch.randn(10, WIDTH, generator=torch.Generator().manual_seed(1))[tokens]
+
+
+# -- the future
+
+
+def test_a_decoder_refuses_positions_that_let_it_see_the_future() -> None:
+    """As the README once called it: `of_tokens` is not causal unless told so."""
+    stack = Stack("shaw", "clip=16", StackShape(layers=2, heads=4, dim=64, max_length=128, causal=True))
+    assert_refused(
+        lambda: stack(torch.randn(2, 4, 64), Positions.of_tokens(TOKENS, pad=1)),
+        "StackShape.causal is True",
+        "Positions.causal is False",
+        "stack.positions(tokens, pad=...)",
+    )
+
+
+def test_an_encoder_refuses_positions_that_hide_the_future() -> None:
+    positions = Positions.of_tokens(TOKENS, pad=PAD, causal=True)
+    assert_refused(
+        lambda: stack_of()(embedded(TOKENS), positions), "StackShape.causal is False", "Positions.causal is True"
+    )
+
+
+@pytest.mark.parametrize("spec", ["none", "learned", "shaw", "rope", "m4", "cope", "sentence-restart"])
+def test_a_decoder_never_sees_the_tokens_to_come(spec: str) -> None:
+    stack = stack_of(spec, DECODER)
+    tokens = torch.tensor([[5, 6, EOS, 7, 8, 9]])
+    with torch.no_grad():
+        whole = stack(embedded(tokens), stack.positions(tokens, pad=PAD, boundaries=(BOS, EOS)))[0]
+        for end in range(1, tokens.shape[1]):
+            prefix = tokens[:, :end]
+            alone = stack(embedded(prefix), stack.positions(prefix, pad=PAD, boundaries=(BOS, EOS)))[0]
+            torch.testing.assert_close(whole[:, :end], alone)
+    encoder = stack_of("none")
+    changed = [encoder(embedded(row), encoder.positions(row, pad=PAD))[0][:, 0] for row in (tokens, tokens[:, :2])]
+    assert not torch.allclose(*changed)  # an encoder sees them, or there would be nothing to hide
+
+
+# -- positions that the stack makes
+
+
+def test_positions_follow_the_shape_of_the_stack() -> None:
+    tokens = torch.tensor([[PAD, 5, 6, 7]])
+    for causal, has_cls in ((False, False), (True, False), (False, True)):
+        positions = stack_of(shape=replace(SHAPE, causal=causal, has_cls=has_cls)).positions(tokens, pad=PAD)
+        assert positions.causal == causal
+        assert (None if positions.cls_column is None else positions.cls_column.tolist()) == ([1] if has_cls else None)
+
+
+def test_positions_are_of_what_the_cache_and_the_memory_leave() -> None:
+    pads = torch.tensor([[True, False], [False, False]])
+    positions = stack_of(shape=DECODER).positions(TOKENS, pad=PAD, cached=1, memory=2, memory_padding=pads, span=3)
+    assert (positions.query_length, positions.key_length, positions.memory, positions.span) == (3, 6, 2, 3)
+    assert positions.padding is not None
+    assert positions.padding[:, :2].equal(pads)
+
+
+def test_boundaries_are_used_where_the_encoding_counts_within_sentences() -> None:
+    ends = (BOS, EOS)
+    assert stack_of("learned").positions(TOKENS, pad=PAD, boundaries=ends).restart_ids is None
+    stack = stack_of("sentence-restart")
+    assert stack.positions(TOKENS, pad=PAD, boundaries=ends).restart_ids is not None
+    assert_refused(lambda: stack.positions(TOKENS, pad=PAD), "sentence-restart", "boundaries=(bos, eos)")
+
+
+@pytest.mark.parametrize("make", ["by hand", "by the stack"])
+def test_segments_are_for_encodings_that_read_them(make: str) -> None:
+    segments = torch.zeros_like(TOKENS)
+
+    def run(spec: str, segments: Tensor | None) -> Tensor:
+        stack = stack_of(spec)
+        maker = stack.positions if make == "by the stack" else Positions.of_tokens
+        return stack(embedded(TOKENS), maker(TOKENS, pad=PAD, segments=segments))[0]
+
+    assert run("shaw+segments", segments).isfinite().all()
+    assert_refused(lambda: stack_of("shaw").positions(TOKENS, pad=PAD, segments=segments), "does not read segments")
+    assert_refused(lambda: run("shaw", segments), "Positions.segments", "--pos-enc shaw does not read")
+    assert_refused(lambda: run("shaw+segments", None), "segments needs the segments of sentence pairs")
+
+
+def test_cls_is_where_the_stack_has_one() -> None:
+    with_cls = replace(SHAPE, has_cls=True)
+    for shape, other in ((SHAPE, with_cls), (with_cls, SHAPE)):
+        positions = stack_of(shape=other).positions(TOKENS, pad=PAD)
+        assert_refused(
+            lambda shape=shape, positions=positions: stack_of(shape=shape)(embedded(TOKENS), positions),
+            f"StackShape.has_cls is {shape.has_cls}",
+            "Positions.cls_column",
+        )
+
+
+# -- inputs
+
+
+@pytest.mark.parametrize("spec", ["none", "learned", "shaw", "linformer"])
+@pytest.mark.parametrize("length", [1, 3, 5])
+def test_an_input_of_another_length_is_refused(spec: str, length: int) -> None:
+    """One token would be repeated."""
+    stack = stack_of(spec)
+    positions = stack.positions(TOKENS, pad=PAD)
+    x = torch.randn(2, length, WIDTH)
+    assert_refused(lambda: stack(x, positions), f"the input has {length} tokens", "positions are those of 4")
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_an_input_of_another_batch_is_refused(samples: int) -> None:
+    """One sample would be repeated."""
+    stack = stack_of()
+    positions = stack.positions(TOKENS, pad=PAD)
+    x = torch.randn(samples, 4, WIDTH)
+    assert_refused(lambda: stack(x, positions), f"the input has {samples} samples", "positions are those of 2")
+    without_pads = stack.positions(TOKENS[:1], pad=PAD)
+    assert stack(x, without_pads)[0].shape == x.shape  # which are the same for every sample
+
+
+def test_positions_are_of_one_batch() -> None:
+    pads, segments = TOKENS.eq(PAD), torch.zeros(3, 4, dtype=torch.long)
+    assert_refused(lambda: Positions(4, 4, CPU, padding=pads, segments=segments), "padding of 2", "segments of 3")
+    assert Positions(4, 4, CPU, segments=segments).batch == 3
+    assert Positions(4, 4, CPU, cls_column=torch.tensor([0, 1])).batch == 2
+    assert Positions(4, 4, CPU, cls_column=torch.tensor([0])).batch is None
+
+
+def test_attention_alone_refuses_them_too() -> None:
+    """Of fairseq's layout, [T, B, d]."""
+    attention = SelfAttention(WIDTH, 2, batch_first=False)
+    attention.use(build("none", None, SHAPE), 1)
+    positions = Positions.of_tokens(TOKENS, pad=PAD)
+    assert_refused(lambda: attention(torch.randn(1, 2, WIDTH), positions, {}), "the input has 1 tokens", "those of 4")
+    assert_refused(lambda: attention(torch.randn(4, 1, WIDTH), positions, {}), "the input has 1 samples", "those of 2")
+    memory = torch.randn(3, 2, WIDTH)
+    assert_refused(lambda: attention(torch.randn(4, 2, WIDTH), positions, {}, memory=memory), "3 columns of memory")
+
+
+# -- memory and caches
+
+
+def memory_of(columns: int, *, layers: int = LAYERS, samples: int = 2) -> list[Tensor]:
+    return [torch.randn(samples, columns, WIDTH) for _ in range(layers)]
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["post-LN", "pre-LN"])
+@pytest.mark.parametrize(("known", "given"), [(0, 2), (2, 0), (2, 3), (3, 2)])
+def test_memory_and_positions_must_agree(known: int, given: int, before: bool) -> None:
+    stack = stack_of(shape=DECODER, norms=Norms(before=before))
+    positions = stack.positions(TOKENS, pad=PAD, memory=known)
+    for caches in (None, [KeyValueCache() for _ in range(LAYERS)]):
+        assert_refused(
+            lambda caches=caches: stack(embedded(TOKENS), positions, memory=memory_of(given) or None, caches=caches),
+            f"layer 1: {given} columns of memory",
+            f"positions of {known}",
+            f"memory={given}",
+        )
+    if not given:
+        assert_refused(lambda: stack(embedded(TOKENS), positions), "0 columns of memory", f"positions of {known}")
+
+
+@pytest.mark.parametrize("layers", [0, 1, 3])
+def test_memory_and_caches_are_of_every_layer(layers: int) -> None:
+    stack = stack_of(shape=DECODER)
+    x, positions = embedded(TOKENS), stack.positions(TOKENS, pad=PAD, memory=2)
+    told = (f"of {layers} layers", "the stack has 2")
+    assert_refused(lambda: stack(x, positions, memory=memory_of(2, layers=layers)), "memory is that", *told)
+    caches = [KeyValueCache() for _ in range(layers)]
+    assert_refused(lambda: stack(x, positions, memory=memory_of(2), caches=caches), "caches is that", *told)
+    assert not any(cache.length for cache in caches)
+
+
+def test_memory_is_of_the_same_samples() -> None:
+    stack = stack_of(shape=DECODER)
+    positions = stack.positions(TOKENS, pad=PAD, memory=2)
+    memory = memory_of(2, samples=1)
+    assert_refused(lambda: stack(embedded(TOKENS), positions, memory=memory), "memory holds 1 samples", "input has 2")
+
+
+def test_memory_comes_once_where_there_is_a_cache() -> None:
+    stack, memory, x = stack_of(shape=DECODER), memory_of(2), embedded(TOKENS)
+    caches = [KeyValueCache() for _ in range(LAYERS)]
+    with torch.no_grad():
+        whole = stack(x, stack.positions(TOKENS, pad=PAD, memory=2), memory=memory)[0]
+        first = stack(x[:, :1], stack.positions(TOKENS[:, :1], pad=PAD, memory=2), memory=memory, caches=caches)[0]
+        positions = stack.positions(TOKENS, pad=PAD, memory=2, cached=1)
+        assert_refused(
+            lambda: stack(x[:, 1:], positions, memory=memory, caches=caches), "with a cache of 3", "an empty cache"
+        )
+        rest = stack(x[:, 1:], positions, caches=caches)[0]
+    torch.testing.assert_close(torch.cat([first, rest], 1), whole)
+
+
+@pytest.mark.parametrize("spec", ["none", "shaw", "linformer"])
+def test_columns_that_nothing_holds_are_refused(spec: str) -> None:
+    stack = stack_of(spec)
+    positions = stack.positions(TOKENS, pad=PAD, cached=1)
+    for caches in (None, [KeyValueCache() for _ in range(LAYERS)]):
+        assert_refused(
+            lambda caches=caches: stack(embedded(TOKENS)[:, 1:], positions, caches=caches),
+            "1 columns before the first new token",
+            "hold 0",
+            "cached=0",
+        )
+
+
+def test_a_cache_and_positions_must_agree() -> None:
+    """A refused step leaves the cache as it was, so that the right step can follow."""
+    stack, x = stack_of(shape=DECODER), embedded(TOKENS)
+    caches = [KeyValueCache() for _ in range(LAYERS)]
+    with torch.no_grad():
+        whole = stack(x, stack.positions(TOKENS, pad=PAD))[0]
+        stack(x[:, :2], stack.positions(TOKENS[:, :2], pad=PAD), caches=caches)
+        for cached in (0, 1, 3):
+            positions = stack.positions(TOKENS, pad=PAD, cached=cached)
+            assert_refused(
+                lambda positions=positions: stack(x[:, positions.offset :], positions, caches=caches),
+                f"{cached} columns before the first new token",
+                "hold 2",
+                "cached=2",
+            )
+        positions = stack.positions(TOKENS[:1], pad=PAD, cached=2)
+        assert_refused(lambda: stack(x[:1, 2:], positions, caches=caches), "cache holds 2 samples", "input has 1")
+        assert_refused(lambda: stack(x[:, 2:], positions, caches=[caches[0], KeyValueCache()]), "layer 2", "hold 0")
+        rest = stack(x[:, 2:], stack.positions(TOKENS, pad=PAD, cached=2), caches=caches)[0]
+    torch.testing.assert_close(rest, whole[:, 2:])
+
+
+# -- the model that a checkpoint becomes
+
+
+def test_a_second_segment_is_for_models_with_segments() -> None:
+    config = ModelConfig(LAYERS, WIDTH, 16, 2, LENGTH, 10, pos_enc="learned")
+    model = MaskedLM(config).eval()
+    one, two = torch.zeros_like(TOKENS), TOKENS.eq(6).long()
+    with torch.no_grad():
+        torch.testing.assert_close(model(TOKENS, token_type_ids=one), model(TOKENS))
+        assert_refused(
+            lambda: model(TOKENS, token_type_ids=two), "token_type_ids are not all 0", "learned", "segments-input"
+        )
+        model = MaskedLM(replace(config, pos_enc="learned+segments-input")).eval()
+        assert not torch.allclose(model(TOKENS, token_type_ids=two), model(TOKENS, token_type_ids=one))
+        torch.testing.assert_close(model(TOKENS, token_type_ids=one), model(TOKENS))

@@ -24,6 +24,10 @@ setup(
     version="0.1.0",
     description="Position encodings for fairseq, chosen by one flag: --pos-enc NAME",
     python_requires=">=3.11",
+    # Makes setuptools put this folder on the path for an editable installation. Otherwise it adds a finder behind
+    # Python's own, and in the parent of a clone that is called fairseq_posenc Python takes the clone for the package.
+    # On the path, recipes/, tests/ and docs/ shadow nothing: they have no __init__.py, and site-packages comes first.
+    package_dir={"": "."},
     packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
     package_data={"fairseq_posenc": ["**/*", "*"]},
     exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},

@@ -110,9 +110,12 @@ install_all() {
   if [[ $(python_of_venv "$TORCH_VERSION") != "$kept" ]]; then
     die "torch $kept was replaced while installing; see $LOG"
   fi
-  # From elsewhere: proves that the package is found through its installation.
+  # From elsewhere: proves that the package is found through its installation. So it must be from the folder with
+  # this clone too, where the clone itself may be taken for the package; that folder comes after torch and fairseq,
+  # because it may hold anything.
   cd /
-  step "first import" "$VENV/bin/python" -c 'import torch, fairseq, fairseq_posenc'
+  local first_import='import sys, torch, fairseq; sys.path.insert(0, sys.argv[1]); from fairseq_posenc import load'
+  step "first import" "$VENV/bin/python" -c "$first_import" "$(dirname "$ROOT")"
 }
 
 # Where flock is missing (macOS) two installs at once are the user's to avoid.

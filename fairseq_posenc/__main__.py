@@ -19,6 +19,8 @@ COMMANDS = {
     "import-hf": ("hub.import_hf", "a pretrained BERT or RoBERTa with any position encoding, for fairseq"),
     "export-hf": ("hub.export_hf", "a masked language model for fairseq_posenc.load and Hugging Face"),
 }
+#: Commands that need nothing of the package but their own modules.
+ALWAYS = ("doctor", "path")
 
 
 def usage() -> str:
@@ -35,6 +37,9 @@ def main(argv: Sequence[str]) -> int:
     if not argv or argv[0] not in COMMANDS:
         print(f"unknown command {argv[0]!r}\n" if argv else "no command given\n", usage(), sep="\n", file=sys.stderr)
         return 2
+    if argv[0] not in ALWAYS and (refusal := import_module(".doctor.imported", __package__).refusal()):
+        print(refusal, file=sys.stderr)
+        return 1
     run: Callable[[Sequence[str]], int] = import_module(f".{COMMANDS[argv[0]][0]}", __package__).main
     return run(argv[1:])
 

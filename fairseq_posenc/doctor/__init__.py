@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import apex, machine, plugin, report, stack
+from . import apex, imported, machine, plugin, report, stack
 from .report import Check
 
 __all__ = ["Check", "all_checks", "main"]
@@ -29,6 +29,7 @@ def all_checks() -> list[Check]:
         *packages,
         apex.check_apex(apex.probe(), bool(gpus)),
         plugin.plugin_check(),
+        imported.import_check(),
     ]
 
 

@@ -21,7 +21,7 @@ def on_path(entries: Iterable[str]) -> set[Path]:
 
 
 def editable() -> set[Path]:
-    """The copy that an editable installation points to: found by a hook, so not on the path."""
+    """Return the copy that an editable installation points to; where it is found by a hook, it is not on the path."""
     try:
         record = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:

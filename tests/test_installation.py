@@ -1,0 +1,240 @@
+"""From a clone's parent, from inside it and from elsewhere, Python imports the package and not the clone's folder.
+
+The clone is called like the package, as `git clone` does. Where an older installation still gets this wrong, doctor
+fails and the other commands refuse to run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.__main__ import COMMANDS
+from fairseq_posenc.doctor import imported
+from fairseq_posenc.doctor.imported import Imported
+
+ROOT = Path(__file__).parents[1]
+NAME = "fairseq_posenc"
+FOLDERS = ("parent", "clone", "elsewhere")
+
+#: What an editable installation does when Python starts: the first is setuptools' own, the second that of setup.py.
+INSTALLATIONS = {
+    "finder": """
+class Finder:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name == "fairseq_posenc":
+            return spec_from_file_location(name, f"{clone}/fairseq_posenc/__init__.py")
+        if name.startswith("fairseq_posenc.") and name.count(".") == 1:
+            return PathFinder.find_spec(name, [f"{clone}/fairseq_posenc"])
+sys.meta_path.append(Finder)
+""",
+    "path": "sys.path.append(clone)",
+}
+PROGRAM = """
+import os, runpy, sys
+from importlib.machinery import PathFinder
+from importlib.util import spec_from_file_location
+clone, folder, *sys.argv[1:] = sys.argv[1:]
+{installation}
+{before}
+os.chdir(folder)
+runpy.run_module("fairseq_posenc", run_name="__main__", alter_sys=True)
+"""
+
+
+def work_folders(top: Path) -> dict[str, Path]:
+    """Make the folders to work in: that with the clone, the clone and another."""
+    folders = {"parent": top / "parent", "clone": top / "parent" / NAME, "elsewhere": top / "elsewhere"}
+    for folder in folders.values():
+        folder.mkdir()
+    return folders
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, Path]:
+    """The folders to work in; the package in the clone is a link to ours."""
+    folders = work_folders(tmp_path)
+    (folders["clone"] / NAME).symlink_to(ROOT / NAME)
+    return folders
+
+
+def run(
+    installation: str, folders: dict[str, Path], folder: str, *arguments: str, before: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m fairseq_posenc` as after an installation, without site-packages: torch is not needed."""
+    program = PROGRAM.format(installation=INSTALLATIONS[installation], before=before)
+    command = [sys.executable, "-S", "-c", program, str(folders["clone"]), str(folders[folder]), *arguments]
+    return subprocess.run(command, env=clean(), capture_output=True, text=True, check=False, timeout=60)
+
+
+def clean(**more: str) -> dict[str, str]:
+    """Return the environment without paths of Python's."""
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}, **more}
+
+
+def import_check(finished: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    """Return what doctor says of the import."""
+    return {check["name"]: check for check in json.loads(finished.stdout)}["import"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("installation", INSTALLATIONS)
+def test_doctor_fails_where_the_clone_is_taken_for_the_package(
+    installation: str, folder: str, folders: dict[str, Path]
+) -> None:
+    finished = run(installation, folders, folder, "doctor", "--json")
+    check = import_check(finished)
+    assert (check["status"] == "fail") == ((installation, folder) == ("finder", "parent")), check
+    if check["status"] == "fail":
+        assert finished.returncode == 1
+        assert f"gives the folder {folders['clone']}" in check["found"]
+        assert check["mend"].startswith("install it again: make setup")
+
+
+def test_doctor_looks_at_the_folder_although_it_runs_from_the_package(folders: dict[str, Path]) -> None:
+    before = f"os.chdir({str(folders['elsewhere'])!r}); import fairseq_posenc"
+    check = import_check(run("finder", folders, "parent", "doctor", "--json", before=before))
+    assert check["status"] == "fail"
+    assert f"import fairseq_posenc in {folders['parent']} gives the folder {folders['clone']}" in check["found"]
+
+
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - {"doctor", "path"}))
+def test_commands_refuse_in_one_line(command: str, folders: dict[str, Path]) -> None:
+    finished = run("finder", folders, "parent", command, "--pos-enc", "shaw")
+    assert (finished.returncode, finished.stdout) == (1, "")
+    [line] = finished.stderr.splitlines()
+    assert line.startswith(f"error: import fairseq_posenc in {folders['parent']} gives the folder {folders['clone']}")
+    assert "python -m fairseq_posenc doctor" in line
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("installation", INSTALLATIONS)
+def test_the_path_is_that_of_the_package_everywhere(installation: str, folder: str, folders: dict[str, Path]) -> None:
+    assert run(installation, folders, folder, "path").stdout == f"{ROOT / NAME}\n"
+
+
+def test_help_is_given_everywhere(folders: dict[str, Path]) -> None:
+    finished = run("finder", folders, "parent", "--help")
+    assert finished.returncode == 0
+    assert "doctor" in finished.stdout
+
+
+def test_the_import_of_this_process_is_the_package() -> None:
+    assert imported.refusal() == ""
+    assert imported.in_this_process().problem(ROOT / NAME) == ""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says", "mend"),
+    [
+        (Imported(), "gives nothing", "install it again"),
+        (Imported(None, ["/work/fairseq_posenc"]), "gives the folder /work/fairseq_posenc", "install it again"),
+        (Imported("/other/fairseq_posenc/__init__.py"), "gives another copy, /other/fairseq_posenc", "pip uninstall"),
+    ],
+    ids=["nothing", "namespace", "copy"],
+)
+@pytest.mark.parametrize("where", ["here", "process"])
+def test_what_is_imported_must_be_the_package(wrong: Imported, says: str, mend: str, where: str) -> None:
+    running = Path("/clone/fairseq_posenc")
+    right = Imported("/clone/fairseq_posenc/__init__.py", ["/clone/fairseq_posenc"])
+    both = {"here": right, "process": right}
+    assert imported.check_import(running, folder="/f", **both).status == "ok"
+    check = imported.check_import(running, folder="/f", **{**both, where: wrong})
+    assert check.status == "fail"
+    assert says in check.found
+    assert mend in check.mend
+
+
+# -- installed by pip -------------------------------------------------------------------------------------
+
+SPAWNED = """
+import multiprocessing, sys
+import fairseq_posenc
+
+def loader(number):
+    return fairseq_posenc.load.__module__
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.map(loader, [0]) == ["fairseq_posenc"]
+    print(fairseq_posenc.__file__)
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Path]]:
+    """The Python of an environment with an editable installation, and the folders to work in."""
+    if missing := [name for name in ("pip", "setuptools", "wheel") if importlib.util.find_spec(name) is None]:
+        pytest.skip(f"this environment has no {' and no '.join(missing)}")
+    top = tmp_path_factory.mktemp("installed").resolve()
+    folders = work_folders(top)
+    shutil.copytree(ROOT / NAME, folders["clone"] / NAME, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "setup.py", folders["clone"])
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(top / "env")], check=True)
+    python = top / "env" / "bin" / "python"
+    offline = ("--no-index", "--no-deps", "--no-build-isolation", "--ignore-installed", "--disable-pip-version-check")
+    install = [str(python), "-m", "pip", "install", *offline, "--editable", str(folders["clone"])]
+    tools = clean(PYTHONPATH=sysconfig.get_path("purelib"), PIP_CONFIG_FILE=os.devnull)
+    subprocess.run(install, env=tools, check=True, capture_output=True, timeout=120)
+    return python, folders
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_an_editable_installation_is_found_from_everywhere(
+    folder: str, installed: tuple[Path, dict[str, Path]], tmp_path: Path
+) -> None:
+    """By a program, a worker that it spawns, and `python -m`."""
+    python, folders = installed
+    package = folders["clone"] / NAME
+
+    def output(*command: str | Path) -> str:
+        return subprocess.run(
+            [python, *command], env=clean(), cwd=folders[folder], capture_output=True, text=True, check=True, timeout=60
+        ).stdout
+
+    script = tmp_path / "spawned.py"
+    script.write_text(SPAWNED)
+    assert output(script) == f"{package / '__init__.py'}\n"
+    assert output("-c", f"import {NAME}; print({NAME}.load.__name__)") == "load\n"
+    assert output("-m", NAME, "path") == f"{package}\n"
+
+
+#: One update of fairseq's task of invented pairs, with a worker that loads them.
+TRAINING = (
+    "--task dummy_mt --dict-size 20 --dataset-size 8 --src-len 6 --tgt-len 5 --batch-size 8 --num-workers 1 --cpu "
+    "--arch posenc_transformer_tiny --pos-enc shaw --optimizer adam --max-update 1 --disable-validation --no-save"
+).split()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("folder", "user_dir"),
+    [("parent", f"{NAME}/{NAME}"), ("clone", NAME), *((folder, None) for folder in FOLDERS)],
+)
+def test_fairseq_finds_an_editable_installation_from_everywhere(
+    folder: str, user_dir: str | None, installed: tuple[Path, dict[str, Path]]
+) -> None:
+    """`user_dir` None: what `python -m fairseq_posenc path` says."""
+    python, folders = installed
+    site = next((python.parents[1] / "lib").glob("python*")) / "site-packages"
+    # Packages of this environment, behind those of that one; .pth files among them have no effect there.
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    def run_here(*command: str) -> subprocess.CompletedProcess[str]:
+        whole = [python, "-m", *command]
+        return subprocess.run(whole, env=clean(), cwd=folders[folder], capture_output=True, text=True, timeout=120)
+
+    user_dir = user_dir or run_here(NAME, "path").stdout.strip()
+    trained = run_here("fairseq_cli.train", "--user-dir", user_dir, *TRAINING)
+    assert trained.returncode == 0, trained.stderr[-2000:]
+    assert "done training" in trained.stdout + trained.stderr
+    assert import_check(run_here(NAME, "doctor", "--json"))["status"] == "ok"

@@ -218,7 +218,7 @@ TRAINING = (
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("folder", "user_dir"),
-    [("parent", f"{NAME}/{NAME}"), ("clone", NAME), *((folder, None) for folder in FOLDERS)],
+    [("parent", NAME), ("parent", f"{NAME}/{NAME}"), ("clone", NAME), *((folder, None) for folder in FOLDERS)],
 )
 def test_fairseq_finds_an_editable_installation_from_everywhere(
     folder: str, user_dir: str | None, installed: tuple[Path, dict[str, Path]]

@@ -74,7 +74,8 @@ def refuse_second_copy() -> None:
 def _of_one_copy(original: Callable[..., None]) -> Callable[..., None]:
     def import_user_module(args: Any) -> None:
         folder = _user_dir(args)
-        if folder is not None and folder.resolve() == _PACKAGE:
+        # From the parent of a clone, its folder of the same name is found, with the package in it.
+        if folder is not None and _PACKAGE in (folder.resolve(), folder.resolve() / _PACKAGE.name):
             logger.debug(f"--user-dir {folder} is imported already")  # and it registers on import
         elif folder is not None and folder.name == _PACKAGE.name:
             raise ImportError(

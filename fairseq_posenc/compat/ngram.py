@@ -28,8 +28,8 @@ def block_ngrams() -> None:
 
 def forward(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
     """NGramRepeatBlock.forward, as TorchScript can compile it; only the slice is new."""
-    assert tokens.size(0) == bsz * beam_size, f"expected {bsz * beam_size} got {tokens.size(0)}"
-    assert lprobs.size(0) == bsz * beam_size, f"expected {bsz * beam_size} got {lprobs.size(0)}"
+    if tokens.size(0) != bsz * beam_size or lprobs.size(0) != bsz * beam_size:  # the CUDA extension does not check
+        raise ValueError(f"expected {bsz * beam_size} hypotheses, got {tokens.size(0)} and {lprobs.size(0)}")
     if self.use_extension:
         return self.call_cuda_extension(tokens, lprobs, bsz, beam_size, step)
     if not torch.jit.is_scripting():

@@ -78,7 +78,10 @@ def test_the_imported_copy_is_accepted_by_every_name(tmp_path: Path, monkeypatch
     (tmp_path / PACKAGE.name).symlink_to(PACKAGE)
     with pytest.raises(ImportError, match="not globally unique"):
         utils.import_user_module.__wrapped__(user_dir(tmp_path / PACKAGE.name))  # the fault: it is the same folder
-    for path in (PACKAGE, f"{PACKAGE}/", PACKAGE.name, tmp_path / PACKAGE.name):
+    clone = tmp_path / "elsewhere" / PACKAGE.name  # the folder that git makes, which contains the package
+    clone.parent.mkdir()
+    clone.symlink_to(PACKAGE.parent)
+    for path in (PACKAGE, f"{PACKAGE}/", PACKAGE.name, tmp_path / PACKAGE.name, clone):
         utils.import_user_module(user_dir(path))
 
 

@@ -45,4 +45,8 @@ if _fairseq_works():
     from . import compat
 
     compat.apply()
-    from . import criterions, models, optim, scorer, tasks  # noqa: F401
+    from . import criterions, models, optim, tasks  # noqa: F401
+    from .generation import rouge_scorer  # noqa: F401
+    from .models.misfits import name_misfits
+
+    name_misfits()

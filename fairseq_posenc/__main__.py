@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 COMMANDS = {
-    "list": ("listing", "the position encodings, their papers, options and capabilities"),
-    "params": ("params", "parameters of each encoding, beside what the papers print"),
-    "drift": ("drift", "what half precision and autocast do to each encoding"),
-    "bench": ("bench", "what each encoding costs, relative to none"),
-    "cost": ("bench.page", "write the page on cost, of what bench measured"),
-    "docs": ("pages", "write a page for every encoding, and what docs/which-encoding.md derives"),
-    "doctor": ("doctor", "check this installation, and say how to mend what is wrong"),
-    "path": ("path", "the folder for --user-dir"),
-    "average": ("average", "average checkpoints"),
+    "list": ("commands.listing", "the position encodings, their papers, options and capabilities"),
+    "params": ("commands.params", "parameters of each encoding, beside what the papers print"),
+    "drift": ("commands.drift", "what half precision and autocast do to each encoding"),
+    "bench": ("commands.bench", "what each encoding costs, relative to none"),
+    "cost": ("commands.bench.page", "write the page on cost, of what bench measured"),
+    "docs": ("commands.pages", "write a page for every encoding, and what docs/which-encoding.md derives"),
+    "doctor": ("commands.doctor", "check this installation, and say how to mend what is wrong"),
+    "path": ("commands.path", "the folder for --user-dir"),
+    "average": ("commands.average", "average checkpoints"),
     "import-hf": ("hub.import_hf", "a pretrained BERT or RoBERTa with any position encoding, for fairseq"),
     "export-hf": ("hub.export_hf", "a masked language model for fairseq_posenc.load and Hugging Face"),
 }
@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     if not argv or argv[0] not in COMMANDS:
         print(f"unknown command {argv[0]!r}\n" if argv else "no command given\n", usage(), sep="\n", file=sys.stderr)
         return 2
-    if argv[0] not in ALWAYS and (refusal := import_module(".doctor.imported", __package__).refusal()):
+    if argv[0] not in ALWAYS and (refusal := import_module(".commands.doctor.imported", __package__).refusal()):
         print(refusal, file=sys.stderr)
         return 1
     run: Callable[[Sequence[str]], int] = import_module(f".{COMMANDS[argv[0]][0]}", __package__).main

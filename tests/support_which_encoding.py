@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fairseq_posenc import choosing
+from fairseq_posenc.commands import choosing
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / choosing.PAGE).read_text(encoding="utf-8")

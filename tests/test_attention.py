@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from fairseq_posenc.attention import KeyValueCache, SelfAttention, paths
+from fairseq_posenc.core.caches import EvaluationCache, GrownTables
 from fairseq_posenc.encodings import StackShape, build
-from fairseq_posenc.encodings.caches import EvaluationCache, GrownTables
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 

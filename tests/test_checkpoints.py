@@ -24,7 +24,8 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import make_builder
 
-from fairseq_posenc import average, compat
+from fairseq_posenc import compat
+from fairseq_posenc.commands import average
 from fairseq_posenc.compat.checkpoints import CheckpointError, UnsafeCheckpointError, safe_load
 
 compat.apply()

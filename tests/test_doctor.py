@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_posenc.doctor import machine, plugin, report, stack
+from fairseq_posenc.commands.doctor import machine, plugin, report, stack
 
 DOCTOR = "import sys; from fairseq_posenc import doctor; sys.exit(doctor.main(sys.argv[1:]))"
 
@@ -168,7 +168,7 @@ from pathlib import Path
 plugin = types.ModuleType("fairseq_posenc")
 plugin.__path__ = [str(Path("fairseq_posenc").resolve())]
 sys.modules["fairseq_posenc"] = plugin
-import fairseq_posenc.doctor
+import fairseq_posenc.commands.doctor
 assert not {"torch", "fairseq"} & set(sys.modules)
 """
     root = Path(__file__).parents[1]

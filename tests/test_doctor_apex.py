@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairseq_posenc.doctor.apex import Apex, check_apex
+from fairseq_posenc.commands.doctor.apex import Apex, check_apex
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,7 +49,7 @@ import dataclasses, json, sys, types
 plugin = types.ModuleType("fairseq_posenc")
 plugin.__path__ = ["fairseq_posenc"]
 sys.modules["fairseq_posenc"] = plugin
-from fairseq_posenc.doctor import apex
+from fairseq_posenc.commands.doctor import apex
 print(json.dumps(dataclasses.asdict(apex.probe())))
 """
 

@@ -14,7 +14,7 @@ import torch
 from laws import broken
 from torch.nn import functional as F
 
-from fairseq_posenc import drift, rounding
+from fairseq_posenc.commands import drift, rounding
 from fairseq_posenc.encodings import names, registry
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "half-precision.md"

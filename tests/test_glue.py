@@ -10,7 +10,7 @@ import pytest
 from support_exchange import made, saved
 from support_glue import FILES, items, prepare, record, task_files, write
 
-from fairseq_posenc.scoring import classification
+from fairseq_posenc.metrics import classification
 
 
 @pytest.fixture(scope="module")

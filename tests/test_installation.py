@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_posenc.__main__ import COMMANDS
-from fairseq_posenc.doctor import imported
-from fairseq_posenc.doctor.imported import Imported
+from fairseq_posenc.commands.doctor import imported
+from fairseq_posenc.commands.doctor.imported import Imported
 
 ROOT = Path(__file__).parents[1]
 NAME = "fairseq_posenc"

@@ -19,8 +19,8 @@ from laws.cases import Case, defaults
 from laws.compare import assert_close
 from support_plain_lm import by_prefixes, mask, states
 
-from fairseq_posenc.memory import SegmentMemory
-from fairseq_posenc.models.continuation import continued
+from fairseq_posenc.attention.memory import SegmentMemory
+from fairseq_posenc.generation.continuation import continued
 from fairseq_posenc.models.lm import PosEncTransformerLM
 from fairseq_posenc.models.lm_config import LMPosEncConfig
 

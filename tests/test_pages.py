@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from laws.cases import Case, every
 
-from fairseq_posenc import choosing, pages
+from fairseq_posenc.commands import choosing, pages
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "encodings"
 WHICH = (FOLDER.parent / choosing.PAGE).read_text(encoding="utf-8")

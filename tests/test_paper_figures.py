@@ -9,7 +9,7 @@ from statistics import fmean
 import pytest
 from support_which_encoding import HAND, cells, sections
 
-from fairseq_posenc.choosing import quoted, split
+from fairseq_posenc.commands.choosing import quoted, split
 from recipes.finetune_glue import published as glue
 from recipes.finetune_squad import published as squad
 from recipes.finetune_xtreme import published as xtreme

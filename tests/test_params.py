@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairseq_posenc import params
+from fairseq_posenc.commands import params
 from fairseq_posenc.encodings import names
 
 COUNTS = {

@@ -19,7 +19,8 @@ from fairseq import options
 from fairseq.dataclass.configs import GenerationConfig
 from integration import support
 
-from fairseq_posenc import scorer, scoring
+from fairseq_posenc import metrics
+from fairseq_posenc.generation import rouge_scorer
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def saved(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "checkpoint_last.pt"
 
 
-@pytest.mark.parametrize("variant", scorer.VARIANTS)
+@pytest.mark.parametrize("variant", rouge_scorer.VARIANTS)
 def test_generate_ends_with_rouge_l_of_sources(variant: str, data: Path, saved: Path) -> None:
     words = [data, "--user-dir", support.PLUGIN, "--path", saved, "--cpu", *q.TASK, "--beam", 2, "--max-len-b", 6]
     words += ["--batch-size", 4, "--scoring", "rouge_l", "--rouge-variant", variant, "--nbest", 2]
@@ -60,7 +61,7 @@ def test_generate_ends_with_rouge_l_of_sources(variant: str, data: Path, saved: 
     for number, line in re.findall(r"^D-(\d+)\t\S+\t(.*)$", text, re.MULTILINE):
         best.setdefault(int(number), line)
     lines = [json.loads(line) for line in (data / "test.surface.jsonl").read_text("utf-8").splitlines()]
-    values = [scoring.rouge_l(best[n], line["references"], variant=variant) for n, line in enumerate(lines)]
+    values = [metrics.rouge_l(best[n], line["references"], variant=variant) for n, line in enumerate(lines)]
     wanted = ((values[0] + values[1]) / 2 + sum(values[2:])) / (len(values) - 1)
     assert made.score() == pytest.approx(wanted)
     told = f"ROUGE-L = {100 * wanted:.2f} ({variant}, words, 10 sources with all of their references)"
@@ -68,7 +69,7 @@ def test_generate_ends_with_rouge_l_of_sources(variant: str, data: Path, saved: 
 
 
 def test_texts_of_other_tasks_have_a_reference_each_and_it_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    made = scorer.RougeScorer(scorer.RougeConfig(rouge_units="characters"))
+    made = rouge_scorer.RougeScorer(rouge_scorer.RougeConfig(rouge_units="characters"))
     assert made.score() == 0.0
     for reference, text in (("谁是王？", "王是谁？"), ("谁", "谁")):
         made.add_string(reference, text)
@@ -78,8 +79,8 @@ def test_texts_of_other_tasks_have_a_reference_each_and_it_is_told(caplog: pytes
 
 
 def test_the_scorer_has_the_units_and_variants_of_the_scores() -> None:
-    assert set(scorer.UNITS) == set(scoring.UNITS)
-    assert scorer.VARIANTS == scoring.VARIANTS
+    assert set(rouge_scorer.UNITS) == set(metrics.UNITS)
+    assert rouge_scorer.VARIANTS == metrics.VARIANTS
 
 
 # -- lines that are typed ---------------------------------------------------------------------------------

@@ -18,10 +18,10 @@ from fairseq.dataclass.configs import GenerationConfig
 from support_questions import probabilities
 from support_search import LONGEST, PIECES, POWER, WIDE, check_same, exhaustive, restricted, searched
 
-from fairseq_posenc import scoring
+from fairseq_posenc import metrics
 from fairseq_posenc.encodings import StackShape, build, get, names
-from fairseq_posenc.scoring.rouge import of_units
-from fairseq_posenc.search import FORMS
+from fairseq_posenc.generation.search import FORMS
+from fairseq_posenc.metrics.rouge import of_units
 
 
 def serves_the_decoder(name: str) -> bool:
@@ -204,12 +204,12 @@ def repeated(tokens: list[int]) -> list[tuple[int, ...]]:
     ],
 )
 def test_values_computed_by_hand(hypothesis: str, reference: str, value: float) -> None:
-    assert scoring.rouge_l(hypothesis, [reference]) == pytest.approx(value)
+    assert metrics.rouge_l(hypothesis, [reference]) == pytest.approx(value)
 
 
 def test_of_several_references_the_best_counts() -> None:
     references = ["who is the king ?", "what of it ?"]
-    assert scoring.rouge_l("what of it ?", references) == 1.0
+    assert metrics.rouge_l("what of it ?", references) == 1.0
     # precision of the first, 2 of 2, and recall of the second, 1 of 2: whichever they are of
     value = (1 + 1.2**2) * 1.0 * 0.5 / (0.5 + 1.2**2 * 1.0)
     assert of_units(["a", "b"], [["a", "b", "c", "d", "e"], ["b", "c"]], "coco") == pytest.approx(value)
@@ -238,4 +238,4 @@ def test_rouge_score_says_the_same() -> None:
             [" ".join(rng.choices(WORDS, k=rng.randint(1, 15))) for _ in range(rng.randint(1, 3))],
         )
         theirs = max(scorer.score(one, hypothesis)["rougeL"].fmeasure for one in references)
-        assert scoring.rouge_l(hypothesis, references, units="spaces") == pytest.approx(theirs, abs=1e-12)
+        assert metrics.rouge_l(hypothesis, references, units="spaces") == pytest.approx(theirs, abs=1e-12)

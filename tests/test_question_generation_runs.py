@@ -113,10 +113,10 @@ def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyP
         seen.append((hypothesis, references))
         return float(hypothesis in references)
 
-    fake = types.ModuleType("fairseq_posenc.scoring.rouge")
+    fake = types.ModuleType("fairseq_posenc.metrics.rouge")
     fake.rouge_l = rouge_l  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "fairseq_posenc.scoring", types.ModuleType("fairseq_posenc.scoring"))
-    monkeypatch.setitem(sys.modules, "fairseq_posenc.scoring.rouge", fake)
+    monkeypatch.setitem(sys.modules, "fairseq_posenc.metrics", types.ModuleType("fairseq_posenc.metrics"))
+    monkeypatch.setitem(sys.modules, "fairseq_posenc.metrics.rouge", fake)
     monkeypatch.delattr(checkpoint_utils.save_checkpoint, "best", raising=False)  # fairseq's, of this process
     more = ["--eval-rouge", "--valid-subset", "valid", "--best-checkpoint-metric", "rouge_l"]
     run = q.trained(data, *FAST, *more, "--maximize-best-checkpoint-metric", "--save-dir", tmp_path)
@@ -159,7 +159,7 @@ def test_the_loss_is_the_papers(data: Path) -> None:
 def test_a_loss_that_makes_no_sense_is_refused(
     arguments: str, said: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "fairseq_posenc.scoring.rouge", None)
+    monkeypatch.setitem(sys.modules, "fairseq_posenc.metrics.rouge", None)
     with pytest.raises(ValueError, match=said):
         q.trained(data, *arguments.split(), "--max-update", 1)
 

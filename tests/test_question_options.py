@@ -11,7 +11,7 @@ pytest.importorskip("fairseq")
 import support_questions as q
 from omegaconf import OmegaConf
 
-from fairseq_posenc.encodings import options as opts
+from fairseq_posenc.core import options as opts
 from fairseq_posenc.models.presets import QUESTION_GENERATION
 from fairseq_posenc.models.question_generation_config import QuestionGenerationConfig
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support_prepared import prepare_questions
 
-from fairseq_posenc import scoring
+from fairseq_posenc import metrics
 from recipes.lib import report
 from recipes.lib.curves import figures
 from recipes.lib.encodings import parse
@@ -73,7 +73,7 @@ def test_generated_pieces_become_text_and_scores(data: Path, tmp_path: Path) -> 
     questions = (tmp_path / "q.txt").read_text().splitlines()
     assert questions[0] == f"who is {given[0]['unknown'][0]}?"
     assert questions[1] == "when was the mill of zorn built?"
-    wanted = scoring.score(questions, [one["references"] for one in given], [one["source"] for one in given])
+    wanted = metrics.score(questions, [one["references"] for one in given], [one["source"] for one in given])
     assert found["rouge_l"] == pytest.approx(wanted.rouge_l)
     assert 0 < found["unknown words copied"] < 0.01
     perfect = tmp_path / "perfect.txt"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_posenc import choosing
+from fairseq_posenc.commands import choosing
+from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
-from fairseq_posenc.encodings.options import names as option_names
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from fairseq_posenc import scoring
-from fairseq_posenc.scoring.rouge import of_units
+from fairseq_posenc import metrics
+from fairseq_posenc.metrics.rouge import of_units
 
 WORDS = "what who the a of in city king ?".split()
 
@@ -28,13 +28,13 @@ def drawn(rng: random.Random, most: int) -> list[str]:
 
 
 def test_chinese_is_compared_by_characters() -> None:
-    assert scoring.units_of("他在NBA 2K？", "characters") == [*"他在nba2k？"]
-    assert scoring.rouge_l("谁是王？", ["王是谁？"], units="characters") == pytest.approx(2 / 4)
-    assert scoring.rouge_l("谁是王？", ["王是谁？"]) == pytest.approx(1 / 2)  # a run of Chinese is a word, and the mark
+    assert metrics.units_of("他在NBA 2K？", "characters") == [*"他在nba2k？"]
+    assert metrics.rouge_l("谁是王？", ["王是谁？"], units="characters") == pytest.approx(2 / 4)
+    assert metrics.rouge_l("谁是王？", ["王是谁？"]) == pytest.approx(1 / 2)  # a run of Chinese is a word, and the mark
 
 
 def test_tokenised_text_is_compared_by_what_spaces_part() -> None:
-    assert scoring.units_of("the -LRB- afc -RRB- ", "spaces") == ["the", "-lrb-", "afc", "-rrb-"]
+    assert metrics.units_of("the -LRB- afc -RRB- ", "spaces") == ["the", "-lrb-", "afc", "-rrb-"]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -48,21 +48,21 @@ def test_five_thousand_pairs_take_seconds() -> None:
     rng = random.Random(3)
     hypotheses, references = ([" ".join(drawn(rng, 40)) for _ in range(5000)] for _ in range(2))
     began = time.monotonic()
-    scoring.mean_rouge_l(hypotheses, [[one] for one in references])
+    metrics.mean_rouge_l(hypotheses, [[one] for one in references])
     assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: scoring.rouge_l("a", []), "ROUGE-L wants a reference"),
-        (lambda: scoring.rouge_l("a", ["a"], units="letters"), "no units 'letters'; there are: words, characters"),
-        (lambda: scoring.rouge_l("a", ["a"], variant="f2"), "no variant 'f2' of ROUGE-L; there are: f1, coco"),
-        (lambda: scoring.mean_rouge_l([], []), "of no text"),
-        (lambda: scoring.mean_rouge_l(["a"], []), "argument 2 is shorter"),
-        (lambda: scoring.distinct([]), "of none"),
-        (lambda: scoring.best_constant([]), "there are none"),
-        (lambda: scoring.score(["a"], [["a"]], [1, 2]), "argument 3 is longer"),
+        (lambda: metrics.rouge_l("a", []), "ROUGE-L wants a reference"),
+        (lambda: metrics.rouge_l("a", ["a"], units="letters"), "no units 'letters'; there are: words, characters"),
+        (lambda: metrics.rouge_l("a", ["a"], variant="f2"), "no variant 'f2' of ROUGE-L; there are: f1, coco"),
+        (lambda: metrics.mean_rouge_l([], []), "of no text"),
+        (lambda: metrics.mean_rouge_l(["a"], []), "argument 2 is shorter"),
+        (lambda: metrics.distinct([]), "of none"),
+        (lambda: metrics.best_constant([]), "there are none"),
+        (lambda: metrics.score(["a"], [["a"]], [1, 2]), "argument 3 is longer"),
     ],
 )
 def test_what_is_refused(call, message: str) -> None:
@@ -74,19 +74,19 @@ def test_what_is_refused(call, message: str) -> None:
 
 
 def test_a_source_is_scored_once_with_all_its_questions() -> None:
-    found = scoring.grouped(["x", "x", "y"], [["a", "b"], ["a", "c"], ["d"]], ["one", "one", "two"])
-    assert found == scoring.GroupedText(["x", "y"], [["a", "b", "c"], ["d"]])
-    scores = scoring.score(["Who is it?", "who is it?", "Who is it?"], [["Who is it?"], ["Why?"], ["why?"]], [1, 1, 2])
+    found = metrics.grouped(["x", "x", "y"], [["a", "b"], ["a", "c"], ["d"]], ["one", "one", "two"])
+    assert found == metrics.GroupedText(["x", "y"], [["a", "b", "c"], ["d"]])
+    scores = metrics.score(["Who is it?", "who is it?", "Who is it?"], [["Who is it?"], ["Why?"], ["why?"]], [1, 1, 2])
     assert (scores.sources, scores.items, scores.distinct) == (2, 3, 0.5)
     assert scores.rouge_l == pytest.approx((1 + 2 / 6) / 2)
 
 
 def test_a_perfect_output_has_all_there_is() -> None:
     questions = ["What is the first city of the king ?", "Who was in the old city , and why ?"]
-    scores = scoring.score(questions, [[one, "What?"] for one in questions], range(2))
+    scores = metrics.score(questions, [[one, "What?"] for one in questions], range(2))
     assert (scores.rouge_l, scores.rouge_l_coco, scores.distinct) == (1.0, 1.0, 1.0)
     assert (scores.bleu, scores.chrf) == (pytest.approx(100), pytest.approx(100))
-    lower = scoring.score([one.lower() for one in questions], [[one] for one in questions], range(2))
+    lower = metrics.score([one.lower() for one in questions], [[one] for one in questions], range(2))
     assert lower.bleu == pytest.approx(100)
     assert "tok:13a" in lower.bleu_signature
     assert "case:lc" in lower.chrf_signature
@@ -97,11 +97,11 @@ def test_bleu_is_sacrebleus_with_as_many_references_as_there_are() -> None:
 
     texts = ["the king of the city is who ?", "what was in the old town ?"]
     references = [["who is the king of the city ?", "the king is who ?"], ["what was the old town ?"]]
-    scores = scoring.score(texts, references, range(2), "spaces")
+    scores = metrics.score(texts, references, range(2), "spaces")
     streams = [[references[0][0], references[1][0]], [references[0][1], None]]
     wanted = BLEU(tokenize="none", lowercase=True).corpus_score(texts, streams)
     assert scores.bleu == pytest.approx(wanted.score)
-    chinese = scoring.score(["谁是他的父亲？"], [["他的父亲是谁？"]], [0], "characters")
+    chinese = metrics.score(["谁是他的父亲？"], [["他的父亲是谁？"]], [0], "characters")
     assert "tok:zh" in chinese.bleu_signature
 
 
@@ -109,19 +109,19 @@ def test_bleu_is_sacrebleus_with_as_many_references_as_there_are() -> None:
 
 
 def test_the_beginning_of_a_sentence() -> None:
-    assert scoring.first_units("The U.S. is big.", 5) == "The U.S."
-    assert scoring.first_units("上海是中国的城市。", 4, "characters") == "上海是中"
-    assert scoring.first_units("-LRB- afc -RRB- won .", 2, "spaces") == "-LRB- afc"
-    assert scoring.first_units("", 3) == ""
+    assert metrics.first_units("The U.S. is big.", 5) == "The U.S."
+    assert metrics.first_units("上海是中国的城市。", 4, "characters") == "上海是中"
+    assert metrics.first_units("-LRB- afc -RRB- won .", 2, "spaces") == "-LRB- afc"
+    assert metrics.first_units("", 3) == ""
 
 
 def test_the_best_constant_is_better_than_all_short_ones() -> None:
     questions = ["what is the king ?", "what was the city ?", "who is the king of it ?", "what is in the city ?"]
-    found = scoring.best_constant(questions)
+    found = metrics.best_constant(questions)
     references = [[one] for one in questions]
-    value = scoring.mean_rouge_l([found] * 4, references)
+    value = metrics.mean_rouge_l([found] * 4, references)
     units = sorted({unit for one in questions for unit in one.split()})
     for size in (1, 2, 3):
         for words in itertools.product(units, repeat=size):
-            assert scoring.mean_rouge_l([" ".join(words)] * 4, references) <= value + 1e-9
-    assert scoring.best_constant(["谁？", "谁是？"], "characters") == "谁？"
+            assert metrics.mean_rouge_l([" ".join(words)] * 4, references) <= value + 1e-9
+    assert metrics.best_constant(["谁？", "谁是？"], "characters") == "谁？"

@@ -15,7 +15,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from integration import support
 from support_search import LONGEST, PIECES, check_same, exhaustive, restricted, searched
 
-from fairseq_posenc.search import FORMS, length_penalty
+from fairseq_posenc.generation.search import FORMS, length_penalty
 
 
 @pytest.mark.parametrize(

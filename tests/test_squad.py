@@ -10,8 +10,8 @@ import pytest
 from oracles.oracle_ways import oracle
 from support_squad_scripts import MLQA, script_best, script_raw_v2, script_thresholded, script_v11
 
-from fairseq_posenc.scoring import null_threshold, squad
-from fairseq_posenc.scoring.squad import RULES, V11, V20, evaluate, rules
+from fairseq_posenc.metrics import null_threshold, squad
+from fairseq_posenc.metrics.squad import RULES, V11, V20, evaluate, rules
 
 # --- by hand
 

@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.data import spans
 from fairseq_posenc.hub.pretrained import read
-from fairseq_posenc.scoring import squad
+from fairseq_posenc.metrics import squad
 from recipes.finetune_squad import baselines, files, predict, score, settings
 
 DEV = s.squad(40, 2)

@@ -8,12 +8,12 @@ import tomllib
 import pytest
 from support_which_encoding import HAND, PAGE, ROOT, cells, sections
 
-from fairseq_posenc import choosing
 from fairseq_posenc.__main__ import COMMANDS
+from fairseq_posenc.commands import choosing
+from fairseq_posenc.commands.params import on_meta, rows
+from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
-from fairseq_posenc.encodings.options import names as option_names
-from fairseq_posenc.params import on_meta, rows
-from fairseq_posenc.published import PUBLISHED
+from fairseq_posenc.papers.counts import PUBLISHED
 
 MULTI30K = (ROOT / "docs" / "multi30k.md").read_text(encoding="utf-8")
 SHORT = "in-short"

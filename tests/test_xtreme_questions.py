@@ -13,7 +13,7 @@ pytest.importorskip("fairseq")
 import support_squad as s
 
 from fairseq_posenc.data import spans
-from fairseq_posenc.scoring import squad
+from fairseq_posenc.metrics import squad
 from recipes.finetune_squad.settings import GOLD
 from recipes.finetune_xtreme import score
 from recipes.finetune_xtreme.sets import SETS

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from ..encodings.compose import Composition, LayerCall, LayerView
+from ..core.compose import Composition, LayerCall, LayerView
 from ..positions import Positions
 from .agreement import Size, check_past, check_tokens
 from .cache import KeyValueCache

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..encodings.compose import LayerCall
-from ..encodings.content import Content, of_values
-from ..encodings.precision import HALF, promoted
+from ..core.compose import LayerCall
+from ..ops.content import Content, of_values
+from ..ops.precision import HALF, promoted
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ def apply() -> None:
     from .checkpoints import load_safely
     from .command_line import read_options_as_meant, refuse_second_copy
     from .copies import copy_whole
-    from .misfits import name_misfits
     from .ngram import block_ngrams
     from .numpy2 import restore_numpy_names
     from .resuming import finish_once, resume_exactly
@@ -36,7 +35,6 @@ def apply() -> None:
     read_options_as_meant()
     refuse_second_copy()
     refuse_to_spawn_nothing()
-    name_misfits()
     ask_all_workers()
     resume_exactly()
     finish_once()

@@ -14,7 +14,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..scoring import classification
+from ..metrics import classification
 
 _OLD = ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman")
 

@@ -9,8 +9,8 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
-from ..hub.pretrained import MASK
 from .copied_words import CopyDictionary
+from .words import MASK
 
 #: what parts answer and context
 SEPARATOR = "</s>"

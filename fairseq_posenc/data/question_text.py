@@ -42,7 +42,7 @@ class QuestionText:
             ValueError: what it is computed with is not installed; a plugin that is read from a clone works without.
         """
         try:
-            from ..scoring.rouge import rouge_l
+            from ..metrics.rouge import rouge_l
         except ImportError as error:
             raise ValueError(
                 f"--eval-rouge needs rapidfuzz ({error}): pip install rapidfuzz, or leave it out"

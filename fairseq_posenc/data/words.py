@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+MASK = "<mask>"
+
 Flags = NDArray[np.bool_]
 
 

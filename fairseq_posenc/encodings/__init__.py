@@ -1,7 +1,7 @@
 """Position encodings in plain torch: one file and one registry line each. Imports no fairseq."""
 
-from .base import ABSOLUTE, RELATIVE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
-from .compose import Composition, LayerView
+from ..core.base import ABSOLUTE, RELATIVE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
+from ..core.compose import Composition, LayerView
 from .registry import build, get, names
 
 __all__ = [

@@ -9,10 +9,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.options import Options
+from ..core.relative_bias import RelativeBias
 from ..positions import Positions
-from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
-from .options import Options
-from .relative_bias import RelativeBias
 
 
 class Alibi(RelativeBias):

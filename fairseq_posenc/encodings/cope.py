@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ..core import tables
+from ..core.base import RELATIVE, Capabilities, Facts, Layer, PositionEncoding, StackShape
+from ..core.options import Options, option
+from ..ops.precision import promoted
 from ..positions import Positions
-from . import tables
-from .base import RELATIVE, Capabilities, Facts, Layer, PositionEncoding, StackShape
-from .options import Options, option
-from .precision import promoted
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,18 @@ table of the model's width for all layers (deberta_original.py).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from ..core import tables
+from ..core.base import Facts, Layer, StackShape, hand_out
+from ..core.caches import CachingEncoding
+from ..core.options import Options, option
+from ..ops import toeplitz
+from ..ops.precision import exact_product, promoted
 from ..positions import Positions
-from . import tables, toeplitz
-from .base import Facts, Layer, PositionEncoding, StackShape, hand_out
-from .caches import CachingEncoding
-from .options import Options, option
-from .precision import exact_product, promoted
 
 
 @dataclass(frozen=True)
@@ -61,16 +63,11 @@ class Deberta(CachingEncoding):
         count="m ((2k+1) d/h + 2 (d/h)^2), one (d/h)^2 less with tie_wr_wt, as the papers count; "
         "form=original: 2k d + 2m (d^2 + d)",
     )
+    forms: ClassVar = {"paper": "deberta:PaperDeberta", "original": "deberta_original:OriginalDeberta"}
     options: DebertaOptions
     weight: Tensor
     #: rows are distances, not buckets of them
     one_row_each = True
-
-    @classmethod
-    def form_of(cls, options: DebertaOptions) -> type[PositionEncoding]:
-        from .deberta_original import OriginalDeberta
-
-        return PaperDeberta if options.form == "paper" else OriginalDeberta
 
     @property
     def scale(self) -> float | None:

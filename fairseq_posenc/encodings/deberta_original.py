@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..core import tables
+from ..core.base import Layer, StackShape
+from ..ops.precision import exact_product, promoted
 from ..positions import Positions
-from . import tables
-from .base import Layer, StackShape
 from .deberta import Deberta, DebertaOptions
-from .precision import exact_product, promoted
 
 #: of LayerNorm
 EPSILON = 1e-7

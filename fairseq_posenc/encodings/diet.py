@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..core import extension, factors, tables
+from ..core.base import Facts, Layer, StackShape
+from ..core.extension import Extended
+from ..core.factors import FACTOR_INITS, FactoredBias
+from ..core.options import Options
+from ..core.relative_bias import DistanceScalars
 from ..positions import Positions
-from . import extension, factors, tables
-from .base import Facts, Layer, StackShape
-from .extension import Extended
-from .factors import FACTOR_INITS, FactoredBias
-from .options import Options
-from .relative_bias import DistanceScalars
 
 PAPER = "Chen et al. 2021 (DIET)"
 

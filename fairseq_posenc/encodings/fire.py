@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ..core import tables
+from ..core.base import ABSOLUTE, Capabilities, Facts, Layer, StackShape
+from ..core.caches import CachingEncoding
+from ..core.options import Options, option
+from ..ops import toeplitz
+from ..ops.precision import promoted
 from ..positions import Positions
-from . import tables, toeplitz
-from .base import ABSOLUTE, Capabilities, Facts, Layer, StackShape
-from .caches import CachingEncoding
-from .options import Options, option
-from .precision import promoted
 
 #: how many numbers the hidden layer holds at a time where every row has a bias of its own
 CHUNK = 2**22

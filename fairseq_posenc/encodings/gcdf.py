@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .base import Facts, StackShape
-from .options import option
+from ..core.base import Facts, StackShape
+from ..core.options import option
 from .xl import XL, XLOptions
 
 

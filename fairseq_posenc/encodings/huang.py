@@ -9,12 +9,13 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from ..core import tables
+from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.options import Options
+from ..core.relative_table import RelativeTable
+from ..ops import compiled, toeplitz, trilinear
+from ..ops.precision import HALF, promoted
 from ..positions import Positions
-from . import compiled, fused, tables, toeplitz
-from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
-from .options import Options
-from .precision import HALF, promoted
-from .relative_table import RelativeTable
 
 PAPER = "Huang et al. 2020 (M1-M4)"
 
@@ -146,9 +147,9 @@ class M3(RelativeTable):
         scale, table, rows = self.stack.head_dim**-0.5, promoted(layer.tensors["weight"]), self.rows(positions)
         if positions.query_length == 1 and not torch.compiler.is_compiling():
             return toeplitz.triple_product(q * scale, k, table, positions, rows, self.clip)
-        if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], fused.LEAST, q.device):
+        if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], trilinear.LEAST, q.device):
             # the vectors are scaled, not the queries, which the backward would keep once more
-            made: Tensor = fused.FusedProduct.apply(q, k, (toeplitz.take(table, rows, -2) * scale).to(q.dtype))
+            made: Tensor = trilinear.TrilinearProduct.apply(q, k, (toeplitz.take(table, rows, -2) * scale).to(q.dtype))
             return made
         q = q * scale  # what a chunk reads is cast back: the gradients of all chunks are summed in float32
         if 0 < 2 * self.clip < positions.key_length:

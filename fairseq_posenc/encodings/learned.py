@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..core import extension, tables
+from ..core.base import Facts, StackShape
+from ..core.extension import Extended
+from ..core.options import Options
+from ..ops.precision import promoted
 from ..positions import Positions
-from . import extension, tables
-from .base import Facts, StackShape
-from .extension import Extended
-from .options import Options
-from .precision import promoted
 
 
 @dataclass(frozen=True)

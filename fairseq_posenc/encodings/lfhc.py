@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..core import tables
+from ..core.base import Facts, Layer, PositionEncoding, StackShape
+from ..core.options import Options, option
+from ..ops import toeplitz
 from ..positions import Positions
-from . import tables, toeplitz
-from .base import Facts, Layer, PositionEncoding, StackShape
-from .options import Options, option
 
 #: k where the user gives none (METHODS.md 2.19: the best of WikiText-103, the longest context)
 DEFAULT_CLIP = 16
@@ -76,7 +77,7 @@ class LFHC(PositionEncoding):
     def _rows(self, positions: Positions, index: int) -> Tensor | slice:
         """The table row of each distance in layer `index`."""
         if index == 1:
-            return toeplitz.rows_of(positions, self.clip)
+            return tables.rows_of(positions, self.clip)
         return coarse(positions.distances, index, self.options.rounding).clamp(-self.clip, self.clip) + self.clip
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..core import factors, tables
+from ..core.base import ABSOLUTE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
+from ..core.factors import FACTOR_INITS, FactoredBias
+from ..core.options import Options, option
 from ..positions import Positions
-from . import factors, tables
-from .base import ABSOLUTE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
 from .diet import PAPER
-from .factors import FACTOR_INITS, FactoredBias
-from .options import Options, option
 
 
 def slots_option() -> Any:

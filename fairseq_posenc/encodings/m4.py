@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from ..core import tables
+from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.options import Options, option
+from ..core.relative_table import RelativeTable
+from ..ops import toeplitz
+from ..ops.precision import promoted
 from ..positions import Positions
-from . import tables, toeplitz
-from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
-from .options import Options, option
-from .precision import promoted
-from .relative_table import RelativeTable
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .base import RELATIVE, Capabilities, Facts, PositionEncoding
+from ..core.base import RELATIVE, Capabilities, Facts, PositionEncoding
 
 
 class NoEncoding(PositionEncoding):

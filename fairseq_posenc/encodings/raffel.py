@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..core import tables
+from ..core.base import Facts, Layer
+from ..core.options import Options
+from ..core.relative_bias import DistanceScalars
 from ..positions import Positions
-from . import tables
-from .base import Facts, Layer
-from .options import Options
-from .relative_bias import DistanceScalars
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from . import options as opts
-from .base import PositionEncoding, StackShape
-from .compose import Composition
+from ..core import options as opts
+from ..core.base import PositionEncoding, StackShape
+from ..core.compose import Composition
 
 _ENCODINGS = {
     "none": "none:NoEncoding",
@@ -58,9 +58,19 @@ def get(name: str) -> type[PositionEncoding]:
     if name not in _ENCODINGS:
         hint = opts.nearest(name, _ENCODINGS)
         raise ValueError(f"--pos-enc: unknown position encoding {name!r}{hint}; known: {', '.join(_ENCODINGS)}")
-    module, _, attribute = _ENCODINGS[name].partition(":")
-    found: type[PositionEncoding] = getattr(import_module(f".{module}", __package__), attribute)
-    return found
+    return _class_at(_ENCODINGS[name])
+
+
+def form_of(cls: type[PositionEncoding], options: opts.Options) -> type[PositionEncoding]:
+    """Return the class that serves these options: see `PositionEncoding.forms`."""
+    place = cls.forms.get(getattr(options, "form", ""))
+    return _class_at(place) if place else cls
+
+
+def _class_at(place: str) -> type[PositionEncoding]:
+    module, _, attribute = place.partition(":")
+    cls: type[PositionEncoding] = getattr(import_module(f".{module}", __package__), attribute)
+    return cls
 
 
 def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) -> Composition:
@@ -111,7 +121,7 @@ def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str
 def _build_one(name: str, cls: type[PositionEncoding], given: Mapping[str, Any], stack: StackShape) -> PositionEncoding:
     try:
         options = opts.fill(cls.Options, given)
-        return cls.form_of(options)(options, stack)
+        return form_of(cls, options)(options, stack)
     except ValueError as error:
         raise ValueError(f"{stack.args_flag}: {name}: {error}") from None
 

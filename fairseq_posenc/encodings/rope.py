@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..core import rotary
+from ..core.base import Facts, Layer, StackShape
+from ..core.options import Options, option
 from ..positions import Positions
-from . import rotary
-from .base import Facts, Layer, StackShape
-from .options import Options, option
 
 #: YaRN's alpha and beta: pairs that turn less often than SLOW within the original length are interpolated,
 #: those that turn more often than FAST are left alone (section 3.2, for LLaMA)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..core import tables
+from ..core.base import RELATIVE, Capabilities, Facts, Layer, PositionEncoding, StackShape
+from ..core.options import Options, option
+from ..ops.precision import exact_product, promoted
 from ..positions import Positions
-from . import tables
-from .base import RELATIVE, Capabilities, Facts, Layer, PositionEncoding, StackShape
-from .options import Options, option
-from .precision import exact_product, promoted
 
 
 def segments_option() -> Any:

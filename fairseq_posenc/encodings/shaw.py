@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..core import tables
+from ..core.base import Facts, Layer, PositionEncoding, StackShape
+from ..core.options import Options, option
+from ..ops import toeplitz
 from ..positions import Positions
-from . import tables, toeplitz
-from .base import Facts, Layer, PositionEncoding, StackShape
-from .options import Options, option
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,12 @@ class Shaw(PositionEncoding):
         return (1 + options.values) * tables.size(options.share, stack, rows, stack.head_dim)
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        rows = toeplitz.rows_of(positions, self.clip)
+        rows = tables.rows_of(positions, self.clip)
         scaled = q * self.stack.head_dim**-0.5  # before the product, where there are fewer numbers
         return toeplitz.query_product(scaled, layer.tensors["weight"], positions, rows, self.clip, layer.content)
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        rows = toeplitz.rows_of(positions, self.clip)
+        rows = tables.rows_of(positions, self.clip)
         return toeplitz.value_product(weights, layer.tensors["value_weight"], rows)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..core.base import ABSOLUTE, Capabilities, Facts, PositionEncoding, StackShape
+from ..core.caches import GrownTables
+from ..core.options import Options, option
 from ..positions import Positions
-from .base import ABSOLUTE, Capabilities, Facts, PositionEncoding, StackShape
-from .caches import GrownTables
-from .options import Options, option
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ..core import tables
+from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.options import Options, option
+from ..core.relative_bias import RelativeBias
+from ..ops.precision import promoted
 from ..positions import Positions
-from . import tables
-from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
-from .options import Options, option
-from .precision import promoted
-from .relative_bias import RelativeBias
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..core import tables
+from ..core.base import Facts, Layer, StackShape
+from ..core.options import Options, option
+from ..core.relative_bias import RelativeBias
+from ..ops.precision import promoted
 from ..positions import Positions
-from . import tables
-from .base import Facts, Layer, StackShape
-from .options import Options, option
-from .precision import promoted
-from .relative_bias import RelativeBias
 
 PARAMETERS = ("amplitudes", "sharpness", "centres")
 

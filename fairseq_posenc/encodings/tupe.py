@@ -10,18 +10,20 @@ import functools
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from ..core import extension, tables
+from ..core.base import Capabilities, Cost, Facts, Layer, StackShape
+from ..core.caches import CachingEncoding
+from ..core.extension import Extended
+from ..core.factors import of_columns
+from ..core.options import Options, option
+from ..ops import toeplitz
+from ..ops.precision import exact_product, promoted
 from ..positions import Positions
-from . import extension, tables, toeplitz
-from .base import Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
-from .caches import CachingEncoding
-from .extension import Extended
-from .factors import of_columns
-from .options import Options, option
-from .precision import exact_product, promoted
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +70,7 @@ class Tupe(Extended, CachingEncoding):
         count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), of which the papers count one (d/h)^2 and no theta; "
         "form=original: (n+1) d + 2 (d^2 + d) + 2 d + 33 h; less without reset or relative scalars",
     )
+    forms: ClassVar = {"paper": "tupe:PaperTupe", "original": "tupe_original:OriginalTupe"}
     options: TupeOptions
     weight: Tensor
     u_q: Tensor
@@ -80,12 +83,6 @@ class Tupe(Extended, CachingEncoding):
         self.resets = resets(options, stack)
         if not self.resets and options.reset == "auto":
             _say_that_nothing_is_reset()
-
-    @classmethod
-    def form_of(cls, options: TupeOptions) -> type[PositionEncoding]:
-        from .tupe_original import OriginalTupe
-
-        return PaperTupe if options.form == "paper" else OriginalTupe
 
     @classmethod
     def _check_start(cls, options: TupeOptions) -> None:
@@ -250,7 +247,7 @@ class PaperTupe(Tupe):
         return torch.stack([queries, exact_product(p, self.u_k)])
 
     def by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        rows = toeplitz.rows_of(positions, self.stack.max_length - 1)
+        rows = tables.rows_of(positions, self.stack.max_length - 1)
         return toeplitz.take(promoted(tensors["scalars"]), rows, -1)
 
     def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:

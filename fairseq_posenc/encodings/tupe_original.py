@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..core import tables
+from ..core.base import Capabilities, Cost, Layer, StackShape
+from ..ops.precision import exact_product, promoted
 from ..positions import Positions
-from . import tables
-from .base import Capabilities, Cost, Layer, StackShape
-from .precision import exact_product, promoted
 from .t5 import bucket, literal_bucket
 from .tupe import Tupe, TupeOptions, resets
 

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..core import tables
+from ..core.base import Facts, Layer, StackShape, hand_out
+from ..core.caches import CachingEncoding, GrownTables
+from ..core.options import Options, option
+from ..ops import toeplitz
+from ..ops.precision import promoted
 from ..positions import Positions
-from . import tables, toeplitz
-from .base import Facts, Layer, StackShape, hand_out
-from .caches import CachingEncoding, GrownTables
-from .options import Options, option
-from .precision import promoted
 
 
 @dataclass(frozen=True)

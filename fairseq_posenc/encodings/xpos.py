@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ..core import rotary
+from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.options import Options, option
 from ..positions import Positions
-from . import rotary
-from .base import RELATIVE, Capabilities, Facts, Layer, StackShape
-from .options import Options, option
 
 #: gamma, which keeps the fastest decay at 0.4 / 1.4 a scale_base (the paper's and the released code's)
 GAMMA = 0.4

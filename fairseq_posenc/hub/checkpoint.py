@@ -10,10 +10,11 @@ from typing import Any
 import torch
 
 from ..compat.checkpoints import CheckpointError
+from ..data.words import MASK
 from . import names, tokenizer
 from .convert import Report
 from .folder import whole_folder
-from .pretrained import MASK, SPECIALS, Pretrained, symbols_of
+from .pretrained import SPECIALS, Pretrained, symbols_of
 
 CHECKPOINT, DICTIONARY, REPORT, TOKENIZER = "checkpoint.pt", "dict.txt", "report.json", "tokenizer"
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
+from ..core import options as opts
 from ..encodings import Composition
-from ..encodings import options as opts
 from . import names
 from .model import MaskedLM, ModelConfig
 from .pretrained import Pretrained

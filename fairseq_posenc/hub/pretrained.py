@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import stack
 from ..compat.checkpoints import CheckpointError, safe_load
+from ..data.words import MASK
 from ..encodings.registry import with_defaults
 from . import names
 from .folder import read_config, read_vocabulary, read_weights
@@ -23,7 +24,6 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh":
 KINDS = {"absolute": "learned", "relative_key": "shaw", "relative_key_query": "m4"}
 #: fairseq's special symbols, by id
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
-MASK = "<mask>"
 #: settings of the task or of old models that say the longest sequence
 LENGTHS = ("max_positions", "tokens_per_sample")
 

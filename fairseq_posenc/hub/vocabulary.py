@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ..compat.checkpoints import CheckpointError
+from ..data.words import MASK
 from . import names, tokenizer
 from .folder import read_config, read_vocabulary
 from .pretrained import (
-    MASK,
     OWN,
     SPECIALS,
     dictionary_of,

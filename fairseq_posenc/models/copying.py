@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..encodings.precision import exact_product, promoted
+from ..ops.precision import exact_product, promoted
 
 NOTHING = float("-inf")
 

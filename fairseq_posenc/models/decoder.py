@@ -7,7 +7,7 @@ from typing import Any
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
-from ..memory import SegmentMemory
+from ..attention.memory import SegmentMemory
 from ..positions import Positions
 from .layers import PosEncDecoderLayer, tensors_of, wrapped
 from .positioned import Positioned

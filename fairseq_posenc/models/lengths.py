@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import torch
 
+from ..core.options import names
 from ..encodings import Composition, build
-from ..encodings.options import names
 from ..hub.convert import as_it_is
 from ..hub.pretrained import Pretrained
 from .finetuning import encoding

@@ -12,7 +12,7 @@ from fairseq.models.transformer import Embedding
 from fairseq.modules import AdaptiveInput, AdaptiveSoftmax
 from torch import Tensor, nn
 
-from ..memory import SegmentMemory
+from ..attention.memory import SegmentMemory
 from .adaptive import CountingAdaptiveSoftmax, OneMatrixSoftmax
 from .config import apply_preset
 from .decoder import PosEncDecoder

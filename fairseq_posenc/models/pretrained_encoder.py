@@ -9,9 +9,10 @@ from typing import Any
 from fairseq.data import Dictionary
 
 from ..compat.checkpoints import CheckpointError
+from ..data.words import MASK
 from ..hub.checkpoint import symbols_in_dictionary
 from ..hub.convert import as_it_is, converted
-from ..hub.pretrained import MASK, Pretrained, read, reordered
+from ..hub.pretrained import Pretrained, read, reordered
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from fairseq import utils
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask, register_task
 
+from ..attention.memory import SegmentMemory
 from ..data.streams import Corpus, Segments, StreamIterator
-from ..memory import SegmentMemory
 from . import lm_checks, lm_scores, lm_states
 from .lm_memory_config import MEMORY, SEGMENT, LMMemoryConfig, check
 
@@ -239,7 +239,7 @@ class LMMemoryTask(FairseqTask):
         """Not here."""
         raise ValueError(
             "--task posenc_lm_memory scores text: fairseq-generate and -interactive need --task language_modeling; "
-            "with memory, fairseq_posenc.models.continuation.continued goes on from a prompt"
+            "with memory, fairseq_posenc.generation.continuation.continued goes on from a prompt"
         )
 
     # -- checkpoints -----------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from fairseq.logging import metrics
 from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 
+from ..attention.memory import SegmentMemory
 from ..compat.patching import replace
-from ..memory import SegmentMemory
 
 logger = logging.getLogger(__name__)
 

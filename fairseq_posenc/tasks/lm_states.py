@@ -12,7 +12,7 @@ import torch
 from fairseq.distributed import utils
 from torch import Tensor
 
-from ..memory import SegmentMemory
+from ..attention.memory import SegmentMemory
 
 
 def place() -> tuple[int, int]:

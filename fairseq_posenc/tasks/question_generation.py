@@ -17,13 +17,13 @@ from ..data.copied_words import CopyDictionary
 from ..data.question_lengths import check_lengths
 from ..data.question_lines import QuestionLines
 from ..data.question_text import QuestionText
+from ..generation.options import Searching, refuse_in_training
+from ..generation.rouge_scorer import Expected, expect
+from ..generation.search import CopyingGenerator, CopyingGnmtGenerator
 from ..models.copying import known
 from ..models.pretrained_encoder import load_encoder, pretrained_encoder, take_sizes
 from ..models.question_generation import PosEncQuestionGeneration
-from ..scorer import Expected, expect
-from ..search import CopyingGenerator, CopyingGnmtGenerator
 from .question_generation_config import QuestionGenerationTaskConfig
-from .searching import Searching, refuse_in_training
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from typing import Any, Optional
 
 from omegaconf import II
 
-from .searching import SearchConfig
+from ..generation.options import SearchConfig
 
 
 def _option(default: Any, help: str) -> Any:

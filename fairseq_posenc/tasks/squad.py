@@ -13,8 +13,8 @@ from omegaconf import II
 
 from ..compat.checkpoints import CheckpointError
 from ..data import spans
+from ..data.words import MASK
 from ..encodings import Composition
-from ..hub.pretrained import MASK
 from ..models.finetuning import Finetuning
 from ..models.lengths import check_length
 from ..models.span_head import WithSpanHead

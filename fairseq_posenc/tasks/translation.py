@@ -6,7 +6,7 @@ from typing import Any
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from .searching import SearchConfig, Searching, refuse_in_training
+from ..generation.options import SearchConfig, Searching, refuse_in_training
 
 
 @dataclasses.dataclass

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fairseq_posenc.scoring import classification
+from fairseq_posenc.metrics import classification
 from recipes.lib.stages import read_json, write_atomically
 
 from .data import labels

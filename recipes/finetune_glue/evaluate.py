@@ -14,7 +14,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
-from fairseq_posenc.scoring import classification
+from fairseq_posenc.metrics import classification
 from recipes.lib.checkpoints import updates
 from recipes.lib.folders import whole
 from recipes.lib.lines import write

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairseq_posenc.data import spans
 from fairseq_posenc.data.question_pieces import Words
-from fairseq_posenc.scoring import squad
+from fairseq_posenc.metrics import squad
 from recipes.lib.stages import write_atomically
 
 from .score import golds, named, rules_of

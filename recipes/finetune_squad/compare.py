@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairseq_posenc.scoring.squad import margin
+from fairseq_posenc.metrics.squad import margin
 from recipes.lib.curves import draw, figures, read
 from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json, write_atomically

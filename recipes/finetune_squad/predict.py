@@ -24,7 +24,7 @@ from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.data import span_search, spans
 from fairseq_posenc.data.span_search import Answer, Found, Read, Search
 from fairseq_posenc.data.spans import Question
-from fairseq_posenc.scoring import null_threshold
+from fairseq_posenc.metrics import null_threshold
 from recipes.lib.folders import whole
 
 from .files import OUT_OF_REACH, TEXTS, THRESHOLD

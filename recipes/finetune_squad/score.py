@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_posenc.data import spans
-from fairseq_posenc.scoring import null_threshold, squad
+from fairseq_posenc.metrics import null_threshold, squad
 from recipes.lib.stages import read_json, write_atomically
 
 from .files import TEXTS, THRESHOLD

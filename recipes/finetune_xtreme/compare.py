@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fairseq_posenc.scoring.squad import margin
+from fairseq_posenc.metrics.squad import margin
 from recipes.finetune_glue.compare import encoding_of
 from recipes.finetune_glue.settings import Trial, Variant
 from recipes.finetune_squad.files import unreachable

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_posenc.data import spans
-from fairseq_posenc.scoring import squad
+from fairseq_posenc.metrics import squad
 from recipes.finetune_squad.baselines import baselines
 from recipes.finetune_squad.score import golds, scored
 from recipes.lib.stages import write_atomically

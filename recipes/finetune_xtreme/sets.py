@@ -35,7 +35,7 @@ class QuestionSet:
         return tuple(self.questions)
 
     def rules(self, language: str) -> str:
-        """Of fairseq_posenc.scoring.squad."""
+        """Of fairseq_posenc.metrics.squad."""
         return f"mlqa-{language}" if self.by_language else "squad-v1.1"
 
     def fetched(self, languages: tuple[str, ...]) -> list[str]:

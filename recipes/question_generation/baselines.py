@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fairseq_posenc import scoring
+from fairseq_posenc import metrics
 from recipes.lib.stages import write_atomically
 
 from .data import items, units
@@ -21,8 +21,8 @@ def baselines(folder: Path, split: str) -> dict[str, dict[str, Any]]:
     """By name, the text and its scores; the constant is chosen on the training questions."""
     how, given = units(folder), items(folder, split)
     count = FIRST[how]
-    constant = scoring.best_constant([one["question"] for one in items(folder, "train")], how)
-    first = [scoring.first_units(one["sentence"], count, how) for one in given]
+    constant = metrics.best_constant([one["question"] for one in items(folder, "train")], how)
+    first = [metrics.first_units(one["sentence"], count, how) for one in given]
     kind = "characters" if how == "characters" else "words"
     return {
         f"first {count} {kind} of the sentence": {"text": first[0], **scored(first, given, how)},

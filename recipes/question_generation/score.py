@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fairseq_posenc import scoring
+from fairseq_posenc import metrics
 from fairseq_posenc.data import question_pieces
 from recipes.lib.lines import read
 from recipes.lib.stages import write_atomically
@@ -48,7 +48,7 @@ def scored(texts: list[str], given: list[dict[str, Any]], how: str) -> dict[str,
     """Raises SystemExit for another number of questions."""
     if len(texts) != len(given):
         raise SystemExit(f"error: {len(texts)} questions were generated, the split has {len(given)} items")
-    found = scoring.score(texts, [one["references"] for one in given], [one["source"] for one in given], how)
+    found = metrics.score(texts, [one["references"] for one in given], [one["source"] for one in given], how)
     return {**asdict(found), "units": how}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from fairseq_posenc.bench.settings import Setting, Shape
+from fairseq_posenc.commands.bench.settings import Setting, Shape
 
 CPU = torch.device("cpu")
 TINY = Shape("tiny", 16, 2, ((128, 2), (512, 1)), ((128, 2),), has_targets=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairseq_posenc import bench
-from fairseq_posenc.bench import arguments, settings, targets
+from fairseq_posenc.commands import bench
+from fairseq_posenc.commands.bench import arguments, settings, targets
 from fairseq_posenc.encodings import names
 
 

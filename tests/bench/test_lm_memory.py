@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.bench import lm_memory, targets
-from fairseq_posenc.bench.rows import Row
-from fairseq_posenc.bench.settings import Setting, Shape, Subject, default_subjects
+from fairseq_posenc.commands.bench import lm_memory, targets
+from fairseq_posenc.commands.bench.rows import Row
+from fairseq_posenc.commands.bench.settings import Setting, Shape, Subject, default_subjects
 
 from .scene import CPU, Clock
 
@@ -66,6 +66,6 @@ def test_a_fiftieth_has_no_noise() -> None:
 
 
 def test_the_flag_adds_the_part() -> None:
-    from fairseq_posenc.bench import arguments
+    from fairseq_posenc.commands.bench import arguments
 
     assert arguments.parsed(["--quick", "--memory"]).parts == ["layer", "lm-memory"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairseq_posenc import bench
-from fairseq_posenc.bench import machine
+from fairseq_posenc.commands import bench
+from fairseq_posenc.commands.bench import machine
 
 
 def test_the_allocator_is_pinned_unless_the_user_did() -> None:

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.bench import memory, settings
-from fairseq_posenc.bench.settings import Setting, Shape, Subject
-from fairseq_posenc.encodings import Layer, compiled
+from fairseq_posenc.commands.bench import memory, settings
+from fairseq_posenc.commands.bench.settings import Setting, Shape, Subject
+from fairseq_posenc.encodings import Layer
 from fairseq_posenc.encodings.huang import M3
+from fairseq_posenc.ops import compiled
 from fairseq_posenc.positions import Positions
 
 from .scene import CPU

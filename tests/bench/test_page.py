@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairseq_posenc.bench import page
+from fairseq_posenc.commands.bench import page
 
 from .scene import Clock
 

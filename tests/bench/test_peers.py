@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.bench import peer_layers, peers
-from fairseq_posenc.bench.peers import PEERS, Peer
-from fairseq_posenc.bench.settings import Setting, Shape, Subject
+from fairseq_posenc.commands.bench import peer_layers, peers
+from fairseq_posenc.commands.bench.peers import PEERS, Peer
+from fairseq_posenc.commands.bench.settings import Setting, Shape, Subject
 
 from .scene import CPU, Clock
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fairseq_posenc.bench import clock, measure
-from fairseq_posenc.bench.clock import Rounds
-from fairseq_posenc.bench.settings import Setting, Subject
+from fairseq_posenc.commands.bench import clock, measure
+from fairseq_posenc.commands.bench.clock import Rounds
+from fairseq_posenc.commands.bench.settings import Setting, Subject
 from fairseq_posenc.encodings import names
 
 from .scene import CPU, Clock, layer

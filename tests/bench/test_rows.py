@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from fairseq_posenc import bench
-from fairseq_posenc.bench import targets
+from fairseq_posenc.commands import bench
+from fairseq_posenc.commands.bench import targets
 from fairseq_posenc.encodings import Layer
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.positions import Positions

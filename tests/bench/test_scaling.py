@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairseq_posenc.bench import memory, scaling
-from fairseq_posenc.bench.settings import Shape
+from fairseq_posenc.commands.bench import memory, scaling
+from fairseq_posenc.commands.bench.settings import Shape
 
 from .scene import Clock
 

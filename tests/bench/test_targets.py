@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fairseq_posenc.bench import measure, rows, targets
-from fairseq_posenc.bench.settings import Setting, Shape, Subject
+from fairseq_posenc.commands.bench import measure, rows, targets
+from fairseq_posenc.commands.bench.settings import Setting, Shape, Subject
 from fairseq_posenc.encodings import names
 
 from .scene import CPU, TINY, layer

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from integration import support
 
-from fairseq_posenc.bench import targets, translation
-from fairseq_posenc.bench.settings import Setting, Subject
+from fairseq_posenc.commands.bench import targets, translation
+from fairseq_posenc.commands.bench.settings import Setting, Subject
 
 from .scene import CPU
 

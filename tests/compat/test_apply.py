@@ -65,5 +65,7 @@ def test_a_mend_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: py
 
 
 def test_compat_imports_without_fairseq() -> None:
-    done = run("import sys; sys.modules['fairseq'] = None; import fairseq_posenc.compat, fairseq_posenc.average")
+    done = run(
+        "import sys; sys.modules['fairseq'] = None; import fairseq_posenc.compat, fairseq_posenc.commands.average"
+    )
     assert done.returncode == 0, done.stderr

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.attention.paths import Projected, logits
+from fairseq_posenc.core.factors import FactoredBias
 from fairseq_posenc.encodings import Composition, StackShape, build
-from fairseq_posenc.encodings.factors import FactoredBias
 from fairseq_posenc.positions import Positions
 
 CPU = torch.device("cpu")

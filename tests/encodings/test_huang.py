@@ -7,8 +7,9 @@ import torch
 from one_layer import CPU, by_hand, drawn, largest_tensor, logits_of, number_of_parameters, one_layer, plain
 from torch import Tensor
 
-from fairseq_posenc.encodings import StackShape, build, compiled, huang
-from fairseq_posenc.encodings.base import Layer
+from fairseq_posenc.core.base import Layer
+from fairseq_posenc.encodings import StackShape, build, huang
+from fairseq_posenc.ops import compiled
 from fairseq_posenc.positions import Positions
 
 SHAPES = [(1, 1), (1, 9), (3, 9), (9, 9)]

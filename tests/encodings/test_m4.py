@@ -9,7 +9,9 @@ import torch
 from one_layer import CPU, by_hand, drawn, largest_tensor, logits_of, number_of_parameters, one_layer, plain
 from torch import Tensor
 
-from fairseq_posenc.encodings import RELATIVE, Composition, StackShape, build, toeplitz
+from fairseq_posenc.core import tables
+from fairseq_posenc.encodings import RELATIVE, Composition, StackShape, build
+from fairseq_posenc.ops import toeplitz
 from fairseq_posenc.positions import Positions
 
 VECTOR = [0.5, 1.0]
@@ -110,7 +112,7 @@ def test_keys_read_the_same_rows_as_queries() -> None:
     _, k = drawn(9, 9)
     for clip in (15, 2):
         part = table[:, 15 - clip : 16 + clip]
-        rows = toeplitz.rows_of(Positions(9, 9, CPU), clip)
+        rows = tables.rows_of(Positions(9, 9, CPU), clip)
         found = toeplitz.key_product(k, part, Positions(9, 9, CPU), rows)
         mirrored = toeplitz.query_product(k, part.flip(1), Positions(9, 9, CPU), rows).mT
         torch.testing.assert_close(found, mirrored, rtol=0, atol=1e-12)

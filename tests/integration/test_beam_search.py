@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.attention import KeyValueCache
-from fairseq_posenc.encodings.rotary import Rotary
+from fairseq_posenc.core.rotary import Rotary
 from fairseq_posenc.positions import Positions
 
 from .beams import BEAM, EOS, FIRST, check_same, generate, lively, prompts, search

@@ -11,8 +11,8 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
+from fairseq_posenc.attention.memory import SegmentMemory
 from fairseq_posenc.data.words import marked
-from fairseq_posenc.memory import SegmentMemory
 from fairseq_posenc.tasks import lm_checks, lm_scores
 
 from . import lm, test_distributed

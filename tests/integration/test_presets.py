@@ -13,7 +13,7 @@ from fairseq.models.transformer import TransformerConfig
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from fairseq_posenc.encodings import options as opts
+from fairseq_posenc.core import options as opts
 from fairseq_posenc.models.config import StacksPosEncConfig, check_overrides, encoding_of, nested_config
 from fairseq_posenc.models.presets import PRESETS
 

@@ -9,16 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, toeplitz
+from fairseq_posenc.core.options import Options, option
+from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer
 from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.diet import DietAbs
 from fairseq_posenc.encodings.huang import M2
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.m4 import M4M
-from fairseq_posenc.encodings.options import Options, option
 from fairseq_posenc.encodings.raffel import Raffel
 from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.t5 import T5, bucket
+from fairseq_posenc.ops import toeplitz
 from fairseq_posenc.positions import Positions
 
 # -- the reference (law 1) -----------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from fairseq_posenc.core import options as opts
 from fairseq_posenc.encodings import Composition, PositionEncoding, StackShape, build, get, names
-from fairseq_posenc.encodings import options as opts
 from fairseq_posenc.stack import Stack
 
 LENGTH_FLAG = "--the-flag-that-sets-the-length"

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from fairseq_posenc.core.options import Options
 from fairseq_posenc.encodings import RELATIVE, Capabilities, Composition, Layer, PositionEncoding, build
-from fairseq_posenc.encodings.options import Options
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 

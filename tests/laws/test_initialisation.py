@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import PositionEncoding, get, names
-from fairseq_posenc.encodings.options import names as option_names
 
 from . import broken
 from .cases import Case, defaults, every

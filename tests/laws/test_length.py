@@ -22,7 +22,7 @@ MAXIMUM, BEYOND = 8, 13
 def warnings_of_length() -> Iterator[list[str]]:
     """The warnings that the composition logs."""
     found: list[str] = []
-    logger = logging.getLogger("fairseq_posenc.encodings.compose")
+    logger = logging.getLogger("fairseq_posenc.core.compose")
     handler = logging.Handler(logging.WARNING)
     handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
     logger.addHandler(handler)

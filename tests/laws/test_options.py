@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from fairseq_posenc.core import options as opts
+from fairseq_posenc.core.options import Options, option
 from fairseq_posenc.encodings import build, get, names
-from fairseq_posenc.encodings import options as opts
-from fairseq_posenc.encodings.options import Options, option
 
 from . import broken
 from .cases import Case, alternatives, defaults, directions

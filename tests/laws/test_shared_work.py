@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Layer, deberta, factors, segments, t5, toeplitz, tupe, xl
+from fairseq_posenc.core import factors, tables
+from fairseq_posenc.encodings import Layer, deberta, segments, t5, tupe, xl
 from fairseq_posenc.encodings.raffel import Raffel
+from fairseq_posenc.ops import toeplitz
 from fairseq_posenc.positions import Positions
 
 from .cases import Case
@@ -90,7 +92,7 @@ def test_work_that_each_layer_does_is_caught() -> None:
         """Clamps its distances in every layer."""
 
         def bias(self, positions: Positions, layer: Layer) -> torch.Tensor:
-            toeplitz.rows_of(Positions(9, 9, positions.device), 2)
+            tables.rows_of(Positions(9, 9, positions.device), 2)
             return super().bias(positions, layer)
 
     with counted((toeplitz, "_clipped")) as counts:

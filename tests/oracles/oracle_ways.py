@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.attention import KeyValueCache, SelfAttention
+from fairseq_posenc.core.compose import LayerCall
 from fairseq_posenc.encodings import PositionEncoding, StackShape, build
-from fairseq_posenc.encodings.compose import LayerCall
 from fairseq_posenc.positions import Positions
 
 HEADS, HEAD_DIM, KEYS, QUERIES, LAYER = 4, 6, 9, 4, 2

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...compat.checkpoints import CheckpointError
-from ..pretrained import MASK, SPECIALS
+from ...data.words import MASK
+from ..pretrained import SPECIALS
 from .sources import Tokenizer
 
 #: BERT's special symbols, by fairseq's names

@@ -1,0 +1,1 @@
+"""The commands of `python -m fairseq_posenc`, one module each."""

@@ -1,0 +1,179 @@
+"""`python -m fairseq_posenc average`: the mean of several checkpoints.
+
+fairseq's scripts/average_checkpoints.py, which no wheel ships, gives the same numbers. Needs no fairseq.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..compat import CheckpointError, checkpoint_names, safe_load
+
+
+def average_checkpoints(paths: Iterable[str | Path]) -> dict[str, Any]:
+    """The first checkpoint with the mean of all models: half precision is summed, and kept, in float32.
+
+    Integers are divided rounding down, as fairseq does; booleans must agree.
+    """
+    state: dict[str, Any] | None = None
+    total: dict[str, Tensor] = {}
+    count = 0
+    for path in paths:
+        loaded = _load(path)
+        if state is None:
+            state = loaded
+            total = {name: _wide(value).clone() for name, value in loaded["model"].items()}
+        else:
+            _add(total, loaded["model"], path)
+        count += 1
+    if state is None:
+        raise CheckpointError("no checkpoint to average; name some with --inputs")
+    state["model"] = {name: _divide(value, count) for name, value in total.items()}
+    return state
+
+
+def _load(path: str | Path) -> dict[str, Any]:
+    state = safe_load(path)
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise CheckpointError(f"{path}: no fairseq checkpoint (it has no 'model')")
+    return state
+
+
+def _wide(value: Tensor) -> Tensor:
+    return value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
+
+
+def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -> None:
+    """Add a model to the sum, in place."""
+    missing, extra = sorted(total.keys() - model.keys()), sorted(model.keys() - total.keys())
+    if missing or extra:
+        raise CheckpointError(
+            f"{path}: its parameters differ from those of the first checkpoint: {_some(missing)} missing, "
+            f"{_some(extra)} more. Only checkpoints of one model can be averaged."
+        )
+    for name, value in model.items():
+        if value.shape != total[name].shape:
+            raise CheckpointError(f"{path}: {name} is {list(value.shape)}, but {list(total[name].shape)} in the first")
+        if value.dtype != torch.bool:
+            total[name] += _wide(value)
+        elif not torch.equal(value, total[name]):
+            raise CheckpointError(f"{path}: {name} is boolean and differs from the first checkpoint; it has no mean")
+
+
+def _some(names: list[str], most: int = 5) -> str:
+    if not names:
+        return "none"
+    return ", ".join(names[:most]) + (f" and {len(names) - most} others" if len(names) > most else "")
+
+
+def _divide(value: Tensor, count: int) -> Tensor:
+    if value.dtype == torch.bool:
+        return value
+    return value.div_(count) if value.is_floating_point() else value.floor_divide_(count)
+
+
+def _by_number(folder: str | Path, by_update: bool) -> dict[int, Path]:
+    pattern = re.compile(r"checkpoint_\d+_(\d+)\.pt" if by_update else r"checkpoint(\d+)\.pt")
+    return {int(match.group(1)): path for path in Path(folder).iterdir() if (match := pattern.fullmatch(path.name))}
+
+
+def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bound: int | None = None) -> list[Path]:
+    """The `number` newest of checkpointN.pt (an epoch) or checkpoint_E_N.pt (an update), newest first."""
+    found = _by_number(folder, by_update)
+    numbers = sorted((n for n in found if upper_bound is None or n <= upper_bound), reverse=True)
+    if number < 1 or len(numbers) < number:
+        kind = "update" if by_update else "epoch"
+        raise CheckpointError(f"{folder}: {number} {kind} checkpoints wanted, {len(numbers)} found")
+    return [found[n] for n in numbers[:number]]
+
+
+def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound: int | None = None) -> list[Path]:
+    """Those of the last `number` updates that `every` divides, newest first.
+
+    Where an epoch ends there, fairseq writes no checkpoint_E_N.pt; at the end of the training checkpoint_last.pt is it.
+
+    Raises:
+        CheckpointError: one is missing: an older one in its place would be another mean.
+    """
+    last = Path(folder) / "checkpoint_last.pt"
+    updates = int(_load(last)["optimizer_history"][-1]["num_updates"])
+    newest = (updates if upper_bound is None else min(updates, upper_bound)) // every * every
+    wanted = range(newest, newest - number * every, -every)
+    found = _by_number(folder, by_update=True) | {updates: last}
+    missing = [n for n in wanted if n not in found]
+    if missing:
+        what = f"updates {', '.join(map(str, wanted))} wanted, of {', '.join(map(str, missing))} there is none"
+        raise CheckpointError(f"{folder}: {what} (fairseq saves none where an epoch ends): average fewer")
+    return [found[n] for n in wanted]
+
+
+def _save(state: dict[str, Any], output: Path) -> None:
+    """Write beside the output, then rename: an interrupted run leaves no half checkpoint under that name."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = output.with_name(f"{output.name}.{os.getpid()}.tmp")
+    try:
+        torch.save(state, unfinished)
+        os.replace(unfinished, output)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc average",
+        description="Average the parameters of checkpoints of one model.",
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--inputs", nargs="+", metavar="FILE", help="checkpoints, or one folder with --num-...")
+    source.add_argument("--checkpoint-dir", metavar="DIR", help="folder of checkpoints, with --num-...")
+    parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="checkpoint to write")
+    newest = parser.add_mutually_exclusive_group()
+    newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="the last N of checkpointE.pt")
+    newest.add_argument("--num-update-checkpoints", type=int, metavar="N", help="the last N of checkpoint_E_U.pt")
+    parser.add_argument(
+        "--every", type=int, metavar="U", help="of --num-update-checkpoints: multiples of U; a missing one is refused"
+    )
+    parser.add_argument("--checkpoint-upper-bound", type=int, metavar="N", help="ignore epochs or updates after N")
+    checkpoint_names.add_flag(parser)
+    return parser
+
+
+def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[str | Path]:
+    number = args.num_epoch_checkpoints if args.num_update_checkpoints is None else args.num_update_checkpoints
+    if number is None:
+        if args.checkpoint_dir or args.checkpoint_upper_bound is not None:
+            parser.error("say how many: --num-epoch-checkpoints N or --num-update-checkpoints N")
+        return list(args.inputs)
+    folders = [args.checkpoint_dir] if args.checkpoint_dir else args.inputs
+    if len(folders) != 1 or not Path(folders[0]).is_dir():
+        parser.error(f"--num-epoch-checkpoints and --num-update-checkpoints take one folder, not {' '.join(folders)}")
+    by_update = args.num_update_checkpoints is not None
+    if args.every is not None:
+        if not by_update or min(args.every, number) < 1:
+            parser.error("--every U goes with --num-update-checkpoints N, both 1 or more")
+        return list(regular_checkpoints(folders[0], number, args.every, args.checkpoint_upper_bound))
+    return list(last_checkpoints(folders[0], number, by_update, args.checkpoint_upper_bound))
+
+
+def main(argv: list[str]) -> int:
+    """Average as the command line says; 0 when done, 1 with one line when it cannot be."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        with checkpoint_names.allowing((args.allow_checkpoint_names or "").split(",")):
+            paths = _inputs(parser, args)
+            _save(average_checkpoints(paths), args.output)
+    except (CheckpointError, OSError) as error:
+        print(f"average: {error}", file=sys.stderr)
+        return 1
+    print(f"{args.output}: the mean of {', '.join(str(path) for path in paths)}")
+    return 0

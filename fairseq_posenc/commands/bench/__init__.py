@@ -1,0 +1,39 @@
+"""`python -m fairseq_posenc bench`: what each encoding costs, beside the same model without one.
+
+A package of small rooms: arguments; settings and subjects (what is measured, what runs); clock and measure
+(interleaved rounds, and again where a row is over its target); targets; parts (the lists of measurements);
+memory, scaling, peers; rows, table and figure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+import torch
+
+from ...core.writing import warnings_only
+from . import arguments, machine, output, parts, table
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure, print, and say with the exit status whether every target holds."""
+    args = arguments.parsed(argv)
+    machine.start_again_pinned(argv, os.environ)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    facts = machine.facts(args.device)
+    with warnings_only():  # fairseq puts the root logger to DEBUG, where torch.compile tells of every lock
+        rows = parts.rows(args)
+        flat = [row.flat(facts) for row in rows]
+        print(json.dumps(flat, indent=1) if args.json else table.text(rows, facts))
+        if args.output:
+            output.write(args.output, rows, flat, facts)
+    missed = [row for row in rows if row.holds is False]
+    for row in missed:
+        print(f"over its target: {row}", file=sys.stderr)
+    return int(bool(missed))

@@ -1,0 +1,114 @@
+"""Memory of earlier segments: a training step with it, and evaluation with it, beside doing without.
+
+Training: a step of a segment of T tokens behind M states of memory, relative to one without memory, of the same
+encoding. Evaluation: the time for a token with memory, relative to a window that slides a token at a time over the last
+M + 1: the least that has the same context, M columns before each token, where memory has M to M + T - 1.
+
+Legend: B streams, T tokens of a segment, M states, d width.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ...encodings import StackShape, build
+from ...positions import Positions
+from ...stack import Stack
+from . import clock, targets
+from .clock import Rounds, Step
+from .measure import Plan
+from .rows import Row
+from .settings import Setting, Shape, Subject
+from .subjects import without_gradients
+
+#: Transformer-XL's layer on WikiText-103, its segment and memory; a quarter of its depth
+SHAPE = Shape("wt103", 410, 10, ((150, 4),), ((150, 60),))
+FFN, MEMORY, LAYERS = 2100, 150, 4
+
+
+def remembers(subject: Subject) -> bool:
+    """Whether a decoder of it has memory."""
+    try:
+        with torch.device("meta"):
+            return build(subject.encoding, subject.options, _shape(SHAPE, SHAPE.batches[0][0])).capabilities.memory
+    except ValueError:
+        return False
+
+
+def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
+    """Two of each encoding that has memory; one that has none is named."""
+    subjects = list(subjects)
+    able = [one for one in subjects if remembers(one)]
+    left_out = ", ".join(str(one) for one in subjects if one not in able)
+    if left_out:
+        print(f"bench: no memory, so without {left_out}", file=sys.stderr)
+    length, batch = SHAPE.on(device)[0]
+    for mode, target in (("train", targets.MEMORY_TRAINING), ("infer", targets.MEMORY_EVALUATION)):
+        for number, subject in enumerate(able):
+            setting = Setting("lm-memory", mode, SHAPE, length, batch, device, causal=True, layers=LAYERS)
+            plan.tell(f"{setting}: {subject}", len(able) - number)
+            yield _row(subject, setting, target, Rounds(plan.least, plan.most))
+
+
+def _row(subject: Subject, setting: Setting, target: float, rounds: Rounds) -> Row:
+    timed = clock.interleaved(steps(subject, setting), rounds, setting.device)
+    tokens = setting.length if setting.mode == "infer" else 1  # a window scores one token, a segment all of its
+    ratios = [memory / without / tokens for without, memory in timed]
+    return Row.of(
+        subject,
+        setting,
+        ratio=round(statistics.median(ratios), 5),
+        spread=round(clock.spread(ratios), 5),
+        target=target if setting.device.type == "cpu" else None,
+        rounds=len(ratios),
+        passes=1,
+        milliseconds=round(1e3 * statistics.median(memory for _, memory in timed), 3),
+    )
+
+
+def steps(subject: Subject, setting: Setting) -> list[Step]:
+    """Without memory (in evaluation: a window for each stream), and with it."""
+    with torch.random.fork_rng(), torch.device(setting.device):
+        torch.manual_seed(0)
+        stack = Stack(subject.encoding, subject.options, _shape(setting.shape, setting.length), ffn=FFN)
+    stack = stack.to(setting.dtype).train(setting.mode == "train")
+    if setting.mode == "train":
+        return [_training(stack, setting, 0), _training(stack, setting, MEMORY)]
+    window = replace(setting, length=MEMORY + 1)
+    return [_evaluation(stack, window, 0), _evaluation(stack, setting, MEMORY)]
+
+
+def _shape(shape: Shape, length: int) -> StackShape:
+    return StackShape(LAYERS, shape.heads, shape.dim, MEMORY + length, causal=True)
+
+
+def _training(stack: Stack, setting: Setting, memory: int) -> Step:
+    x, states = _inputs(setting, memory)
+    given, grad = [x.requires_grad_(), *stack.parameters()], torch.randn_like(x)
+    return lambda: torch.autograd.grad(_forward(stack, x, states), given, grad, allow_unused=True)
+
+
+def _evaluation(stack: Stack, setting: Setting, memory: int) -> Step:
+    x, states = _inputs(setting, memory)
+    return without_gradients(lambda: _forward(stack, x, states))
+
+
+def _inputs(setting: Setting, memory: int) -> tuple[Tensor, list[Tensor]]:
+    """[B, T, d], and [B, M, d] for each layer."""
+
+    def made(length: int) -> Tensor:
+        return torch.randn(setting.batch, length, setting.shape.dim, device=setting.device, dtype=setting.dtype)
+
+    return made(setting.length), [made(memory) for _ in range(LAYERS if memory else 0)]
+
+
+def _forward(stack: Stack, x: Tensor, states: list[Tensor]) -> Tensor:
+    memory = states[0].shape[1] if states else 0
+    where = Positions(x.shape[1], x.shape[1] + memory, x.device, causal=True, memory=memory)
+    return stack(x, where, memory=states or None)[0]

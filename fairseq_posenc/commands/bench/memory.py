@@ -1,0 +1,122 @@
+"""Peak memory of the attention core, counted from every allocation and not sampled.
+
+The core is what comes between the projections: from q, k and v to the attended values and back. What its inputs and
+parameters take is not counted, but what is made of them is, also in kernels, whose temporaries the profiler reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from ...attention import Projected, SelfAttention, attend
+from ...stack import Stack
+from . import targets
+from .rows import Row
+from .settings import Setting, Subject
+from .subjects import Batch, Step, stack_of
+
+PLAIN = Subject("none")
+
+
+def peak(step: Step, device: torch.device) -> int:
+    """Bytes that a step has allocated at most at once, beyond what there was before."""
+    return _peak_on_cpu(step) if device.type == "cpu" else _peak_on_gpu(step, device)
+
+
+def _peak_on_cpu(step: Step) -> int:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+        kept = step()
+        del kept
+    assert found.profiler is not None
+    assert found.profiler.kineto_results is not None
+    events = [event for event in found.profiler.kineto_results.events() if event.name() == "[memory]"]
+    now = highest = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        if event.device_type() == torch.autograd.DeviceType.CPU:
+            now += event.nbytes()
+            highest = max(highest, now)
+    return highest
+
+
+def _peak_on_gpu(step: Step, device: torch.device) -> int:
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    step()
+    torch.cuda.synchronize(device)
+    return torch.cuda.max_memory_allocated(device) - before
+
+
+def core_step(subject: Subject, setting: Setting) -> Step:
+    """Forward, and in training backward to q, k, v and all parameters, on the explicit path in training."""
+    stack = stack_of(subject, setting.stack, setting.device, setting.dtype).train(setting.mode == "train")
+    batch, training = Batch(setting), setting.mode == "train"
+    size = setting.batch, setting.shape.heads, setting.length, setting.stack.head_dim
+    made: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
+    q, k, v = (torch.randn(*size, **made, requires_grad=training) for _ in range(3))
+    given = [q, k, v, *(p for p in stack.pos.parameters())]
+    grad = torch.randn(*size, **made)
+
+    def step() -> object:
+        with torch.set_grad_enabled(training):
+            attended = _attended(stack, batch, q, k, v)
+            return torch.autograd.grad(attended, given, grad, allow_unused=True) if training else attended
+
+    return step
+
+
+def _attended(stack: Stack, batch: Batch, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    positions = batch.positions(stack)
+    attention = stack.layers[0].self_attn
+    assert isinstance(attention, SelfAttention)
+    call = attention.view.at(positions, stack.pos.per_layer(positions)[0])
+    compressed = attention.view.has("compress")
+    if compressed:  # as if the projections after it were none
+        k, v = (_heads(x, q.shape[1]) for x in call.compress(_merged(k), _merged(v)))
+    x = Projected(call.project_q(q), call.project_k(k), v, q, k, positioned=not compressed)
+    return attend(x, call, training=stack.training)[0]
+
+
+def _merged(x: Tensor) -> Tensor:
+    """[B, h, K, D] -> [B, K, d]."""
+    return x.transpose(1, 2).flatten(2)
+
+
+def _heads(x: Tensor, heads: int) -> Tensor:
+    """[B, K, d] -> [B, h, K, D]."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def measured(subject: Subject, setting: Setting) -> int:
+    """Bytes of its core at most; once before, which compiles and fills what is kept."""
+    step = core_step(subject, setting)
+    step()
+    return peak(step, setting.device)
+
+
+def rows(wanted: Sequence[tuple[Subject, Setting]], tell: Callable[[str, int], None]) -> Iterator[Row]:
+    """A row each, relative to the explicit core without positions."""
+    plain: dict[Setting, int] = {}
+    for i, (subject, setting) in enumerate(wanted):
+        tell(f"{setting}: {subject}", len(wanted) - i)
+        if setting not in plain:
+            plain[setting] = measured(PLAIN, setting)
+        found = measured(subject, setting)
+        yield _row(subject, setting, found, found / plain[setting])
+
+
+def _row(subject: Subject, setting: Setting, found: int, ratio: float) -> Row:
+    wanted = setting.shape.has_targets and setting.device.type == "cpu" and not setting.padded
+    return Row.of(
+        subject,
+        setting,
+        ratio=round(ratio, 4),
+        spread=0.0,
+        target=targets.of_memory(subject.encoding, subject.options, setting.length) if wanted else None,
+        mib=round(found / setting.batch / 2**20, 2),
+    )

@@ -1,0 +1,164 @@
+"""Translation as fairseq runs it, beside its own `transformer` of the same size: training, and beam search.
+
+A training step is fairseq's: forward, loss, backward and Adam over some batches of `BATCH_TOKENS` tokens. A decoding
+step translates the first sentences of the test set with a beam of 5. All translations are made `WORDS` words long,
+so that words a second compare; models are untrained, which changes nothing of what they compute. All are told the
+length of the longest sentence, 64 or more (`--max-source-positions`, `--max-target-positions`): Linformer has a slot
+for each four.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...encodings import StackShape, build, get
+from .measure import Plan, measure
+from .rows import Row, timed
+from .settings import Setting, Shape, Subject
+from .subjects import Step
+
+#: sizes of the preset `small`, of which the recipe makes translations of Multi30k
+SMALL = Shape("translation", 128, 4, (), ())
+LAYERS = 3
+BEAM, WORDS, SENTENCES, BATCH_SENTENCES = 5, 15, 128, 64
+BATCH_TOKENS, BATCHES = 2048, 4
+#: positions at least, which options as clip=64 are for
+POSITIONS = 64
+_FLAGS = """--share-all-embeddings --dropout 0.1 --optimizer adam --lr 1e-5 --criterion label_smoothed_cross_entropy
+    --label-smoothing 0.1 --cpu --seed 1 --num-workers 0""".split()
+_SIZE = """--encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-layers 3 --encoder-attention-heads 4
+    --decoder-layers 3 --decoder-attention-heads 4""".split()
+
+
+def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Plan) -> Iterator[Row]:
+    """Of every encoding that serves translation; the baseline is fairseq's `transformer`."""
+    subjects = list(subjects)
+    able = [one for one in subjects if sides(one) and not get(one.encoding).needs_segments]
+    left_out = ", ".join(str(one) for one in subjects if one not in able)
+    if left_out:
+        print(f"bench: translation has no [CLS] and no segments: without {left_out}", file=sys.stderr)
+    settings = (
+        Setting("translation", "train", SMALL, BATCH_TOKENS, BATCHES, device, layers=LAYERS),
+        Setting("translation", "infer", SMALL, WORDS, SENTENCES, device, layers=LAYERS),
+    )
+    wanted = [(subject, setting) for setting in settings for subject in able]
+    yield from map(timed, measure(wanted, replace(plan, build=functools.partial(step_of, data))))
+
+
+def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
+    """A function that takes one step; the subject None is stock fairseq."""
+    arch = ["--arch", "transformer"] if subject is None else ["--arch", "posenc_transformer_small", *flags(subject)]
+    most = str(_longest(data))
+    with _quiet():
+        cfg, task = _task(data, *_SIZE, *arch, "--max-source-positions", most, "--max-target-positions", most)
+        torch.manual_seed(cfg.common.seed)
+        model = task.build_model(cfg.model)
+    return (_training if setting.mode == "train" else _decoding)(cfg, task, model)
+
+
+def _task(data: Path, *model: str) -> tuple[Any, Any]:
+    """fairseq's configuration and task."""
+    from fairseq import options, tasks
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    words = [str(data), "--task", "translation", *_FLAGS, *model, "--max-tokens", str(BATCH_TOKENS)]
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
+    return cfg, tasks.setup_task(cfg.task)
+
+
+@functools.cache
+def _longest(data: Path) -> int:
+    """Tokens of the longest sentence, `POSITIONS` at least."""
+    with _quiet():
+        _, task = _task(data, "--arch", "transformer")
+        for split in ("train", "test"):
+            task.load_dataset(split)
+    sizes = (size for made in task.datasets.values() for size in (made.src_sizes, made.tgt_sizes))
+    return max(POSITIONS, *(int(size.max()) for size in sizes))
+
+
+def sides(subject: Subject) -> list[str]:
+    """The stacks that it can serve; a translation has no [CLS]."""
+    found = []
+    for side, causal in (("encoder", False), ("decoder", True)):
+        with contextlib.suppress(ValueError), torch.device("meta"):
+            build(subject.encoding, subject.options, StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=causal))
+            found.append(side)
+    return found
+
+
+def flags(subject: Subject) -> list[str]:
+    """The encoding in every stack that it can serve, none in the other."""
+    able = sides(subject)
+    found = [] if len(able) == 2 else ["--pos-enc", "none"]
+    for side in [""] if len(able) == 2 else [f"-{able[0]}"]:
+        found += [f"--pos-enc{side}", subject.encoding]
+        found += [f"--pos-enc{side}-args", subject.options] if subject.options else []
+    return found
+
+
+def _training(cfg: Any, task: Any, model: Any) -> Step:
+    from fairseq import optim
+
+    criterion = task.build_criterion(cfg.criterion)
+    optimizer = optim.build_optimizer(cfg.optimizer, [p for p in model.parameters() if p.requires_grad])
+    batches = _batches(task, "train", cfg, BATCHES)
+
+    def train() -> None:
+        for number, batch in enumerate(batches):
+            optimizer.zero_grad()
+            task.train_step(batch, model, criterion, optimizer, number)
+            optimizer.clip_grad_norm(0.0)
+            optimizer.step()
+
+    return train
+
+
+def _decoding(cfg: Any, task: Any, model: Any) -> Step:
+    from fairseq.dataclass.configs import GenerationConfig
+
+    model.eval()
+    model.prepare_for_inference_(cfg)
+    length = GenerationConfig(beam=BEAM, max_len_a=0, max_len_b=WORDS, min_len=WORDS)
+    generator = task.build_generator([model], length)
+    batches = _batches(task, "test", cfg, SENTENCES // BATCH_SENTENCES)
+
+    def translate() -> None:
+        for batch in batches:
+            task.inference_step(generator, [model], batch)
+
+    return translate
+
+
+def _batches(task: Any, split: str, cfg: Any, most: int) -> list[Any]:
+    """The first batches of a split, in an order that all models share."""
+    with _quiet():
+        task.load_dataset(split)
+        made = task.get_batch_iterator(
+            dataset=task.dataset(split),
+            max_tokens=BATCH_TOKENS,
+            max_sentences=None if split == "train" else BATCH_SENTENCES,
+            max_positions=(1024, 1024),
+            required_batch_size_multiple=8,
+            seed=cfg.common.seed,
+        )
+        return list(islice(made.next_epoch_itr(shuffle=split == "train"), most))
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hydra and torch warn about fairseq's use of them."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,140 @@
+"""The derived blocks of docs/which-encoding.md and README.md; the rest of those pages is written by hand.
+
+A block says in its first line what stands in it:
+
+    <!-- derived: m4m; m4[clip=32] -->    capabilities and parameters of these
+    <!-- derived: all -->                 of every encoding
+    <!-- derived: without evidence -->    the encodings that the page by hand does not mention
+    <!-- derived: options -->             every encoding in a few words, with its options
+    <!-- end -->
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..core.options import describe
+from ..encodings import Composition, StackShape, build, get, names
+from .listing import CAPABILITIES, declared
+from .params import BASE, on_meta
+
+PAGE = "which-encoding.md"
+BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: what a reader chooses by
+COLUMNS = {key: text for key, text in CAPABILITIES.items() if key != "shift_invariant"}
+
+
+def write(path: Path) -> None:
+    """Fill the blocks of the page."""
+    path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def filled(text: str) -> str:
+    """The page with its blocks written anew.
+
+    Raises:
+        ValueError: a marker without its other half, which would take text by hand with it; an unknown encoding.
+    """
+    counts = text.count("<!-- derived:"), text.count("<!-- end -->"), len(BLOCK.findall(text))
+    if len(set(counts)) > 1:
+        raise ValueError("{} markers 'derived' and {} 'end' make {} blocks".format(*counts))
+    told = mentioned(by_hand(text))
+    unseen = [name for name in names() if name not in told]
+    return BLOCK.sub(partial(_block, unseen=unseen), text)
+
+
+def by_hand(text: str) -> str:
+    """The page without its blocks."""
+    return BLOCK.sub("", text)
+
+
+def quoted(text: str) -> list[str]:
+    """What stands in backticks."""
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+def mentioned(text: str) -> set[str]:
+    """The encodings that stand in backticks, alone or composed, with or without options."""
+    return {name for one in quoted(text) for name in split(one)[0].split("+")} & set(names())
+
+
+def split(label: str) -> tuple[str, str]:
+    """`m4[clip=32]`, as recipes write it -> ('m4', 'clip=32')."""
+    spec, _, options = label.strip().removesuffix("]").partition("[")
+    return spec, options
+
+
+def _block(found: re.Match[str], unseen: list[str]) -> str:
+    head, what, end = found.groups()
+    if what == "without evidence":
+        body = ", ".join(f"`{name}`" for name in unseen) or "None."
+    elif what == "options":
+        body = options_table()
+    else:
+        body = table(names() if what == "all" else [label.strip() for label in what.split(";")])
+    return f"{head}\n{body}\n\n{end}"
+
+
+def table(labels: list[str]) -> str:
+    """A row an encoding: its parameters at base size, what it can do, what it must be given."""
+    head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "reads"]
+    lines = [" | ".join(head), " | ".join(["---", "---:", *["---"] * (len(head) - 2)])]
+    lines += [" | ".join([f"`{label}`", *_cells(*split(label))]) for label in labels]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def options_table() -> str:
+    """A row an encoding: what it is, its options, and the choices of those that have some of their own."""
+    lines = ["`--pos-enc` | what | options", "---|---|---"]
+    for name in names():
+        told = [_with_choices(row) for row in describe(get(name).Options)]
+        lines.append(f"`{name}` | {get(name).facts.title} | {', '.join(told)}")
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _with_choices(option: dict[str, Any]) -> str:
+    """Those of tables, which many encodings have, are told once, in the text."""
+    known = option["name"] in ("share", "init", "extend")
+    choices = "" if known or not option["choices"] else "=" + r"\|".join(option["choices"])
+    return f"`{option['name']}{choices}`"
+
+
+def _cells(spec: str, options: str) -> list[str]:
+    built = on_meta(spec, options)
+    can = declared(spec, options)
+    count = sum(parameter.numel() for parameter in built.parameters())
+    return [f"{count:,}", *("yes" if can.get(key) else "" for key in COLUMNS), ", ".join(_reads(built, spec, options))]
+
+
+def _reads(built: Composition, spec: str, options: str) -> list[str]:
+    """What the model must give beside the tokens and their padding."""
+    needs = {"segments": built.needs_segments, "sentence ends": built.needs_boundaries}
+    cls = _of_cls(spec, options)
+    return [text for text, needed in needs.items() if needed] + ([cls] if cls else [])
+
+
+def _of_cls(spec: str, options: str) -> str:
+    """Found by building it for encoders with and without a [CLS]."""
+    without, beside = (_size(spec, options, has_cls) for has_cls in (False, True))
+    if without != beside:
+        return "[CLS]" if without is None else "[CLS], where there is one"
+    if options or spec not in names():
+        return ""
+    choices = [(row["name"], choice) for row in describe(get(spec).Options) for choice in row["choices"]]
+    asking = {name: None for name, choice in choices if _of_cls(spec, f"{name}={choice}") == "[CLS]"}
+    return f"[CLS], with {', '.join(f'`{name}`' for name in asking)}" if asking else ""
+
+
+def _size(spec: str, options: str, has_cls: bool) -> int | None:
+    """The parameters in an encoder; None where it is refused."""
+    shape = StackShape(BASE.layers, BASE.heads, BASE.dim, BASE.max_length, has_cls=has_cls)
+    try:
+        with torch.device("meta"):
+            return sum(parameter.numel() for parameter in build(spec, options, shape).parameters())
+    except ValueError:
+        return None

@@ -1,0 +1,81 @@
+"""Check that `import fairseq_posenc` gives this package, and not a folder that has its name.
+
+A clone of the repository has the name of the package inside it. From the clone's parent folder Python may therefore
+import the clone: a namespace package, which has no code and registers nothing with fairseq.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from .plugin import NAME
+from .report import Check
+
+#: The package that this file is part of.
+RUNNING = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Where a package comes from: the file of its `__init__`, None if it has none, and the folders of its modules."""
+
+    file: str | None = None
+    folders: Sequence[str] = ()
+
+    def problem(self, running: Path) -> str:
+        """Return what is wrong if this is not the package in `running`; empty if it is."""
+        if self.file is not None:
+            folder = Path(self.file).resolve().parent
+            return "" if folder == running else f"another copy, {folder}"
+        if self.folders:
+            return f"the folder {self.folders[0]}, which only has the package's name"
+        return "nothing"
+
+
+def in_this_process() -> Imported:
+    """Return where the package of this process comes from."""
+    module = sys.modules.get(NAME)
+    return Imported(getattr(module, "__file__", None), [*getattr(module, "__path__", ())])
+
+
+def in_folder(folder: str) -> Imported:
+    """Return what a program started in this folder would import, without importing it."""
+    entries = sys.path if sys.flags.safe_path else [folder, *sys.path]
+    for finder in sys.meta_path:
+        # All others are asked as they are: an editable installation may have put one behind PathFinder.
+        found = PathFinder.find_spec(NAME, entries) if finder is PathFinder else finder.find_spec(NAME, None)
+        if found is not None:
+            return Imported(found.origin if found.has_location else None, found.submodule_search_locations or ())
+    return Imported()
+
+
+def check_import(running: Path, here: Imported, folder: str, process: Imported) -> Check:
+    """`running` is the package that answers; `here` is what is imported in `folder`, `process` in this process."""
+    wrong = next((imported for imported in (process, here) if imported.problem(running)), None)
+    if wrong is None:
+        return Check("import", "ok", f"import {NAME} gives this package")
+    found = f"import {NAME} in {folder} gives {wrong.problem(running)}, and not {running}"
+    if wrong.file is not None:
+        return Check("import", "fail", found, f"keep one: pip uninstall {NAME}, or leave that copy's folder")
+    again = f"install it again: make setup (or pip install -e . --no-build-isolation) in {running.parent}"
+    return Check("import", "fail", found, f"{again}; until then, work in another folder")
+
+
+def import_check() -> Check:
+    """Return the check of this process and the current folder."""
+    folder = os.getcwd()
+    return check_import(RUNNING, in_folder(folder), folder, in_this_process())
+
+
+def refusal() -> str:
+    """Return why no command can run in this process; empty if the package is imported as it should be."""
+    problem = in_this_process().problem(RUNNING)
+    return problem and (
+        f"error: import {NAME} in {os.getcwd()} gives {problem}, and not {RUNNING}: "
+        f"work in another folder, and see `python -m {NAME} doctor`"
+    )

@@ -1,0 +1,58 @@
+"""Is the plugin there once? Two copies register twice, or silently run one and edit the other."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from .report import Check
+
+NAME = "fairseq_posenc"
+
+
+def on_path(entries: Iterable[str]) -> set[Path]:
+    """The copies that plain imports could find."""
+    folders = {Path(entry or ".").resolve() / NAME for entry in entries}
+    return {folder for folder in folders if (folder / "__init__.py").is_file()}
+
+
+def editable() -> set[Path]:
+    """Return the copy that an editable installation points to; where it is found by a hook, it is not on the path."""
+    try:
+        record = distribution(NAME).read_text("direct_url.json")
+    except PackageNotFoundError:
+        return set()
+    source = json.loads(record) if record else {}
+    if not source.get("dir_info", {}).get("editable"):
+        return set()
+    return {Path(unquote(urlparse(source["url"]).path)).resolve() / NAME}
+
+
+def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> Check:
+    """`running` is the copy that answers; `copies` are all that were found."""
+    others = sorted({*copies} - {running})
+    if others:
+        mend = "keep one: pip uninstall fairseq_posenc, or leave the other checkout's folder (and PYTHONPATH)"
+        found = f"two copies: {running} runs, {', '.join(map(str, others))} is there too"
+        return Check("plugin", "fail", found, mend)
+    how = "installed" if is_installed else "not installed, for --user-dir only"
+    return Check("plugin", "ok", f"{running} ({how})")
+
+
+def plugin_check() -> Check:
+    """The check, on this process."""
+    running = Path(__file__).resolve().parents[2]
+    installed_at = editable()
+    return check_plugin(running, on_path(sys.path) | installed_at, bool(installed_at) or _has_metadata())
+
+
+def _has_metadata() -> bool:
+    try:
+        distribution(NAME)
+    except PackageNotFoundError:
+        return False
+    return True

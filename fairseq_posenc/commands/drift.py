@@ -1,0 +1,198 @@
+"""`python -m fairseq_posenc drift`: what half precision and autocast do to each encoding at its maximum length."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..core.options import written
+from ..core.writing import warnings_only, write_whole
+from ..encodings import StackShape, build, get, names
+from ..stack import Stack
+from .drift_page import page
+from .rounding import drawn, measured
+
+#: options that choose between readings of one method
+READINGS = ("form", "reset")
+LAYERS, HEADS, HEAD_DIM, LENGTH, SHORTEST, SEED = 2, 2, 64, 512, 8, 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """An encoding in a stack of one direction."""
+
+    encoding: str
+    options: Mapping[str, Any]
+    causal: bool
+    length: int = LENGTH
+
+    def __str__(self) -> str:
+        return f"{self.encoding} {self.written} {self.stack}".replace("  ", " ")
+
+    @property
+    def written(self) -> str:
+        """The options, as for --pos-enc-args."""
+        return ",".join(f"{name}={value}" for name, value in self.options.items())
+
+    @property
+    def stack(self) -> str:
+        """Encoder or decoder."""
+        return "decoder" if self.causal else "encoder"
+
+    @property
+    def shape(self) -> StackShape:
+        """Encoders have a [CLS], for those that reset it."""
+        return StackShape(
+            LAYERS, HEADS, HEADS * HEAD_DIM, self.length, causal=self.causal, length_flag="--length",
+            has_cls=not self.causal,
+        )  # fmt: skip
+
+    def works(self) -> bool:
+        """Whether this stack can have these options."""
+        try:
+            with torch.device("meta"):
+                build(self.encoding, dict(self.options), self.shape)
+        except ValueError:
+            return False
+        return True
+
+    def built(self) -> Stack:
+        """With the weights that it starts with."""
+        return Stack(self.encoding, dict(self.options), self.shape, ffn=1)  # an FFN that nothing here reads
+
+    def rows(self, device: torch.device, seed: int) -> list[dict[str, Any]]:
+        """One flat row a precision."""
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            stack = drawn(self.built(), seed).to(device)
+        facts = {"encoding": self.encoding, "options": self.written, "stack": self.stack, "length": self.length}
+        setting = {"seed": seed, "device": _name(device), "torch": torch.__version__}
+        return [{**facts, **row, **setting} for row in measured(stack, seed)]
+
+
+def cases(wanted: Sequence[str], length: int = LENGTH) -> list[Case]:
+    """Each encoding with its default options and in its other readings, in each stack that it serves.
+
+    Raises:
+        ValueError: an unknown encoding, or one that serves no stack of this length.
+    """
+    found: list[Case] = []
+    for name in wanted:
+        get(name)
+        mine = [case for causal in (False, True) for case in _readings(Case(name, {}, causal, length))]
+        if not mine:
+            raise ValueError(f"--length {length}: {name} serves no stack of this length")
+        found += mine
+    return found
+
+
+def _readings(default: Case) -> list[Case]:
+    """The defaults, and each other reading with the fewest options that it needs; none where the stack is refused."""
+    if not default.works():
+        return []
+    fields = dataclasses.fields(get(default.encoding).Options)
+    readings = [one for field in fields if field.name in READINGS for one in _alternatives(field)]
+    others = [one for field in fields if field.name not in READINGS for one in _alternatives(field)]
+    found = [_accepted(default, reading, others) for reading in readings]
+    return [default, *(case for case in found if case is not None)]
+
+
+def _alternatives(field: dataclasses.Field[Any]) -> list[dict[str, Any]]:
+    """An option with each of its other choices, or with its example."""
+    choices, example = field.metadata["choices"], field.metadata["example"]
+    values = [choice for choice in choices if choice != field.default] if choices else [example]
+    return [{written(field): value} for value in values if value is not None]
+
+
+def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any]]) -> Case | None:
+    """The reading alone, or with one or two other options, as rope's form belongs to scaling=yarn with a factor."""
+    for more in itertools.chain.from_iterable(itertools.combinations(others, count) for count in range(3)):
+        options = dict(itertools.chain(reading.items(), *(one.items() for one in more)))
+        case = dataclasses.replace(default, options=options)
+        if case.works():
+            return case
+    return None
+
+
+def faults(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The rows that are not finite, or beyond the bound of their precision."""
+    return [
+        f"{row['encoding']} {row['options']} ({row['stack']}, {row['precision']}): ".replace("  ", " ")
+        + ("too far from float64" if row["finite"] else "not finite")
+        for row in rows
+        if not row["near"]
+    ]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure, print, and write if asked to; 1 where a row is not finite or too far, or nothing could be written."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        _refuse(args)
+        rows = _measured(args)
+    except ValueError as error:
+        parser.error(str(error))
+    text = json.dumps(rows, indent=2) + "\n" if args.json else page(rows)
+    print(text, end="")
+    try:
+        if args.output:
+            write_whole(args.output, text)
+    except OSError as error:
+        print(f"drift: {error}", file=sys.stderr)
+        return 1
+    for fault in faults(rows):
+        print(f"drift: {fault}", file=sys.stderr)
+    return int(bool(faults(rows)))
+
+
+def _refuse(args: argparse.Namespace) -> None:
+    """What would fail after minutes."""
+    if args.length < SHORTEST:
+        raise ValueError(f"--length {args.length}: at least {SHORTEST}")
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device cuda: this torch sees no GPU; leave it out for the CPU")
+    if args.output and (args.output.is_dir() or not args.output.parent.is_dir()):
+        raise ValueError(f"--output {args.output}: name a file in a folder that is there")
+
+
+def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """The rows of all cases, each named on stderr as its turn comes."""
+    rows: list[dict[str, Any]] = []
+    with warnings_only(__package__):  # not the notes on each attention's path and reset
+        todo = cases(args.encodings or names(), args.length)
+        for number, case in enumerate(todo, start=1):
+            print(f"{number}/{len(todo)} {case}", file=sys.stderr)
+            rows += case.rows(torch.device(args.device), args.seed)
+    return rows
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc drift",
+        description="How far float16, bfloat16 and autocast take the attention of each encoding, and its gradients, "
+        "from float64; some minutes for all.",
+        epilog="examples: drift --encodings shaw t5    drift --device cuda --json    "
+        "drift --output docs/half-precision.md",
+    )
+    parser.add_argument("--encodings", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--json", action="store_true", help="one list of flat objects, and nothing else on stdout")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--length", type=int, default=LENGTH, metavar="N", help="the maximum length (%(default)s)")
+    parser.add_argument("--seed", type=int, default=SEED, metavar="S", help="of weights and inputs (%(default)s)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write what is printed here too")
+    return parser
+
+
+def _name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"cpu ({torch.backends.cpu.get_cpu_capability()})"  # which says how half precision is multiplied

@@ -1,0 +1,191 @@
+"""`python -m fairseq_posenc docs`: a page for every encoding and an index, from the registry's facts and docstrings.
+
+The page that helps to choose, beside their folder, is written by hand but for its blocks: `choosing.py`. What recipes
+have to know of an encoding before there is torch, they read from a file that this writes, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.options import describe, fill
+from ..encodings import get, names
+from ..encodings.registry import form_of
+from . import choosing
+from .listing import CAPABILITIES, constant, declared
+from .params import rows
+
+KNOWN = "recipes/lib/encodings.json"
+
+
+def pages() -> dict[str, str]:
+    """File name -> Markdown."""
+    counted = rows()
+    found = {f"{name}.md": page(name, [row for row in counted if row["encoding"] == name]) for name in names()}
+    return {"index.md": index(), **found}
+
+
+def page(name: str, counted: list[dict[str, Any]]) -> str:
+    cls = get(name)
+    facts = cls.facts
+    parts = [
+        f"# `{name}`: {facts.title}",
+        f"$${facts.formula}$$",
+        f"{facts.paper}, {facts.equation}",
+        inspect.cleandoc(cls.__doc__ or ""),
+        *_forms(name),
+        *([facts.notes] if facts.notes else []),
+        "## What it can do",
+        "\n".join(f"- {text}: {_answer(name, key)}" for key, text in CAPABILITIES.items()),
+        "## Options",
+        _options(describe(cls.Options)),
+        "## Parameters",
+        f"{_sentence(facts.count)} (m layers, h heads, width d, length n.) At base size:",
+        _counts(counted),
+        *_no_decay(name),
+        *_without_effect(name),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def index() -> str:
+    """A row an encoding."""
+    head = ["encoding", "what", "paper", *CAPABILITIES.values()]
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    for name in names():
+        facts = get(name).facts
+        can = declared(name)
+        marks = ["yes" if can.get(key) else "" for key in CAPABILITIES]
+        lines.append(" | ".join([f"[`{name}`]({name}.md)", facts.title, facts.paper, *marks]))
+    table = "\n".join(f"| {line} |" for line in lines)
+    note = "With the default options. Written by `python -m fairseq_posenc docs`, from the registry; do not edit."
+    which = f"[Which one to use](../{choosing.PAGE}): what the papers' tables and our measurements show."
+    more = "How near each stays to float64 in float16, bfloat16 and autocast: [half precision](../half-precision.md)."
+    return f"# The encodings\n\n{which}\n\n{note}\n\n{table}\n\n{more}\n"
+
+
+def known() -> str:
+    """What recipes plan with: whether an encoding has segment memory, and its options with their defaults."""
+    rows = [
+        f" {json.dumps(name)}: " + json.dumps({"memory": declared(name)["memory"], "options": _defaults(name)})
+        for name in names()
+    ]
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def _defaults(name: str) -> dict[str, Any]:
+    return {one["name"]: one["default"] for one in describe(get(name).Options)}
+
+
+def _answer(name: str, key: str) -> str:
+    return "yes" if declared(name).get(key) else "no"
+
+
+def _forms(name: str) -> list[str]:
+    """What each class that serves one choice of an option says of itself, where the method has several."""
+    told = []
+    for one in describe(get(name).Options):
+        forms = {choice: _form(name, {one["name"]: choice}) for choice in one["choices"]}
+        for choice, form in forms.items() if len(set(forms.values()) - {None}) > 1 else ():
+            told.append(f"`{one['name']}={choice}`: {inspect.cleandoc(getattr(form, '__doc__', None) or '')}")
+    return told
+
+
+def _form(name: str, given: dict[str, str]) -> type | None:
+    """None where these options need others."""
+    cls = get(name)
+    try:
+        return form_of(cls, fill(cls.Options, given))
+    except ValueError:
+        return None
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _options(options: list[dict[str, Any]]) -> str:
+    if not options:
+        return "None."
+    lines = ["option | default | choices | what", "---|---|---|---"]
+    for one in options:
+        default = "unset" if one["default"] is None else str(one["default"])
+        help = one["help"].replace("|", r"\|")
+        lines.append(f"`{one['name']}` | {default} | {', '.join(one['choices'])} | {help}")
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _counts(counted: list[dict[str, Any]]) -> str:
+    lines = ["options | parameters | printed in the papers | time | memory | note", "---|---:|---|---|---|---"]
+    for row in counted:
+        options = f"`{row['options']}`" if row["options"] else "defaults"
+        told = [options, f"{row['count']:,}", row["printed"], row["time"], row["memory"], row["note"]]
+        lines.append(" | ".join(told))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _no_decay(name: str) -> list[str]:
+    named = ", ".join(f"`{parameter}`" for parameter in get(name).no_decay)
+    text = f"Weight decay pulls {named} to where attention is flat or dead; `--pos-enc-no-decay` keeps it away."
+    return [text] if named else []
+
+
+def _without_effect(name: str) -> list[str]:
+    lines = []
+    for part, setting, stacks in constant(name):
+        where = ", ".join([*([f"`{setting}`"] if setting else []), *stacks])
+        lines.append(f"- `{part}`" + (f" ({where})" if where else ""))
+    text = "Added to all logits of a query alike, which the softmax does not see; so without a gradient:"
+    return ["## Parameters without effect", text, "\n".join(lines)] if lines else []
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the pages, and fill the blocks of the pages that are written by hand."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc docs",
+        description="Write a page for every encoding and an index; fill the derived blocks of "
+        f"{choosing.PAGE} beside their folder, of README.md above it, and {KNOWN}, where they are there.",
+        epilog="example: python -m fairseq_posenc docs --output docs/encodings",
+    )
+    parser.add_argument("--output", type=Path, default=Path("docs/encodings"), metavar="DIR")
+    folder = parser.parse_args(argv).output
+    print(f"{folder}: {_write(folder)} pages")
+    top = folder.parent.parent
+    if (top / KNOWN).exists():
+        (top / KNOWN).write_text(known(), encoding="utf-8")
+    pages_by_hand = (folder.parent / choosing.PAGE, top / "README.md")
+    return max([_fill(page) for page in pages_by_hand if page.exists()], default=0)
+
+
+def _fill(page: Path) -> int:
+    try:
+        choosing.write(page)
+    except ValueError as error:
+        print(f"{page}: {error}", file=sys.stderr)
+        return 1
+    print(f"{page}: its tables")
+    return 0
+
+
+def _write(folder: Path) -> int:
+    """How many; those of encodings that are gone are removed, and no other file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = pages()
+    for path in folder.glob("*.md"):
+        if path.name not in written and _is_ours(path):
+            path.unlink()
+    for name, text in written.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return len(written)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether it begins as `page` begins: the folder may be anyone's."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.readline().startswith(f"# `{path.stem}`:")

@@ -1,0 +1,207 @@
+"""`python -m fairseq_posenc params`: how many parameters each encoding adds, beside what the papers print."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import torch
+
+from ..core import tables
+from ..core.factors import rank_of
+from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, names
+from ..encodings.linformer import slots_of
+from ..papers.counts import PUBLISHED
+
+BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
+VOCABULARY = 30_522  # of the DIET paper's totals: BERT's, with pooler and masked-LM head
+#: architectures made for one vocabulary, whose types, </s> and <unk> among them, are counted too: WikiText-103
+TYPES = {"posenc_transformer_lm_wt103": 267_735}
+
+_FACTOR = re.compile(r"(d_p|[mnhdk])(\^2)?")
+
+#: What each hook costs in time and in memory beyond the logits' own, unless the encoding says otherwise.
+_COST = {
+    "embed": Cost("nd", "nd"),
+    "project_q": Cost("mnd", "mnd"),
+    "project_k": Cost("mnd", "mnd"),
+    "compress": Cost("mknd", "mkd"),
+    "bias": Cost("mhn^2", "mhn^2"),
+    "content_bias": Cost("mn^2d", "mhn^2"),
+    "scores": Cost("mn^2d", "mhn^2"),
+    "values": Cost("mn^2d", "mnd"),
+}
+
+
+def rows() -> list[dict[str, Any]]:
+    """One flat row for each of the papers' and, where none is of its defaults, for each encoding of the registry."""
+    printed = {row.encoding for row in PUBLISHED if not row.options}
+    found = [_row(row.encoding, row.options, row.formula, row.printed, row.note) for row in PUBLISHED]
+    found += [_row(name, "", get(name).facts.count, "", "") for name in names() if name not in printed]
+    order = {name: number for number, name in enumerate(names())}
+    return sorted(found, key=lambda row: order[row["encoding"].split("+")[-1]])
+
+
+def total(count: int) -> int:
+    """BERT-base with its masked-LM head, with `count` parameters in place of the table of absolute positions."""
+    d, layers = BASE.dim, BASE.layers
+    embeddings = VOCABULARY * d + 2 * d + 2 * d  # words, segments, the norm
+    layer = 4 * (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
+    heads = (d * d + d) + (d * d + d + 2 * d) + VOCABULARY  # pooler, the head's transform and bias
+    return embeddings + layers * layer + heads + count
+
+
+def _row(encoding: str, options: str, formula: str, printed: str, note: str) -> dict[str, Any]:
+    built = on_meta(encoding, options)
+    count = sum(parameter.numel() for parameter in built.parameters())
+    return {
+        "encoding": encoding,
+        "options": options,
+        "formula": formula,
+        "count": count,
+        "printed": printed,
+        "total": total(count) if printed.endswith("M") else None,
+        "time": cost(built, 0),
+        "memory": cost(built, 1),
+        "note": note,
+    }
+
+
+def on_meta(encoding: str, options: str) -> Composition:
+    """At base size, in an encoder or, where it serves none, in a decoder; nothing is allocated."""
+    with torch.device("meta"):
+        try:
+            return build(encoding, options, BASE)
+        except ValueError:
+            return build(encoding, options, StackShape(12, 12, 768, 512, causal=True))
+
+
+def cost(built: Composition, which: int) -> str:
+    """The term that leads at base size."""
+    values = {one[which]: _value(one[which], member) for member in built.members.values() for one in costs_of(member)}
+    return f"O({max(values, key=lambda term: values[term], default='0')})"
+
+
+def costs_of(member: PositionEncoding) -> tuple[Cost, ...]:
+    """What the encoding says of itself, or else its hooks."""
+    return member.costs or tuple(_of_hook(member, hook) for hook in member.hooks)
+
+
+def _of_hook(member: PositionEncoding, hook: str) -> Cost:
+    """A table of one number a distance costs a bias or a factor of each head's logits, made once for all that share."""
+    scalars = [parameter.dim() == 3 for parameter in member.parameters()]  # [L or 1, h or 1, rows]
+    if hook in ("bias", "scores") and scalars and all(scalars) and hasattr(member.options, "share"):
+        return Cost("mhn^2", f"{tables.axes(member.options.share)}n^2")
+    return _COST[hook]
+
+
+def _value(term: str, member: PositionEncoding) -> float:
+    """`mn^2d/h` at base size."""
+    slots, rank = (getattr(member.options, name, None) for name in ("slots", "rank"))
+    sizes = {"m": BASE.layers, "h": BASE.heads, "d": BASE.dim, "n": BASE.max_length}
+    sizes |= {"k": slots_of(slots, BASE), "d_p": rank_of(rank, BASE)}
+    above, below = (
+        math.prod(sizes[name] ** (2 if square else 1) for name, square in _FACTOR.findall(part))
+        for part in term.partition("/")[::2]
+    )
+    return 0.0 if term == "0" else above / below
+
+
+#: what a model takes, as in training: --pos-enc and its options, for both stacks or for one
+MODEL_FLAGS = tuple(f"--pos-enc{stack}{args}" for stack in ("", "-encoder", "-decoder") for args in ("", "-args"))
+
+
+def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
+    """The parameters of a whole model with a dictionary of nothing but special symbols, or of its `TYPES`.
+
+    Args:
+        arch: its name.
+        given: some of `MODEL_FLAGS`, and their values.
+
+    Raises:
+        ValueError: what the model's constructor refuses.
+    """
+    from fairseq import models
+    from fairseq import options as parsers
+    from fairseq.data import Dictionary
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+
+    if arch not in ARCH_MODEL_REGISTRY or not arch.startswith("posenc_"):
+        known = ", ".join(sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")))
+        raise ValueError(f"--arch {arch}: not an architecture of this plugin; there are {known}")
+    options = {field.name for field in fields(MODEL_DATACLASS_REGISTRY[ARCH_MODEL_NAME_REGISTRY[arch]])}
+    own = [flag for flag in given if flag.removeprefix("--").replace("-", "_") not in options]
+    if own:
+        raise ValueError(f"{own[0]} is for models of two stacks, which {arch} is not: use --pos-enc")
+    lm = ARCH_MODEL_NAME_REGISTRY[arch] == "posenc_transformer_lm"
+    words = ["data", "--arch", arch, *(f"{flag}={value}" for flag, value in given.items())]
+    words += ["--task=language_modeling", f"--tokens-per-sample={BASE.max_length}"] if lm else []
+    config = convert_namespace_to_omegaconf(parsers.parse_args_and_arch(parsers.get_training_parser(), words))
+    dictionary, types = Dictionary(), TYPES.get(arch)
+    for number in range(len(dictionary), types or 0):
+        dictionary.add_symbol(f"type {number}")
+    with torch.device("meta"):
+        task = Namespace(
+            source_dictionary=dictionary, target_dictionary=dictionary, max_positions=lambda: BASE.max_length
+        )
+        model = models.build_model(config.model, task)
+    positions = {name: value.numel() for name, value in model.named_parameters() if ".pos." in name}
+    every = sum(value.numel() for value in model.parameters())
+    facts = {flag.removeprefix("--").replace("-", "_"): value for flag, value in given.items()}
+    counted = {"types": types, "model": every} if types else {"model_without_words": every}
+    return {"arch": arch, **facts, **counted, "positions": sum(positions.values()), **positions}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the table as text or, with --json, as one list of flat objects."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc params",
+        description="Parameters of each encoding, and in the papers: 12 layers, 12 heads, width 768, n = 512.",
+        epilog="examples: params --json    params --arch posenc_transformer_small --pos-enc shaw    "
+        "params --arch posenc_transformer_small --pos-enc-encoder linformer --pos-enc-decoder cope",
+    )
+    parser.add_argument("--json", action="store_true", help="one list of objects and nothing else")
+    parser.add_argument("--arch", help="count a whole architecture instead, with --pos-enc and its kin as in training")
+    for flag in MODEL_FLAGS:
+        parser.add_argument(flag, help="with --arch" + (" (none)" if flag == "--pos-enc" else ""))
+    args = parser.parse_args(argv)
+    told = ((flag, getattr(args, flag.removeprefix("--").replace("-", "_"))) for flag in MODEL_FLAGS)
+    given = {flag: value for flag, value in told if value is not None}
+    if given and not args.arch:
+        parser.error(f"{', '.join(given)} belongs to --arch; without it the table has all encodings")
+    try:
+        found = [of_architecture(args.arch, {"--pos-enc": "none", **given})] if args.arch else rows()
+    except ValueError as error:
+        print(f"params: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(found, indent=2) if args.json else "\n".join(_text(found, bool(args.arch))))
+    return 0
+
+
+def _text(found: list[dict[str, Any]], one: bool) -> Iterator[str]:
+    if one:
+        yield from (
+            f"{name:<24} {value:,}" if isinstance(value, int) else f"{name:<24} {value}"
+            for name, value in found[0].items()
+        )
+        return
+    head = f"{'encoding':<15} {'options':<28} {'count':>11} {'printed':>8}  {'formula':<28} {'time':<11} {'memory':<9}"
+    yield f"{head} note"
+    for row in found:
+        whole = f"; total {row['total']:,}" if row["total"] else ""
+        yield (
+            f"{row['encoding']:<15} {row['options']:<28} {row['count']:>11,} {row['printed']:>8}  {row['formula']:<28} "
+            f"{row['time']:<11} {row['memory']:<9} {row['note']}{whole}"
+        ).rstrip()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

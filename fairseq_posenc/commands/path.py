@@ -1,0 +1,19 @@
+"""`python -m fairseq_posenc path`: where the plugin is, for --user-dir."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the folder."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc path",
+        description="Print the plugin's folder.",
+        epilog='example: fairseq-train data-bin --user-dir "$(python -m fairseq_posenc path)" ...',
+    )
+    parser.parse_args(argv)
+    print(Path(__file__).resolve().parents[1])
+    return 0

@@ -1,0 +1,219 @@
+"""How far lower precision takes an encoding's attention, and its gradients, from float64.
+
+Legend: B batch, T tokens, N tokens that are no pads, L layers, d model width.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..ops.precision import HALF
+from ..positions import Positions
+from ..stack import Block, Stack
+
+BEGIN, PAD, END, WORDS = 0, 1, 2, 30  # of the tokens, of which encodings see pads and ends of sentences only
+#: W_Q and W_K of BERT at width 768, for queries of std 0.55 (METHODS.md 3.1)
+BERT_STD, BERT_DIM = 0.02, 768
+#: what is added to an encoding's parameters: to those that start at one value everywhere, which may do nothing there,
+#: about the std of the content's logits (0.31); to the others five times the usual 0.02
+MOVED_CONSTANT, MOVED = 0.25, 0.1
+
+
+@dataclass(frozen=True)
+class Precision:
+    """A module cast to `dtype`, or a float32 module under autocast.
+
+    Args:
+        outputs, gradients: the largest relative rms of their drifts that is no fault.
+    """
+
+    dtype: torch.dtype
+    outputs: float = 0.0
+    gradients: float = 0.0
+    autocast: bool = False
+
+    def __str__(self) -> str:
+        name = str(self.dtype).removeprefix("torch.")
+        return f"autocast {name}" if self.autocast else name
+
+    @property
+    def rounds_weights(self) -> bool:
+        """Whether float32 weights are rounded before anything is computed."""
+        return self.dtype in HALF and not self.autocast
+
+    def cast(self, stack: Stack) -> Stack:
+        """A copy of a float32 stack; under autocast its parameters stay."""
+        copied = copy.deepcopy(stack)
+        return copied if self.autocast else copied.to(self.dtype)
+
+    def allows(self, drift: Mapping[str, float | None]) -> bool:
+        """Whether no drift is beyond its bound."""
+        bounds = {"output_rms": self.outputs, "projections_rms": self.gradients, "tables_rms": self.gradients}
+        return all((drift[name] or 0.0) <= most for name, most in bounds.items())
+
+    def context(self, device: torch.device) -> AbstractContextManager[Any]:
+        """Where the forward runs."""
+        return torch.autocast(device.type, self.dtype) if self.autocast else nullcontext()
+
+
+EXACT = Precision(torch.float64)
+#: outputs: ten times what attention without positions has; gradients: more, as those of CoPE jump (docs)
+PRECISIONS = (
+    Precision(torch.float32, 5e-6, 1e-3),
+    Precision(torch.float16, 6e-3, 0.1),
+    Precision(torch.bfloat16, 0.05, 0.4),
+    Precision(torch.float16, 6e-3, 0.1, autocast=True),
+    Precision(torch.bfloat16, 0.05, 0.4, autocast=True),
+)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What every precision gets.
+
+    Args:
+        x: [B, T, d], unit variance. to_outputs: [L, B, T, d], the gradient of the outputs, unit variance.
+        real: [B, T] bool, false at pads.
+    """
+
+    x: Tensor
+    positions: Positions
+    real: Tensor
+    to_outputs: Tensor
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one precision makes of them, in float64.
+
+    Args:
+        outputs: [2, L, N, d], in training (the explicit path) and in inference (fused where that serves).
+        gradients: by parameter.
+    """
+
+    outputs: Tensor
+    gradients: Mapping[str, Tensor]
+
+    @property
+    def finite(self) -> bool:
+        """No NaN and no infinity anywhere."""
+        return all(bool(x.isfinite().all()) for x in (self.outputs, *self.gradients.values()))
+
+    def of(self, tables: bool) -> Tensor:
+        """All gradients of the encoding's tables, or of the layers' projections, in one vector."""
+        mine = [x.flatten() for name, x in self.gradients.items() if name.startswith("pos.") == tables]
+        return torch.cat(mine) if mine else torch.empty(0)
+
+
+def drawn(stack: Stack, seed: int) -> Stack:
+    """The stack with BERT's projections, and with the parameters of its encoding moved from where they start."""
+    generator = torch.Generator().manual_seed(seed + 1)  # not what drew the encoding
+    for block in _blocks(stack):
+        attention = block.self_attn
+        for projection in (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj):
+            nn.init.normal_(projection.weight, std=BERT_STD * (BERT_DIM / stack.shape.dim) ** 0.5, generator=generator)
+            nn.init.zeros_(projection.bias)
+    with torch.no_grad():
+        for parameter in stack.pos.parameters():
+            constant = bool((parameter == parameter.flatten()[0]).all())
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.add_(noise, alpha=MOVED_CONSTANT if constant else MOVED)
+    return stack
+
+
+def inputs(stack: Stack, seed: int) -> Inputs:
+    """Make two samples of the maximum length, of which a quarter of the second is pads; two segments, and sentences."""
+    shape, device = stack.shape, next(stack.layers.parameters()).device
+    generator = torch.Generator().manual_seed(seed + 2)  # independent of the weights
+    size = 2, shape.max_length
+    tokens = torch.randint(END, WORDS, size, generator=generator)
+    tokens[:, 0] = BEGIN
+    tokens[1, 3 * shape.max_length // 4 :] = PAD
+    x = torch.randn(*size, shape.dim, generator=generator)
+    to_outputs = torch.randn(shape.layers, *size, shape.dim, generator=generator)
+    tokens = tokens.to(device)
+    real = tokens.ne(PAD)
+    segments = (torch.arange(shape.max_length, device=device) >= shape.max_length // 2).long() * real
+    read = segments if stack.pos.needs_segments else None
+    positions = stack.positions(tokens, pad=PAD, boundaries=(BEGIN, END), segments=read)
+    return Inputs(x.to(device), positions, real, to_outputs.to(device))
+
+
+def attended(stack: Stack, x: Tensor, positions: Positions) -> Tensor:
+    """[L, B, T, d], what the attention of each layer makes of the same input: no norm hides, and nothing piles up."""
+    stack.pos.check(positions)
+    x = stack.pos.embed(x, positions)
+    layers = zip(_blocks(stack), stack.pos.per_layer(positions), strict=True)
+    return torch.stack([block.self_attn(x, positions, tensors)[0] for block, tensors in layers])
+
+
+def run(stack: Stack, precision: Precision, given: Inputs) -> Run:
+    """A training step and a forward in inference."""
+    stack = precision.cast(stack)
+    x = given.x if precision.autocast else given.x.to(precision.dtype)
+    with precision.context(x.device):
+        trained = attended(stack.train(), x, given.positions)
+    wide = trained.to(torch.promote_types(trained.dtype, torch.float32))
+    (wide * given.to_outputs.to(wide.dtype))[:, given.real].sum().backward()
+    with precision.context(x.device), torch.no_grad():
+        inferred = attended(stack.eval(), x, given.positions)
+    outputs = torch.stack([trained.detach(), inferred])[:, :, given.real].double()
+    used = ((name, p) for name, p in stack.named_parameters() if name.startswith("pos.") or ".self_attn." in name)
+    return Run(outputs, {name: (torch.zeros_like(p) if p.grad is None else p.grad).double() for name, p in used})
+
+
+def _blocks(stack: Stack) -> list[Block]:
+    return [block for block in stack.layers if isinstance(block, Block)]
+
+
+def relative(actual: Tensor, expected: Tensor, *, largest: bool = False) -> float | None:
+    """The rms of the difference in terms of that of `expected`, or of the largest ones; None where not finite."""
+    sizes = [float(x.abs().max() if largest else x.square().mean().sqrt()) for x in (actual - expected, expected)]
+    ratio = sizes[0] / sizes[1] if sizes[1] else sizes[0]
+    return ratio if torch.tensor(ratio).isfinite() else None
+
+
+def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
+    """One flat row a precision, of a float32 stack at its maximum length.
+
+    `weights_...` are drifts in float64 with the rounded weights of a module in half precision; None elsewhere.
+    """
+    given, plain = inputs(stack, seed), _plain(stack)
+    exact = run(stack, EXACT, given)
+    positions = relative(run(plain, EXACT, inputs(plain, seed)).outputs, exact.outputs)
+    rows = []
+    for precision in PRECISIONS:
+        found = run(stack, precision, given)
+        drift, finite = _drift(found, exact), found.finite and exact.finite
+        told = {"precision": str(precision), "finite": finite, "near": finite and precision.allows(drift)}
+        weights: dict[str, float | None] = {f"weights_{name}": None for name in drift}
+        if precision.rounds_weights:
+            alone = _drift(run(precision.cast(stack).double(), EXACT, given), exact)
+            weights = {f"weights_{name}": value for name, value in alone.items()}
+        rows.append({"positions": positions, **told, **drift, **weights})
+    return rows
+
+
+def _plain(stack: Stack) -> Stack:
+    """The same layers without positions."""
+    (width,) = {block.fc1.out_features for block in _blocks(stack)}
+    made = Stack("none", None, stack.shape, ffn=width)
+    made.layers.load_state_dict(stack.layers.state_dict())
+    return made.to(next(stack.layers.parameters()).device)
+
+
+def _drift(found: Run, exact: Run) -> dict[str, float | None]:
+    tables = exact.of(tables=True)
+    return {
+        "output_rms": relative(found.outputs, exact.outputs),
+        "output_max": relative(found.outputs, exact.outputs, largest=True),
+        "projections_rms": relative(found.of(tables=False), exact.of(tables=False)),
+        "tables_rms": relative(found.of(tables=True), tables) if len(tables) else None,
+    }

@@ -1,0 +1,1 @@
+"""What all encodings are built of: the base class, composition, options, tables, caches."""

@@ -1,0 +1,283 @@
+"""What a position encoding is: hooks, capabilities, facts.
+
+Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L layers, n maximum length.
+The logits of a head are ``scale * q' k'^T + sum of bias + sum of content_bias``, then the mask, then the
+softmax; `scores` replaces the first term. q and k given to hooks are raw: unscaled, not yet projected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor, nn
+
+from ..ops.content import Content
+from ..positions import Positions
+from .options import Options
+
+HOOKS = ("embed", "compress", "project_q", "project_k", "bias", "content_bias", "scores", "values")
+
+
+@dataclass(frozen=True)
+class StackShape:
+    """The stack of layers that an encoding serves.
+
+    Args:
+        layers: L. heads: h. dim: d. max_length: n, the longest sequence of training (memory included).
+        causal: the stack is a decoder.
+        length_flag, name_flag, args_flag: the flags that set n, the encoding and its options, for messages.
+        has_cls: the architecture puts a [CLS] first.
+    """
+
+    layers: int
+    heads: int
+    dim: int
+    max_length: int
+    causal: bool = False
+    length_flag: str = "max_length"
+    name_flag: str = "--pos-enc"
+    args_flag: str = "--pos-enc-args"
+    has_cls: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dim % self.heads:
+            raise ValueError(f"width {self.dim} is not a multiple of {self.heads} heads")
+
+    @property
+    def head_dim(self) -> int:
+        """D."""
+        return self.dim // self.heads
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a built encoding can do. Whatever is not declared raises when asked for.
+
+    causal, bidirectional: works in a decoder, in an encoder. memory: keys of earlier segments are allowed.
+    extrapolates: sequences beyond n are defined. shift_invariant: logits depend on j - i only.
+    directional: tells left from right.
+    """
+
+    causal: bool = False
+    bidirectional: bool = False
+    memory: bool = False
+    extrapolates: bool = False
+    shift_invariant: bool = False
+    directional: bool = False
+
+    def combined(self, other: Capabilities) -> Capabilities:
+        """Of a composition: the intersection, but the union of `directional`."""
+        both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
+        return Capabilities(**{**both, "directional": self.directional or other.directional})
+
+
+#: what a function of j - i can do (METHODS.md 1.3, profile REL)
+RELATIVE = Capabilities(
+    causal=True, bidirectional=True, memory=True, extrapolates=True, shift_invariant=True, directional=True
+)
+#: what a vector at the input can do (profile ABS-IN): memory tokens would be re-numbered
+ABSOLUTE = replace(RELATIVE, memory=False, shift_invariant=False)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Where a method comes from. `formula` is LaTeX; `count` the parameter count in n, m, h, d, k."""
+
+    title: str
+    paper: str
+    equation: str
+    formula: str
+    count: str = "0"
+    notes: str = ""
+
+
+class Cost(NamedTuple):
+    """Leading terms beyond the logits' own in a whole stack, as `mn^2d/h`.
+
+    In n, m (layers), h, d, k (slots) and d_p (rank); `0` where nothing is left.
+    """
+
+    time: str
+    memory: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a hook gets to know of its layer.
+
+    Args:
+        index: from 1.
+        tensors: what `per_layer` handed out for this layer.
+        project_q, project_k: the layer's content projections, [B, T, d] -> [B, h, T, D] in every model.
+        content: the product of the content, for a `content_bias` that makes both at once (see `Content`).
+    """
+
+    index: int
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    project_q: Callable[[Tensor], Tensor] | None = None
+    project_k: Callable[[Tensor], Tensor] | None = None
+    content: Content | None = None
+
+
+class PositionEncoding(nn.Module):
+    """Base of all encodings: implement the hooks that the method needs, and no others.
+
+    A subclass has `Options`, `facts`, `count`, its hooks, and `reference` (and `reference_embed`,
+    `reference_values`): the literal formula in plain torch, however slow, which the tests compare with.
+    """
+
+    Options: ClassVar[type[Options]] = Options
+    facts: ClassVar[Facts]
+    #: reads `positions.restart_ids`, which cost the model a look at its symbols
+    needs_boundaries: ClassVar[bool] = False
+    #: reads `positions.segments`, which only models of sentence pairs give
+    needs_segments: ClassVar[bool] = False
+    #: parameters that weight decay would pull to where attention is flat or dead; adapters spare them on demand
+    no_decay: ClassVar[tuple[str, ...]] = ()
+    #: where a method has forms that share little but its name: the class that serves each value of the option `form`,
+    #: as the registry writes it
+    forms: ClassVar[Mapping[str, str]] = {}
+    #: `content_bias` reads k; if not, decoding need not keep raw keys beside projected ones
+    reads_keys: ClassVar[bool] = True
+
+    def __init__(self, options: Any, stack: StackShape) -> None:
+        super().__init__()
+        self.options = options
+        self.stack = stack
+
+    # -- what it declares ------------------------------------------------------------------------------
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this encoding, with these options on this stack, can do."""
+        return RELATIVE
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        """The hooks that it implements and uses, in the order of `HOOKS`."""
+        base, mine = PositionEncoding, type(self)
+        written = (name for name in HOOKS if getattr(mine, name) is not getattr(base, name))
+        return tuple(name for name in written if name not in self.unused_hooks)
+
+    @property
+    def unused_hooks(self) -> frozenset[str]:
+        """Hooks that are written but, with these options, do nothing."""
+        return frozenset()
+
+    @property
+    def layer_tables(self) -> tuple[str, ...]:
+        """Names of its tables [L or 1, h or 1, ...], whose parts the layers get: all its own parameters."""
+        return tuple(name for name, _ in self.named_parameters(recurse=False))
+
+    @property
+    def constant_along_row(self) -> tuple[str, ...]:
+        """Parameters, or parts of them (`theta[..., 0]`), that move all logits of a query alike.
+
+        The softmax does not see them: they have no effect and get no gradient.
+        """
+        return ()
+
+    @property
+    def scale(self) -> float | None:
+        """The factor on q.k where it is not D^-0.5."""
+        return None
+
+    @property
+    def costs(self) -> tuple[Cost, ...] | None:
+        """What it costs, where that is not what its hooks cost in general (`params`); the largest counts."""
+        return None
+
+    @property
+    def limit(self) -> int | None:
+        """The longest sequence that is defined; None where there is no limit."""
+        return None if self.capabilities.extrapolates else self.stack.max_length
+
+    @property
+    def cure_for_length(self) -> str:
+        """What to do about a sequence beyond `limit`."""
+        return f"raise {self.stack.length_flag}"
+
+    @classmethod
+    def count(cls, options: Any, stack: StackShape) -> int:
+        """The number of parameters by the paper's formula."""
+        return 0
+
+    def check(self, positions: Positions) -> None:
+        """Raise where these positions cannot be encoded. Lengths and directions are checked elsewhere."""
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters."""
+
+    # -- hooks -----------------------------------------------------------------------------------------
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """What each of the L layers needs of the parameters, taken once a forward.
+
+        The layers get these as tensor arguments, outside their activation checkpoints, so that a
+        Parameter accumulates its gradient once a backward however many layers use it.
+        """
+        handed: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
+        for name in self.layer_tables:
+            for mine, part in zip(handed, hand_out(getattr(self, name), self.stack.layers), strict=True):
+                mine[name] = part
+        return handed
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        """[B, Q, d] -> [B, Q, d], once, at the input."""
+        raise TypeError(f"{type(self).__name__} has no hook embed")
+
+    def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
+        """[B, K, d] -> [B, K', d] each, before the key and value projections."""
+        raise TypeError(f"{type(self).__name__} has no hook compress")
+
+    def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, Q, D] -> the same shape."""
+        raise TypeError(f"{type(self).__name__} has no hook project_q")
+
+    def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, T, D], the new keys (the last T columns) -> the same shape. The cache holds the result."""
+        raise TypeError(f"{type(self).__name__} has no hook project_k")
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        """[1 or B, 1 or h, Q, K], content-free, added to the logits."""
+        raise TypeError(f"{type(self).__name__} has no hook bias")
+
+    def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, Q, K], added to the logits; with `layer.content` in it where that was taken."""
+        raise TypeError(f"{type(self).__name__} has no hook content_bias")
+
+    def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, Q, K], in place of scale * q k^T."""
+        raise TypeError(f"{type(self).__name__} has no hook scores")
+
+    def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """[B, h, Q, D], added to weights @ v; the weights are those after dropout."""
+        raise TypeError(f"{type(self).__name__} has no hook values")
+
+    # -- literal references ----------------------------------------------------------------------------
+
+    def reference_compress(
+        self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer
+    ) -> tuple[Tensor, Tensor]:
+        """`compress`, literally."""
+        return k_in, v_in
+
+    def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
+        """`embed`, literally."""
+        return x
+
+    def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
+        """The unmasked logits [B, h, Q, K] of raw q and k, literally by the paper's formula."""
+        return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
+
+    def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
+        """What is added to weights @ v, literally."""
+        return None
+
+
+def hand_out(table: Tensor, layers: int) -> tuple[Tensor, ...]:
+    """Each layer's [h or 1, ...] of [L or 1, h or 1, ...]; one `unbind`, so one gradient accumulation."""
+    parts = table.unbind(0)
+    return parts if len(parts) == layers else parts * layers

@@ -1,0 +1,314 @@
+"""Composition: the encodings of one stack, and what each layer sees of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+
+from torch import Tensor, nn
+
+from ..ops.content import Content
+from ..positions import Positions
+from .agreement import check_cls, check_direction, check_segments
+from .base import Capabilities, Layer, PositionEncoding, StackShape
+
+logger = logging.getLogger(__name__)
+
+Projection = Callable[[Tensor], Tensor]
+
+
+class Composition(nn.Module):
+    """One or several encodings of a stack; members live under their names, alone or composed.
+
+    Args:
+        members: (name, encoding) in the written order: `embed` and `project_*` chain, biases add.
+        stack: the stack that they serve.
+
+    Raises:
+        ValueError: members that cannot be combined, or a stack that they cannot serve.
+    """
+
+    def __init__(self, members: Sequence[tuple[str, PositionEncoding]], stack: StackShape) -> None:
+        super().__init__()
+        self.stack = stack
+        for name, member in members:
+            if name in self._modules:
+                raise ValueError(f"--pos-enc names {name} twice")
+            self.add_module(name, member)
+        _refuse_conflicts(dict(members))
+        self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])
+        self._refuse_stack()
+        self._warned = False
+        #: what was logged of it, so that it is said once
+        self.said: set[str] = set()
+
+    # -- what it is ------------------------------------------------------------------------------------
+
+    @property
+    def members(self) -> dict[str, PositionEncoding]:
+        """The encodings by name, in the written order."""
+        return {name: module for name, module in self._modules.items() if isinstance(module, PositionEncoding)}
+
+    @property
+    def name(self) -> str:
+        """As written for --pos-enc."""
+        return "+".join(self._modules)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The intersection of the members', but the union of `directional`."""
+        return self._capabilities
+
+    @property
+    def scale(self) -> float:
+        """The factor on q.k."""
+        for member in self.members.values():
+            if member.scale is not None:
+                return member.scale
+        return float(self.stack.head_dim**-0.5)
+
+    @property
+    def limit(self) -> int | None:
+        """The longest sequence that all members define; None where there is no limit."""
+        limits = [member.limit for member in self.members.values() if member.limit is not None]
+        return min(limits, default=None)
+
+    @property
+    def needs_boundaries(self) -> bool:
+        """Some member reads where sentences start."""
+        return any(member.needs_boundaries for member in self.members.values())
+
+    @property
+    def needs_segments(self) -> bool:
+        """Some member reads which segment a token belongs to."""
+        return any(member.needs_segments for member in self.members.values())
+
+    def extra_repr(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return "+".join(f"{name}({member.options})" for name, member in self.members.items())
+
+    # -- once a forward --------------------------------------------------------------------------------
+
+    def positions(
+        self,
+        tokens: Tensor,
+        *,
+        pad: int,
+        boundaries: tuple[int, ...] = (),
+        cached: int = 0,
+        memory: int = 0,
+        memory_padding: Tensor | None = None,
+        span: int | None = None,
+        segments: Tensor | None = None,
+    ) -> Positions:
+        """Make the positions of `tokens` [B, T]. Their direction and whether they have a [CLS] are the stack's.
+
+        Args:
+            pad: the id of the pad.
+            boundaries: the ids that end a sentence (<s>, </s>); not used where no member counts within sentences.
+            cached: how many of the tokens are in a cache, and so keys only.
+            memory, memory_padding: columns of earlier segments before the tokens, and their pads [B, memory].
+            span: with a decoder, how many keys a query sees at most, itself included.
+            segments: the segment of every column, [B, memory + T], for encodings that read them.
+        Raises:
+            ValueError: boundaries that are missing, or segments that nothing reads.
+        """
+        if self.needs_boundaries and not boundaries:
+            raise ValueError(
+                f"{self.stack.name_flag} {self.name} counts within sentences, but boundaries is empty: give the ids of "
+                "the tokens that end a sentence, boundaries=(bos, eos)"
+            )
+        self._check_segments(segments)
+        return Positions.of_tokens(
+            tokens,
+            pad=pad,
+            boundaries=boundaries if self.needs_boundaries else (),
+            causal=self.stack.causal,
+            cached=cached,
+            memory=memory,
+            memory_padding=memory_padding,
+            span=span,
+            segments=segments,
+            has_cls=self.stack.has_cls,
+        )
+
+    def check(self, positions: Positions) -> None:
+        """Refuse positions that disagree with the stack, and what some member does not declare.
+
+        Raises:
+            ValueError: with what was asked for, what the stack or the encoding is, and what to change.
+        """
+        check_direction(positions, self.stack)
+        if positions.memory and not self.capabilities.memory:
+            raise ValueError(f"{self} does not allow segment memory: choose another {self.stack.name_flag}")
+        self._check_length(positions.key_length)
+        check_cls(positions, self.stack)
+        self._check_segments(positions.segments)
+        for member in self.members.values():
+            member.check(positions)
+
+    def _check_segments(self, segments: Tensor | None) -> None:
+        check_segments(segments, reads=self.needs_segments, encoding=self.name, flag=self.stack.name_flag)
+
+    def _check_length(self, length: int) -> None:
+        limit, flag, trained = self.limit, self.stack.length_flag, self.stack.max_length
+        if limit is not None and length > limit:
+            cures = [member.cure_for_length for member in self.members.values() if member.limit == limit]
+            raise ValueError(
+                f"{self} is defined up to {limit} positions, got {length} ({flag} is {trained}): {cures[0]}"
+            )
+        if length > trained and not self._warned:
+            self._warned = True
+            logger.warning("%s: %d positions, more than the %d of %s", self, length, trained, flag)
+
+    def embed(self, x: Tensor, positions: Positions) -> Tensor:
+        """[B, Q, d] -> [B, Q, d]: the members' `embed` in the written order."""
+        for member in self.members.values():
+            if "embed" in member.hooks:
+                x = member.embed(x, positions)
+        return x
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """The tensors of each layer, named `member.tensor`; see `PositionEncoding.per_layer`."""
+        merged: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
+        for name, member in self.members.items():
+            for mine, all_of_layer in zip(member.per_layer(positions), merged, strict=True):
+                all_of_layer.update({f"{name}.{key}": tensor for key, tensor in mine.items()})
+        return merged
+
+    def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
+        """The view of layer `index` (from 1). The projections are bound methods or Modules, never lambdas."""
+        if not 1 <= index <= self.stack.layers:
+            raise ValueError(f"layer {index} of a stack of {self.stack.layers}")
+        return LayerView(self, index, project_q, project_k)
+
+    def _refuse_stack(self) -> None:
+        can = self.capabilities
+        if self.stack.causal and not can.causal:
+            raise ValueError(f"{self.stack.name_flag} {self.name} does not work in a decoder")
+        if not self.stack.causal and not can.bidirectional:
+            raise ValueError(f"{self.stack.name_flag} {self.name} works in decoders only")
+
+
+class LayerView:
+    """What one layer sees of a composition: a plain object that owns no parameters."""
+
+    def __init__(
+        self, encoding: Composition, index: int, project_q: Projection | None, project_k: Projection | None
+    ) -> None:
+        self.encoding = encoding
+        self.index = index
+        self.project_q = project_q
+        self.project_k = project_k
+        #: which members implement each hook; names, not modules: a copied model must use its own
+        self.by_hook = _by_hook(encoding.members)
+
+    def has(self, hook: str) -> bool:
+        """Whether some member implements the hook."""
+        return hook in self.by_hook
+
+    @property
+    def scale(self) -> float:
+        """The factor on q.k."""
+        return self.encoding.scale
+
+    @property
+    def reads_raw_keys(self) -> bool:
+        """Raw keys must be cached beside k': one member reads keys, another projects them."""
+        reading = self.by_hook.get("content_bias", [])
+        return self.has("project_k") and any(self.encoding.members[name].reads_keys for name in reading)
+
+    def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
+        """The view at one forward's positions, with the tensors that `per_layer` handed out."""
+        return LayerCall(self, positions, tensors)
+
+
+class LayerCall:
+    """The hooks of one layer in one forward."""
+
+    def __init__(self, view: LayerView, positions: Positions, tensors: Mapping[str, Tensor]) -> None:
+        self.view = view
+        self.positions = positions
+        self.tensors = tensors
+
+    def _members(self, hook: str, content: Content | None = None) -> list[tuple[PositionEncoding, Layer]]:
+        members = self.view.encoding.members
+        return [(members[name], self._layer(name, content)) for name in self.view.by_hook.get(hook, [])]
+
+    def _layer(self, name: str, content: Content | None) -> Layer:
+        prefix = f"{name}."
+        mine = {key[len(prefix) :]: value for key, value in self.tensors.items() if key.startswith(prefix)}
+        return Layer(self.view.index, mine, self.view.project_q, self.view.project_k, content)
+
+    def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
+        """[B, K, d] -> [B, K', d] each."""
+        for member, layer in self._members("compress"):
+            k_in, v_in = member.compress(k_in, v_in, self.positions, layer)
+        return k_in, v_in
+
+    def project_q(self, q: Tensor) -> Tensor:
+        """q'."""
+        for member, layer in self._members("project_q"):
+            q = member.project_q(q, self.positions, layer)
+        return q
+
+    def project_k(self, k: Tensor) -> Tensor:
+        """k' of the new keys."""
+        for member, layer in self._members("project_k"):
+            k = member.project_k(k, self.positions, layer)
+        return k
+
+    def additive(self, q: Tensor, k: Tensor, content: Content | None = None) -> Tensor | None:
+        """The sum of all biases, [1 or B, 1 or h, Q, K], and of the content if some member took it; None if empty."""
+        terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
+        for member, layer in self._members("content_bias", content):
+            terms.append(member.content_bias(q, k, self.positions, layer))
+        return reduce(Tensor.add, terms) if terms else None
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor | None:
+        """[B, h, Q, K] in place of scale * q k^T; None where no member replaces it."""
+        for member, layer in self._members("scores"):
+            return member.scores(q, k, self.positions, layer)
+        return None
+
+    def values(self, weights: Tensor) -> Tensor | None:
+        """What is added to weights @ v, [B, h, Q, D]."""
+        terms = [member.values(weights, self.positions, layer) for member, layer in self._members("values")]
+        return reduce(Tensor.add, terms) if terms else None
+
+
+def _by_hook(members: Mapping[str, PositionEncoding]) -> dict[str, list[str]]:
+    hooks = {hook for member in members.values() for hook in member.hooks}
+    return {hook: [name for name, member in members.items() if hook in member.hooks] for hook in hooks}
+
+
+def _refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
+    def having(*hooks: str) -> list[str]:
+        return [name for name, member in members.items() if set(hooks) & set(member.hooks)]
+
+    scores, projecting, turning = having("scores"), having("project_q", "project_k"), having("project_k")
+    scaling = [name for name, member in members.items() if member.scale is not None]
+    if len(scores) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(scores)} both replace the product of query and key")
+    if scores and projecting:
+        text = f"{scores[0]} replaces the product of query and key, which {projecting[0]} needs"
+        raise ValueError(f"--pos-enc: {text}")
+    if len(turning) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(turning)} both turn the keys, one by what the other made of them")
+    if len(projecting) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(projecting)} each change the queries that are multiplied with keys")
+    if len(scaling) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(scaling)} each set the scale of the content product")
+    for scale in scaling:
+        others = [name for name in projecting if name != scale]
+        if others:
+            raise ValueError(f"--pos-enc: {scale} sets the scale of a product whose queries {others[0]} changes")
+    if scaling and scores and scaling != scores:
+        raise ValueError(f"--pos-enc: {scaling[0]} sets the scale of a product that {scores[0]} replaces")
+    for name in having("compress"):
+        others = [other for other in members if other != name and set(members[other].hooks) - {"embed"}]
+        if others:
+            raise ValueError(f"--pos-enc: {name} compresses the keys, which leaves {others[0]} no positions")

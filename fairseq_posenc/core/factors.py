@@ -1,0 +1,137 @@
+"""Base of the encodings that add a product of two learned factors of absolute positions: content-free biases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..ops.precision import exact_product
+from ..positions import Positions
+from . import tables
+from .base import Cost, Layer, StackShape, hand_out
+from .caches import CachingEncoding
+from .options import option
+
+FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through their product, ones stay of rank 1
+
+
+def rank_option() -> Any:
+    """`rank`, d_p."""
+    return option(None, "d_p: the width of the factors, which bounds the rank of a head's bias; unset: D", example=3)
+
+
+def rank_of(rank: int | None, stack: StackShape) -> int:
+    """d_p: the option, or D.
+
+    Raises:
+        ValueError: a rank below 1.
+    """
+    if rank is not None and rank < 1:
+        raise ValueError(f"rank={rank}: at least 1")
+    return stack.head_dim if rank is None else rank
+
+
+class FactoredBias(CachingEncoding):
+    """bias[i, c] = query[i] . key[c], tables [L or 1, h or 1, rows, rank]; rows are positions, or slots of keys.
+
+    The product of all positions is made once a forward and read by ids: it costs the same for any batch.
+    In evaluation it is kept.
+    """
+
+    def make_factors(self, keys: int) -> None:
+        """The two tables, of n positions and of `keys` rows."""
+        if self.options.init_std == 0:
+            raise ValueError("init_std=0 makes both factors zero, where they get no gradient")
+        rank = rank_of(self.options.rank, self.stack)
+        self.query = tables.make(self.options.share, self.stack, self.stack.max_length, rank)
+        self.key = tables.make(self.options.share, self.stack, keys, rank)
+
+    def reset_parameters(self) -> None:
+        """N(0, 0.02) unless told otherwise: the product starts near zero, but both factors learn."""
+        for factor in (self.query, self.key):
+            tables.draw(factor, self.options.init, self.options.init_std)
+
+    @classmethod
+    def count_factors(cls, options: Any, stack: StackShape, keys: int) -> int:
+        """How many numbers `make_factors` makes."""
+        return tables.size(options.share, stack, stack.max_length + keys, rank_of(options.rank, stack))
+
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """Products once for all that share them, and a sum with the logits of each head."""
+        return self.costs_of_factors("n^2")
+
+    def costs_of_factors(self, logits: str) -> tuple[Cost, ...]:
+        """Of a head with `logits`, n^2 or nk."""
+        products = f"{tables.axes(self.options.share)}{logits}"
+        return Cost(f"{products}d_p", products), Cost(f"mh{logits}", "0")
+
+    # -- what subclasses say of their rows
+
+    def query_rows(self, table: Tensor, length: int) -> Tensor:
+        """[..., n, rank] -> [..., length, rank], the rows of positions 0 to length - 1."""
+        return table.narrow(-2, 0, length)
+
+    def key_rows(self, table: Tensor, length: int) -> Tensor:
+        """[..., keys, rank] -> [..., C, rank], the rows of the keys of `length` columns."""
+        raise TypeError(f"{type(self).__name__} does not say the rows of its keys")
+
+    def read(self, product: Tensor, positions: Positions) -> Tensor:
+        """[h or 1, N, C], of all positions -> [1 or B, h or 1, Q, K]."""
+        raise TypeError(f"{type(self).__name__} does not read its product")
+
+    # -- once a forward
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """A bias for all layers, made here; in evaluation each layer's product; else each layer's factors."""
+        handed = super().per_layer(positions)
+        one_for_all = len(self.query) == 1
+        if not one_for_all and not self._cache.keeps((self.query, self.key), training=self.training):
+            return handed  # each layer multiplies: within its activation checkpoint
+        product, _ = self._cache.get(
+            positions.key_length,
+            (self.query, self.key),
+            lambda length: self._product(self.query, self.key, length),
+            training=self.training,
+            limit=self.limit,
+        )
+        name = "bias" if one_for_all else "product"
+        made = self.read(product[0], positions)[None] if one_for_all else product
+        for mine, part in zip(handed, hand_out(made, self.stack.layers), strict=True):
+            del mine["query"], mine["key"]
+            mine[name] = part
+        return handed
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        given = layer.tensors
+        if "bias" in given:
+            return given["bias"]
+        if "product" in given:
+            return self.read(given["product"], positions)
+        return self.read(self._product(given["query"], given["key"], positions.key_length), positions)
+
+    def _product(self, query: Tensor, key: Tensor, length: int) -> Tensor:
+        """[..., length, C]."""
+        rows, columns = self.query_rows(query, length), self.key_rows(key, length)
+        return exact_product(rows, columns.transpose(-1, -2))
+
+
+def of_columns(product: Tensor, positions: Positions) -> Tensor:
+    """[h or 1, N, N] of all positions -> [1 or B, h or 1, Q, K] of columns."""
+    offset, length = positions.offset, positions.key_length
+    if not positions.left_padded:
+        return product[None, :, offset:length, :length]
+    return columns_by_id(rows_by_id(product[..., :length], positions.query_ids), positions.key_ids)
+
+
+def rows_by_id(product: Tensor, ids: Tensor) -> Tensor:
+    """[h or 1, N, C] at ids [B, Q] -> [B, h or 1, Q, C]."""
+    rows = product.index_select(1, ids.flatten()).unflatten(1, ids.shape)  # (h, B*Q, C) -> (h, B, Q, C)
+    return rows.transpose(0, 1)
+
+
+def columns_by_id(rows: Tensor, ids: Tensor) -> Tensor:
+    """[B, h or 1, Q, N] at ids [B, K] -> [B, h or 1, Q, K]."""
+    return torch.gather(rows, -1, ids[:, None, None, :].expand(*rows.shape[:-1], -1))

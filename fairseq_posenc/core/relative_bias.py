@@ -1,0 +1,86 @@
+"""Base of the encodings that add one number a distance: content-free relative biases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..ops import toeplitz
+from ..ops.precision import promoted
+from ..positions import Positions
+from . import tables
+from .base import Layer, StackShape
+from .caches import CachingEncoding
+
+
+class RelativeBias(CachingEncoding):
+    """bias[i, j] = f(j - i). Subclasses give `by_distance`; their tables, if any, are `layer_tables`."""
+
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        """[1 or h, len(distances)], the bias at each j - i, from a layer's tables."""
+        raise TypeError(f"{type(self).__name__} does not say its bias at a distance")
+
+    @property
+    def same_in_all_layers(self) -> bool:
+        """Whether one bias serves the whole stack."""
+        return all(len(getattr(self, name)) == 1 for name in self.layer_tables)
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """One bias for all layers, made here, or each layer's own tables."""
+        if not self.same_in_all_layers:
+            return super().per_layer(positions)
+        shared = toeplitz.spread(self._shared(positions), positions)[None]
+        return [{"bias": shared} for _ in range(self.stack.layers)]
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        if "bias" in layer.tensors:
+            return layer.tensors["bias"]
+        return toeplitz.spread(self.by_distance(layer.tensors, positions.distances), positions)[None]
+
+    def _shared(self, positions: Positions) -> Tensor:
+        """[1 or h, L]: kept for distances of N columns, -(N-1) .. N-1, of which L = Q+K-1 are wanted."""
+        shared = {name: getattr(self, name)[0] for name in self.layer_tables}
+        depends_on = [*self.parameters(), *self.buffers()]
+        vector, longest = self._cache.get(
+            positions.key_length,
+            depends_on,
+            lambda n: self.by_distance(shared, torch.arange(1 - n, n, device=positions.device)),
+            training=self.training,
+        )
+        return vector[:, longest - positions.key_length : longest - 1 + positions.query_length]
+
+
+class DistanceScalars(RelativeBias):
+    """bias[i, j] = w[clip(j - i, -k, k)]: one number a distance. Beyond n the distances saturate too."""
+
+    def __init__(self, options: Any, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        self.clip = tables.clip_of(self.clip_option(options), stack)
+        self.weight = tables.make(options.share, stack, 2 * self.clip + 1)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """As `init` says."""
+        tables.draw(self.weight, self.options.init, self.options.init_std)
+
+    @classmethod
+    def clip_option(cls, options: Any) -> int | None:
+        """k, where the method has one."""
+        clip: int | None = options.clip
+        return clip
+
+    @classmethod
+    def count(cls, options: Any, stack: StackShape) -> int:
+        return tables.size(options.share, stack, 2 * tables.clip_of(cls.clip_option(options), stack) + 1)
+
+    def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
+        rows = distances.clamp(-self.clip, self.clip) + self.clip
+        return promoted(tensors["weight"]).index_select(-1, rows)
+
+    def literal_bias(self, positions: Positions, layer: Layer) -> Tensor:
+        """[h, Q, K]: the table read pair by pair."""
+        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
+        return table[:, positions.delta.clamp(-self.clip, self.clip) + self.clip]

@@ -1,0 +1,63 @@
+"""Base of the encodings that learn a row for each clipped distance j - i, and multiply with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from ..positions import Positions
+from . import tables
+from .base import Layer, PositionEncoding, StackShape
+
+
+class RelativeTable(PositionEncoding):
+    """a_ij = w[clip(j - i, -k, k)], a vector of D numbers unless `shapes` says otherwise.
+
+    The options of a subclass have `share`, `init`, `init_std` and, unless `clip_of` says otherwise, `clip`.
+    """
+
+    weight: Tensor
+
+    def __init__(self, options: Any, stack: StackShape) -> None:
+        super().__init__(options, stack)
+        self.clip = self.clip_of(options, stack)
+        for name, shape in self.shapes(options, stack).items():
+            self.register_parameter(name, tables.make(options.share, stack, *shape))
+        self.reset_parameters()
+
+    @classmethod
+    def clip_of(cls, options: Any, stack: StackShape) -> int:
+        """k."""
+        return tables.clip_of(options.clip, stack)
+
+    @classmethod
+    def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        """The tables of one layer and head."""
+        return {"weight": (2 * cls.clip_of(options, stack) + 1, stack.head_dim)}
+
+    @classmethod
+    def count(cls, options: Any, stack: StackShape) -> int:
+        return sum(tables.size(options.share, stack, *shape) for shape in cls.shapes(options, stack).values())
+
+    @property
+    def default_std(self) -> float:
+        """The standard deviation of init=normal where the user gives none."""
+        return 0.02
+
+    def reset_parameters(self) -> None:
+        """As `init` and `init_std` say."""
+        for weight in self.parameters():
+            tables.draw(weight, self.options.init, self.options.init_std, unset=self.default_std)
+
+    def rows(self, positions: Positions) -> Tensor | slice:
+        """The row of each of the L distances."""
+        return tables.rows_of(positions, self.clip)
+
+    def row_of(self, delta: Tensor) -> Tensor:
+        """The row of any distances, for references."""
+        return delta.clamp(-self.clip, self.clip) + self.clip
+
+    def literal(self, positions: Positions, layer: Layer) -> Tensor:
+        """[h, Q, K] or [h, Q, K, D], a_ij written out, for references."""
+        return tables.of_layer(self.weight, layer.index, self.stack.heads)[:, self.row_of(positions.delta)]

@@ -1,0 +1,108 @@
+"""Tables of parameters: how they are shared, how they start, how a layer gets its part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..positions import Positions
+from .base import StackShape
+from .options import option
+
+SHARING = ("none", "head-wise", "layer-wise", "all")
+INITS = ("normal", "zeros", "ones", "xavier-uniform")
+
+
+def share_option(default: str) -> Any:
+    """`share`, METHODS.md 0.4."""
+    text = "one table each layer and head (none), heads share (head-wise), layers share (layer-wise), all share"
+    return option(default, text, choices=SHARING)
+
+
+def init_option(default: str, choices: tuple[str, ...] = INITS) -> Any:
+    """`init`, METHODS.md 3.4. Not all `choices` suit all methods."""
+    return option(default, "how the table starts", choices=choices)
+
+
+def init_std_option(example: float = 0.1, unset: str = "0.02") -> Any:
+    """`init_std`."""
+    return option(None, f"standard deviation of init=normal; unset: {unset}", example=example)
+
+
+def clip_option() -> Any:
+    """`clip`, the papers' k."""
+    return option(None, "k: distances beyond k share the row of k; unset: n - 1", example=2)
+
+
+def copies(share: str, stack: StackShape) -> tuple[int, int]:
+    """How many tables there are along layers and heads."""
+    layers = stack.layers if share in ("none", "head-wise") else 1
+    heads = stack.heads if share in ("none", "layer-wise") else 1
+    return layers, heads
+
+
+def axes(share: str) -> str:
+    """The same in letters: `mh`, `m`, `h` or nothing."""
+    return {"none": "mh", "head-wise": "m", "layer-wise": "h", "all": ""}[share]
+
+
+def make(share: str, stack: StackShape, *shape: int) -> nn.Parameter:
+    """[L or 1, h or 1, *shape]."""
+    return nn.Parameter(torch.empty(*copies(share, stack), *shape))
+
+
+def size(share: str, stack: StackShape, *shape: int) -> int:
+    """The number of entries of `make`."""
+    layers, heads = copies(share, stack)
+    total = layers * heads
+    for extent in shape:
+        total *= extent
+    return total
+
+
+def clip_of(clip: int | None, stack: StackShape) -> int:
+    """k: the option, or n - 1.
+
+    Raises:
+        ValueError: a k below 1, or beyond n, whose rows no sequence of training could reach.
+    """
+    if clip is None:
+        return stack.max_length - 1
+    if not 1 <= clip <= stack.max_length:
+        raise ValueError(f"clip={clip}: k is from 1 to n, which is {stack.max_length} ({stack.length_flag})")
+    return clip
+
+
+def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:
+    """[h, ...], the table of layer `index` (from 1) as each head sees it. For references."""
+    part = weight[(index - 1) % weight.shape[0]]
+    return part.expand(heads, *part.shape[1:])
+
+
+def rows_of(positions: Positions, clip: int) -> Tensor | slice:
+    """Return the table row of each of the L distances, clip(j - i, -k, k) + k: a slice if none is clipped."""
+    longest = max(positions.key_length, positions.query_length) - 1
+    if longest <= clip:
+        return slice(clip - positions.key_length + 1, clip + positions.query_length)
+    return positions.shared(("rows", clip), lambda: positions.distances.clamp(-clip, clip) + clip)
+
+
+def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset: float = 0.02) -> None:
+    """Fill a table [L or 1, h or 1, ...] in place; `gain` is xavier's, `unset` the deviation where none is given.
+
+    Raises:
+        ValueError: a negative standard deviation, or one for an init that has none.
+    """
+    if std is not None and init != "normal":
+        raise ValueError(f"init_std={std} has no effect with init={init}; it belongs to init=normal")
+    if std is not None and std < 0:
+        raise ValueError(f"init_std={std} is negative")
+    if init == "normal":
+        nn.init.normal_(weight, std=unset if std is None else std)
+    elif init == "xavier-uniform":
+        for table in weight.detach().flatten(0, 1):  # the fans of one table [R, D], not of the stack of tables
+            nn.init.xavier_uniform_(table if table.dim() > 1 else table[None], gain=gain)
+    else:
+        nn.init.constant_(weight, 1.0 if init == "ones" else 0.0)

@@ -1,0 +1,1 @@
+"""Search, continuation and scoring of what models generate."""

@@ -1,0 +1,83 @@
+"""--lenpen-form, for tasks that generate."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from typing import Any
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.tasks import FairseqTask
+
+from .search import FORMS, GnmtGenerator, GnmtGeneratorWithAlignment
+
+
+@dataclasses.dataclass
+class SearchConfig(FairseqDataclass):
+    """What fairseq's generation options lack."""
+
+    lenpen_form: ChoiceEnum(FORMS) = dataclasses.field(  # type: ignore[valid-type]
+        default="fairseq",
+        metadata={
+            "help": "what --lenpen A divides the score of n tokens by: fairseq: n^A; gnmt: ((5 + n) / 6)^A (Wu et al. "
+            "2016)"
+        },
+    )
+
+
+class Searching(FairseqTask):
+    """A task whose generator has the length penalty of --lenpen-form."""
+
+    @property
+    def form(self) -> str:
+        """fairseq or gnmt."""
+        return str(self.cfg.lenpen_form)
+
+    def build_generator(
+        self,
+        models: Any,
+        args: Any,
+        seq_gen_cls: Any = None,
+        extra_gen_cls_kwargs: dict[str, Any] | None = None,
+        prefix_allowed_tokens_fn: Any = None,
+    ) -> Any:
+        """fairseq's, with our search.
+
+        Raises:
+            ValueError: options without effect beside --lenpen-form gnmt.
+        """
+        extra = dict(extra_gen_cls_kwargs or {})
+        if self.form == "gnmt":
+            _check_gnmt(args)
+        if seq_gen_cls is None:
+            seq_gen_cls, more = self.generator_of(args)
+            extra |= more
+        return super().build_generator(
+            models,
+            args,
+            seq_gen_cls=seq_gen_cls,
+            extra_gen_cls_kwargs=extra,
+            prefix_allowed_tokens_fn=prefix_allowed_tokens_fn,
+        )
+
+    def generator_of(self, args: Any) -> tuple[Any, dict[str, Any]]:
+        """The class of the search, None for fairseq's choice, and its own arguments."""
+        if self.form == "fairseq":
+            return None, {}
+        alignment = getattr(args, "print_alignment", None)
+        if alignment:
+            return GnmtGeneratorWithAlignment, {"print_alignment": alignment}
+        return GnmtGenerator, {}
+
+
+def _check_gnmt(args: Any) -> None:
+    for name in ("unnormalized", "score_reference"):
+        if getattr(args, name, False):
+            raise ValueError(f"--lenpen-form gnmt has no effect with --{name.replace('_', '-')}: leave one of them out")
+
+
+def refuse_in_training(cfg: Any) -> None:
+    """Training does not compare hypotheses of several lengths.
+
+    Raises:
+        ValueError: --lenpen-form gnmt.
+    """
+    if str(cfg.lenpen_form) != "fairseq":
+        raise ValueError("--lenpen-form has no effect in training: give it to fairseq-generate or -interactive")

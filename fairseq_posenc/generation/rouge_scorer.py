@@ -1,0 +1,103 @@
+"""`--scoring rouge_l`: ROUGE-L of the texts that fairseq-generate prints as D-, where fairseq's own compare ids.
+
+fairseq gives a scorer the text of an item's target and no more. A task that knows more tells it (`expect`), in the
+order in which items are generated.
+"""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.scoring import BaseScorer, register_scorer
+
+logger = logging.getLogger(__name__)
+
+#: as fairseq_posenc.metrics has them, which needs packages that fairseq does not
+VARIANTS = ("f1", "coco")
+UNITS = ("words", "characters", "spaces")
+AUTO = "auto"
+
+
+class Expected(NamedTuple):
+    """What a task knows of an item.
+
+    Args:
+        references: all texts of the same source. weight: one over the number of items with this source. units: by which
+            texts are compared.
+    """
+
+    references: Sequence[str]
+    weight: float
+    units: str
+
+
+_expected: deque[Expected] = deque()
+_listening = False
+
+
+def expect(items: Sequence[Expected]) -> None:
+    """Of the items that are scored next; where nothing is scored by ROUGE-L, nothing is kept."""
+    if _listening:
+        _expected.extend(items)
+
+
+@dataclasses.dataclass
+class RougeConfig(FairseqDataclass):
+    """The options of `--scoring rouge_l`."""
+
+    rouge_variant: ChoiceEnum(VARIANTS) = dataclasses.field(  # type: ignore[valid-type]
+        default="f1",
+        metadata={
+            "help": "f1: of precision and recall with the best reference; coco: beta 1.2, as the captions' evaluation "
+            "has it"
+        },
+    )
+    rouge_units: ChoiceEnum((AUTO, *UNITS)) = dataclasses.field(  # type: ignore[valid-type]
+        default=AUTO, metadata={"help": f"what is compared; {AUTO}: as the task knows, otherwise words"}
+    )
+
+
+@register_scorer("rouge_l", dataclass=RougeConfig)
+class RougeScorer(BaseScorer):
+    """The mean of sources, each with all of its references, as far as the task knows them."""
+
+    def __init__(self, cfg: RougeConfig) -> None:
+        super().__init__(cfg)
+        self._rouge_l = _rouge_l()
+        self._sums = [0.0, 0.0]
+        self._grouped = True
+        self._units = str(cfg.rouge_units)
+        global _listening
+        _listening = True
+        _expected.clear()  # of what was generated before in this process
+
+    def add_string(self, ref: str, pred: str) -> None:
+        """A target and what was generated."""
+        if not _expected and self._grouped:
+            self._grouped = False
+            logger.warning("--scoring rouge_l: the task tells no sources, so each text has its own reference alone")
+        known = _expected.popleft() if _expected else Expected([], 1.0, "words")
+        self._units = known.units if self._units == AUTO else self._units
+        value = self._rouge_l(pred, known.references or [ref], units=self._units, variant=str(self.cfg.rouge_variant))
+        self._sums = [self._sums[0] + value * known.weight, self._sums[1] + known.weight]
+
+    def score(self) -> float:
+        """From 0 to 1, as rouge_l in validation; 0 of nothing."""
+        return self._sums[0] / self._sums[1] if self._sums[1] else 0.0
+
+    def result_string(self) -> str:
+        """In percent."""
+        what = "sources with all of their references" if self._grouped else "texts with a reference each"
+        told = f"{self.cfg.rouge_variant}, {self._units}, {round(self._sums[1])} {what}"
+        return f"ROUGE-L = {100 * self.score():.2f} ({told})"
+
+
+def _rouge_l() -> Callable[..., float]:
+    try:
+        from ..metrics.rouge import rouge_l
+    except ImportError as error:
+        raise ValueError(f"--scoring rouge_l needs rapidfuzz ({error}): pip install rapidfuzz") from None
+    return rouge_l

@@ -1,0 +1,184 @@
+"""Checkpoints of another model or another dictionary: what differs is said, and what to do.
+
+fairseq says 'please ensure that the architectures match' at most. Where all shapes fit it says nothing: of a
+dictionary in another order, and of other numbers of heads, a model is loaded that computes nonsense.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..compat import checkpoint_names
+from ..compat.checkpoints import CheckpointError, safe_load
+from ..compat.patching import replace
+from .misfit_words import Settings, differences, refusal
+
+logger = logging.getLogger(__name__)
+
+#: all shapes may fit when these differ; the first are never meant to
+_HEADS = ("encoder_attention_heads", "decoder_attention_heads")
+_MEANT = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "activation_fn", "layer_norm_eps")
+_FAILED = "Cannot load model parameters from checkpoint"
+
+
+def name_misfits() -> None:
+    """Compare a checkpoint with model and dictionary when fairseq loads it (trainer.py:465)."""
+    from fairseq.trainer import Trainer
+
+    replace(Trainer, "load_checkpoint", _compared)
+
+
+def _compared(original: Callable[..., Any]) -> Callable[..., Any]:
+    def load_checkpoint(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
+        # A training builds nothing of what the checkpoint names, and its own names are those of the command line.
+        with checkpoint_names.allowing(name for _, name in checkpoint_names.named(self.cfg)):
+            return compared(self, filename, *args, **kwargs)
+
+    def compared(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
+        state = None if getattr(self, "is_fsdp", False) else _state(filename)
+        if state is None:
+            return original(self, filename, *args, **kwargs)
+        theirs = {**_length(_settings(state, "task")), **_settings(state, "model")}
+        mine = {**_length(_vars(self.cfg.task)), **_vars(self.cfg.model)}
+        _check_dictionary(self.task, state, filename)
+        if wrong := differences(theirs, mine, _HEADS):
+            raise CheckpointError(refusal(filename, wrong, [], theirs, mine))
+        try:
+            loaded = original(self, filename, *args, **kwargs)
+        except Exception as error:
+            if not str(error).startswith(_FAILED):
+                raise
+            raise CheckpointError(refusal(filename, None, _misfits(self, state), theirs, mine)) from error
+        for difference in differences(theirs, mine, _MEANT):
+            logger.warning(f"{filename} is loaded all the same, but it was trained otherwise: {difference}")
+        return loaded
+
+    return load_checkpoint
+
+
+def _state(filename: str) -> Any:
+    """The checkpoint without its tensors in memory; None where fairseq has something to say first."""
+    if not os.path.isfile(filename):
+        return None
+    for mapped in ({"mmap": True}, {}):  # which old files do not let one do
+        try:
+            state = safe_load(filename, **mapped)
+        except CheckpointError:
+            continue
+        return state if isinstance(state, dict) and isinstance(state.get("model"), dict) else None
+    return None
+
+
+def _vars(settings: Any) -> Settings:
+    """Of a configuration, a dataclass or a namespace."""
+    if settings is None:
+        return {}
+    return dict(settings) if isinstance(settings, Mapping) else dict(vars(settings))
+
+
+def _settings(state: Mapping[str, Any], part: str) -> Settings:
+    """Today's configuration, or the flat arguments of old checkpoints."""
+    cfg = state.get("cfg")
+    return _vars(cfg[part] if cfg else state.get("args"))
+
+
+def _length(task: Settings) -> Settings:
+    """Which models without --max-positions take from their task."""
+    return {name: task[name] for name in ("tokens_per_sample",) if task.get(name)}
+
+
+def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
+    """A line for each weight that does not fit."""
+    model, found = trainer.get_model(), dict(state["model"])
+    model.upgrade_state_dict(found)  # names of older versions
+    wanted = model.state_dict()
+    shapes = [name for name in wanted if name in found and found[name].shape != wanted[name].shape]
+    told = [f"{name} is {list(found[name].shape)} in it, {list(wanted[name].shape)} in the model" for name in shapes]
+    told += [f"it has no {name}" for name in wanted if name not in found]
+    return told + [f"the model has no {name}" for name in found if name not in wanted]
+
+
+def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> None:
+    """Refuse another dictionary than the one beside the checkpoint, or in the data that it was trained on."""
+    from fairseq.data import Dictionary
+
+    from ..hub.pretrained import dictionary_of
+
+    mine = getattr(task, "source_dictionary", None)
+    found = dictionary_of(Path(filename), _settings(state, "task"))
+    rows = [tensor.shape[0] for name, tensor in state["model"].items() if name.endswith("embed_tokens.weight")]
+    if not isinstance(mine, Dictionary) or found is None or not rows:
+        return
+    theirs, ours = Dictionary.load(str(found)).symbols, mine.symbols
+    if not len(theirs) <= rows[0] <= len(theirs) + 1:  # <mask> is added by tasks
+        return  # it was made anew since
+    if theirs[mine.nspecial :] == [str(number) for number in range(mine.nspecial, len(theirs))]:
+        return  # import-hf's of a model without a vocabulary: numbers that name no text
+    told = f"{filename} has the dictionary {found}"
+    if _numbers(theirs[mine.nspecial :]) == _numbers(ours[mine.nspecial :]):
+        _compare(theirs, ours, told)
+    elif _numbers(ours[mine.nspecial :]):
+        _compare(theirs, _spelled(ours, mine.nspecial, _encoder(task), theirs, told), told)
+    else:
+        _compare(_spelled(theirs, mine.nspecial, _beside(found.parent), ours, told), ours, told)
+
+
+def _numbers(symbols: Sequence[str]) -> bool:
+    """GPT-2's, in place of the pieces, as fairseq's RoBERTa has; <mask> and what fills dictionaries up are none."""
+    named = [symbol for symbol in symbols if symbol != "<mask>" and not symbol.startswith("madeupword")]
+    return bool(named) and all(symbol.isdecimal() for symbol in named)
+
+
+def _encoder(task: Any) -> Path | None:
+    """encoder.json of the data: what --gpt2-encoder-json names, otherwise in tokenizer/."""
+    settings = _vars(getattr(task, "cfg", None) or getattr(task, "args", None))
+    if settings.get("gpt2_encoder_json"):
+        return Path(settings["gpt2_encoder_json"])
+    folders = [Path(folder) for folder in str(settings.get("data") or "").split(":") if folder]
+    return next((path for path in map(_beside, folders) if path), None)
+
+
+def _beside(folder: Path) -> Path | None:
+    """Of a folder with dict.txt, or of the one that its shards are in."""
+    places = [place / "tokenizer" / "encoder.json" for place in (folder, folder.absolute().parent)]
+    return next((path for path in places if path.is_file()), None)
+
+
+def _spelled(
+    symbols: Sequence[str], specials: int, encoder: Path | None, others: Sequence[str], told: str
+) -> Sequence[str]:
+    """A dictionary of numbers as pieces. Without the encoder as many of `others`: that much is known.
+
+    Raises:
+        CheckpointError: an encoder of other numbers.
+    """
+    from ..data.words import gpt2_pieces
+
+    if encoder is None:
+        logger.warning(
+            f"{told}: of it and that of the data one has GPT-2's numbers, the other one pieces, so only their sizes "
+            "are compared. For the rest lay GPT-2's encoder.json into tokenizer/ beside the dict.txt with numbers, or "
+            "a folder higher"
+        )
+        return [*others[: len(symbols)], *symbols[len(others) :]]
+    try:
+        return [*symbols[:specials], *gpt2_pieces(symbols[specials:], encoder)]
+    except (OSError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{told}, which cannot be compared with that of the data: {error}") from None
+
+
+def _compare(theirs: Sequence[str], ours: Sequence[str], told: str) -> None:
+    without_mask = [[symbol for symbol in symbols if symbol != "<mask>"] for symbols in (theirs, ours)]
+    if without_mask[0] == without_mask[1]:
+        return
+    pairs = zip(*without_mask, strict=False)
+    first = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
+    if first is None:
+        what = f"of {len(without_mask[0])} symbols with <s> and its kin, and the data one of {len(without_mask[1])}"
+    else:
+        what = f"in which id {first} is {without_mask[0][first]!r}, in that of the data {without_mask[1][first]!r}"
+    raise CheckpointError(f"{told}, {what}: binarise the data with that one (fairseq-preprocess --srcdict)")

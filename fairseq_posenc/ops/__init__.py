@@ -1,0 +1,1 @@
+"""Products with relative vectors and other operations on tensors; nothing here knows `Positions`."""

@@ -1,0 +1,237 @@
+// Products of all pairs with the vectors of their distances, where far distances share one: the sum of the queries' and
+// the keys' (`spread`), and M4M's (`gates`), content (o + q_i . a_ij) (o + k_j . a_ij); and their backwards. See
+// cpp.py, which compiles it, and clipped_products.py.
+//
+// Legend: G = B h matrices of Q queries and K keys; E vectors: distance j - i + Q - 1 has vector `first` less than
+// that, the first of them whatever is nearer to the left end, the last whatever is beyond it. `of_query` [G, Q, E] and
+// `of_key` [G, K, E] are the products with all E.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using Size = std::int64_t;
+
+// Of one row: the columns before `left` have the first vector, those from `right` on the last; column j between them
+// the vector j + `shift`.
+struct Row {
+    Size left, right, shift;
+    Row(Size i, Size queries, Size keys, Size first, Size vectors) {
+        shift = queries - 1 - i - first;
+        left = std::clamp<Size>(1 - shift, 0, keys);
+        right = std::clamp<Size>(vectors - 1 - shift, left, keys);
+    }
+};
+
+// The first and the last column of `of_key`, raised.
+void ends(const float* of_key, Size keys, Size vectors, float offset, float* firsts, float* lasts) {
+    for (Size j = 0; j < keys; j++) {
+        firsts[j] = of_key[j * vectors] + offset;
+        lasts[j] = of_key[j * vectors + vectors - 1] + offset;
+    }
+}
+
+// Of the queries, of the keys or of both; added to `out`, or written.
+template <bool OF_QUERY, bool OF_KEY, bool ADD>
+void spread(float* out, const float* of_query, const float* of_key, Size queries, Size keys, Size first, Size vectors) {
+    const auto put = [](float& out, float number) { out = ADD ? out + number : number; };
+    const Size last = vectors - 1;
+    std::vector<float> firsts(OF_KEY ? keys : 0), lasts(OF_KEY ? keys : 0);
+    if (OF_KEY) ends(of_key, keys, vectors, 0, firsts.data(), lasts.data());
+    for (Size i = 0; i < queries; i++, out += keys) {
+        const Row row(i, queries, keys, first, vectors);
+        const float* mine = OF_QUERY ? of_query + i * vectors : nullptr;
+        const float before = OF_QUERY ? mine[0] : 0, behind = OF_QUERY ? mine[last] : 0;
+#pragma omp simd
+        for (Size j = 0; j < row.left; j++) put(out[j], before + (OF_KEY ? firsts[j] : 0));
+#pragma omp simd
+        for (Size j = row.left; j < row.right; j++)
+            put(out[j], (OF_QUERY ? mine[j + row.shift] : 0) + (OF_KEY ? of_key[j * (vectors + 1) + row.shift] : 0));
+#pragma omp simd
+        for (Size j = row.right; j < keys; j++) put(out[j], behind + (OF_KEY ? lasts[j] : 0));
+    }
+}
+
+inline float sum(const float* numbers, Size count) {
+    float total = 0;
+#pragma omp simd reduction(+ : total)
+    for (Size j = 0; j < count; j++) total += numbers[j];
+    return total;
+}
+
+inline void add(const float* numbers, float* totals, Size count) {
+#pragma omp simd
+    for (Size j = 0; j < count; j++) totals[j] += numbers[j];
+}
+
+void add_ends(const float* firsts, const float* lasts, Size keys, Size vectors, float* of_key) {
+    for (Size j = 0; j < keys; j++) {
+        of_key[j * vectors] += firsts[j];
+        of_key[j * vectors + vectors - 1] += lasts[j];
+    }
+}
+
+template <bool OF_QUERY, bool OF_KEY>
+void spread_backward(const float* grad, float* of_query, float* of_key, Size queries, Size keys, Size first,
+                     Size vectors) {
+    std::vector<float> firsts(OF_KEY ? keys : 0), lasts(OF_KEY ? keys : 0);
+    for (Size i = 0; i < queries; i++, grad += keys) {
+        const Row row(i, queries, keys, first, vectors);
+        if (OF_QUERY) {
+            float* mine = of_query + i * vectors;
+            for (Size j = row.left; j < row.right; j++) mine[j + row.shift] = grad[j];
+            mine[0] += sum(grad, row.left);
+            mine[vectors - 1] += sum(grad + row.right, keys - row.right);
+        }
+        if (OF_KEY) {
+            add(grad, firsts.data(), row.left);
+            for (Size j = row.left; j < row.right; j++) of_key[j * (vectors + 1) + row.shift] += grad[j];
+            add(grad + row.right, lasts.data() + row.right, keys - row.right);
+        }
+    }
+    if (OF_KEY) add_ends(firsts.data(), lasts.data(), keys, vectors, of_key);
+}
+
+inline void scale(float* content, const float* gates, float gate, Size count) {
+#pragma omp simd
+    for (Size j = 0; j < count; j++) content[j] *= gates[j] * gate;
+}
+
+// The gradients of one vector's columns: the content's in place, the keys' gates' added, the query's gate's returned.
+inline float scaled(float* content, const float* grad, const float* gates, float gate, float* for_gates, Size count) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (Size j = 0; j < count; j++) {
+        const float both = content[j] * grad[j];
+        sum += both * gates[j];
+        for_gates[j] += both * gate;
+        content[j] = grad[j] * gates[j] * gate;
+    }
+    return sum;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Transposes: pairs [G, R, C], of which the columns from `start` on, `some` of them, are the rows of a window
+// [T, G/T, some, W] by distance; of the pairs these are W - some + 1 rows from `top` on.
+void clipped_across(float* pairs, const float* window, Size matrices, Size tables, Size rows, Size columns, Size start,
+                Size some, Size top, Size width, int threads) {
+#pragma omp parallel for num_threads(threads)
+    for (Size g = 0; g < matrices; g++) {
+        const float* mine = window + (g % tables * (matrices / tables) + g / tables) * some * width + some - 1;
+        float* line = pairs + (g * rows + top) * columns + start;
+        for (Size r = 0; r < width - some + 1; r++, line += columns)  // reads some lines of a cache, for all r
+#pragma omp simd
+            for (Size c = 0; c < some; c++) line[c] = mine[c * (width - 1) + r];
+    }
+}
+
+void clipped_across_backward(const float* pairs, float* window, Size matrices, Size tables, Size rows, Size columns,
+                         Size start, Size some, Size top, Size width, int threads) {
+    constexpr Size TILE = 8;  // numbers apart are faster read than written
+    const Size there = width - some + 1;
+#pragma omp parallel for num_threads(threads)
+    for (Size g = 0; g < matrices; g++) {
+        float* mine = window + (g % tables * (matrices / tables) + g / tables) * some * width + some - 1;
+        const float* line = pairs + (g * rows + top) * columns + start;
+        Size r = 0;
+        for (; r + TILE <= there; r += TILE)
+            for (Size c = 0; c < some; c++)
+#pragma omp simd
+                for (Size e = 0; e < TILE; e++) mine[c * (width - 1) + r + e] = line[(r + e) * columns + c];
+        for (; r < there; r++)
+            for (Size c = 0; c < some; c++) mine[c * (width - 1) + r] = line[r * columns + c];
+    }
+}
+
+// out [G, Q, K]: the sum of what is given of `of_query` and `of_key`, added to it or written.
+void clipped_spread(float* out, const float* of_query, const float* of_key, Size matrices, Size queries, Size keys,
+                Size first, Size vectors, int add, int threads) {
+    const auto one = of_query ? of_key ? (add ? spread<true, true, true> : spread<true, true, false>)
+                                       : (add ? spread<true, false, true> : spread<true, false, false>)
+                              : (add ? spread<false, true, true> : spread<false, true, false>);
+#pragma omp parallel for num_threads(threads)
+    for (Size g = 0; g < matrices; g++)
+        one(out + g * queries * keys, of_query ? of_query + g * queries * vectors : nullptr,
+            of_key ? of_key + g * keys * vectors : nullptr, queries, keys, first, vectors);
+}
+
+// Given that of `out`, the gradients of what is given of `of_query` and `of_key`, which are zeros before.
+void clipped_spread_backward(const float* grad, float* of_query, float* of_key, Size matrices, Size queries, Size keys,
+                         Size first, Size vectors, int threads) {
+    const auto one = of_query ? of_key ? spread_backward<true, true> : spread_backward<true, false>
+                              : spread_backward<false, true>;
+#pragma omp parallel for num_threads(threads)
+    for (Size g = 0; g < matrices; g++)
+        one(grad + g * queries * keys, of_query ? of_query + g * queries * vectors : nullptr,
+            of_key ? of_key + g * keys * vectors : nullptr, queries, keys, first, vectors);
+}
+
+// content [G, Q, K] becomes the product.
+void clipped_gates(float* content, const float* of_query, const float* of_key, Size matrices, Size queries, Size keys,
+               Size first, Size vectors, float offset, int threads) {
+#pragma omp parallel num_threads(threads)
+    {
+        std::vector<float> firsts(keys), lasts(keys);
+#pragma omp for
+        for (Size g = 0; g < matrices; g++) {
+            const float* of_keys = of_key + g * keys * vectors;
+            ends(of_keys, keys, vectors, offset, firsts.data(), lasts.data());
+            for (Size i = 0; i < queries; i++) {
+                const Row row(i, queries, keys, first, vectors);
+                float* out = content + (g * queries + i) * keys;
+                const float* mine = of_query + (g * queries + i) * vectors;
+                scale(out, firsts.data(), mine[0] + offset, row.left);
+#pragma omp simd
+                for (Size j = row.left; j < row.right; j++)
+                    out[j] *= (mine[j + row.shift] + offset) * (of_keys[j * (vectors + 1) + row.shift] + offset);
+                scale(out + row.right, lasts.data() + row.right, mine[vectors - 1] + offset, keys - row.right);
+            }
+        }
+    }
+}
+
+// Given that of the product, the gradients: content [G, Q, K] becomes its own; the others are zeros before.
+void clipped_gates_backward(float* content, const float* grad, const float* of_query, const float* of_key,
+                        float* for_query, float* for_key, Size matrices, Size queries, Size keys, Size first,
+                        Size vectors, float offset, int threads) {
+#pragma omp parallel num_threads(threads)
+    {
+        std::vector<float> firsts(keys), lasts(keys), for_firsts(keys), for_lasts(keys);
+#pragma omp for
+        for (Size g = 0; g < matrices; g++) {
+            const float* of_keys = of_key + g * keys * vectors;
+            float* for_keys = for_key + g * keys * vectors;
+            ends(of_keys, keys, vectors, offset, firsts.data(), lasts.data());
+            std::fill(for_firsts.begin(), for_firsts.end(), 0.0f);
+            std::fill(for_lasts.begin(), for_lasts.end(), 0.0f);
+            for (Size i = 0; i < queries; i++) {
+                const Row row(i, queries, keys, first, vectors);
+                const Size line = g * queries + i, right = row.right;
+                float* made = content + line * keys;
+                const float* given = grad + line * keys;
+                const float* mine = of_query + line * vectors;
+                float* for_mine = for_query + line * vectors;
+                for_mine[0] += scaled(made, given, firsts.data(), mine[0] + offset, for_firsts.data(), row.left);
+#pragma omp simd
+                for (Size j = row.left; j < right; j++) {
+                    const Size at = j * (vectors + 1) + row.shift;
+                    const float of_i = mine[j + row.shift] + offset, of_j = of_keys[at] + offset;
+                    const float both = made[j] * given[j];
+                    for_mine[j + row.shift] += both * of_j;
+                    for_keys[at] += both * of_i;
+                    made[j] = given[j] * of_i * of_j;
+                }
+                for_mine[vectors - 1] += scaled(made + right, given + right, lasts.data() + right,
+                                                mine[vectors - 1] + offset, for_lasts.data() + right, keys - right);
+            }
+            add_ends(for_firsts.data(), for_lasts.data(), keys, vectors, for_keys);
+        }
+    }
+}
+
+}  // extern "C"

@@ -1,0 +1,264 @@
+"""Passes over all pairs that are ours in C++, compiled once a process where a compiler is there.
+
+M3's product of three vectors (trilinear.cpp) takes two thirds of a compiled loop's time: torch.compile sums one pair
+after another, and moves and adds more than it multiplies; the two multiplications a number, twice those of a matrix
+product, are nearly all that this does. Where far distances share a vector (clipped_products.cpp) a query has few
+different products, which torch would write out for all keys, over and over, before it adds or multiplies them. In
+decoding (single_query.cpp) each key meets a vector of its own, and to read the keys is nearly all there is to do: once,
+here.
+
+No pass records gradients. Each checks its tensors first (cpp_checks.py), because C++ does not check bounds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .compiled import compiler
+from .cpp_checks import (
+    clipped_numbers,
+    pointer,
+    require_between,
+    require_contiguous,
+    require_readable,
+    require_shape,
+    require_tables,
+)
+
+logger = logging.getLogger(__name__)
+
+#: source -> what it makes, for who has no compiler
+SOURCES = {
+    "trilinear": "M3's products are made by compiled loops",
+    "clipped_products": "Products with distances are written out and transposed by torch",
+    "single_query": "A step of decoding makes a tensor the size of its keys",
+}
+#: no -ffast-math: with it some compilers make the whole process flush denormal numbers
+FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
+_POINTER, _SIZE, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
+#: What becomes of a key, with the number of its way in single_query.cpp: see `single_query`.
+WAYS = {"alone": 0, "added": 1, "multiplied": 2, "both": 3}
+_DECLARED: dict[str, dict[str, list[Any]]] = {
+    "single_query": {"single_query": [*[_POINTER] * 4, _SIZE, _POINTER, *[_SIZE] * 5, _INT, _INT]},
+    "trilinear": {"trilinear": [*[_POINTER] * 7, *[_SIZE] * 6, _INT], "trilinear_scratch": [_SIZE] * 5},
+    "clipped_products": {
+        "clipped_spread": [*[_POINTER] * 3, *[_SIZE] * 5, _INT, _INT],
+        "clipped_spread_backward": [*[_POINTER] * 3, *[_SIZE] * 5, _INT],
+        "clipped_across": [*[_POINTER] * 2, *[_SIZE] * 8, _INT],
+        "clipped_across_backward": [*[_POINTER] * 2, *[_SIZE] * 8, _INT],
+        "clipped_gates": [*[_POINTER] * 3, *[_SIZE] * 5, _FLOAT, _INT],
+        "clipped_gates_backward": [*[_POINTER] * 6, *[_SIZE] * 5, _FLOAT, _INT],
+    },
+}
+
+
+def works(source: str) -> bool:
+    """Return whether a source can be compiled here. This is tried once, and a failure is logged once."""
+    return _library(source) is not None
+
+
+def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    """Return sum_d q_id k_jd a_ijd of all pairs: see `trilinear.products`.
+
+    Args:
+        q: [B, h, Q, D]. k: [B, h, K, D].
+        vectors: [1 or h, Q+K-1, D], contiguous.
+    Returns:
+        [B, h, Q, K].
+    """
+    for name, tensor, dims in (("q", q, 4), ("k", k, 4), ("vectors", vectors, 3)):
+        require_readable("products", name, tensor, dims)
+    batch, heads, queries, dim = q.shape
+    keys, tables = k.shape[2], len(vectors)
+    length = max(queries + keys - 1, 0)
+    require_shape("products", "k", k, (batch, heads, keys, dim), "samples, heads and width as in `q`")
+    require_shape(
+        "products", "vectors", vectors, (tables, length, dim), "tables, one vector per distance, width of `q`"
+    )
+    require_tables("products", tables, heads)
+    require_contiguous("products", "vectors", vectors)
+    library = _compiled("products", "trilinear")
+    q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
+    out = q.new_empty(batch, heads, queries, keys)
+    if not out.numel():  # the C++ divides its work by numbers of tiles
+        return out
+    scratch = q.new_empty(library.trilinear_scratch(batch * heads, queries, keys, dim, tables))
+    strides = [(ctypes.c_int64 * 3)(*x.stride()[:3]) for x in (q, k)]
+    from_q, from_k, table = (pointer("products", *x) for x in (("q", q), ("k", k), ("vectors", vectors)))
+    tensors = from_q, strides[0], from_k, strides[1], table, out.data_ptr(), scratch.data_ptr()
+    library.trilinear(*tensors, batch, heads, queries, keys, dim, tables, torch.get_num_threads())
+    return out
+
+
+def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared: int) -> Tensor:
+    """Return the sums over D of one query and all keys: see single_query.py.
+
+    Args:
+        way: `alone`: k_j . a_j; `added`: k_j . (q + a_j); `multiplied`: the sum of k_j q a_j; `both`: also k_j . q.
+        k: [B, h, K, D].
+        vectors: [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys meet the first vector.
+        q: [B, h, 1, D], or None with the way `alone`.
+        shared: Number of first keys that share the first vector; 0 if every key has a vector of its own.
+    Returns:
+        [B, h, 1, K], or [B, h, 2, K] with the way `both`.
+    """
+    if way not in WAYS:
+        raise ValueError(f"cpp.single_query: `way` is {way!r}; it must be one of {', '.join(WAYS)}.")
+    require_readable("single_query", "k", k, 4)
+    require_readable("single_query", "vectors", vectors, 3)
+    batch, heads, keys, dim = k.shape
+    require_between("single_query", "shared", shared, keys, "the number of keys")
+    tables, length = len(vectors), keys - shared + 1 if shared else keys
+    require_shape(
+        "single_query",
+        "vectors",
+        vectors,
+        (tables, length, dim),
+        "tables, one vector per key that shares none, width of `k`",
+    )
+    require_tables("single_query", tables, heads)
+    from_q = None
+    if way != "alone":
+        q = require_readable("single_query", "q", q, 4)
+        require_shape("single_query", "q", q, (batch, heads, 1, dim), "one query per sample and head")
+        q = q.contiguous()
+        from_q = pointer("single_query", "q", q)
+    elif q is not None:
+        raise ValueError("cpp.single_query: `q` has no part in the way 'alone'; pass None.")
+    library = _compiled("single_query", "single_query")
+    k = k if k.stride(-1) == 1 else k.contiguous()
+    vectors = vectors if vectors.stride()[1:] == (dim, 1) else vectors.contiguous()
+    out = k.new_empty(batch, heads, 2 if way == "both" else 1, keys)
+    strides = (ctypes.c_int64 * 3)(*k.stride()[:3])
+    step = vectors.stride(0) if tables > 1 else 0
+    tensors = pointer("single_query", "k", k), strides, from_q, pointer("single_query", "vectors", vectors), step
+    sizes = batch, heads, keys, dim, shared
+    library.single_query(*tensors, out.data_ptr(), *sizes, WAYS[way], torch.get_num_threads())
+    return out
+
+
+def spread(out: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int, add: bool) -> None:
+    """Write of_query_i[e] + of_key_j[e] into `out`, or only one of the two if the other is None.
+
+    Args:
+        out: [G, Q, K].
+        of_query, of_key: [G, Q, E] and [G, K, E]; e = j - i + Q - 1 - first, or the nearer end of 0 .. E - 1.
+            All three are contiguous.
+        first: Distance, counted from 0 to Q + K - 2, that has the first of the E vectors.
+        add: Whether to add to the numbers in `out` instead of replacing them.
+    """
+    numbers = clipped_numbers("spread", {"out": out}, of_query, of_key, first)
+    _clipped("spread", {"out": out, "of_query": of_query, "of_key": of_key}, *numbers, int(add))
+
+
+def spread_backward(grad: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int) -> None:
+    """Write the gradients of `spread` into `of_query` and `of_key`, which are zeros before."""
+    numbers = clipped_numbers("spread_backward", {"grad": grad}, of_query, of_key, first)
+    _clipped("spread_backward", {"grad": grad, "of_query": of_query, "of_key": of_key}, *numbers)
+
+
+def gates(content: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float) -> None:
+    """Multiply content_ij by (o + of_query_i[e]) (o + of_key_j[e]) in place; shapes and e are those of `spread`."""
+    numbers = clipped_numbers("gates", {"content": content}, of_query, of_key, first, both=True)
+    _clipped("gates", {"content": content, "of_query": of_query, "of_key": of_key}, *numbers, offset)
+
+
+def gates_backward(
+    content: Tensor, grad: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients of both gates, and replace the content by its own.
+
+    `grad`, of the shape of the content, is the gradient of what `gates` makes.
+    """
+    pairs = {"content": content, "grad": grad}
+    numbers = clipped_numbers("gates_backward", pairs, of_query, of_key, first, both=True)
+    for_query, for_key = torch.zeros_like(of_query), torch.zeros_like(of_key)
+    gates = {"of_query": of_query, "of_key": of_key, "for_query": for_query, "for_key": for_key}
+    _clipped("gates_backward", {**pairs, **gates}, *numbers, offset)
+    return for_query, for_key
+
+
+def across(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
+    """Write a window of some columns' products, by distance, into pairs.
+
+    Args:
+        pairs: [G, R, C], of which the columns from `start` on and the rows from `top` on get theirs.
+        window: [T, G/T, columns, W]: row r is entry r - c + columns - 1 of column c. Both contiguous.
+    """
+    _across("across", pairs, window, start, top)
+
+
+def across_backward(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
+    """Write the pairs, which are gradients, into a window: the reverse of `across`."""
+    _across("across_backward", pairs, window, start, top)
+
+
+def _across(function: str, pairs: Tensor, window: Tensor, start: int, top: int) -> None:
+    """Check both tensors and that the window lies within the pairs, then call clipped_products.cpp."""
+    for name, tensor, dims in (("pairs", pairs, 3), ("window", window, 4)):
+        require_readable(function, name, tensor, dims)
+        require_contiguous(function, name, tensor)
+    (matrices, rows, columns), (tables, samples, some, width) = pairs.shape, window.shape
+    if not tables or tables * samples != matrices:
+        raise ValueError(
+            f"cpp.{function}: `window` has {tables} tables of {samples} samples, and `pairs` {matrices} matrices; "
+            "tables times samples must be the number of matrices."
+        )
+    if not 1 <= some <= width:
+        raise ValueError(
+            f"cpp.{function}: `window` has {some} columns of {width} distances; "
+            "it must have one column or more, and no more columns than distances."
+        )
+    require_between(function, "start", start, columns - some, f"as `window` has {some} of {columns} columns")
+    high = width - some + 1
+    require_between(function, "top", top, rows - high, f"as `window` has {high} of {rows} rows")
+    _clipped(function, {"pairs": pairs, "window": window}, matrices, tables, rows, columns, start, some, top, width)
+
+
+def _clipped(function: str, tensors: dict[str, Tensor | None], *numbers: float) -> None:
+    """Call clipped_products.cpp with tensors and numbers that are checked, in the order of its declaration."""
+    library = _compiled(function, "clipped_products")
+    pointers = [None if tensor is None else pointer(function, name, tensor) for name, tensor in tensors.items()]
+    getattr(library, f"clipped_{function}")(*pointers, *numbers, torch.get_num_threads())
+
+
+def _compiled(function: str, source: str) -> ctypes.CDLL:
+    """Return the library of a source, or raise RuntimeError if it could not be compiled."""
+    library = _library(source)
+    if library is None:
+        raise RuntimeError(
+            f"cpp.{function}: {source}.cpp could not be compiled on this machine, as a warning in the log says; "
+            f"ask cpp.works({source!r}) before this call."
+        )
+    return library
+
+
+@functools.cache
+def _library(source: str) -> ctypes.CDLL | None:
+    """Compile and load a source, or log why not and return None.
+
+    Build in a temporary directory of this process, because the binary is specific to this CPU.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="fairseq_posenc-") as folder:
+            path = f"{folder}/{source}.so"
+            command = [compiler(), *FLAGS, str(Path(__file__).with_name(f"{source}.cpp")), "-o", path]
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+            library = ctypes.CDLL(path)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = str(getattr(error, "stderr", None) or error).strip().splitlines()
+        logger.warning("%s, which is slower: %s", SOURCES[source], said[0] if said else error)
+        return None
+    for name, declared in _DECLARED[source].items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = declared, _SIZE if name == "trilinear_scratch" else None
+    return library

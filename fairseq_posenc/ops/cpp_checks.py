@@ -1,0 +1,126 @@
+"""Checks of what cpp.py hands to C++, which reads through pointers and knows no bounds.
+
+They raise errors and are no `assert`, which `python -O` removes. A decoding step makes them in every layer, so each
+costs a fraction of a microsecond.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def require_readable(function: str, name: str, tensor: Tensor | None, dims: int) -> Tensor:
+    """Return the tensor, or raise if C++ may not read it.
+
+    It must be dense float32 on a CPU, with so many dimensions, and no gradient of it may be wanted.
+
+    Raises:
+        TypeError: it is no tensor, or of another dtype.
+        ValueError: it is a tensor of another kind.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"cpp.{function}: `{name}` must be a tensor, not {type(tensor).__name__}.")
+    if tensor.dtype is not torch.float32:
+        raise TypeError(f"cpp.{function}: `{name}` has dtype {tensor.dtype}; convert it to torch.float32.")
+    if not tensor.is_cpu:
+        problem = f"is on the device '{tensor.device}'; move it to the CPU"
+    elif tensor.layout is not torch.strided:
+        problem = f"has the layout {tensor.layout}; convert it with .to_dense()"
+    elif tensor.dim() != dims:
+        problem = f"has {tensor.dim()} dimensions, {tuple(tensor.shape)}; it must have {dims}"
+    elif tensor.is_neg():
+        problem = "is a negation that is not computed yet; call .resolve_neg()"
+    elif tensor.requires_grad and torch.is_grad_enabled():
+        problem = "requires a gradient, which this function does not record; call it under torch.no_grad()"
+    else:
+        return tensor
+    raise ValueError(f"cpp.{function}: `{name}` {problem}.")
+
+
+def require_shape(function: str, name: str, tensor: Tensor, shape: tuple[int, ...], legend: str) -> None:
+    """Raise ValueError unless the tensor has this shape; `legend` says what its sizes are."""
+    if tensor.shape != shape:
+        raise ValueError(
+            f"cpp.{function}: `{name}` has the shape {tuple(tensor.shape)}; it must have {shape}: {legend}."
+        )
+
+
+def require_contiguous(function: str, name: str, tensor: Tensor) -> None:
+    """Raise ValueError unless the tensor's numbers lie one behind another."""
+    if not tensor.is_contiguous():
+        raise ValueError(
+            f"cpp.{function}: `{name}` has the strides {tensor.stride()} for the shape {tuple(tensor.shape)}; "
+            "make it contiguous with .contiguous()."
+        )
+
+
+def require_tables(function: str, tables: int, heads: int) -> None:
+    """Raise ValueError unless there is one table for all heads, or one for each."""
+    if tables not in (1, heads):
+        raise ValueError(
+            f"cpp.{function}: `vectors` has {tables} tables; it must have 1, which all heads share, or one for each "
+            f"of the {heads} heads."
+        )
+
+
+def require_between(function: str, name: str, number: int, last: int, legend: str) -> None:
+    """Raise ValueError unless the number is from 0 to `last`, TypeError if it is no integer."""
+    if not isinstance(number, int):
+        raise TypeError(f"cpp.{function}: `{name}` must be an integer, not {type(number).__name__}.")
+    if not 0 <= number <= last:
+        raise ValueError(f"cpp.{function}: `{name}` is {number}; it must be from 0 to {last}, {legend}.")
+
+
+def pointer(function: str, name: str, tensor: Tensor) -> int:
+    """Return the address of the first number; raise ValueError if the tensor has numbers but no memory.
+
+    So it is with a tensor whose storage was freed, with zeros that torch does not write out and with fake tensors.
+    """
+    address = tensor.data_ptr()
+    if not address and tensor.numel():
+        raise ValueError(
+            f"cpp.{function}: `{name}` has the shape {tuple(tensor.shape)}, but no memory; "
+            "was its storage freed, or is it a fake tensor?"
+        )
+    return address
+
+
+def clipped_numbers(
+    function: str,
+    pairs: dict[str, Tensor],
+    of_query: Tensor | None,
+    of_key: Tensor | None,
+    first: int,
+    both: bool = False,
+) -> tuple[int, int, int, int, int]:
+    """Check what a pass of clipped_products.cpp reads and return its numbers: G, Q, K, first, E.
+
+    Args:
+        pairs: Tensors [G, Q, K] by their names.
+        of_query, of_key: [G, Q, E] and [G, K, E], or None.
+        first: Distance that has the first of the E vectors.
+        both: Whether `of_query` and `of_key` are both needed; otherwise one is enough.
+    """
+    for name, tensor in pairs.items():
+        require_readable(function, name, tensor, 3)
+        require_contiguous(function, name, tensor)
+    matrices, queries, keys = next(iter(pairs.values())).shape
+    for name, tensor in pairs.items():
+        require_shape(function, name, tensor, (matrices, queries, keys), "matrices, queries, keys")
+    products = {
+        name: (require_readable(function, name, x, 3), length)
+        for name, x, length in (("of_query", of_query, queries), ("of_key", of_key, keys))
+        if both or x is not None
+    }
+    if not products:
+        raise ValueError(f"cpp.{function}: `of_query` and `of_key` are both None; one of them must be a tensor.")
+    vectors = next(iter(products.values()))[0].shape[2]
+    for name, (x, length) in products.items():
+        require_contiguous(function, name, x)
+        require_shape(function, name, x, (matrices, length, vectors), "matrices, queries or keys, vectors")
+        if not vectors:
+            raise ValueError(f"cpp.{function}: `{name}` has products with no vector; it needs those of one or more.")
+    legend = f"a distance of {queries} queries and {keys} keys, counted from the most negative"
+    require_between(function, "first", first, max(queries + keys - 2, 0), legend)
+    return matrices, queries, keys, first, vectors

@@ -1,0 +1,94 @@
+"""M3's product of three vectors without a tensor of their size: loops that torch.compile makes of the formula.
+
+sum_d q_id k_jd a_ijd is no matrix product. Written out it is a [Q, K, D] tensor a head; compiled, each of the
+kernels below is one pass over its pairs that keeps nothing. The forward has one by hand as well (cpp.py).
+
+Legend: B batch, h heads, Q queries, K keys, D head width; vectors of the L = Q+K-1 distances [1 or h, L, D].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from . import cpp
+from .blocked_products import FEW_ROWS, LARGE_BLOCK, SMALL_BLOCK
+from .compiled import compiled
+
+#: products from which compiled loops gain more than their calls cost
+LEAST = 1 << 17
+
+
+def _entries(queries: int, keys: int, device: torch.device) -> Tensor:
+    """[Q, K], the vector of each pair."""
+    rows, columns = torch.arange(queries, device=device), torch.arange(keys, device=device)
+    return columns[None, :] - rows[:, None] + queries - 1
+
+
+def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    """sum_d q_id k_jd a_ijd: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
+    a = vectors[:, _entries(q.shape[2], k.shape[2], q.device)]
+    return (q[:, :, :, None] * k[:, :, None] * a).sum(-1)
+
+
+def _forward(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    vectors = vectors.contiguous()
+    if q.dtype == k.dtype == vectors.dtype == torch.float32 and cpp.works("trilinear"):
+        return cpp.products(q, k, vectors)
+    return compiled(products)(q.contiguous(), k.contiguous(), vectors)
+
+
+def _for_queries(grad: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    a = vectors[:, _entries(grad.shape[2], grad.shape[3], grad.device)]
+    return (grad[..., None] * k[:, :, None] * a).sum(3)
+
+
+def _for_keys(grad: Tensor, q: Tensor, vectors: Tensor) -> Tensor:
+    a = vectors[:, _entries(grad.shape[2], grad.shape[3], grad.device)]
+    return (grad[..., None] * q[:, :, :, None] * a).sum(2)
+
+
+def _for_window(by_entry: Tensor, q: Tensor, around: Tensor) -> Tensor:
+    """by_entry [B, h, c, W], q [B, h, c, D], keys [B, h, W+c-1, D]: entry e of row r meets key e + r. [B, h, W, D]."""
+    rows, entries = by_entry.shape[2:]
+    met = torch.arange(entries, device=q.device)[:, None] + torch.arange(rows, device=q.device)[None, :]
+    # not `unfold`, of whose sizes each would be compiled anew
+    return (by_entry.transpose(-1, -2)[..., None] * q[:, :, None] * around[:, :, met]).sum(3)
+
+
+def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
+    """The gradient of the vectors, a block of queries at a time."""
+    queries, keys = grad.shape[2:]
+    size = min(queries, SMALL_BLOCK if queries <= FEW_ROWS else LARGE_BLOCK)
+    found = torch.zeros_like(like)
+    for start in range(0, queries, size):
+        stop = min(start + size, queries)
+        rows, width = stop - start, keys + stop - start - 1
+        by_entry = grad.new_zeros(*grad.shape[:2], rows, width)
+        strides = (*by_entry.stride()[:2], max(width - 1, 1), 1)
+        by_entry.as_strided((*grad.shape[:2], rows, keys), strides, rows - 1).copy_(grad[:, :, start:stop])
+        around = F.pad(k, (0, 0, rows - 1, rows - 1))
+        made = compiled(_for_window)(by_entry, q[:, :, start:stop].contiguous(), around).sum(0)
+        found[:, queries - stop : queries - stop + width] += made if len(found) > 1 else made.sum(0)
+    return found
+
+
+class TrilinearProduct(torch.autograd.Function):
+    """`products`, forward and backward in passes over the pairs. Differentiable once; saves what it was given."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+        ctx.save_for_backward(q, k, vectors)
+        return _forward(q, k, vectors)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+        # compiled once, whoever asked and in which layout
+        q, k, vectors = (saved.detach().contiguous() for saved in ctx.saved_tensors)
+        grad = grad.contiguous()
+        for_q, for_k = compiled(_for_queries)(grad, k, vectors), compiled(_for_keys)(grad, q, vectors)
+        return for_q, for_k, _for_vectors(grad, q, k, vectors)

@@ -1,0 +1,1 @@
+"""Numbers that the papers print, as data."""

@@ -1,0 +1,251 @@
+"""Where far distances share a vector, one pass in C++ gives what the formulas and the other way give."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.core import tables
+from fairseq_posenc.encodings import StackShape
+from fairseq_posenc.ops import blocked_products, clipped_products, cpp, toeplitz
+from fairseq_posenc.ops.clipped_products import ClippedGatedProduct, ClippedProducts
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+#: queries, keys, clip: a row, an end that no query has, memory, and rows beyond what a register holds
+SHAPES = [(2, 3, 0), (4, 5, 1), (20, 20, 3), (20, 20, 9), (12, 40, 5), (40, 45, 19), (70, 131, 17), (33, 33, 0)]
+
+
+def given(queries: int, keys: int, clip: int, tables: int = 3) -> tuple[Tensor, Tensor, Tensor]:
+    """q, k and one vector a distance."""
+    generator = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(2, 3, length, 8, generator=generator) for length in (queries, keys))
+    return q, k, torch.randn(tables, 2 * clip + 1, 8, generator=generator)
+
+
+def rows(queries: int, keys: int, clip: int) -> Tensor:
+    """Of each distance, in the order of the table."""
+    return (torch.arange(queries + keys - 1) - keys + 1).clamp(-clip, clip) + clip
+
+
+def literally(q: Tensor, k: Tensor, table: Tensor, clip: int, offset: float) -> Tensor:
+    """In float64."""
+    queries, keys = q.shape[2], k.shape[2]
+    a = table.expand(q.shape[1], -1, -1)[:, pairs(queries, keys, clip)]
+    of_query = torch.einsum("bhid,hijd->bhij", q, a) + offset
+    of_key = torch.einsum("bhjd,hijd->bhij", k, a) + offset
+    return torch.einsum("bhid,bhjd->bhij", q, k) * of_query * of_key / q.shape[-1] ** 0.5
+
+
+def pairs(queries: int, keys: int, clip: int) -> Tensor:
+    """The row of each pair; the queries are the last of the keys."""
+    distances = torch.arange(keys)[None, :] - torch.arange(keys - queries, keys)[:, None]
+    return distances.clamp(-clip, clip) + clip
+
+
+def assert_near(found: list[Tensor], wanted: list[Tensor]) -> None:
+    for one, other in zip(found, wanted, strict=True):
+        size = max(1.0, float(other.detach().abs().max()))
+        torch.testing.assert_close(one.double(), other, rtol=0, atol=2e-6 * size)
+
+
+def with_gradients(made: Tensor, *inputs: Tensor) -> list[Tensor]:
+    weights = torch.randn(made.shape, generator=torch.Generator().manual_seed(1)).to(made.dtype)
+    return [made, *torch.autograd.grad(made, inputs, weights)]
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.5])
+@pytest.mark.parametrize("tables", [1, 3])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_it_equals_the_formula(shape: tuple[int, int, int], tables: int, offset: float) -> None:
+    """Outputs and gradients."""
+    queries, keys, clip = shape
+    single = [x.requires_grad_() for x in given(*shape, tables)]
+    double = [x.detach().double().requires_grad_() for x in single]
+    q, k, table = single
+    flat = keys - 1 - clip, keys - 1 + clip
+    by_distance = table[:, rows(*shape)]
+    assert clipped_products.serves(flat, queries, k, q, by_distance)
+    found = with_gradients(ClippedGatedProduct.apply(q, k, by_distance, offset, flat), *single)
+    wanted = with_gradients(literally(*double, clip, offset), *double)
+    assert_near(found, wanted)
+
+
+@pytest.mark.parametrize("terms", ["q", "k", "qk", "qc", "kc", "qkc"])
+@pytest.mark.parametrize("tables", [1, 3])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_sums_equal_the_formula(shape: tuple[int, int, int], tables: int, terms: str) -> None:
+    """Of queries, keys and content; outputs and gradients, each table with its own."""
+    queries, keys, clip = shape
+    q, k, table = given(*shape, tables)
+    leaves = [x.clone().requires_grad_() for x in (q, k, table, table.flip(-2), q.flip(0), k.flip(0))]
+    used = [one for one, of in zip(leaves, "qkqkcc", strict=True) if of in terms]
+
+    def products(q: Tensor, k: Tensor, of_q: Tensor, of_k: Tensor, *content: Tensor) -> Tensor:
+        by_distance = [x[:, rows(*shape)] for x in (of_q, of_k)]
+        at = [x if of in terms else None for x, of in zip([q, k, *by_distance, *content], "qkqkcc", strict=True)]
+        return ClippedProducts.apply(*at, 0.3, (2, 3, queries, keys), (keys - 1 - clip, keys - 1 + clip))
+
+    def literally(q: Tensor, k: Tensor, of_q: Tensor, of_k: Tensor, *content: Tensor) -> Tensor:
+        e = pairs(queries, keys, clip)
+        made = {
+            "q": torch.einsum("bhid,hijd->bhij", q, of_q.expand(3, -1, -1)[:, e]),
+            "k": torch.einsum("bhjd,hijd->bhij", k, of_k.expand(3, -1, -1)[:, e]),
+            "c": 0.3 * torch.einsum("bhid,bhjd->bhij", *content),
+        }
+        return sum(made[one] for one in terms)  # type: ignore[return-value]
+
+    found = with_gradients(products(*leaves), *used)
+    double = [x.detach().double().requires_grad_() for x in leaves]
+    used = [one for one, of in zip(double, "qkqkcc", strict=True) if of in terms]
+    assert_near(found, with_gradients(literally(*double), *used))
+
+
+def test_gradients_may_come_in_any_layout() -> None:
+    """A sum's is one number for all pairs."""
+    inputs = [x.requires_grad_() for x in given(20, 20, 3)]
+    q, k, table = inputs
+    made = ClippedGatedProduct.apply(q, k, table[:, rows(20, 20, 3)], 0.0, (16, 22))
+    double = [x.detach().double().requires_grad_() for x in inputs]
+    wanted = torch.autograd.grad(literally(*double, 3, 0.0).sum(), double)
+    assert_near([*torch.autograd.grad(made.sum(), inputs)], [*wanted])
+
+
+def test_it_is_of_the_precision_of_what_it_is_given() -> None:
+    """Whatever torch's default is."""
+    inputs = [x.requires_grad_() for x in given(20, 20, 3)]
+    q, k, table = inputs
+    torch.set_default_dtype(torch.float64)
+    try:
+        table = table[:, rows(20, 20, 3)]
+        found = [
+            ClippedGatedProduct.apply(q, k, table, 0.0, (16, 22)),
+            ClippedProducts.apply(q, k, table, table, None, None, 1.0, (2, 3, 20, 20), (16, 22)),
+        ]
+        made = [x for one in found for x in (one, *torch.autograd.grad(one.sum(), inputs, retain_graph=True))]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert {x.dtype for x in made} == {torch.float32}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_it_is_the_same_on_any_number_of_threads(threads: int) -> None:
+    q, k, table = given(40, 50, 6)
+    table = table[:, rows(40, 50, 6)]
+    expected, before = ClippedGatedProduct.apply(q, k, table, 0.0, (43, 55)), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        torch.testing.assert_close(
+            ClippedGatedProduct.apply(q, k, table, 0.0, (43, 55)), expected, rtol=1e-6, atol=1e-6
+        )
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("name", "options", "used"),
+    [
+        ("m4m", "clip=7", "gates"),
+        ("m4m", "clip=7,share=none,gate_offset=1", "gates"),
+        ("m4", "clip=7", "spread"),
+        ("shaw", "clip=7", "spread"),
+        ("lfhc", "clip=7", "spread"),
+        ("deberta", "clip=7", "spread"),
+    ],
+)
+def test_a_layer_with_it_is_the_layer_without(
+    name: str, options: str, used: str, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outputs and gradients, with pads; and it is what a layer in float32 takes."""
+    torch.manual_seed(0)
+    stack = Stack(name, options, StackShape(2, 4, 64, 96, causal=causal))
+    padding = torch.zeros(2, 61, dtype=torch.bool)
+    padding[1, 50:] = True
+    positions = Positions(61, 61, torch.device("cpu"), causal=causal, padding=padding)
+    x, taken = torch.randn(2, 61, 64), []
+    original = getattr(cpp, used)
+    monkeypatch.setattr(cpp, used, lambda *x, **more: taken.append(1) or original(*x, **more))
+
+    def outcome() -> list[Tensor]:
+        made = stack(x, positions)[0]
+        return [made, *torch.autograd.grad(made.sin().sum(), list(stack.parameters()), allow_unused=True)]
+
+    found = outcome()
+    assert len(taken) == 2
+    monkeypatch.setattr(cpp, "works", lambda source: False)
+    for one, other in zip(found, outcome(), strict=True):
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-5 * max(1.0, float(other.detach().abs().max())))
+    assert len(taken) == 2
+
+
+def test_it_keeps_two_gates_of_few_numbers() -> None:
+    """What the other way keeps is of the size of all pairs."""
+    q, k, table = (x.requires_grad_() for x in given(200, 200, 4))
+    kept: list[Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        made = ClippedGatedProduct.apply(q, k, table[:, rows(200, 200, 4)], 0.0, (195, 203))
+    assert max(x.numel() for x in kept) < made.numel() // 10
+
+
+@pytest.fixture
+def afresh() -> Iterator[None]:
+    """Nothing compiled yet, before and after."""
+    cpp._library.cache_clear()
+    yield
+    cpp._library.cache_clear()
+
+
+def test_without_a_compiler_the_other_way_serves_and_that_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, afresh: None
+) -> None:
+    monkeypatch.setattr(cpp, "compiler", lambda: str(tmp_path / "no-compiler"))
+    q, k, table = given(20, 20, 3)
+    positions = Positions(20, 20, torch.device("cpu"))
+    with caplog.at_level(logging.WARNING, logger="fairseq_posenc.ops.cpp"):
+        for _ in range(2):
+            found = toeplitz.gated_product(q, k, table, positions, tables.rows_of(positions, 3), 3, 0.0)
+    torch.testing.assert_close(
+        found.double(), literally(q.double(), k.double(), table.double(), 3, 0.0), rtol=0, atol=1e-4
+    )
+    assert len(caplog.records) == 1
+    assert caplog.messages[0].startswith(
+        "Products with distances are written out and transposed by torch, which is slower: "
+    )
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("tables", [1, 3])
+@pytest.mark.parametrize(("rows", "columns"), [(5, 3), (40, 70), (70, 40), (101, 101)])
+def test_windows_across_are_those_of_strided_copies(
+    rows: int, columns: int, tables: int, flat: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly: the same products, elsewhere."""
+    generator = torch.Generator().manual_seed(0)
+    x, pairs = torch.randn(6, columns, 8, generator=generator), torch.randn(6, rows, columns, generator=generator)
+    length = rows + columns - 1
+    vectors = blocked_products.Vectors(
+        torch.randn(tables, length, 8, generator=generator), *((length // 4, 3 * length // 4) if flat else (-1, length))
+    )
+    taken: list[str] = []
+    for name in ("across", "across_backward"):
+        original = getattr(cpp, name)
+        monkeypatch.setattr(cpp, name, lambda *x, name=name, original=original: taken.append(name) or original(*x))
+
+    def outcome() -> list[Tensor]:
+        out = torch.full((6, rows, columns), torch.nan)
+        blocked_products.fill_across(out, x, vectors)
+        return [out, *blocked_products.gradients(pairs.mT, x, vectors.flipped())]
+
+    found = outcome()
+    assert set(taken) == {"across", "across_backward"}
+    monkeypatch.setattr(cpp, "works", lambda source: False)
+    for one, other in zip(found, outcome(), strict=True):
+        assert torch.equal(one, other)
+        assert one.isfinite().all()

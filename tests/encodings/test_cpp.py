@@ -1,0 +1,187 @@
+"""M3's product in C++ gives the sums over all pairs, in any layout, and without it M3 says so and goes another way.
+
+Every pass in C++ refuses what it would read or write beyond, also under `python -O`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import native_calls
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_posenc.encodings import StackShape
+from fairseq_posenc.ops import cpp, trilinear
+from fairseq_posenc.positions import Positions
+from fairseq_posenc.stack import Stack
+
+#: queries, keys, D: less than a vector, between vectors and tiles, one more than them, and a table's end
+SHAPES = [(1, 1, 1), (2, 70, 8), (70, 2, 8), (33, 33, 5), (64, 64, 64), (65, 129, 3), (131, 47, 20), (17, 200, 65)]
+
+
+@pytest.fixture
+def afresh() -> Iterator[None]:
+    """Nothing compiled yet, before and after."""
+    cpp._library.cache_clear()
+    yield
+    cpp._library.cache_clear()
+
+
+def given(queries: int, keys: int, dim: int, tables: int) -> tuple[Tensor, Tensor, Tensor]:
+    """q, k as projections give them, not contiguous, and the vectors of the distances."""
+    generator = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(2, length, 3, dim, generator=generator).transpose(1, 2) for length in (queries, keys))
+    return q, k, torch.randn(tables, queries + keys - 1, dim, generator=generator)
+
+
+def literally(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
+    """In float64."""
+    queries, keys = q.shape[2], k.shape[2]
+    entries = torch.arange(keys)[None, :] - torch.arange(queries)[:, None] + queries - 1
+    q, k, vectors = q.double(), k.double(), vectors.double()
+    return torch.einsum("bhid,bhjd,hijd->bhij", q, k, vectors.expand(q.shape[1], -1, -1)[:, entries])
+
+
+@pytest.mark.parametrize("tables", [1, 3])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_it_equals_the_sums(shape: tuple[int, int, int], tables: int) -> None:
+    q, k, vectors = given(*shape, tables)
+    expected = literally(q, k, vectors)
+    tolerance = 1e-6 * max(1.0, float(expected.abs().max()))
+    for made in (cpp.products(q, k, vectors), cpp.products(q.contiguous(), k.contiguous(), vectors)):
+        torch.testing.assert_close(made.double(), expected, rtol=0, atol=tolerance)
+
+
+def test_it_reads_any_layout() -> None:
+    """Numbers of a row apart, and one tensor for all samples."""
+    q, k, vectors = given(40, 50, 8, 1)
+    expected = cpp.products(q, k, vectors)
+    assert torch.equal(cpp.products(q.mT.contiguous().mT, k, vectors), expected)
+    shared = k[:1].expand_as(k)
+    assert torch.equal(cpp.products(q, shared, vectors), cpp.products(q, shared.contiguous(), vectors))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_it_is_the_same_on_any_number_of_threads(threads: int) -> None:
+    q, k, vectors = given(70, 90, 16, 3)
+    expected, before = cpp.products(q, k, vectors), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        assert torch.equal(cpp.products(q, k, vectors), expected)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("options", ["", "clip=9", "share=none"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_layer_with_it_is_the_layer_without(options: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs and gradients, with pads; and it is what a layer in float32 takes."""
+    torch.manual_seed(0)
+    stack = Stack("m3", options, StackShape(1, 4, 64, 96, causal=causal))
+    with torch.no_grad():
+        for parameter in stack.pos.parameters():
+            parameter.normal_()
+    padding = torch.zeros(2, 61, dtype=torch.bool)
+    padding[1, 50:] = True
+    positions = Positions(61, 61, torch.device("cpu"), causal=causal, padding=padding)
+    x, taken = torch.randn(2, 61, 64), []
+    products = cpp.products
+    monkeypatch.setattr(cpp, "products", lambda *x: taken.append(1) or products(*x))
+
+    def outcome(stack: Stack) -> list[Tensor]:
+        made = stack(x.to(next(stack.parameters())), positions)[0]
+        with torch.no_grad():
+            alone = stack(x.to(made), positions)[0]
+        return [made, alone, *torch.autograd.grad(made.sin().sum(), list(stack.parameters()), allow_unused=True)]
+
+    found = outcome(stack)
+    assert len(taken) == 2
+    for one, other in zip(found, outcome(stack.double()), strict=True):
+        if one is not None:
+            size = max(1.0, float(other.detach().abs().max()))
+            torch.testing.assert_close(one.double(), other, rtol=0, atol=1e-5 * size)
+    assert len(taken) == 2
+
+
+@pytest.mark.parametrize("trouble", ["refused", "missing", "not a library"])
+def test_where_it_cannot_be_compiled_loops_serve_and_that_is_logged_once(
+    trouble: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, afresh: None
+) -> None:
+    commands = {
+        "refused": "#!/bin/sh\necho 'error: unknown option -march=native' >&2; exit 1\n",
+        "not a library": "#!/bin/sh\nfor last; do :; done; echo nothing > $last\n",
+    }
+    fake = tmp_path / "c++"
+    if trouble in commands:
+        fake.write_text(commands[trouble])
+        fake.chmod(0o755)
+    monkeypatch.setattr(cpp, "compiler", lambda: str(fake))
+    q, k, vectors = given(33, 50, 8, 1)
+    with caplog.at_level(logging.WARNING, logger="fairseq_posenc.ops.cpp"):
+        for _ in range(2):
+            found = trilinear.TrilinearProduct.apply(q, k, vectors)
+    torch.testing.assert_close(found.double(), literally(q, k, vectors), rtol=0, atol=1e-4)
+    assert len(caplog.records) == 1
+    if trouble == "refused":
+        assert caplog.messages[0].endswith("error: unknown option -march=native")
+
+
+def test_processes_compile_it_at_once_and_leave_nothing(tmp_path: Path) -> None:
+    code = "from fairseq_posenc.encodings import native; assert native.works('triple') and native.works('far')"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    running = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(2)]
+    assert [process.wait(300) for process in running] == [0, 0]
+    assert not list(tmp_path.glob("fairseq_posenc-*"))
+
+
+@pytest.mark.parametrize("function", native_calls.RIGHT)
+def test_the_right_calls_that_the_wrong_ones_start_from_succeed(function: str) -> None:
+    getattr(cpp, function)(**native_calls.right(function))
+
+
+@pytest.mark.parametrize("call", native_calls.wrong_calls(), ids=str)
+def test_a_wrong_call_raises_and_names_the_function(call: native_calls.Call) -> None:
+    with pytest.raises(call.error, match=rf"^native\.{call.function}: "):
+        call()
+
+
+def test_wrong_calls_raise_without_asserts() -> None:
+    """`python -O` removes every assert: what C++ relies on has to be checked by something else."""
+    command = [sys.executable, "-O", native_calls.__file__]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    last_lines = "\n".join(finished.stdout.splitlines()[-2:])
+    assert finished.returncode == 0, f"ended by {finished.returncode}: {last_lines}\n{finished.stderr[-2000:]}"
+    assert f"{len(native_calls.wrong_calls())} wrong calls, asserts off, let through: []" in last_lines
+
+
+@pytest.mark.parametrize("function", native_calls.RIGHT)
+def test_a_call_without_a_compiler_raises_and_says_what_to_ask(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpp, "_library", lambda source: None)
+    with pytest.raises(RuntimeError, match=rf"native\.{function}: .* could not be compiled .* native\.works\("):
+        getattr(cpp, function)(**native_calls.right(function))
+
+
+@pytest.mark.parametrize("batch", [0, 2])
+@pytest.mark.parametrize("shape", [(0, 5, 8), (4, 0, 8), (4, 5, 0), (0, 1, 8), (1, 0, 8)], ids=str)
+def test_calls_without_numbers_end(batch: int, shape: tuple[int, int, int]) -> None:
+    """No samples, no queries, no keys or no width: the results are empty or zeros."""
+    queries, keys, dim = shape
+    q, k = torch.randn(batch, 3, queries, dim), torch.randn(batch, 3, keys, dim)
+    made = cpp.products(q, k, torch.randn(1, queries + keys - 1, dim))
+    assert made.shape == (batch, 3, queries, keys)
+    assert not made.any() or dim
+    one = cpp.one_query("both", k, torch.randn(1, keys, dim), torch.randn(batch, 3, 1, dim), 0)
+    assert one.shape == (batch, 3, 2, keys)
+    assert not one.any() or dim
+    pairs, of_query, of_key = (torch.randn(3 * batch, *sizes) for sizes in ((queries, keys), (queries, 4), (keys, 4)))
+    cpp.spread(pairs, of_query, of_key, 0, add=True)
+    cpp.gates(pairs, of_query, of_key, 0, 0.5)
+    cpp.spread_backward(pairs, of_query, of_key, 0)
+    cpp.gates_backward(pairs, pairs.clone(), of_query, of_key, 0, 0.5)

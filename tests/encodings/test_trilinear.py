@@ -1,0 +1,73 @@
+"""M3's compiled loops give the sums over all pairs, and without a compiler M3 says so and goes another way."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from fairseq_posenc.ops import compiled, trilinear
+
+
+@pytest.mark.parametrize(("queries", "keys", "tables"), [(70, 70, 1), (33, 50, 3)])
+def test_compiled_loops_equal_the_sums(queries: int, keys: int, tables: int) -> None:
+    torch.manual_seed(0)
+    shapes = [(2, 3, queries, 8), (2, 3, keys, 8), (tables, queries + keys - 1, 8)]
+    given = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    q, k, vectors = given
+    distances = torch.arange(keys)[None, :] - torch.arange(queries)[:, None]
+    literal = torch.einsum("bhid,bhjd,hijd->bhij", q, k, vectors.expand(3, -1, -1)[:, distances + queries - 1])
+    found = trilinear.TrilinearProduct.apply(*given)
+    torch.testing.assert_close(found, literal, rtol=1e-11, atol=1e-11)
+    weight = torch.randn_like(literal)
+    ours, theirs = (torch.autograd.grad((x * weight).sum(), given) for x in (found, literal))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def test_without_a_compiler_the_other_way_is_taken_and_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(compiled.shutil, "which", lambda name: None)
+    compiled._compiler_works.cache_clear()
+    with caplog.at_level(logging.WARNING, logger="fairseq_posenc.ops.compiled"):
+        assert not compiled.usable(1, 1, torch.device("cpu"))
+        assert not compiled.usable(1, 1, torch.device("cpu"))
+    compiled._compiler_works.cache_clear()
+    assert [record.message.count("there is no C++ compiler") for record in caplog.records] == [1]
+
+
+def test_lengths_share_their_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of any lengths and sizes: beyond a few versions of a loop torch would give up, or take all memory."""
+    monkeypatch.setattr(compiled, "_VERSIONS", {"recompile_limit": 4} if compiled._VERSIONS else {})
+    compiled.compiled.cache_clear()
+    torch._dynamo.reset()
+    try:
+        for batch, length in ((3, 10), (1, 9), (4, 4), (2, 33), (5, 40), (8, 8), (6, 3), (7, 65), (2, 70), (3, 31)):
+            shapes = [(batch, 2, length, 8), (batch, 2, length, 8), (1, 2 * length - 1, 8)]
+            given = [torch.randn(shape, requires_grad=True) for shape in shapes]
+            torch.autograd.grad(trilinear.TrilinearProduct.apply(*given).sum(), given)
+    finally:
+        compiled.compiled.cache_clear()
+        torch._dynamo.reset()
+
+
+def test_torch_compile_that_does_nothing_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with TORCHDYNAMO_DISABLE=1: the formula itself would make a tensor the size of all pairs' vectors."""
+    monkeypatch.setattr(compiled.torch, "compile", lambda kernel, **options: kernel)
+    compiled.compiled.cache_clear()
+    compiled._compiler_works.cache_clear()
+    try:
+        assert not compiled.usable(1, 1, torch.device("cpu"))
+    finally:
+        compiled.compiled.cache_clear()
+        compiled._compiler_works.cache_clear()
+
+
+def test_nothing_is_compiled_under_a_dispatch_mode() -> None:
+    q = torch.randn(2, 2, 40, 32)
+    with FlopCounterMode(display=False):
+        assert not compiled.usable(10**9, 1, q.device)
+    assert compiled.usable(10**9, 1, q.device)

@@ -1,0 +1,104 @@
+"""The rooms of the package: a file imports only from its own room and from rooms before it, and never in a circle."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "fairseq_posenc"
+
+#: From the inside to the outside; docs/architecture.md says what each holds.
+ROOMS = (
+    *("ops", "positions", "core", "encodings", "attention", "stack", "metrics", "papers"),
+    *("compat", "data", "hub", "models", "criterions", "generation", "tasks", "optim", "config", "commands"),
+    *("__init__", "__main__"),
+)
+#: The rooms that need torch and numpy only, besides the libraries of metrics.
+WITHOUT_FAIRSEQ = ROOMS[: ROOMS.index("papers") + 1]
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """The files of a package by dotted name; a folder's own name for its __init__.py."""
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).with_suffix("").parts
+        found[".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(package: Path) -> dict[str, set[str]]:
+    """What each module of a package imports of it, also inside functions and for type checkers."""
+    files = modules(package)
+    return {
+        name: {*_imported(ast.parse(path.read_text("utf-8")), path, package, files)} for name, path in files.items()
+    }
+
+
+def _imported(tree: ast.Module, path: Path, package: Path, files: dict[str, Path]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = path.parents[node.level - 1].relative_to(package).parts
+            start = ".".join((*folder, *filter(None, [node.module])))
+            for alias in node.names:
+                full = f"{start}.{alias.name}".strip(".")
+                yield full if full in files else start or "__init__"
+
+
+def room(module: str) -> str:
+    """The first part of a module's name."""
+    return module.partition(".")[0]
+
+
+def outward(package: Path) -> list[str]:
+    """The imports that lead to a room further out."""
+    return [
+        f"{name} imports {other}"
+        for name, others in imports(package).items()
+        for other in sorted(others)
+        if name != "__init__" and ROOMS.index(room(other)) > ROOMS.index(room(name))
+    ]
+
+
+def circle(package: Path) -> list[str]:
+    """Modules that import each other, in a circle; none if there are none."""
+    graph = {name: others - {name} for name, others in imports(package).items() if name != "__init__"}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [str(name) for name in error.args[1]]
+    return []
+
+
+def test_every_file_is_in_a_known_room() -> None:
+    assert {room(name) for name in modules(PACKAGE)} <= set(ROOMS)
+
+
+def test_files_import_from_their_room_and_from_rooms_before_it() -> None:
+    assert outward(PACKAGE) == []
+
+
+def test_no_two_files_import_each_other() -> None:
+    """Not even late. The registry finds its classes by names in strings, which is no import."""
+    assert circle(PACKAGE) == []
+
+
+def test_wrong_imports_are_caught(tmp_path: Path) -> None:
+    for folder in ("ops", "core"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "ops" / "wrong.py").write_text("def late() -> None:\n    from ..core import base\n")
+    (tmp_path / "core" / "base.py").write_text("from ..ops.wrong import late\n")
+    assert outward(tmp_path) == ["ops.wrong imports core.base"]
+    assert set(circle(tmp_path)) == {"ops.wrong", "core.base"}
+
+
+@pytest.mark.parametrize("name", WITHOUT_FAIRSEQ)
+def test_the_inner_rooms_import_no_fairseq(name: str) -> None:
+    for path in (path for module, path in modules(PACKAGE).items() if room(module) == name):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            assert not {one.partition(".")[0] for one in names} & {"fairseq", "fairseq_cli", "hydra", "omegaconf"}, path

@@ -146,7 +146,7 @@ class M3(RelativeTable):
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         scale, table, rows = self.stack.head_dim**-0.5, promoted(layer.tensors["weight"]), self.rows(positions)
         if positions.query_length == 1 and not torch.compiler.is_compiling():
-            return toeplitz.triple_product(q * scale, k, table, positions, rows, self.clip)
+            return toeplitz.trilinear_product(q * scale, k, table, positions, rows, self.clip)
         if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], trilinear.LEAST, q.device):
             # the vectors are scaled, not the queries, which the backward would keep once more
             made: Tensor = trilinear.TrilinearProduct.apply(q, k, (toeplitz.take(table, rows, -2) * scale).to(q.dtype))

@@ -173,7 +173,7 @@ def gated_product(
     return content * (of_query + offset) * (of_key + offset) if offset else content * of_query * of_key
 
 
-def triple_product(
+def trilinear_product(
     q: Tensor, k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None
 ) -> Tensor:
     """sum_d q_d k_jd a[j - i]_d of one query i, the last column's: [B, h, 1, K]."""

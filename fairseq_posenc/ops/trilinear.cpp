@@ -69,7 +69,7 @@ void transpose(const float* rows, Size row_step, Size from, Size stop, int width
 
 extern "C" {
 
-// How many numbers of scratch `triple` needs.
+// How many numbers of scratch `trilinear` needs.
 std::int64_t trilinear_scratch(Size matrices, Size queries, Size keys, Size dim, Size tables) {
     const Size across = parts(keys, WIDE), down = parts(queries, TALL);
     return (matrices * across * WIDE + tables * ((across - 1) * STEPS + down) * WINDOW) * dim;

@@ -24,7 +24,7 @@ def fake_python(environment: Path, status: int = 0) -> Path:
 def checkout(tmp_path: Path) -> Path:
     lib = tmp_path / "checkout" / "recipes" / "lib"
     lib.mkdir(parents=True)
-    shutil.copy(Path(__file__).parents[1] / "recipes" / "lib" / "env.sh", lib)
+    shutil.copy(Path(__file__).parents[2] / "recipes" / "lib" / "env.sh", lib)
     return tmp_path / "checkout"
 
 

@@ -18,7 +18,7 @@ from recipes.lib.runner import Failed, Runner
 from recipes.lib.screen import Screen
 from recipes.lib.stages import Ledger, Stage, write_atomically
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def a_stage(folder: Path, text: str = "one", code: str | None = None, **options: object) -> Stage:

@@ -17,7 +17,7 @@ import pytest
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted(path.parent.name for path in (ROOT / "recipes").glob("*/run.sh"))
 # Times, speeds, and what names the folder.
 MEASURED = (

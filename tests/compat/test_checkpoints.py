@@ -29,7 +29,7 @@ from fairseq_posenc.commands import average
 from fairseq_posenc.compat.checkpoints import CheckpointError, UnsafeCheckpointError, safe_load
 
 compat.apply()
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # Real checkpoints of fairseq-train
 

@@ -31,7 +31,7 @@ from recipes.lib.encodings import parse
 from recipes.lm_wikitext103.__main__ import LM_WIKITEXT103, eval_lm
 
 REAL = os.environ.get("POSENC_LM_RUN")
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TOKENS = 2000 if REAL else 120
 
 

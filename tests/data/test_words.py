@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from fairseq_posenc.data.whole_words import Masking, masked
 from fairseq_posenc.data.words import SCHEMES, Words, gpt2_pieces
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 
 

@@ -21,7 +21,7 @@ from recipes.demo.settings import Settings
 from recipes.lib.command import main
 from recipes.lib.settings import load
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"train": 1500, "valid": 50, "test": 100}
 
 

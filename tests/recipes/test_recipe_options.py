@@ -19,7 +19,7 @@ from recipes.lib.settings import as_arguments, load
 from recipes.lib.values import Refused
 from tests.toy_recipe import TOY, toy
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # --- looking
 

@@ -12,7 +12,7 @@ import pytest
 
 from fairseq_posenc.commands.doctor import machine, plugin, report, stack
 
-DOCTOR = "import sys; from fairseq_posenc import doctor; sys.exit(doctor.main(sys.argv[1:]))"
+DOCTOR = "import sys; from fairseq_posenc.commands import doctor; sys.exit(doctor.main(sys.argv[1:]))"
 
 
 def missing(module: str) -> object:
@@ -171,5 +171,5 @@ sys.modules["fairseq_posenc"] = plugin
 import fairseq_posenc.commands.doctor
 assert not {"torch", "fairseq"} & set(sys.modules)
 """
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", code], cwd=root, check=True)

@@ -62,7 +62,7 @@ def test_products_equal_the_sums(case: dict[str, int | bool | None]) -> None:
     assert taken.taken
     check(both, of_query + of_key + 0.7 * content, (q, k, table))
     check(toeplitz.gated_product(q, k, table, *given, 0.3), content / 2 * (0.3 + of_query) * (0.3 + of_key), (q, table))
-    check(toeplitz.triple_product(q, k, table, *given), torch.einsum("bhid,bhjd,hjd->bhij", q, k, a), (q, k, table))
+    check(toeplitz.trilinear_product(q, k, table, *given), torch.einsum("bhid,bhjd,hjd->bhij", q, k, a), (q, k, table))
 
 
 def check(found: Tensor, literal: Tensor, inputs: tuple[Tensor, ...]) -> None:
@@ -91,8 +91,8 @@ def test_the_loop_in_cpp_equals_the_others(shared: int, dim: int, tables: int, m
         eager = [way() for way in ways]
         monkeypatch.setattr(single_query, "LEAST", 1)
         made: list[str] = []
-        loop = cpp.one_query
-        monkeypatch.setattr(cpp, "one_query", lambda way, *given: made.append(way) or loop(way, *given))
+        loop = cpp.single_query
+        monkeypatch.setattr(cpp, "single_query", lambda way, *given: made.append(way) or loop(way, *given))
         for way, other in zip(ways, eager, strict=True):
             torch.testing.assert_close(way(), other, rtol=1e-5, atol=1e-5)
     assert made == ["alone", "added", "both", "multiplied"]
@@ -103,7 +103,7 @@ def test_without_a_compiler_and_with_gradients_the_others_serve(monkeypatch: pyt
     monkeypatch.setattr(single_query, "LEAST", 1)
     assert single_query.of_keys_and_query(k, a, q).requires_grad
     monkeypatch.setattr(cpp, "works", lambda source: False)
-    monkeypatch.setattr(cpp, "one_query", None)
+    monkeypatch.setattr(cpp, "single_query", None)
     with torch.no_grad():
         found = single_query.of_keys_and_query(k, a, q)
     torch.testing.assert_close(found, torch.einsum("bhjd,bhjd->bhj", k, q + a).unsqueeze(2))

@@ -15,7 +15,7 @@ from recipes.lib.options import parse
 from recipes.lib.recipe import Recipe
 from recipes.lib.settings import load
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 #: what the examples take to be the user's
 FILES = ("nqg/train.json", "nqg/dev.json", "squad-v1.1/du-test-v1.1.json.gz", "squad-v1.1/dev-v1.1.part1.json.gz")
 FILES += ("glue_data/RTE/train.tsv", "MLQA_V1/x", "FOLDER/train.txt", "FOLDER/valid.txt", "BOOKS/x", "wikitext-2/x")

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from fairseq_posenc.commands import drift, rounding
 from fairseq_posenc.encodings import names, registry
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "half-precision.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "half-precision.md"
 PRECISIONS = {str(precision): precision for precision in rounding.PRECISIONS}
 
 

@@ -10,7 +10,7 @@ from laws.cases import Case, every
 
 from fairseq_posenc.commands import choosing, pages
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "encodings"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "encodings"
 WHICH = (FOLDER.parent / choosing.PAGE).read_text(encoding="utf-8")
 PAGES = pages.pages()
 

@@ -13,7 +13,7 @@ import pytest
 
 from recipes.lib.translation import parallel
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LINES = {"en": [f"A dog runs {n}." for n in range(20)], "de": [f"Ein Hund läuft {n}." for n in range(20)]}
 
 

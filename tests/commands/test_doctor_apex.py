@@ -14,7 +14,7 @@ import pytest
 
 from fairseq_posenc.commands.doctor.apex import Apex, check_apex
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 # The surface of NVIDIA apex that fairseq touches; the marks show that it is what was built and called.
 NVIDIA = {

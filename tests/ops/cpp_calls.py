@@ -1,6 +1,6 @@
 """Calls of the passes in C++: right ones, and those that must raise because C++ would read or write beyond a tensor.
 
-Run as a program, it makes all wrong calls and exits with status 1 if one is let through: `python -O native_calls.py`.
+Run as a program, it makes all wrong calls and exits with status 1 if one is let through: `python -O cpp_calls.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairseq_posenc.ops import cpp
 #: Arguments of right calls, tensors by their shapes: 2 samples of 3 heads, 4 queries, 5 keys, a width of 8.
 RIGHT: dict[str, dict[str, Any]] = {
     "products": {"q": (2, 3, 4, 8), "k": (2, 3, 5, 8), "vectors": (3, 8, 8)},
-    "one_query": {"way": "both", "k": (2, 3, 5, 8), "vectors": (3, 5, 8), "q": (2, 3, 1, 8), "shared": 0},
+    "single_query": {"way": "both", "k": (2, 3, 5, 8), "vectors": (3, 5, 8), "q": (2, 3, 1, 8), "shared": 0},
     "spread": {"out": (6, 4, 5), "of_query": (6, 4, 3), "of_key": (6, 5, 3), "first": 2, "add": True},
     "spread_backward": {"grad": (6, 4, 5), "of_query": (6, 4, 3), "of_key": (6, 5, 3), "first": 2},
     "gates": {"content": (6, 4, 5), "of_query": (6, 4, 3), "of_key": (6, 5, 3), "first": 2, "offset": 0.5},
@@ -34,7 +34,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "across_backward": {"pairs": (6, 4, 5), "window": (3, 2, 2, 4), "start": 3, "top": 1},
 }
 #: Tensors whose numbers may lie anywhere: they are copied.
-ANY_STRIDES = {("products", "q"), ("products", "k"), *(("one_query", name) for name in ("k", "vectors", "q"))}
+ANY_STRIDES = {("products", "q"), ("products", "k"), *(("single_query", name) for name in ("k", "vectors", "q"))}
 #: A window may cover less of the pairs, from its place on.
 FITTING = {(name, change) for name in ("across", "across_backward") for change in ("pairs[1] + 1", "pairs[2] + 1")}
 FITTING |= {(name, "window[3] - 1") for name in ("across", "across_backward")}
@@ -124,7 +124,7 @@ def _with(function: str, wrong: str, error: type[Exception] = ValueError, **argu
 
 
 def _wrong_numbers() -> list[Call]:
-    numbers = {"one_query": {"shared": 5}, "across": {"start": 3, "top": 1}, "across_backward": {"start": 3, "top": 1}}
+    numbers = {"single_query": {"shared": 5}, "across": {"start": 3, "top": 1}, "across_backward": {"start": 3, "top": 1}}
     numbers |= {function: {"first": 7} for function in ("spread", "spread_backward", "gates", "gates_backward")}
     calls = []
     for function, of_function in numbers.items():
@@ -160,12 +160,12 @@ def _wrong_together() -> list[Call]:
         _with("spread", "neither", of_query=None, of_key=None),
         _with("spread_backward", "neither", of_query=None, of_key=None),
         *(_with(name, "no keys' gate", TypeError, of_key=None) for name in ("gates", "gates_backward")),
-        _with("one_query", "another way", way="divided"),
-        _with("one_query", "a query that is alone", way="alone"),
-        *(_with("one_query", f"no query {way}", TypeError, way=way, q=None) for way in ("added", "multiplied", "both")),
-        _with("one_query", "more keys shared than there are", vectors=(3, 0, 8), shared=6),
-        _with("one_query", "shared, with a vector per key", shared=3),
-        _with("one_query", "two tables for three heads", vectors=(2, 5, 8)),
+        _with("single_query", "another way", way="divided"),
+        _with("single_query", "a query that is alone", way="alone"),
+        *(_with("single_query", f"no query {way}", TypeError, way=way, q=None) for way in ("added", "multiplied", "both")),
+        _with("single_query", "more keys shared than there are", vectors=(3, 0, 8), shared=6),
+        _with("single_query", "shared, with a vector per key", shared=3),
+        _with("single_query", "two tables for three heads", vectors=(2, 5, 8)),
         _with("products", "two tables for three heads", vectors=(2, 8, 8)),
         _with("products", "a vector per pair", vectors=(3, 20, 8)),
         _with("products", "neither queries nor keys", q=(2, 3, 0, 8), k=(2, 3, 0, 8)),

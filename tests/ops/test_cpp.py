@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import native_calls
+import cpp_calls
 import pytest
 import torch
 from torch import Tensor
@@ -134,38 +134,38 @@ def test_where_it_cannot_be_compiled_loops_serve_and_that_is_logged_once(
 
 
 def test_processes_compile_it_at_once_and_leave_nothing(tmp_path: Path) -> None:
-    code = "from fairseq_posenc.encodings import native; assert native.works('triple') and native.works('far')"
+    code = "from fairseq_posenc.ops import cpp; assert cpp.works('trilinear') and cpp.works('clipped_products')"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     running = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(2)]
     assert [process.wait(300) for process in running] == [0, 0]
     assert not list(tmp_path.glob("fairseq_posenc-*"))
 
 
-@pytest.mark.parametrize("function", native_calls.RIGHT)
+@pytest.mark.parametrize("function", cpp_calls.RIGHT)
 def test_the_right_calls_that_the_wrong_ones_start_from_succeed(function: str) -> None:
-    getattr(cpp, function)(**native_calls.right(function))
+    getattr(cpp, function)(**cpp_calls.right(function))
 
 
-@pytest.mark.parametrize("call", native_calls.wrong_calls(), ids=str)
-def test_a_wrong_call_raises_and_names_the_function(call: native_calls.Call) -> None:
-    with pytest.raises(call.error, match=rf"^native\.{call.function}: "):
+@pytest.mark.parametrize("call", cpp_calls.wrong_calls(), ids=str)
+def test_a_wrong_call_raises_and_names_the_function(call: cpp_calls.Call) -> None:
+    with pytest.raises(call.error, match=rf"^cpp\.{call.function}: "):
         call()
 
 
 def test_wrong_calls_raise_without_asserts() -> None:
     """`python -O` removes every assert: what C++ relies on has to be checked by something else."""
-    command = [sys.executable, "-O", native_calls.__file__]
+    command = [sys.executable, "-O", cpp_calls.__file__]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
     last_lines = "\n".join(finished.stdout.splitlines()[-2:])
     assert finished.returncode == 0, f"ended by {finished.returncode}: {last_lines}\n{finished.stderr[-2000:]}"
-    assert f"{len(native_calls.wrong_calls())} wrong calls, asserts off, let through: []" in last_lines
+    assert f"{len(cpp_calls.wrong_calls())} wrong calls, asserts off, let through: []" in last_lines
 
 
-@pytest.mark.parametrize("function", native_calls.RIGHT)
+@pytest.mark.parametrize("function", cpp_calls.RIGHT)
 def test_a_call_without_a_compiler_raises_and_says_what_to_ask(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpp, "_library", lambda source: None)
-    with pytest.raises(RuntimeError, match=rf"native\.{function}: .* could not be compiled .* native\.works\("):
-        getattr(cpp, function)(**native_calls.right(function))
+    with pytest.raises(RuntimeError, match=rf"cpp\.{function}: .* could not be compiled .* cpp\.works\("):
+        getattr(cpp, function)(**cpp_calls.right(function))
 
 
 @pytest.mark.parametrize("batch", [0, 2])
@@ -177,7 +177,7 @@ def test_calls_without_numbers_end(batch: int, shape: tuple[int, int, int]) -> N
     made = cpp.products(q, k, torch.randn(1, queries + keys - 1, dim))
     assert made.shape == (batch, 3, queries, keys)
     assert not made.any() or dim
-    one = cpp.one_query("both", k, torch.randn(1, keys, dim), torch.randn(batch, 3, 1, dim), 0)
+    one = cpp.single_query("both", k, torch.randn(1, keys, dim), torch.randn(batch, 3, 1, dim), 0)
     assert one.shape == (batch, 3, 2, keys)
     assert not one.any() or dim
     pairs, of_query, of_key = (torch.randn(3 * batch, *sizes) for sizes in ((queries, keys), (queries, 4), (keys, 4)))

@@ -17,7 +17,7 @@ from recipes.lib import lock as locks
 from recipes.lib.command import main
 from tests.toy_recipe import TOY, toy
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["data", "train:left", "score:left", "train:right", "score:right", "table"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -71,6 +72,15 @@ def circle(package: Path) -> list[str]:
     except CycleError as error:
         return [str(name) for name in error.args[1]]
     return []
+
+
+def test_the_page_shows_the_rooms_in_their_order_and_files_that_exist() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
+    rooms = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, re.MULTILINE)
+    assert rooms == [name for name in ROOMS if not name.startswith("__")]
+    paths = set(re.findall(r"`([\w/-]+\.(?:py|sh))`", page)) - {"run.sh", "registry.py"}
+    assert paths
+    assert [path for path in paths if not ((PACKAGE / path).exists() or (PACKAGE.parent / path).exists())] == []
 
 
 def test_every_file_is_in_a_known_room() -> None:

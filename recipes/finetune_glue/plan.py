@@ -176,7 +176,7 @@ class Planner:
         command = [*module("baselines"), "--data", self.data(task, self.models[0]), "--output"]
         command += [f"{self.shown}/baselines/{task}.json", *self.scores(task)]
         outputs = (self.output / "baselines" / f"{task}.json",)
-        inputs = (HERE / "baselines.py", ROOT / "fairseq_posenc" / "scoring" / "classification.py")
+        inputs = (HERE / "baselines.py", ROOT / "fairseq_posenc" / "metrics" / "classification.py")
         return Stage(f"baseline:{task}", tuple(command), outputs, (prepare,), inputs)
 
     def scores(self, task: str) -> list[str]:

@@ -27,8 +27,8 @@ PACKAGE = ROOT / "fairseq_posenc"
 CUTTING = ("span_items", "span_pieces", "question_pieces", "byte_pieces")
 PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in CUTTING)
 SEARCH = (PACKAGE / "data" / "span_search.py", PACKAGE / "data" / "span_items.py")
-THRESHOLD = PACKAGE / "scoring" / "null_threshold.py"
-SCORES = (PACKAGE / "scoring" / "squad.py", THRESHOLD)
+THRESHOLD = PACKAGE / "metrics" / "null_threshold.py"
+SCORES = (PACKAGE / "metrics" / "squad.py", THRESHOLD)
 BASELINES = (HERE / "baselines.py", HERE / "score.py", *SCORES, *PIECES)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import parse, published
-from recipes.lib.settings import read_toml
+from recipes.lib.settings import read_preset
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -165,7 +165,7 @@ def departures(settings: Settings) -> list[str]:
     """In what a run departs from the preset of its paper: what that states, and its authors' code where it does not."""
     if settings.paper not in PAPERS:
         return []
-    preset = read_toml(PRESETS / f"{settings.paper}.toml")
+    preset = read_preset(PRESETS / f"{settings.paper}.toml")
     usual = {name: getattr(type(settings), name, None) for name in PROTOCOL}
     told = of_settings({name: preset.get(name.replace("_", "-"), usual[name]) for name in PROTOCOL}, settings)
     told += of_flags(preset["train"], settings.train)

@@ -11,7 +11,7 @@ from recipes.finetune_glue.settings import CONF as PROTOCOLS
 from recipes.finetune_glue.settings import PROTOCOL
 from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import Encoding, published
-from recipes.lib.settings import read_toml
+from recipes.lib.settings import read_preset
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -69,7 +69,7 @@ def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float,
 
 def departures(settings: Settings) -> list[str]:
     """In what a run departs from the paper's protocol, in a few words each; segments choose the row."""
-    theirs, preset = read_toml(PAPER), read_toml(PRESET)
+    theirs, preset = read_preset(PAPER), read_preset(PRESET)
     wanted = {name: theirs[name] for name in PROTOCOL if name not in ("segments", "keep")}
     wanted |= {name: preset[name.replace("_", "-")] for name in WINDOWS}
     told = of_settings(wanted, settings) + of_flags(theirs["train"], settings.train, intervals=settings.kept == "best")

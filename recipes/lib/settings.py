@@ -23,7 +23,7 @@ def load(
     if name not in recipe.presets():
         raise Refused(f"no preset '{name}' in {recipe.conf}{nearest(name, recipe.presets())}")
     path = recipe.conf / f"{name}.toml"
-    values = known_only(read_toml(path), hints, str(path))
+    values = known_only(read_preset(path), hints, str(path))
     _refuse_missing(recipe.settings, values, path)
     theirs = known_only(read_toml(config), hints, str(config)) if config is not None else {}
     asked = from_words(given or {}, hints)
@@ -47,6 +47,34 @@ def read_toml(path: Path) -> Table:
         raise Refused(f"{path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path} is no TOML: {error}") from error
+
+
+def read_preset(path: Path, *extending: str) -> Table:
+    """Return the settings of a preset: those of the preset that it names as `extends`, with its own in their place.
+
+    Args:
+        path: the preset's file; presets extend others of their folder.
+        extending: the presets that extend this one, the last first.
+    Raises:
+        Refused: a preset that is not there, or that extends itself.
+    """
+    own = read_toml(path)
+    name = own.pop("extends", None)
+    if name is None:
+        return own
+    others = sorted(other.stem for other in path.parent.glob("*.toml") if other != path)
+    if name not in others:
+        raise Refused(f"{path}: extends = {name!r} is no other preset of the folder{nearest(str(name), others)}")
+    chain = (path.stem, *extending)
+    if name in chain:
+        raise Refused(f"{path}: extends = {name!r}, which extends {path.stem} in turn: a preset cannot extend itself")
+    base = read_preset(path.with_name(f"{name}.toml"), *chain)
+    tables = {key: {**base[key], **value} for key, value in own.items() if _are_tables(base.get(key), value)}
+    return {**base, **own, **tables}
+
+
+def _are_tables(*values: object) -> bool:
+    return all(isinstance(value, dict) for value in values)
 
 
 def known_only(table: Table, hints: Table, where: str) -> Table:

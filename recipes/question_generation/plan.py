@@ -21,7 +21,7 @@ SCRIPTS = ROOT / "data-bin-scripts"
 PREPARE = "data-bin-scripts/prepare_questions.py"
 TASK = ("--task", "posenc_question_generation")
 PIECES = tuple(ROOT / "fairseq_posenc" / "data" / f"{name}.py" for name in ("question_pieces", "byte_pieces"))
-SCORING = tuple(sorted((ROOT / "fairseq_posenc" / "scoring").glob("*.py")))
+SCORING = tuple(sorted((ROOT / "fairseq_posenc" / "metrics").glob("*.py")))
 BUFFER = 32  # lines
 ROOM = 14  # of a decoder's positions, beyond --longest-question
 

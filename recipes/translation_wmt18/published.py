@@ -7,7 +7,7 @@ from typing import Any
 
 from recipes.lib.departures import changed
 from recipes.lib.encodings import Either, published
-from recipes.lib.settings import read_toml
+from recipes.lib.settings import read_preset
 from recipes.lib.stages import read_json
 
 from .settings import CONF, MADE, WMT18, Settings
@@ -60,7 +60,7 @@ def papers_text(settings: Settings) -> bool:
 def differences(settings: Settings) -> list[str]:
     """In what a run departs from the paper's, so far as that is stated, and from its preset; empty: BLEU can be put
     beside."""
-    preset = read_toml(PRESET)
+    preset = read_preset(PRESET)
     train = changed(preset["train"], settings.train, intervals=True)  # --average takes several
     batch = preset["batches"] * preset["train"]["max-tokens"]
     departs = {

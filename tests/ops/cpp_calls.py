@@ -124,7 +124,11 @@ def _with(function: str, wrong: str, error: type[Exception] = ValueError, **argu
 
 
 def _wrong_numbers() -> list[Call]:
-    numbers = {"single_query": {"shared": 5}, "across": {"start": 3, "top": 1}, "across_backward": {"start": 3, "top": 1}}
+    numbers = {
+        "single_query": {"shared": 5},
+        "across": {"start": 3, "top": 1},
+        "across_backward": {"start": 3, "top": 1},
+    }
     numbers |= {function: {"first": 7} for function in ("spread", "spread_backward", "gates", "gates_backward")}
     calls = []
     for function, of_function in numbers.items():
@@ -162,7 +166,10 @@ def _wrong_together() -> list[Call]:
         *(_with(name, "no keys' gate", TypeError, of_key=None) for name in ("gates", "gates_backward")),
         _with("single_query", "another way", way="divided"),
         _with("single_query", "a query that is alone", way="alone"),
-        *(_with("single_query", f"no query {way}", TypeError, way=way, q=None) for way in ("added", "multiplied", "both")),
+        *(
+            _with("single_query", f"no query {way}", TypeError, way=way, q=None)
+            for way in ("added", "multiplied", "both")
+        ),
         _with("single_query", "more keys shared than there are", vectors=(3, 0, 8), shared=6),
         _with("single_query", "shared, with a vector per key", shared=3),
         _with("single_query", "two tables for three heads", vectors=(2, 5, 8)),

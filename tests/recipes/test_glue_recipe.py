@@ -158,9 +158,9 @@ def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("preset", ABLATIONS)
 def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp_path: Path) -> None:
-    from recipes.lib.settings import read_toml
+    from recipes.lib.settings import read_preset
 
-    given = read_toml(FINETUNE_GLUE.conf / f"{preset}.toml")
+    given = read_preset(FINETUNE_GLUE.conf / f"{preset}.toml")
     with pytest.raises(Refused, match=r"each is a pretraining of its own: recipes/pretrain_mlm/run\.sh --preset"):
         settings(preset)
     run = run_folder(tmp_path / "run", "none", *reversed(given["pos-enc"]))

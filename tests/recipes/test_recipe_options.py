@@ -15,7 +15,7 @@ from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
 from recipes.lib.command import main
-from recipes.lib.settings import as_arguments, load
+from recipes.lib.settings import as_arguments, load, read_preset
 from recipes.lib.values import Refused
 from tests.toy_recipe import TOY, toy
 
@@ -123,6 +123,29 @@ def test_a_wrong_config_is_refused(text, message, tmp_path):
     with pytest.raises(Refused) as refused:
         load(TOY, config=tmp_path / "mine.toml")
     assert message in str(refused.value)
+
+
+def test_a_preset_extends_another_and_states_what_differs(tmp_path):
+    (tmp_path / "base.toml").write_text('word = "one"\nleast = 1\n[train]\nrate = 0.5\nwarm-up = 3\n')
+    (tmp_path / "wide.toml").write_text('extends = "base"\nleast = 2\n')
+    (tmp_path / "slow.toml").write_text('extends = "wide"\n[train]\nrate = 0.1\nfp16 = true\n')
+    expected = {"word": "one", "least": 2, "train": {"rate": 0.1, "warm-up": 3, "fp16": True}}
+    assert read_preset(tmp_path / "slow.toml") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bse", r"slow\.toml: extends = 'bse' is no other preset of the folder; did you mean base\?"),
+        ("slow", r"slow\.toml: extends = 'slow' is no other preset"),
+        ("wide", r"wide\.toml: extends = 'slow', which extends wide in turn"),
+    ],
+)
+def test_a_preset_that_extends_none_or_itself_is_refused(name, message, tmp_path):
+    for preset, base in (("slow", name), ("wide", "slow"), ("base", "wide")):
+        (tmp_path / f"{preset}.toml").write_text(f'extends = "{base}"\n')
+    with pytest.raises(Refused, match=message):
+        read_preset(tmp_path / "slow.toml")
 
 
 def test_a_preset_that_lacks_a_setting_is_refused(tmp_path):

@@ -15,7 +15,7 @@ from recipes.finetune_squad.settings import GOLD, Settings
 from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.recipe import shown
-from recipes.lib.settings import load, read_toml
+from recipes.lib.settings import load, read_preset
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
@@ -73,7 +73,7 @@ def test_the_papers_numbers(preset: str) -> None:
 
 @pytest.mark.parametrize(("preset", "like"), [("clip", "m1-m4"), ("scale", "m4m-small"), ("heads", "m4m-small")])
 def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, like: str, tmp_path: Path) -> None:
-    given = read_toml(FINETUNE_SQUAD.conf / f"{preset}.toml")
+    given = read_preset(FINETUNE_SQUAD.conf / f"{preset}.toml")
     with pytest.raises(Refused, match=r"each is a pretraining of its own: recipes/pretrain_mlm/run\.sh --preset"):
         settings(preset, pos_enc=given["pos-enc"][0])
     places = [f"/run/checkpoints/{parse(label).slug}/checkpoint_last.pt" for label in reversed(given["pos-enc"])]

@@ -27,7 +27,7 @@ from recipes.lib.command import main
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning import Model
 from recipes.lib.recipe import shown
-from recipes.lib.settings import load, read_toml
+from recipes.lib.settings import load, read_preset
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
@@ -205,7 +205,7 @@ def test_paths_are_the_users(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("preset", ABLATIONS)
 def test_an_ablation_has_the_papers_rows(preset: str) -> None:
-    given = read_toml(FINETUNE_XTREME.conf / f"{preset}.toml")
+    given = read_preset(FINETUNE_XTREME.conf / f"{preset}.toml")
     places = ",".join(f"/run/checkpoints/{parse(one).slug}/checkpoint_last.pt" for one in given["pos-enc"])
     found = load(FINETUNE_XTREME, preset, given={"checkpoint": places, "task": "xquad"})
     assert [model.label for model in found.models] == given["pos-enc"]

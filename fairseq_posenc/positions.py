@@ -224,6 +224,16 @@ class Positions:
             has_cls: the first token of each sample is [CLS].
             pad, causal, span: see the class.
         """
+        if tokens.dim() != 2:
+            raise ValueError(f"tokens are [B, T], one row of ids per sample; got the shape {list(tokens.shape)}")
+        if not 0 <= cached < tokens.shape[1]:
+            raise ValueError(
+                f"cached={cached}: from 0 to {tokens.shape[1] - 1} of the {tokens.shape[1]} tokens are cached"
+            )
+        if memory < 0 or (memory_padding is not None and not memory):
+            raise ValueError(
+                f"memory={memory}: give the number of columns of earlier segments, with memory_padding too"
+            )
         padding: Tensor | None = tokens.eq(pad)
         if memory:
             earlier = tokens.new_zeros(len(tokens), memory, dtype=torch.bool)

@@ -206,13 +206,20 @@ class Stack(nn.Module):
         caches: Sequence[KeyValueCache] | None,
     ) -> None:
         """Raise where the inputs do not fit the positions, before an encoding adds to x or a cache grows."""
+        if x.dim() != 3:
+            raise ValueError(f"the input has the shape {list(x.shape)}, but a stack reads [B, T, d]")
+        if caches is not None and not self.shape.causal:
+            raise ValueError(
+                "caches are for decoders, but this stack sees tokens on both sides (StackShape.causal is False): run "
+                "it on all tokens at once, or build it with causal=True"
+            )
         tokens = Size(x.shape[0], x.shape[1])
         check_tokens(tokens, positions)
         for name, per_layer in (("memory", memory), ("caches", caches)):
             if per_layer is not None and len(per_layer) != len(self.layers):
                 raise ValueError(
-                    f"{name} is that of {len(per_layer)} layers, but the stack has {len(self.layers)}: "
-                    f"give one entry of {name} for every layer"
+                    f"`{name}` has length {len(per_layer)}, but the stack has {len(self.layers)} layers: give one "
+                    "entry for every layer"
                 )
         for index in range(len(self.layers)):
             states = None if memory is None else Size(memory[index].shape[0], memory[index].shape[1])

@@ -65,9 +65,10 @@ def _check_memory(tokens: Size, memory: Size | None, cached: int, positions: Pos
             "the first call: give memory only with an empty cache"
         )
     if not cached and given != known:
+        cure = f", or give the states of those {known} columns" if known else ""
         raise ValueError(
-            f"layer {layer}: {given} columns of memory came with positions of {known} (Positions.memory): make the "
-            f"positions with memory={given}, or give the states of those {known} columns"
+            f"layer {layer}: the memory has {given} columns, but Positions.memory is {known}: make the positions with "
+            f"memory={given}{cure}"
         )
     if memory is not None and memory.batch != tokens.batch:
         raise ValueError(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from ..core.agreement import check_direction
 from ..core.compose import Composition, LayerCall, LayerView
 from ..positions import Positions
 from .agreement import Size, check_past, check_tokens
@@ -137,6 +138,7 @@ class SelfAttention(nn.Module):
 
     def _check(self, x: Tensor, positions: Positions, memory: Tensor | None, cache: KeyValueCache | None) -> None:
         """Raise where tokens, memory or cache are not those that the positions, and so the encoding, know of."""
+        check_direction(positions, self.view.encoding.stack)
         tokens = self._size(x)
         check_tokens(tokens, positions)
         check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=self.view.index)

@@ -18,6 +18,7 @@ def apply() -> None:
     from .checkpoints import load_safely
     from .command_line import read_options_as_meant, refuse_second_copy
     from .copies import copy_whole
+    from .fasta import refuse_paths_that_shells_read
     from .ngram import block_ngrams
     from .numpy2 import restore_numpy_names
     from .resuming import finish_once, resume_exactly
@@ -38,3 +39,4 @@ def apply() -> None:
     ask_all_workers()
     resume_exactly()
     finish_once()
+    refuse_paths_that_shells_read()

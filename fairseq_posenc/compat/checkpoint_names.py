@@ -1,8 +1,8 @@
 """What the configuration in a checkpoint may name and say.
 
 fairseq builds the model, the task and the criterion that a checkpoint names, with the options that it holds. Some
-evaluate an option as Python, pass it to a shell or unpickle a file that it names. So a checkpoint may name only what
-is on the lists below, and the options that those evaluate must be literals. Needs no fairseq.
+evaluate an option as Python, pass it to a shell or unpickle a file that it names. So a checkpoint may name only the
+models, tasks and criterions listed below. Options that these evaluate must be literals. Needs no fairseq.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -42,10 +43,15 @@ EVALUATED = frozenset(
 )
 #: The plugin's criterions that do not begin with its prefix.
 _OWN = frozenset({"squad", "question_generation"})
+#: Options of old checkpoints that fairseq writes into a Hydra override as they are (dataclass/utils.py:270).
+REGISTRIES = frozenset("bpe criterion lr_scheduler optimizer scoring tokenizer".split())
+#: What OmegaConf fills in; Hydra removes the backslashes before.
+_INTERPOLATION = re.compile(r"\$\\*\{")
 #: Where each part names itself, in today's configurations and in old ones.
 _NAME_KEYS = {"model": ("_name", "arch"), "task": ("_name", "task"), "criterion": ("_name", "criterion")}
 
 _allowed_meanwhile: list[str] = []
+_ANY = "any name"
 
 
 def add_flag(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +80,11 @@ def allowing(names: Iterable[str]) -> Iterator[None]:
         _allowed_meanwhile[:] = before
 
 
+def allowing_all() -> contextlib.AbstractContextManager[None]:
+    """Allow every name for the time of a `with` block in which nothing is built of them."""
+    return allowing([_ANY])
+
+
 def named(configuration: Any) -> list[tuple[str, str]]:
     """Return the (part, name) pairs of a configuration, such as ("model", "posenc_transformer").
 
@@ -91,15 +102,16 @@ def offence(state: Any) -> str | None:
     """Return what in a checkpoint's configuration could run code and how to allow it, or None if nothing could."""
     if not isinstance(state, Mapping):
         return None
-    for key in ("cfg", "args"):
-        configuration = state.get(key)
-        for part, name in named(configuration):
-            if not _is_allowed(part, name):
-                return _refused_name(part, name)
-        for option, text in _texts(configuration):
-            if reason := _refused_text(option, text):
-                return f"{option} = {text[:80]!r} in its configuration, {reason}"
-    return None
+    configurations = [state[key] for key in ("cfg", "args") if state.get(key) is not None]
+    try:
+        for configuration in configurations:
+            for option, value in _values(configuration):
+                if reason := _refused_value(option, value):
+                    return f"{option} = {str(value)[:80]!r} in its configuration, {reason}"
+    except RecursionError:
+        return "a configuration that contains itself"
+    refused = dict.fromkeys(pair for one in configurations for pair in named(one) if not _is_allowed(*pair))
+    return _refused_names([*refused]) if refused else None
 
 
 def _mapping(settings: Any) -> Mapping[str, Any]:
@@ -120,7 +132,8 @@ def _names_of(part: str, settings: Any) -> list[str]:
 
 
 def _is_allowed(part: str, name: str) -> bool:
-    if name in (*_allowed_meanwhile, *os.environ.get(VARIABLE, "").split(",")):
+    allowed = {*_allowed_meanwhile, *os.environ.get(VARIABLE, "").split(",")}
+    if _ANY in _allowed_meanwhile or (name and name in allowed):
         return True
     registered = _registered(part, name)
     if registered is None:  # without fairseq nothing is built; with it, nothing of this name can be
@@ -142,35 +155,52 @@ def _registered(part: str, name: str) -> tuple[str, type] | None:
     return (name, registry[name]) if name in registry else None
 
 
-def _refused_name(part: str, name: str) -> str:
-    known = "fairseq.models" not in sys.modules or _registered(part, name) is not None
-    why = "whose options could run code" if known else "which nothing here registers (is another --user-dir missing?)"
+def _refused_names(refused: list[tuple[str, str]]) -> str:
+    told = " and ".join(f"the {part} {name!r}, {_why(part, name)}" for part, name in refused)
+    names = ",".join(name for _, name in refused)
     return (
-        f"the {part} {name!r}, {why}. If you know where the file comes from and trust it, add {FLAG} {name}, or set "
-        f"{VARIABLE}={name} for commands without that flag"
+        f"{told}. If you know where the file comes from and trust it, add {FLAG} {names}, or set {VARIABLE}={names} "
+        "for commands without that flag"
     )
 
 
-def _texts(settings: Any, option: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each (option, text) at any depth of a configuration."""
-    if isinstance(settings, str):
-        yield option, settings
-    elif isinstance(settings, argparse.Namespace | Mapping):
+def _why(part: str, name: str) -> str:
+    if "fairseq.models" in sys.modules and _registered(part, name) is None:
+        return "which is not registered here (perhaps its --user-dir is missing)"
+    return f"which is not on the list of {part}s whose options are known to be safe"
+
+
+def _values(settings: Any, option: str = "configuration") -> Iterator[tuple[str, Any]]:
+    """Yield each option with its text, and with every object that is more than a plain container, at any depth."""
+    if isinstance(settings, argparse.Namespace) or (isinstance(settings, Mapping) and not _has_attributes(settings)):
         for key, value in _mapping(settings).items():
-            yield from _texts(value, str(key))
+            yield from _values(value, str(key))
     elif isinstance(settings, list | tuple):
         for value in settings:
-            yield from _texts(value, option)
+            yield from _values(value, option)
+    elif isinstance(settings, str | Mapping):
+        yield option, settings
 
 
-def _refused_text(option: str, text: str) -> str | None:
-    if "${" in text:
+def _has_attributes(settings: object) -> bool:
+    """Return whether a mapping is an object too, as a pickled OrderedDict can be: fairseq would read its attributes."""
+    return bool(getattr(settings, "__dict__", None))
+
+
+def _refused_value(option: str, value: Any) -> str | None:
+    if not isinstance(value, str):
+        return f"which is a {type(value).__name__} with attributes"
+    if option == "configuration":
+        return "which is text instead of options"
+    if _INTERPOLATION.search(value):
         return "which OmegaConf would fill in, from the environment for instance"
-    if option == "dataset_impl" and text == "fasta":
+    if option in REGISTRIES and not re.fullmatch(r"\w*", value):
+        return "which is not a name"
+    if option == "dataset_impl" and value.rpartition(".")[2] == "fasta":
         return "with which fairseq passes the names of files to a shell"
-    if option in EVALUATED and text:
+    if option in EVALUATED and value:
         try:
-            literal(text)
+            literal(value)
         except ValueError:
             return "which fairseq would run as Python code"
     return None

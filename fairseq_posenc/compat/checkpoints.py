@@ -61,7 +61,7 @@ def load_safely() -> None:
 
 
 def _checked_again(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Look at a state once more after fairseq has brought old options into today's form, which may rename things."""
+    """Check the configuration again after fairseq has converted old options, which can change names."""
 
     def load_checkpoint_to_cpu(path: Any, *args: Any, **kwargs: Any) -> Any:
         from omegaconf import DictConfig, OmegaConf

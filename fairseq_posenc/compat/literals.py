@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import importlib
+import operator
 import sys
+from collections.abc import Callable
 from typing import Any
 
 #: The modules of fairseq that call `eval`; a test compares this list with fairseq's source.
@@ -31,6 +33,12 @@ MODULES = (
     "fairseq.optim.fused_lamb",
     "fairseq.utils",
 )
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 _MOST_ITEMS = 10_000  # of a repeated list; the deepest published model has about 50 layers
 
 
@@ -42,7 +50,7 @@ def evaluate_literals_only() -> None:
 
 
 def literal(text: Any) -> Any:
-    """Return the value of a Python literal; lists may be joined and repeated, as in "[(512, 3)] * 20 + [(256, 3)]".
+    """Return the value of a Python literal, or of a sum such as "[(512, 3)] * 20 + [(256, 3)]" or "1e-3 * 0.5".
 
     Raises:
         TypeError: `text` is not a string (fairseq relies on this error of `eval`).
@@ -52,7 +60,7 @@ def literal(text: Any) -> Any:
         raise TypeError(f"only a string can be evaluated, not {type(text).__name__}")
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+    except (ValueError, SyntaxError, TypeError, ArithmeticError, MemoryError, RecursionError):
         shown = text if len(text) <= 80 else f"{text[:77]}..."
         raise ValueError(
             f"{shown!r} is not a literal (a number, True, False, None, a string, or a list, tuple or dictionary of "
@@ -61,20 +69,22 @@ def literal(text: Any) -> Any:
 
 
 def _value(node: ast.expr) -> Any:
-    """Return the value of a literal, a sum of lists or a repeated list.
+    """Return the value of a literal, a calculation with numbers, a sum of lists or a repeated list.
 
     Raises:
         ValueError: `node` is anything else.
     """
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Mult):
+    if not isinstance(node, ast.BinOp):
         return ast.literal_eval(node)
     left, right = _value(node.left), _value(node.right)
+    if type(node.op) in _ARITHMETIC and {type(left), type(right)} <= {int, float}:
+        return _ARITHMETIC[type(node.op)](left, right)
     if isinstance(node.op, ast.Add):
         for kind in (list, tuple):
             if isinstance(left, kind) and isinstance(right, kind):
                 return kind([*left, *right])
-    else:
+    elif isinstance(node.op, ast.Mult):
         items, times = (left, right) if isinstance(left, list | tuple) else (right, left)
         if isinstance(items, list | tuple) and type(times) is int and len(items) * times <= _MOST_ITEMS:
             return items * times
-    raise ValueError("only lists and tuples are joined and repeated")
+    raise ValueError("only numbers are calculated with, and only lists and tuples joined and repeated")

@@ -31,6 +31,7 @@ def resume_exactly() -> None:
     replace(FairseqTask, "get_batch_iterator", _as_in_epoch_1)
     replace(Trainer, "get_train_iterator", _with_its_seed)
     replace(EpochBatchIterator, "next_epoch_itr", _with_workers_of_the_epoch)
+    replace(EpochBatchIterator, "_get_iterator_for_epoch", _with_its_batches_fixed)
 
 
 def finish_once() -> None:
@@ -70,13 +71,27 @@ def _as_in_epoch_1(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_its_seed(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Tell the task by how much its seed grows with every epoch."""
+    """Record how much the seed increases with every epoch, and pass --fix-batches-to-gpus on to a resumed epoch."""
 
     def get_train_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
         self.task._seed_step = int(self.cfg.dataset.update_ordered_indices_seed)
-        return original(self, *args, **kwargs)
+        iterator = original(self, *args, **kwargs)
+        iterator._fix_batches = self.cfg.distributed_training.fix_batches_to_gpus
+        return iterator
 
     return get_train_iterator
+
+
+def _with_its_batches_fixed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep --fix-batches-to-gpus when an epoch is resumed, which fairseq forgets (data/iterators.py:470)."""
+
+    def _get_iterator_for_epoch(
+        self: Any, epoch: int, shuffle: bool, fix_batches_to_gpus: bool = False, offset: int = 0
+    ) -> Any:
+        is_fixed = fix_batches_to_gpus or (offset > 0 and getattr(self, "_fix_batches", False))
+        return original(self, epoch, shuffle, is_fixed, offset)
+
+    return _get_iterator_for_epoch
 
 
 def _with_workers_of_the_epoch(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,7 +124,7 @@ def _before_training(original: Callable[..., Any]) -> Callable[..., Any]:
         for module in _train_modules():
             replace(module, "train", _unless_finished)
             vars(module.should_stop_early).clear()
-            vars(module.should_stop_early).update(kept)
+            vars(module.should_stop_early).update({key: kept[key] for key in ("best", "num_runs") if key in kept})
         return extra_state, epoch_itr
 
     return load_checkpoint
@@ -119,14 +134,14 @@ def _train_modules() -> Iterator[ModuleType]:
     """Yield fairseq_cli.train, which is `__main__` under `python -m`; it is not imported: it would set up logging."""
     for name in ("__main__", "fairseq_cli.train"):
         module = sys.modules.get(name)
-        if getattr(getattr(module, "__spec__", None), "name", None) == "fairseq_cli.train" and module is not None:
+        if module is not None and hasattr(module, "should_stop_early"):
             yield module
 
 
 def _unless_finished(original: Callable[..., Any]) -> Callable[..., Any]:
     def train(cfg: Any, trainer: Any, task: Any, epoch_itr: Any) -> Any:
         if reason := _reason_to_stop(cfg, trainer):
-            logger.info(f"the training has ended already: {reason}. To go on, raise that limit")
+            logger.info(f"training has already finished: {reason}. Raise that limit to continue")
             return [None], True
         return original(cfg, trainer, task, epoch_itr)
 

@@ -227,6 +227,8 @@ def _across(function: str, pairs: Tensor, window: Tensor, start: int, top: int) 
 def _clipped(function: str, tensors: dict[str, Tensor | None], *numbers: float) -> None:
     """Call clipped_products.cpp with tensors and numbers that are checked, in the order of its declaration."""
     library = _compiled(function, "clipped_products")
+    if not next(iter(tensors.values())).numel():  # type: ignore[union-attr]  # the pointer would be that of no tensor
+        return
     pointers = [None if tensor is None else pointer(function, name, tensor) for name, tensor in tensors.items()]
     getattr(library, f"clipped_{function}")(*pointers, *numbers, torch.get_num_threads())
 

@@ -163,7 +163,11 @@ def test_attention_alone_refuses_them_too() -> None:
     assert_refused(lambda: attention(torch.randn(1, 2, WIDTH), positions, {}), "the input has 1 tokens", "those of 4")
     assert_refused(lambda: attention(torch.randn(4, 1, WIDTH), positions, {}), "the input has 1 samples", "those of 2")
     memory = torch.randn(3, 2, WIDTH)
-    assert_refused(lambda: attention(torch.randn(4, 2, WIDTH), positions, {}, memory=memory), "3 columns of memory")
+    assert_refused(
+        lambda: attention(torch.randn(4, 2, WIDTH), positions, {}, memory=memory), "the memory has 3 columns"
+    )
+    future = replace(positions, causal=True)
+    assert_refused(lambda: attention(torch.randn(4, 2, WIDTH), future, {}), "StackShape.causal", "Positions.causal")
 
 
 # -- memory and caches
@@ -181,22 +185,22 @@ def test_memory_and_positions_must_agree(known: int, given: int, before: bool) -
     for caches in (None, [KeyValueCache() for _ in range(LAYERS)]):
         assert_refused(
             lambda caches=caches: stack(embedded(TOKENS), positions, memory=memory_of(given) or None, caches=caches),
-            f"layer 1: {given} columns of memory",
-            f"positions of {known}",
+            f"layer 1: the memory has {given} columns",
+            f"Positions.memory is {known}",
             f"memory={given}",
         )
     if not given:
-        assert_refused(lambda: stack(embedded(TOKENS), positions), "0 columns of memory", f"positions of {known}")
+        assert_refused(lambda: stack(embedded(TOKENS), positions), "the memory has 0 columns", f"memory is {known}")
 
 
 @pytest.mark.parametrize("layers", [0, 1, 3])
 def test_memory_and_caches_are_of_every_layer(layers: int) -> None:
     stack = stack_of(shape=DECODER)
     x, positions = embedded(TOKENS), stack.positions(TOKENS, pad=PAD, memory=2)
-    told = (f"of {layers} layers", "the stack has 2")
-    assert_refused(lambda: stack(x, positions, memory=memory_of(2, layers=layers)), "memory is that", *told)
+    told = (f"has length {layers}", "the stack has 2 layers")
+    assert_refused(lambda: stack(x, positions, memory=memory_of(2, layers=layers)), "`memory`", *told)
     caches = [KeyValueCache() for _ in range(layers)]
-    assert_refused(lambda: stack(x, positions, memory=memory_of(2), caches=caches), "caches is that", *told)
+    assert_refused(lambda: stack(x, positions, memory=memory_of(2), caches=caches), "`caches`", *told)
     assert not any(cache.length for cache in caches)
 
 
@@ -221,11 +225,40 @@ def test_memory_comes_once_where_there_is_a_cache() -> None:
     torch.testing.assert_close(torch.cat([first, rest], 1), whole)
 
 
+def test_an_encoder_takes_no_caches() -> None:
+    """Its tokens see those after them, which no cache holds yet."""
+    stack = stack_of()
+    caches = [KeyValueCache() for _ in range(LAYERS)]
+    positions = stack.positions(TOKENS[:, :1], pad=PAD)
+    assert_refused(lambda: stack(embedded(TOKENS)[:, :1], positions, caches=caches), "caches are for decoders")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "given", "words"),
+    [
+        (TOKENS[0], {}, ("[B, T]", "shape")),
+        (TOKENS, {"cached": 4}, ("cached=4", "0 to 3")),
+        (TOKENS, {"cached": -1}, ("cached=-1",)),
+        (TOKENS, {"memory": -1}, ("memory=-1",)),
+        (TOKENS, {"memory_padding": torch.zeros(2, 2, dtype=torch.bool)}, ("memory=0", "memory_padding")),
+    ],
+)
+def test_impossible_positions_are_refused(tokens: Tensor, given: dict[str, Any], words: tuple[str, ...]) -> None:
+    assert_refused(lambda: stack_of(shape=DECODER).positions(tokens, pad=PAD, **given), *words)
+
+
+def test_an_input_without_samples_is_refused() -> None:
+    stack = stack_of()
+    positions = stack.positions(TOKENS, pad=PAD)
+    assert_refused(lambda: stack(torch.randn(4, WIDTH), positions), "[B, T, d]", f"[4, {WIDTH}]")
+
+
 @pytest.mark.parametrize("spec", ["none", "shaw", "linformer"])
 def test_columns_that_nothing_holds_are_refused(spec: str) -> None:
-    stack = stack_of(spec)
+    stack = stack_of(spec, shape=SHAPE if spec == "linformer" else DECODER)
     positions = stack.positions(TOKENS, pad=PAD, cached=1)
-    for caches in (None, [KeyValueCache() for _ in range(LAYERS)]):
+    empty = [KeyValueCache() for _ in range(LAYERS)]
+    for caches in (None, empty) if stack.shape.causal else (None,):
         assert_refused(
             lambda caches=caches: stack(embedded(TOKENS)[:, 1:], positions, caches=caches),
             "1 columns before the first new token",

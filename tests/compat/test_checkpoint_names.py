@@ -7,6 +7,7 @@ import ast
 import importlib
 import inspect
 import os
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ import fairseq
 from fairseq import utils
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import MODEL_REGISTRY
+from fairseq.registry import REGISTRIES as REGISTRIES_OF_FAIRSEQ
 from fairseq.tasks import TASK_REGISTRY
-from omegaconf import OmegaConf
 
 from fairseq_posenc import compat
 from fairseq_posenc.compat import checkpoint_names, literals
@@ -47,6 +48,8 @@ def calls(path: Path) -> Iterator[ast.Call]:
         ("2 * [1]", [1, 1]),
         (" True ", True),
         ("-1e-3", -1e-3),
+        ("1e-3 * 0.5", 5e-4),
+        ("4 - 1 / 2", 3.5),
         ("{'name': 'scaled_dot_product'}", {"name": "scaled_dot_product"}),
     ],
 )
@@ -64,7 +67,8 @@ def test_literals_are_evaluated_as_python_does(text: str, value: Any) -> None:
         "[1] * 10**9",
         "[0] * 100000",
         "'a' * 3",
-        "1 + 2",
+        "2 ** 3",
+        "1 / 0",
         "f'{1}'",
         "os",
         "",
@@ -184,7 +188,7 @@ def test_harmless_configurations_pass(state: Any) -> None:
         ({"args": argparse.Namespace(arch="fconv", task="translation")}, "the model 'fconv'"),
         ({"args": argparse.Namespace(arch="lstm", task="audio_pretraining")}, "the task 'audio_pretraining'"),
         ({"args": argparse.Namespace(arch="lstm", task="translation", criterion="ctc")}, "the criterion 'ctc'"),
-        ({"args": None, **harmless(model={"_name": "someones_model"})}, "is another --user-dir missing"),
+        ({"args": None, **harmless(model={"_name": "someones_model"})}, "perhaps its --user-dir is missing"),
         (harmless(common={"user_dir": "${oc.env:SECRET}"}), "user_dir = '${oc.env:SECRET}'"),
         (harmless(task={"_name": "translation", "dataset_impl": "fasta"}), "names of files to a shell"),
         (harmless(model={"_name": "transformer", "adaptive_softmax_cutoff": "open('F')"}), "would run as Python"),
@@ -199,16 +203,47 @@ def test_others_are_refused_by_name(state: Any, words: str) -> None:
     assert words in offence
 
 
-def test_a_configuration_of_omegaconf_is_read_too() -> None:
-    offence = checkpoint_names.offence({"cfg": OmegaConf.create(harmless(model={"_name": "fconv"})["cfg"])})
-    assert offence is not None
-    assert "the model 'fconv'" in offence
+def with_attributes(**attributes: Any) -> OrderedDict[str, Any]:
+    """What a pickle may make of an OrderedDict: empty as a mapping, but with attributes, which fairseq reads."""
+    made: OrderedDict[str, Any] = OrderedDict()
+    vars(made).update(attributes)
+    return made
+
+
+def in_itself() -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    made["model"] = made
+    return made
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"args": with_attributes(arch="fconv", task="translation")}, "OrderedDict with attributes"),
+        (harmless(model=with_attributes(_name="fconv")), "OrderedDict with attributes"),
+        ({"cfg": "{model: {_name: fconv}}"}, "text instead of options"),
+        ({"cfg": in_itself()}, "contains itself"),
+        ({"args": argparse.Namespace(arch="lstm", bpe="../../evil")}, "bpe = '../../evil'"),
+        ({"args": argparse.Namespace(arch="lstm", home="$\\{oc.env:SECRET}")}, "OmegaConf would fill in"),
+        (harmless(task={"_name": "translation", "dataset_impl": "Choices.fasta"}), "names of files to a shell"),
+    ],
+)
+def test_odd_forms_are_refused(state: Any, words: str) -> None:
+    assert words in (checkpoint_names.offence(state) or "")
+
+
+def test_an_empty_name_is_not_allowed() -> None:
+    assert checkpoint_names.offence(harmless(model={"_name": ""})) is not None
+
+
+def test_names_in_overrides_are_fairseqs_registries() -> None:
+    assert set(REGISTRIES_OF_FAIRSEQ) == checkpoint_names.REGISTRIES
 
 
 def test_the_refusal_names_the_flag_that_allows() -> None:
     state = harmless(model={"_name": "fconv"}, criterion={"_name": "ctc"})
     refusal = checkpoint_names.offence(state) or ""
-    assert "--allow-checkpoint-names fconv" in refusal
+    assert "--allow-checkpoint-names fconv,ctc" in refusal
     with checkpoint_names.allowing(["fconv"]):
         assert "--allow-checkpoint-names ctc" in (checkpoint_names.offence(state) or "")
         with checkpoint_names.allowing(["ctc"]):

@@ -14,6 +14,7 @@ import fairseq_cli.validate
 import pytest
 import torch
 from fairseq import checkpoint_utils, options
+from fairseq.data.fasta_dataset import FastaDataset
 from fairseq.models import fconv
 
 from fairseq_posenc.__main__ import main as plugin
@@ -97,7 +98,6 @@ COMMANDS: dict[str, Command] = {
     "fairseq-generate": generate,
     "fairseq-interactive": interactive,
     "fairseq-validate": validate,
-    "fairseq-train": start_from,
     "finetune_glue/evaluate.py": recipe("recipes.finetune_glue.evaluate", *GLUE),
     "finetune_squad/predict.py": squad,
     "lib/translation/measure.py": measure,
@@ -109,6 +109,12 @@ def test_every_command_refuses_the_attack(command: str, evil: Path, data: Path, 
     refusal = r"(?s)evil\.pt: refused.*the model 'fconv'.*--allow-checkpoint-names fconv"
     with pytest.raises((UnsafeCheckpointError, SystemExit), match=refusal):
         COMMANDS[command](evil, data)
+    assert not mark.exists()
+
+
+def test_training_builds_nothing_of_what_a_checkpoint_names(evil: Path, data: Path, mark: Path) -> None:
+    """So its names need no flag: the weights are loaded, and nothing else."""
+    assert start_from(evil, data).trainer.get_num_updates() == 1
     assert not mark.exists()
 
 
@@ -157,6 +163,19 @@ def test_options_of_a_harmless_model_are_literals(trained: Path, data: Path, tmp
     path = poisoned(trained / "checkpoint_last.pt", tmp_path / "evil.pt", **attack)
     with pytest.raises(UnsafeCheckpointError, match=r"adaptive_softmax_cutoff = .* would run as Python code"):
         generate(path, data)
+    assert not mark.exists()
+
+
+def test_no_file_name_reaches_a_shell(trained: Path, data: Path, tmp_path: Path, mark: Path) -> None:
+    """`--dataset-impl fasta` runs `cat {path} | ...`; the enum may also be written Choices.fasta."""
+    state = safe_load(trained / "checkpoint_last.pt")
+    state["cfg"]["task"].update(dataset_impl="Choices.fasta", target_lang=f"de;touch {mark};")
+    torch.save(state, tmp_path / "evil.pt")
+    with pytest.raises(UnsafeCheckpointError, match=r"dataset_impl = 'Choices.fasta'"):
+        validate(tmp_path / "evil.pt", data)
+    (tmp_path / "a;touch written;.fasta").write_text(">one\nAB\n")
+    with pytest.raises(ValueError, match="passes this path to a shell"):
+        FastaDataset(str(tmp_path / "a;touch written;"))
     assert not mark.exists()
 
 

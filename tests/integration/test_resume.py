@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.data import FairseqDataset
 from fairseq.data.iterators import EpochBatchIterator
 from fairseq.tasks import FairseqTask
 
@@ -103,6 +104,28 @@ def test_language_models(tmp_path: Path, task: list[str]) -> None:
     assert_equal(*interrupted(train, tmp_path, 8, 6))
 
 
+def test_a_resumed_epoch_keeps_its_batches_on_their_gpus() -> None:
+    """--fix-batches-to-gpus, with a data set that reads ahead: fairseq forgets the flag when it resumes."""
+
+    class Prefetching(FairseqDataset):
+        supports_prefetch = True
+
+        def prefetch(self, indices: Any) -> None:
+            """Nothing is read."""
+
+    def iterator() -> Any:
+        batches = [[number] for number in range(12)]
+        made = EpochBatchIterator(Prefetching(), list, batches, seed=1, num_shards=2, shard_id=1, epoch=2)
+        made._fix_batches = True
+        return made
+
+    whole, resumed = iterator(), iterator()
+    whole.next_epoch_itr(fix_batches_to_gpus=True)
+    resumed.load_state_dict({"version": 2, "epoch": 2, "iterations_in_epoch": 2, "shuffle": True})
+    assert resumed.epoch_batch_sampler.batches == whole.epoch_batch_sampler.batches[2:]
+    assert len(resumed.epoch_batch_sampler.batches) == 4
+
+
 def test_two_processes(data: Path, tmp_path: Path) -> None:
     """Stopped in epoch 2."""
 
@@ -162,7 +185,7 @@ def test_it_is_finished_as_a_process_too(data: Path, tmp_path: Path) -> None:
     words = support.command_line(data, *SHAW, "--max-update", 2, "--save-dir", tmp_path)
     support.trained(words)
     done = support.run([*support.script("train"), *words], package=False)
-    assert "the training has ended already: 2 updates are made, and --max-update is 2" in done.stdout + done.stderr
+    assert "training has already finished: 2 updates are made, and --max-update is 2" in done.stdout + done.stderr
     assert state(tmp_path)["optimizer_history"][-1]["num_updates"] == 2
 
 

@@ -185,3 +185,6 @@ def test_calls_without_numbers_end(batch: int, shape: tuple[int, int, int]) -> N
     cpp.gates(pairs, of_query, of_key, 0, 0.5)
     cpp.spread_backward(pairs, of_query, of_key, 0)
     cpp.gates_backward(pairs, pairs.clone(), of_query, of_key, 0, 0.5)
+    for pair in ((of_query, None), (None, of_key)):  # the pointer of an empty tensor is that of none
+        cpp.spread(pairs, *pair, 0, add=False)
+        cpp.spread_backward(pairs, *pair, 0)

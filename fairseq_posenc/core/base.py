@@ -205,7 +205,10 @@ class PositionEncoding(nn.Module):
         return 0
 
     def check(self, positions: Positions) -> None:
-        """Raise where these positions cannot be encoded. Lengths and directions are checked elsewhere."""
+        """Raise where these positions cannot be encoded.
+
+        `Composition.check` compares length, direction, memory, [CLS] and segments with the stack before.
+        """
 
     def reset_parameters(self) -> None:
         """Draw the parameters."""

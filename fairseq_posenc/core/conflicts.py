@@ -1,0 +1,38 @@
+"""Refuse encodings that cannot be combined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .base import PositionEncoding
+
+
+def refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
+    """Raise where two members would replace, change or scale the same product, or compress the keys of another."""
+
+    def having(*hooks: str) -> list[str]:
+        return [name for name, member in members.items() if set(hooks) & set(member.hooks)]
+
+    scores, projecting, turning = having("scores"), having("project_q", "project_k"), having("project_k")
+    scaling = [name for name, member in members.items() if member.scale is not None]
+    if len(scores) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(scores)} both replace the product of query and key")
+    if scores and projecting:
+        text = f"{scores[0]} replaces the product of query and key, which {projecting[0]} needs"
+        raise ValueError(f"--pos-enc: {text}")
+    if len(turning) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(turning)} both turn the keys, one by what the other made of them")
+    if len(projecting) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(projecting)} each change the queries that are multiplied with keys")
+    if len(scaling) > 1:
+        raise ValueError(f"--pos-enc: {' and '.join(scaling)} each set the scale of the content product")
+    for scale in scaling:
+        others = [name for name in projecting if name != scale]
+        if others:
+            raise ValueError(f"--pos-enc: {scale} sets the scale of a product whose queries {others[0]} changes")
+    if scaling and scores and scaling != scores:
+        raise ValueError(f"--pos-enc: {scaling[0]} sets the scale of a product that {scores[0]} replaces")
+    for name in having("compress"):
+        others = [other for other in members if other != name and set(members[other].hooks) - {"embed"}]
+        if others:
+            raise ValueError(f"--pos-enc: {name} compresses the keys, which leaves {others[0]} no positions")

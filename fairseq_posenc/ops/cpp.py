@@ -1,4 +1,4 @@
-"""Passes over all pairs that are ours in C++, compiled once a process where a compiler is there.
+"""Passes over all pairs that are ours in C++, compiled once per machine where a compiler is there (build.py).
 
 M3's product of three vectors (trilinear.cpp) takes two thirds of a compiled loop's time: torch.compile sums one pair
 after another, and moves and adds more than it multiplies; the two multiplications a number, twice those of a matrix
@@ -16,14 +16,13 @@ import ctypes
 import functools
 import logging
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .compiled import compiler
+from .build import shared_library
 from .cpp_checks import (
     clipped_numbers,
     pointer,
@@ -42,8 +41,6 @@ SOURCES = {
     "clipped_products": "Products with distances are written out and transposed by torch",
     "single_query": "A step of decoding makes a tensor the size of its keys",
 }
-#: no -ffast-math: with it some compilers make the whole process flush denormal numbers
-FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
 _POINTER, _SIZE, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 #: What becomes of a key, with the number of its way in single_query.cpp: see `single_query`.
 WAYS = {"alone": 0, "added": 1, "multiplied": 2, "both": 3}
@@ -246,16 +243,9 @@ def _compiled(function: str, source: str) -> ctypes.CDLL:
 
 @functools.cache
 def _library(source: str) -> ctypes.CDLL | None:
-    """Compile and load a source, or log why not and return None.
-
-    Build in a temporary directory of this process, because the binary is specific to this CPU.
-    """
+    """Load a source as a library, compiled if need be, or log why not and return None."""
     try:
-        with tempfile.TemporaryDirectory(prefix="fairseq_posenc-") as folder:
-            path = f"{folder}/{source}.so"
-            command = [compiler(), *FLAGS, str(Path(__file__).with_name(f"{source}.cpp")), "-o", path]
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
-            library = ctypes.CDLL(path)
+        library = shared_library(Path(__file__).with_name(f"{source}.cpp"))
     except (OSError, subprocess.SubprocessError) as error:
         said = str(getattr(error, "stderr", None) or error).strip().splitlines()
         logger.warning("%s, which is slower: %s", SOURCES[source], said[0] if said else error)

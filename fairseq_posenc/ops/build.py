@@ -1,0 +1,85 @@
+"""Compile the C++ passes once per machine: the library that one process makes is kept for the next.
+
+A library is found again by what decides its code: the source, the compiler, the flags and the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .compiled import compiler
+
+#: -ffast-math is left out: with it some compilers make the whole process flush denormal numbers to zero.
+FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
+#: The folder of the libraries; unset: fairseq_posenc/ in the user's cache folder.
+VARIABLE = "FAIRSEQ_POSENC_CACHE"
+
+
+def shared_library(source: Path) -> ctypes.CDLL:
+    """Return a C++ source as a loaded library, compiled unless an earlier process kept it.
+
+    Raises:
+        OSError, subprocess.SubprocessError: there is no working compiler, or what it made is no library.
+    """
+    command = [compiler(), *FLAGS]
+    kept = _kept(source, command)
+    if kept is not None and kept.is_file():
+        try:
+            return ctypes.CDLL(str(kept))
+        except OSError:  # damaged: it is made again
+            kept.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fairseq_posenc-", dir=None if kept is None else kept.parent) as folder:
+        made = Path(folder) / f"{source.stem}.so"
+        subprocess.run(
+            [*command, str(source), "-o", str(made)], check=True, capture_output=True, text=True, timeout=300
+        )
+        library = ctypes.CDLL(str(made))
+        if kept is not None:
+            os.replace(made, kept)  # whole or not at all; what is loaded stays loaded
+    return library
+
+
+def _kept(source: Path, command: list[str]) -> Path | None:
+    """Return where the library is kept for further processes, or None if there is no safe place."""
+    folder = _folder()
+    if folder is None:
+        return None
+    version = subprocess.run([command[0], "--version"], check=False, capture_output=True, text=True, timeout=60).stdout
+    headers = (header.read_text("utf-8") for header in sorted(source.parent.glob("*.h")))
+    parts = [source.read_text("utf-8"), *headers, *command, version, _cpu()]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+    return folder / f"{source.stem}-{key}.so"
+
+
+def _folder() -> Path | None:
+    """Return the folder of the libraries, or None if it cannot be used.
+
+    Code is loaded from it, so it must be the user's own, and nobody else may write to it.
+    """
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(os.environ.get(VARIABLE) or os.path.join(cache, "fairseq_posenc"))
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError:
+        return None
+    is_own = status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return folder if is_own and os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def _cpu() -> str:
+    """Return what -march=native looks at: the CPU's model and its instruction sets."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    names = ("model name", "flags", "Features", "CPU part")
+    found = {line.partition("\t")[0].strip(): line for line in reversed(lines) if line.startswith(names)}
+    return "\n".join([platform.machine(), *(found[name] for name in sorted(found))])

@@ -1,0 +1,100 @@
+"""Libraries of the C++ passes are kept between processes, by what decides their code, in the user's own folder."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.ops import build
+
+SOURCE = 'extern "C" int answer() { return 42; }\n'
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source, with a folder of its own for libraries."""
+    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "kept"))
+    (tmp_path / "pass.cpp").write_text(SOURCE)
+    return tmp_path / "pass.cpp"
+
+
+def answer(library: ctypes.CDLL) -> int:
+    return int(library.answer())
+
+
+def kept(source: Path) -> list[Path]:
+    return sorted((source.parent / "kept").iterdir())
+
+
+def test_a_library_is_compiled_once(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answer(build.shared_library(source)) == 42
+    (library,) = kept(source)
+    commands: list[list[str]] = []
+    run = subprocess.run
+    monkeypatch.setattr(
+        build.subprocess, "run", lambda command, **more: commands.append(command) or run(command, **more)
+    )
+    assert answer(build.shared_library(source)) == 42
+    assert [command[1:] for command in commands] == [["--version"]]
+    assert kept(source) == [library]
+
+
+def test_processes_compile_it_at_once_and_leave_one(source: Path) -> None:
+    code = "import sys; from pathlib import Path; from fairseq_posenc.ops.build import shared_library as made; "
+    command = [sys.executable, "-c", code + "assert made(Path(sys.argv[1])).answer() == 42", str(source)]
+    running = [subprocess.Popen(command, env={**os.environ}) for _ in range(2)]
+    assert [process.wait(300) for process in running] == [0, 0]
+    assert len(kept(source)) == 1
+
+
+@pytest.mark.parametrize("what", ["source", "header", "compiler", "flags", "CPU"])
+def test_whatever_decides_its_code_makes_another(what: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build.shared_library(source)
+    if what == "source":
+        source.write_text(SOURCE.replace("42", "43"))
+    elif what == "header":
+        (source.parent / "simd.h").write_text("// new\n")
+    elif what == "compiler":
+        other = source.parent / "other-c++"
+        other.write_text(f'#!/bin/sh\nexec "{build.compiler()}" "$@"\n')
+        other.chmod(0o755)
+        monkeypatch.setattr(build, "compiler", lambda: str(other))
+    elif what == "flags":
+        monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-g0"))
+    else:
+        monkeypatch.setattr(build, "_cpu", lambda: "another CPU")
+    assert answer(build.shared_library(source)) == (43 if what == "source" else 42)
+    assert len(kept(source)) == 2
+
+
+def test_a_damaged_library_is_made_again(source: Path) -> None:
+    build.shared_library(source)
+    (library,) = kept(source)
+    library.unlink()  # not written over: this process has it loaded
+    library.write_bytes(b"cut off")
+    assert answer(build.shared_library(source)) == 42
+    assert kept(source) == [library]
+    assert library.stat().st_size > 1000
+
+
+def test_what_is_no_library_is_not_kept(source: Path) -> None:
+    source.write_text("nonsense\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        build.shared_library(source)
+    assert kept(source) == []
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o500])
+def test_a_folder_that_others_may_write_to_is_not_used(mode: int, source: Path) -> None:
+    """Nor one that cannot be written to; root may write anywhere, so its own folder is used then."""
+    folder = source.parent / "kept"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert answer(build.shared_library(source)) == 42
+    folder.chmod(0o700)
+    assert bool(kept(source)) == (mode == 0o500 and os.getuid() == 0)

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.options import describe, fill
 from ..encodings import get, names
-from ..encodings.registry import form_of
+from ..encodings.building import form_of
 from . import choosing
 from .listing import CAPABILITIES, constant, declared
 from .params import rows

@@ -2,7 +2,7 @@
 
 from ..core.base import ABSOLUTE, RELATIVE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.compose import Composition, LayerView
-from .registry import build, get, names
+from .building import build, get, names
 
 __all__ = [
     "ABSOLUTE",

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import stack
 from ..compat.checkpoints import CheckpointError, safe_load
 from ..data.words import MASK
-from ..encodings.registry import with_defaults
+from ..encodings.building import with_defaults
 from . import names
 from .folder import read_config, read_vocabulary, read_weights
 from .model import ModelConfig

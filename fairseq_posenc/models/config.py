@@ -10,7 +10,7 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer.transformer_config import DecoderConfig, EncDecBaseConfig, QuantNoiseConfig
 from omegaconf import DictConfig, OmegaConf
 
-from ..encodings.registry import with_defaults
+from ..encodings.building import with_defaults
 
 Field = tuple[str, Any, Any]
 

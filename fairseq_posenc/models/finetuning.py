@@ -19,7 +19,7 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
 from ..compat.checkpoints import CheckpointError
-from ..encodings.registry import get, of_members
+from ..encodings.building import get, of_members
 from ..hub import names
 from ..hub.convert import converted
 from ..hub.model import ModelConfig

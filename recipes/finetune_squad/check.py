@@ -18,7 +18,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import fairseq_posenc  # noqa: F401  registers the architectures
 from fairseq_posenc.compat.checkpoints import CheckpointError
-from fairseq_posenc.encodings.registry import build
+from fairseq_posenc.encodings.building import build
 from fairseq_posenc.hub.convert import as_it_is
 from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.models.finetuning import encoding

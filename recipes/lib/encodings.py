@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
+import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -120,11 +120,8 @@ def parse_stacks(labels: list[str]) -> list[Either]:
 
 @cache
 def known() -> tuple[str, ...]:
-    """The names of the registry, read and not imported: --dry-run works without torch."""
-    for node in ast.parse(REGISTRY.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["_ENCODINGS"]:
-            return tuple(ast.literal_eval(node.value))
-    raise RuntimeError(f"{REGISTRY} has no _ENCODINGS")
+    """Return the names of the registry: its file alone, as the package imports torch, which --dry-run does without."""
+    return tuple(runpy.run_path(str(REGISTRY))["ENCODINGS"])
 
 
 def facts(name: str) -> dict[str, Any]:

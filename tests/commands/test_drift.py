@@ -99,7 +99,7 @@ def test_a_broken_encoding_shows(
     cls: str, precision: str, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "fairseq_posenc.encodings.broken", broken)
-    monkeypatch.setitem(registry._ENCODINGS, "broken", f"broken:{cls}")
+    monkeypatch.setitem(registry.ENCODINGS, "broken", f"broken:{cls}")
     assert drift.main(["--encodings", "broken", "alibi", "--length", "384"]) == 1
     out, err = capsys.readouterr()
     for table in tables(out)[2:]:

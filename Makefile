@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo bench test test-long lint format clean clean-env
+.PHONY: help setup setup-demo demo bench check test test-long lint format clean clean-env
 
 PYTHON ?=
 PYTEST_ARGS ?=
@@ -15,6 +15,10 @@ ONE_THREAD := export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1;
 # In this environment a missing oracle is a failure, not a skip.
 COMPLETE := export POSENC_REQUIRE_ORACLES=1;
 PYTEST := python -m pytest --numprocesses 2 --durations 10
+# What a change most likely breaks: who imports whom, the kernels, each encoding, its main laws, presets and options.
+CHECKED = tests/test_rooms.py tests/test_positions.py tests/test_readme.py tests/ops tests/encodings tests/attention \
+  $(addprefix tests/laws/test_,reference.py causality.py undeclared.py count.py) \
+  tests/compat/test_checkpoint_names.py tests/recipes/test_recipe_options.py
 # Every shell script, also one that is not committed yet.
 SCRIPTS = $$(find . -name .git -prune -o -name '.venv*' -prune -o -name results -prune -o -name '*.sh' -print) .ci/run
 
@@ -32,6 +36,9 @@ demo: setup-demo ## train and score a small translation with several encodings -
 
 bench: setup ## the cost of every encoding, at most 20 minutes -> results/bench
 	@$(ENV) python -m fairseq_posenc bench --quick --output results/bench
+
+check: lint ## lint, and the tests that a change most likely breaks: 2 minutes on two quiet cores
+	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) $(PYTEST_ARGS) $(CHECKED)
 
 test: lint ## lint, then the test suite
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) $(PYTEST_ARGS)

@@ -230,9 +230,10 @@ class Positions:
             raise ValueError(
                 f"cached={cached}: from 0 to {tokens.shape[1] - 1} of the {tokens.shape[1]} tokens are cached"
             )
-        if memory < 0 or (memory_padding is not None and not memory):
+        if memory < 0 or (memory_padding is not None and memory_padding.shape[-1] != memory):
+            pads = "no pads" if memory_padding is None else f"pads of {memory_padding.shape[-1]} columns"
             raise ValueError(
-                f"memory={memory}: give the number of columns of earlier segments, with memory_padding too"
+                f"memory={memory} and {pads} (memory_padding): give the columns of earlier segments for both"
             )
         padding: Tensor | None = tokens.eq(pad)
         if memory:

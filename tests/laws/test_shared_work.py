@@ -14,7 +14,6 @@ import torch
 from fairseq_posenc.core import factors, tables
 from fairseq_posenc.encodings import Layer, deberta, segments, t5, tupe, xl
 from fairseq_posenc.encodings.raffel import Raffel
-from fairseq_posenc.ops import toeplitz
 from fairseq_posenc.positions import Positions
 
 from .cases import Case
@@ -68,7 +67,7 @@ ONCE_A_FORWARD = [
     (Case("tupe", {"share": "layer-wise"}), tupe, "_products"),
     (Case("tupe", {"form": "original"}), tupe, "_products"),
     (Case("segments"), segments.Segments, "_one_hot"),
-    (Case("m4", {"clip": 2}), toeplitz, "_clipped"),
+    (Case("m4", {"clip": 2}), tables, "_clipped"),
 ]
 ONCE_IN_EVALUATION = [
     (Case("diet-abs"), factors.FactoredBias, "_product"),
@@ -95,7 +94,7 @@ def test_work_that_each_layer_does_is_caught() -> None:
             tables.rows_of(Positions(9, 9, positions.device), 2)
             return super().bias(positions, layer)
 
-    with counted((toeplitz, "_clipped")) as counts:
+    with counted((tables, "_clipped")) as counts:
         forwards(Case("broken", cls=Anew))
     assert counts["_clipped"] == LAYERS
 

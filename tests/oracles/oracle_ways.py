@@ -12,7 +12,7 @@ import importlib
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -193,6 +193,7 @@ class Mine(nn.Module):
         cache: KeyValueCache | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         positions = problem.positions(start, end, 0 if memory is None else start)
+        self.pos.stack = replace(self.pos.stack, causal=positions.causal)  # the same weights in both directions
         self.attention.path = problem.way.path
         tensors = self.pos.per_layer(positions)[LAYER - 1]
         given: dict[str, Any] = {"memory": memory, "cache": cache}

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_posenc.core import tables
 from fairseq_posenc.encodings import StackShape
-from fairseq_posenc.ops import blocked_products, clipped_products, cpp, toeplitz
+from fairseq_posenc.ops import blocked_products, build, clipped_products, cpp, toeplitz
 from fairseq_posenc.ops.clipped_products import ClippedGatedProduct, ClippedProducts
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
@@ -205,7 +205,7 @@ def afresh() -> Iterator[None]:
 def test_without_a_compiler_the_other_way_serves_and_that_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, afresh: None
 ) -> None:
-    monkeypatch.setattr(cpp, "compiler", lambda: str(tmp_path / "no-compiler"))
+    monkeypatch.setattr(build, "compiler", lambda: str(tmp_path / "no-compiler"))
     q, k, table = given(20, 20, 3)
     positions = Positions(20, 20, torch.device("cpu"))
     with caplog.at_level(logging.WARNING, logger="fairseq_posenc.ops.cpp"):

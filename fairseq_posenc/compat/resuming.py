@@ -119,8 +119,8 @@ def _before_training(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def load_checkpoint(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
         extra_state, epoch_itr = original(cfg, trainer, **kwargs)
-        is_reset = cfg.reset_optimizer or cfg.reset_meters
-        kept = {} if extra_state is None or is_reset else extra_state.get(_EARLY_STOP, {})
+        begins = not trainer.get_num_updates()  # with new weights, or with those of --finetune-from-model
+        kept = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
         for module in _train_modules():
             replace(module, "train", _unless_finished)
             vars(module.should_stop_early).clear()
@@ -151,6 +151,8 @@ def _unless_finished(original: Callable[..., Any]) -> Callable[..., Any]:
 def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
     """Return which of fairseq's limits the training has reached, or None."""
     updates, most = trainer.get_num_updates(), cfg.optimization.max_update or math.inf
+    if not updates:
+        return None
     if updates >= most:
         return f"{updates} updates are made, and --max-update is {most}"
     hours, most_hours = trainer._previous_training_time / 3600, cfg.optimization.stop_time_hours  # of the checkpoint

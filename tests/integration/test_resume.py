@@ -205,6 +205,14 @@ def test_patience_counts_on_after_an_interruption(data: Path, tmp_path: Path) ->
     assert len(support.train(data, *options, "--patience", 3).losses) == 6
 
 
+def test_a_training_that_starts_from_a_finished_one_begins(data: Path, tmp_path: Path) -> None:
+    """With --finetune-from-model: neither its patience nor its time is used up."""
+    options = [*SHAW, "--lr", 1e-30, "--patience", 1, "--valid-subset", "valid"]
+    support.train(data, *options, "--save-dir", tmp_path / "one")
+    source = ["--finetune-from-model", tmp_path / "one" / "checkpoint_last.pt"]
+    assert len(support.train(data, *options, *source, "--save-dir", tmp_path / "other").losses) == 12
+
+
 def test_one_training_does_not_count_for_the_next(data: Path, tmp_path: Path) -> None:
     """fairseq keeps the best score in its function, for all trainings of a process."""
     options = [*SHAW, "--lr", 1e-30, "--patience", 1, "--valid-subset", "valid"]

@@ -137,7 +137,11 @@ def test_the_import_of_this_process_is_the_package() -> None:
     ("wrong", "says", "mend"),
     [
         (Imported(), "gives nothing", "install it again"),
-        (Imported(None, ["/work/fairseq_posenc"]), "gives the folder /work/fairseq_posenc", "install it again"),
+        (
+            Imported(None, ["/somewhere/fairseq_posenc"]),
+            "gives the folder /somewhere/fairseq_posenc",
+            "install it again",
+        ),
         (Imported("/other/fairseq_posenc/__init__.py"), "gives another copy, /other/fairseq_posenc", "pip uninstall"),
     ],
     ids=["nothing", "namespace", "copy"],

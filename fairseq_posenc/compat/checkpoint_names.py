@@ -183,7 +183,7 @@ def _values(settings: Any, option: str = "configuration") -> Iterator[tuple[str,
 
 
 def _has_attributes(settings: object) -> bool:
-    """Return whether a mapping is an object too, as a pickled OrderedDict can be: fairseq would read its attributes."""
+    """Return whether a mapping has attributes, as a pickled OrderedDict can have: fairseq would read those."""
     return bool(getattr(settings, "__dict__", None))
 
 

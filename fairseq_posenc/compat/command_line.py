@@ -19,9 +19,9 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def read_options_as_meant() -> None:
-    """Mend what fairseq makes of `--bf16` (options.py:200), and give every command the flag of `checkpoint_names`.
+    """Read `--bf16` as bfloat16, and give every command the flag `--allow-checkpoint-names`.
 
-    `--bf16` without torch_xla means bfloat16 on this device; fairseq makes it --tpu. The plugin is imported inside
+    Without torch_xla, fairseq reads `--bf16` as `--tpu` (options.py:200). The plugin is imported inside
     `options.get_parser`, before that adds the first options: those of CommonConfig.
     """
     from fairseq import options

@@ -47,7 +47,7 @@ def finish_once() -> None:
 
 
 def _as_in_epoch_1(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Make batches that are kept for all epochs with the seed of epoch 1, where the undisturbed training made them."""
+    """Make the batches that serve all epochs with the seed of epoch 1, as the undisturbed training did."""
     signature = inspect.signature(original)
 
     def get_batch_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:

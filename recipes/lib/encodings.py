@@ -120,7 +120,7 @@ def parse_stacks(labels: list[str]) -> list[Either]:
 
 @cache
 def known() -> tuple[str, ...]:
-    """Return the names of the registry: its file alone, as the package imports torch, which --dry-run does without."""
+    """Return the names in the registry. Its file is run alone, because --dry-run works without torch."""
     return tuple(runpy.run_path(str(REGISTRY))["ENCODINGS"])
 
 

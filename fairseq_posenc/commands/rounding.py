@@ -129,7 +129,7 @@ def drawn(stack: Stack, seed: int) -> Stack:
 
 
 def inputs(stack: Stack, seed: int) -> Inputs:
-    """Make two samples of the maximum length, of which a quarter of the second is pads; two segments, and sentences."""
+    """Make two samples of the maximum length, with segments and sentences; a quarter of the second is pads."""
     shape, device = stack.shape, next(stack.layers.parameters()).device
     generator = torch.Generator().manual_seed(seed + 2)  # independent of the weights
     size = 2, shape.max_length

@@ -88,8 +88,10 @@ def _with_its_batches_fixed(original: Callable[..., Any]) -> Callable[..., Any]:
     def _get_iterator_for_epoch(
         self: Any, epoch: int, shuffle: bool, fix_batches_to_gpus: bool = False, offset: int = 0
     ) -> Any:
-        is_fixed = fix_batches_to_gpus or (offset > 0 and getattr(self, "_fix_batches", False))
-        return original(self, epoch, shuffle, is_fixed, offset)
+        is_forgotten = offset > 0 and not fix_batches_to_gpus and getattr(self, "_fix_batches", False)
+        if is_forgotten:
+            say_once(logger, "--fix-batches-to-gpus also holds for the resumed epoch, for which fairseq forgets it")
+        return original(self, epoch, shuffle, fix_batches_to_gpus or is_forgotten, offset)
 
     return _get_iterator_for_epoch
 
@@ -104,7 +106,10 @@ def _with_workers_of_the_epoch(original: Callable[..., Any]) -> Callable[..., An
     def next_epoch_itr(
         self: Any, shuffle: bool = True, fix_batches_to_gpus: bool = False, set_dataset_epoch: bool = True
     ) -> Any:
-        if set_dataset_epoch and self._next_epoch_itr is None:
+        if set_dataset_epoch and self._next_epoch_itr is None and self.dataloader is not None:
+            say_once(
+                logger, "each epoch of training has its own data workers and order; fairseq keeps those of the first"
+            )
             self.dataloader = None
         return original(self, shuffle, fix_batches_to_gpus, set_dataset_epoch)
 
@@ -121,6 +126,8 @@ def _before_training(original: Callable[..., Any]) -> Callable[..., Any]:
         extra_state, epoch_itr = original(cfg, trainer, **kwargs)
         begins = not trainer.get_num_updates()  # with new weights, or with those of --finetune-from-model
         kept = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
+        if kept:
+            say_once(logger, "--patience goes on counting where the checkpoint was saved; fairseq would begin anew")
         for module in _train_modules():
             replace(module, "train", _unless_finished)
             vars(module.should_stop_early).clear()

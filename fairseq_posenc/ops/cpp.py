@@ -185,7 +185,7 @@ def gates_backward(
 
 
 def across(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    """Write a window of some columns' products, by distance, into pairs.
+    """Copy the products of a block of columns, which are ordered by distance, to their pairs of row and column.
 
     Args:
         pairs: [G, R, C], of which the columns from `start` on and the rows from `top` on get theirs.

@@ -65,7 +65,7 @@ def require_tables(function: str, tables: int, heads: int) -> None:
 
 
 def require_between(function: str, name: str, number: int, last: int, legend: str) -> None:
-    """Raise ValueError unless the number is from 0 to `last`, TypeError if it is no integer."""
+    """Raise TypeError if the number is not an integer, and ValueError if it is not from 0 to `last`."""
     if not isinstance(number, int):
         raise TypeError(f"cpp.{function}: `{name}` must be an integer, not {type(number).__name__}.")
     if not 0 <= number <= last:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from shared import suggestion
 
 from .errors import FetchError
 
@@ -117,16 +118,11 @@ def _matching(word: str, known: list[Source]) -> list[Source]:
     corpus, _, pattern = word.partition("/")
     names = list(dict.fromkeys(source.corpus for source in known))
     if corpus not in names:
-        raise FetchError(f"unknown corpus {corpus!r}{_nearest(corpus, names)}; known: {', '.join(names)}")
+        raise FetchError(f"unknown corpus {corpus!r}{suggestion(corpus, names)}; known: {', '.join(names)}")
     files = [source for source in known if source.corpus == corpus]
     matching = [source for source in files if fnmatch(source.name, pattern or "*")]
     if not matching:
         file_names = [source.name for source in files]
         shown = ", ".join(file_names[:20]) + (", ..." if len(file_names) > 20 else "")
-        raise FetchError(f"{corpus} has no file {pattern!r}{_nearest(pattern, file_names)}; it has: {shown}")
+        raise FetchError(f"{corpus} has no file {pattern!r}{suggestion(pattern, file_names)}; it has: {shown}")
     return matching
-
-
-def _nearest(word: str, names: list[str]) -> str:
-    near = difflib.get_close_matches(word.lower(), names, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""

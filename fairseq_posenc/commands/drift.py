@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from ..core.options import written
-from ..core.writing import warnings_only, write_whole
+from ..core.quiet import warnings_only
+from ..core.writing import write_whole
 from ..encodings import StackShape, build, get, names
 from ..stack import Stack
 from .drift_page import page

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from .words import suggestion
 
 
 def option(default: Any, help: str, *, choices: tuple[str, ...] | None = None, example: Any = None) -> Any:
@@ -77,17 +78,11 @@ def fill(cls: type[Options], given: Mapping[str, Any]) -> Options:
     unknown = sorted(set(given) - set(names(cls)))
     if unknown:
         known = ", ".join(names(cls)) or "none"
-        raise ValueError(f"no option {', '.join(unknown)}{nearest(unknown[0], names(cls))}; its options: {known}")
+        raise ValueError(f"no option {', '.join(unknown)}{suggestion(unknown[0], names(cls))}; its options: {known}")
     hints = typing.get_type_hints(cls)
     fields = {written(field): field for field in dataclasses.fields(cls)}
     chosen = ((fields[name], value) for name, value in given.items())
     return cls(**{field.name: _convert(value, hints[field.name], field) for field, value in chosen})
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """` (did you mean X?)`, or nothing where nothing is near."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def describe(cls: type[Options]) -> list[dict[str, Any]]:

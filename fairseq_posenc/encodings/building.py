@@ -9,6 +9,7 @@ from typing import Any
 from ..core import options as opts
 from ..core.base import PositionEncoding, StackShape
 from ..core.compose import Composition
+from ..core.words import suggestion
 from .registry import ENCODINGS
 
 
@@ -24,7 +25,7 @@ def get(name: str) -> type[PositionEncoding]:
         ValueError: an unknown name; the known ones are listed, the nearest first.
     """
     if name not in ENCODINGS:
-        hint = opts.nearest(name, ENCODINGS)
+        hint = suggestion(name, ENCODINGS)
         raise ValueError(f"--pos-enc: unknown position encoding {name!r}{hint}; known: {', '.join(ENCODINGS)}")
     return _class_at(ENCODINGS[name])
 
@@ -102,7 +103,7 @@ def _split(given: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding
         owners = _owners(owner, classes) if dot else [n for n, c in classes.items() if option in opts.names(c.Options)]
         if not owners:
             known = "; ".join(f"{n}: {', '.join(opts.names(c.Options)) or 'none'}" for n, c in classes.items())
-            hint = opts.nearest(option, [name for c in classes.values() for name in opts.names(c.Options)])
+            hint = suggestion(option, [name for c in classes.values() for name in opts.names(c.Options)])
             raise ValueError(f"--pos-enc-args: no option {key} here{hint}; known options: {known}")
         if len(owners) > 1:
             choices = " or ".join(f"{name}.{option}" for name in owners)

@@ -10,10 +10,11 @@ from recipes.lib import finetuning, launch
 from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import parse_all
 from recipes.lib.finetuning import Model
+from recipes.lib.package import nearest
 from recipes.lib.places import RAW
 from recipes.lib.recipe import about, of_files
 from recipes.lib.settings import read_toml
-from recipes.lib.values import Flags, Refused, nearest
+from recipes.lib.values import Flags, Refused
 
 from . import rows
 from .tasks import GLUE, TASKS

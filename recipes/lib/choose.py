@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .package import nearest
 from .stages import Ledger, Stage
-from .values import Refused, nearest
+from .values import Refused
 
 
 def choose(stages: list[Stage], first: str | None, last: str | None) -> list[Stage]:

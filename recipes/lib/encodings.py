@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from .package import ENCODINGS, nearest
 from .recipe import ROOT
 from .stages import read_json
-from .values import Refused, nearest
+from .values import Refused
 
 T = TypeVar("T")
 #: written by `python -m fairseq_posenc docs`, which a new encoding calls for anyway
 FACTS = ROOT / "recipes" / "lib" / "encodings.json"
-REGISTRY = ROOT / "fairseq_posenc" / "encodings" / "registry.py"
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,8 @@ def parse(label: str) -> Encoding:
         raise Refused(f"--pos-enc {label}: write NAME or NAME[OPTION=VALUE,...], in quotes")
     encoding = Encoding(label, found[1], found[2] or "")
     for name in encoding.names:
-        if name not in known():
-            raise Refused(f"--pos-enc {label}: no position encoding '{name}'{nearest(name, known())}")
+        if name not in ENCODINGS:
+            raise Refused(f"--pos-enc {label}: no position encoding '{name}'{nearest(name, ENCODINGS)}")
     return encoding
 
 
@@ -116,12 +115,6 @@ def parse_stacks(labels: list[str]) -> list[Either]:
     if not labels:
         raise Refused("--pos-enc is empty: name at least one encoding")
     return list(dict.fromkeys(parse_either(label) for label in labels))
-
-
-@cache
-def known() -> tuple[str, ...]:
-    """Return the names in the registry. Its file is run alone, because --dry-run works without torch."""
-    return tuple(runpy.run_path(str(REGISTRY))["ENCODINGS"])
 
 
 def facts(name: str) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NoReturn, get_origin, get_type_hints
 
+from .package import nearest
 from .recipe import FILES, Recipe, S
-from .values import Refused, is_table, nearest, wanted
+from .values import Refused, is_table, wanted
 
 MARK = "setting "  # before a setting's name, so that it cannot be taken for an option of the library
 

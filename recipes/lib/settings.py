@@ -8,8 +8,9 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from .package import nearest
 from .recipe import Recipe, S
-from .values import Flags, Refused, fits, is_table, nearest, read, wanted
+from .values import Flags, Refused, fits, is_table, read, wanted
 
 Table = dict[str, Any]
 

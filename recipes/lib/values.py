@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -15,13 +13,6 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "
 
 class Refused(Exception):
     """Something the user asked for that is not there; the message names it and what is."""
-
-
-def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """`; did you mean --seed?`, or the list where nothing is near."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"; did you mean {prefix}{near[0]}?" if near else f"; there are: {', '.join(prefix + n for n in names)}"
 
 
 def is_table(hint: Any) -> bool:

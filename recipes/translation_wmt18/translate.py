@@ -25,11 +25,12 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from recipes.lib.machine import executable
+from recipes.lib.package import nearest
 from recipes.lib.recipe import ROOT
 from recipes.lib.recipe import shown as shown_from_root
 from recipes.lib.settings import as_arguments
 from recipes.lib.translation.parallel import SHOWN, faults
-from recipes.lib.values import Refused, nearest
+from recipes.lib.values import Refused
 
 from .__main__ import best
 from .finished import finished

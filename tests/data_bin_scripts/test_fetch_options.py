@@ -98,8 +98,8 @@ def test_an_unknown_corpus_is_refused_with_the_nearest(lab, site):
     lab.row("a", site.put("a"), corpus="wikitext-103")
     ended = lab.run("wikitext103")
     assert ended.status == 1
-    assert "did you mean 'wikitext-103'?" in ended.error
-    assert "did you mean 'a'?" in lab.run("wikitext-103/A").error
+    assert "did you mean wikitext-103?" in ended.error
+    assert "did you mean a?" in lab.run("wikitext-103/A").error
     assert not lab.output.exists()
 
 
@@ -179,6 +179,6 @@ def test_it_runs_from_anywhere_and_explains_itself(tmp_path):
     assert "examples:" in helped.stdout
     failed = subprocess.run([sys.executable, script, "glu"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert failed.returncode == 1
-    assert failed.stderr.startswith("error: unknown corpus 'glu'; did you mean 'glue'?")
+    assert failed.stderr.startswith("error: unknown corpus 'glu'; did you mean glue?")
     assert failed.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

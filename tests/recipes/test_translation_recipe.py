@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recipes.lib.command import main
-from recipes.lib.encodings import known, parse, parse_all
+from recipes.lib.encodings import ENCODINGS, parse, parse_all
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
@@ -34,7 +34,7 @@ def test_the_known_encodings_are_those_of_the_registry() -> None:
     pytest.importorskip("torch")
     from fairseq_posenc.encodings import names
 
-    assert list(known()) == list(names())
+    assert list(ENCODINGS) == list(names())
 
 
 def test_an_encoding_may_have_options_and_members() -> None:

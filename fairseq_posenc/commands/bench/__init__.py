@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ...core.writing import warnings_only
+from ...core.quiet import warnings_only
 from . import arguments, machine, output, parts, table
 
 __all__ = ["main"]

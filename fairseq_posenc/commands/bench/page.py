@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...core.writing import warnings_only, write_whole
+from ...core.quiet import warnings_only
+from ...core.writing import write_whole
 from . import figure, table, targets
 from .machine import ALLOCATOR
 from .rows import Row

@@ -1,0 +1,16 @@
+"""What data scripts share with recipes and with the package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.append(str(ROOT))
+
+from recipes.lib.package import nearest as nearest  # noqa: E402
+from recipes.lib.package import suggestion as suggestion  # noqa: E402
+from recipes.lib.package import whole as whole  # noqa: E402
+from recipes.lib.package import whole_folder as whole_folder  # noqa: E402
+from recipes.lib.package import write_whole as write_whole  # noqa: E402

@@ -1,0 +1,24 @@
+"""The suggestion that follows a misspelt name. The standard library alone: recipes and data scripts load this file
+without the package, whose import needs torch."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return `; did you mean --seed?`, or an empty text where no known name resembles the word.
+
+    Args:
+        prefix: What stands before each name, for example `--`.
+    """
+    by_lower_case = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), by_lower_case, n=1, cutoff=0.5)
+    return f"; did you mean {prefix}{by_lower_case[near[0]]}?" if near else ""
+
+
+def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return the `suggestion`, or `; there are: --lr, --seed` where no known name resembles the word."""
+    names = sorted(known)
+    return suggestion(word, names, prefix) or f"; there are: {', '.join(prefix + name for name in names)}"

@@ -1,0 +1,28 @@
+"""What recipes and data scripts share with the package. These files are loaded alone, because the import of the
+package needs torch, and `--help`, `--list` and `--dry-run` work without it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairseq_posenc.core.words import nearest as nearest
+    from fairseq_posenc.core.words import suggestion as suggestion
+    from fairseq_posenc.core.writing import whole as whole
+    from fairseq_posenc.core.writing import whole_folder as whole_folder
+    from fairseq_posenc.core.writing import write_whole as write_whole
+    from fairseq_posenc.encodings.registry import ENCODINGS as ENCODINGS
+else:
+    PACKAGE = Path(__file__).resolve().parents[2] / "fairseq_posenc"
+    SHARED = {
+        "core/words.py": ("nearest", "suggestion"),
+        "core/writing.py": ("whole", "whole_folder", "write_whole"),
+        "encodings/registry.py": ("ENCODINGS",),
+    }
+    for file, names in SHARED.items():
+        specification = importlib.util.spec_from_file_location(f"{__name__}.{Path(file).stem}", PACKAGE / file)
+        module = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(module)
+        globals().update({name: getattr(module, name) for name in names})

@@ -12,19 +12,38 @@ from fairseq_posenc.commands import choosing
 from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+INDEX = (ROOT / "docs" / "encodings" / "index.md").read_text(encoding="utf-8")
 
 
 def table() -> dict[str, list[str]]:
-    """Encoding -> its options, as the README's table has them."""
-    rows = re.findall(r"^\| `([a-z][^`]*)` \| [^|]+ \|(.*)\|$", README.replace(r"\|", "/"), re.MULTILINE)
+    """Return the options of each encoding, as the table of docs/encodings/index.md has them."""
+    rows = re.findall(r"^\| `([a-z][^`]*)` \| [^|]+ \|(.*)\|$", INDEX.replace(r"\|", "/"), re.MULTILINE)
     return {name: [option.partition("=")[0] for option in re.findall(r"`([^`]+)`", cell)] for name, cell in rows}
 
 
-def test_the_table_has_every_encoding() -> None:
-    """Mend by: python -m fairseq_posenc docs."""
+def test_readme_and_table_have_every_encoding() -> None:
+    """If it fails, run python -m fairseq_posenc docs."""
     assert list(table()) == names()
+    assert re.findall(r"\[`([^`]+)`\]\(docs/encodings/", README) == names()
     assert choosing.filled(README) == README
+
+
+def test_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))])
+def test_links_lead_to_files(page: str) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text(encoding="utf-8"))
+    assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    assert pages == set(re.findall(r"\]\(([\w-]+\.md)\)", index))
 
 
 @pytest.mark.parametrize("name", names())

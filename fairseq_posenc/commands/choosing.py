@@ -5,13 +5,14 @@ A block says in its first line what stands in it:
     <!-- derived: m4m; m4[clip=32] -->    capabilities and parameters of these
     <!-- derived: all -->                 of every encoding
     <!-- derived: without evidence -->    the encodings that the page by hand does not mention
-    <!-- derived: options -->             every encoding in a few words, with its options
+    <!-- derived: names -->               every encoding, with a link to its page
     <!-- end -->
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,8 +74,8 @@ def _block(found: re.Match[str], unseen: list[str]) -> str:
     head, what, end = found.groups()
     if what == "without evidence":
         body = ", ".join(f"`{name}`" for name in unseen) or "None."
-    elif what == "options":
-        body = options_table()
+    elif what == "names":
+        body = names_with_links()
     else:
         body = table(names() if what == "all" else [label.strip() for label in what.split(";")])
     return f"{head}\n{body}\n\n{end}"
@@ -88,8 +89,14 @@ def table(labels: list[str]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def names_with_links() -> str:
+    """Return every encoding with a link to its page, in lines of at most 120 characters that the README shows."""
+    links = [f"[`{name}`](docs/encodings/{name}.md)" for name in names()]
+    return textwrap.fill(", ".join(links) + ".", width=120, break_on_hyphens=False)
+
+
 def options_table() -> str:
-    """A row an encoding: what it is, its options, and the choices of those that have some of their own."""
+    """Return a row for each encoding: what it is, its options, and the choices of options that are its own."""
     lines = ["`--pos-enc` | what | options", "---|---|---"]
     for name in names():
         told = [_with_choices(row) for row in describe(get(name).Options)]

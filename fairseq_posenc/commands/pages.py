@@ -22,6 +22,12 @@ from .listing import CAPABILITIES, constant, declared
 from .params import rows
 
 KNOWN = "recipes/lib/encodings.json"
+#: the values of the options that many encodings have
+OPTIONS = """\
+`share` says which layers and heads share a table: `none` gives each layer and head its own, with `head-wise` the heads
+of a layer share one, with `layer-wise` the layers share one for each head, and with `all` there is one table. `init` is
+`normal`, `zeros`, `ones` or `xavier-uniform`. `extend` says what happens beyond the trained length: `error`, `repeat`
+or `interpolate`."""
 
 
 def pages() -> dict[str, str]:
@@ -67,7 +73,8 @@ def index() -> str:
     note = "With the default options. Written by `python -m fairseq_posenc docs`, from the registry; do not edit."
     which = f"[Which one to use](../{choosing.PAGE}): what the papers' tables and our measurements show."
     more = "How near each stays to float64 in float16, bfloat16 and autocast: [half precision](../half-precision.md)."
-    return f"# The encodings\n\n{which}\n\n{note}\n\n{table}\n\n{more}\n"
+    parts = ["# The encodings", which, note, table, more, "## Options", choosing.options_table(), OPTIONS]
+    return "\n\n".join(parts) + "\n"
 
 
 def known() -> str:

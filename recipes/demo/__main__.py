@@ -71,6 +71,7 @@ DEMO = Recipe(
     own_report="results.md",
     files=("bleu.png", "results.json"),
     anew="`make clean demo`",
+    plain={"smoke": {}, "demo": {}},
 )
 
 if __name__ == "__main__":

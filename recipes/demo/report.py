@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from recipes.lib import records
 from recipes.lib.encodings import parse
 from recipes.lib.stages import write_atomically
 from recipes.lib.translation.figure import draw
@@ -19,6 +19,7 @@ from .plan import SOURCE, TARGET
 Row = dict[str, Any]
 TEMPLATE = Path(__file__).with_name("template.md")
 KEYS = ("encoding", "bleu", "signature", "parameters", "speed_ratio", "command", "commit")
+NOT_RECORDED = "unknown"  # of stages that were run by hand
 PACKAGES = ("torch", "fairseq-fixed", "sacrebleu", "sentencepiece", "numpy")
 
 
@@ -32,34 +33,16 @@ def collect(output: Path, encodings: list[str]) -> list[Row]:
 def row(output: Path, name: str, measured: dict[str, float]) -> Row:
     slug = parse(name).slug
     score = json.loads((output / "scores" / slug).read_text(encoding="utf-8"))
-    marker, decoded = (
-        json.loads((output / ".stages" / f"{stage}.{slug}.done").read_text(encoding="utf-8"))
-        for stage in ("train", "generate")
-    )
-    commits = dict.fromkeys((marker["commit"], decoded["commit"]))  # two where the code changed in between
+    cost = records.cost(output, f"train:{slug}", f"generate:{slug}")
     return {
         "encoding": name,
         "bleu": round(score["bleu"], 2),
         "signature": score["signature"],
         "parameters": int(measured["parameters_added"]),
         "speed_ratio": round(measured["training_time_ratio"], 3),
-        "command": marker["command"],
-        "commit": " then ".join(commits),
+        "command": cost["command"],
+        "commit": cost["commit"],
     }
-
-
-def busy_minutes(spans: Iterable[tuple[float, float]]) -> float:
-    """The time that any stage ran: what ran side by side counts once, pauses between two runs do not."""
-    total, reached = 0.0, 0.0
-    for started, ended in sorted(spans):
-        total += max(0.0, ended - max(started, reached))
-        reached = max(reached, ended)
-    return total / 60
-
-
-def spans(output: Path) -> list[tuple[float, float]]:
-    markers = [json.loads(path.read_text(encoding="utf-8")) for path in (output / ".stages").glob("*.done")]
-    return [(marker["started"], marker["ended"]) for marker in markers]
 
 
 def table(rows: list[Row]) -> str:
@@ -81,6 +64,7 @@ def _lines(path: Path) -> list[str]:
 
 def write_markdown(output: Path, rows: list[Row], seed: int) -> str:
     counts = {split: len(_lines(output / "raw" / f"{split}.{SOURCE}")) for split in ("train", "valid", "test")}
+    minutes = records.busy_minutes(output)
     return TEMPLATE.read_text(encoding="utf-8").format(
         table=table(rows),
         signature=rows[0]["signature"],
@@ -90,9 +74,9 @@ def write_markdown(output: Path, rows: list[Row], seed: int) -> str:
         seed=seed,
         python=platform.python_version(),
         versions=", ".join(f"{name} {version(name)}" for name in PACKAGES),
-        commit=", ".join(sorted({one["commit"] for one in rows})),
-        minutes=busy_minutes(spans(output)),
-        commands="\n\n".join(one["command"] for one in rows),
+        commit=", ".join(sorted({one["commit"] or NOT_RECORDED for one in rows})),
+        minutes=NOT_RECORDED if minutes is None else f"{minutes:.1f}",
+        commands="\n\n".join(one["command"] or NOT_RECORDED for one in rows),
     )
 
 

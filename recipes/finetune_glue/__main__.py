@@ -131,6 +131,7 @@ FINETUNE_GLUE = Recipe(
     ),
     columns=COLUMNS,
     files=("submission/", "predictions/", "checkpoints/"),
+    plain={"smoke": {}, "paper": {"checkpoint": "MODEL"}},
 )
 
 if __name__ == "__main__":

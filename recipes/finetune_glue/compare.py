@@ -14,6 +14,7 @@ from recipes.lib.encodings import Encoding, parse
 from recipes.lib.finetuning import Model
 from recipes.lib.folders import whole
 from recipes.lib.recipe import Row
+from recipes.lib.records import cost
 from recipes.lib.stages import read_json, write_atomically
 from recipes.lib.values import Refused
 
@@ -50,7 +51,6 @@ def result(variant: Variant, grid: Grid, differs: Sequence[str] = ()) -> Row:
     one, names, scores = middle(runs), metrics(variant.task, grid.protocol), grid.medians(runs)
     first = names[0]
     facts = read_json(grid.output / "scores" / f"{one.slug}.json")
-    marker = read_json(grid.output / ".stages" / f"train.{one.slug}.done")
     model = read_json(grid.output / "models" / f"{variant.model.slug}.json")
     record = read_json(grid.output / "data-bin" / f"{variant.task}.{variant.model.slug}" / RECORD)
     baseline = read_json(grid.output / "baselines" / f"{variant.task}.json")["valid"][first]
@@ -73,12 +73,10 @@ def result(variant: Variant, grid: Grid, differs: Sequence[str] = ()) -> Row:
         "runs": [round(grid.headline(run), 2) for run in runs],
         "updates": facts["updates"],
         "parameters": facts["parameters"],
-        "minutes": round(marker["seconds"] / 60, 1),
+        **cost(grid.output, f"train:{one.slug}"),
         "trials": trials(variant, grid, first),
         "pretrained": {name: model[name] for name in ("encoding", "updates", "layers", "dim")},
         "scores": {split: {name: round(found, 2) for name, found in some.items()} for split, some in scores.items()},
-        "command": marker["command"],
-        "commit": marker["commit"],
     }
 
 

@@ -116,6 +116,7 @@ FINETUNE_SQUAD = Recipe(
     columns=COLUMNS,
     figure="curves.png",
     files=("curves.png", "predictions/", "checkpoints/"),
+    plain={"smoke": {}, "m1-m4": {"checkpoint": "MODEL"}},
 )
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from fairseq_posenc.metrics.squad import margin
 from recipes.lib.curves import draw, figures, read
 from recipes.lib.recipe import Row
+from recipes.lib.records import cost
 from recipes.lib.stages import read_json, write_atomically
 
 from . import published
@@ -47,7 +48,7 @@ def _rounded(number: float | None) -> float | None:
 def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str, dict[str, float]]) -> Row:
     score = read_json(output / "scores" / f"{slug}.json")
     record, model = read_json(output / "data-bin" / slug / RECORD), read_json(output / "checked" / f"{slug}.json")
-    marker, curve = read_json(output / ".stages" / f"train.{slug}.done"), read(output / "logs" / f"{slug}.train.log")
+    curve = read(output / "logs" / f"{slug}.train.log")
     counts, version = record["splits"], record["version"]
     exact, f1 = published.figures(paper.name, version, record["longest"], model["encoding"])
     given, used = ((counts["train"][name], counts["valid"][name]) for name in ("given", "questions"))
@@ -65,10 +66,8 @@ def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str,
         "longest window": record["longest"],
         "questions of training": counts["train"]["questions"],
         "updates": curve.train[-1][0] if curve.train else None,
-        "minutes": round(marker["seconds"] / 60, 1),
+        **cost(output, f"train:{slug}"),
         "pieces/s": curve.speed and round(curve.speed),
-        "command": marker["command"],
-        "commit": marker["commit"],
     }
 
 

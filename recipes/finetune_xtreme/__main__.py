@@ -140,6 +140,7 @@ FINETUNE_XTREME: Recipe[GlueSettings] = Recipe(
     ),
     columns=COLUMNS,
     files=("predictions/", "checkpoints/"),
+    plain={"smoke": {}, "paper": {"checkpoint": "MODEL"}},
 )
 
 if __name__ == "__main__":

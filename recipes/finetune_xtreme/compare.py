@@ -23,6 +23,7 @@ from recipes.finetune_squad.plan import RECORD
 from recipes.finetune_squad.settings import GOLD
 from recipes.lib.finetuning import Model
 from recipes.lib.recipe import Row
+from recipes.lib.records import cost
 from recipes.lib.stages import read_json, write_atomically
 
 from . import published
@@ -95,7 +96,6 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
     """The means, then the languages."""
     runs = results.best(variant)
     found, baseline = [results.scores(one, task) for one in runs], results.baseline(task)
-    marker = read_json(results.output / ".stages" / f"train.{slug(runs[0])}.done")
     model, theirs = compared(task, variant, results, found[0])
     order = [name for name in (MEAN, OTHERS) if name in found[0]]
     order += [name for name in found[0] if name not in order]
@@ -115,10 +115,8 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
             "lr": runs[0].lr,
             "epochs": runs[0].epochs,
             "runs": [round(one[language]["f1"], 2) for one in found],
-            "minutes": round(marker["seconds"] / 60, 1),
+            **cost(results.output, f"train:{slug(runs[0])}"),
             "pretrained": model,
-            "command": marker["command"],
-            "commit": marker["commit"],
         }
         for language in order
     ]

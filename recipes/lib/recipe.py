@@ -137,6 +137,8 @@ class Recipe(Generic[S]):
     default_output: Callable[[S], str] | None = None  # its folder in results/, where the recipe's name is too little
     slots: Callable[[S], list[Mapping[str, str]]] = one_a_job  # for the environment of commands side by side
     remarks: Callable[[S, Path], list[str]] = no_remarks  # what a reader of the report must know
+    # The presets that plain.py writes as shell; of each, the settings that are the reader's, as variables of the shell.
+    plain: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {"smoke": {}})
 
     def presets(self) -> list[str]:
         return sorted(path.stem for path in self.conf.glob("*.toml"))

@@ -64,6 +64,7 @@ def _content(path: Path, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+MARKERS = ".stages"  # the folder of a run's markers, in its output folder
 FORGOTTEN = "forgotten"  # in the marker of what --force does anew
 
 
@@ -90,11 +91,7 @@ class Ledger:
         return [stage for stage, key in keys if key and key != self.key(stage)]
 
     def read(self, stage: Stage, state: str = "done") -> dict[str, Any]:
-        try:
-            facts: dict[str, Any] = json.loads(self._path(stage, state).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):  # none, or emptied by a machine that went down: not done
-            return {}
-        return facts
+        return read_marker(self._path(stage, state))
 
     def start(self, stage: Stage, commit: str = "", seen: float | None = None) -> list[Path]:
         """Make room for the stage, unless it can go on from what is there.
@@ -157,7 +154,20 @@ class Ledger:
                 self._path(stage, "done").unlink(missing_ok=True)
 
     def _path(self, stage: Stage, state: str) -> Path:
-        return self.folder / f"{stage.name.replace(':', '.')}.{state}"
+        return self.folder / f"{marker_name(stage.name)}.{state}"
+
+
+def marker_name(stage: str) -> str:
+    return stage.replace(":", ".")
+
+
+def read_marker(path: Path) -> dict[str, Any]:
+    """Return what a marker says; nothing where there is none, or where a machine that went down emptied it."""
+    try:
+        facts: dict[str, Any] = read_json(path)
+    except (FileNotFoundError, ValueError):
+        return {}
+    return facts
 
 
 def read_json(path: Path) -> Any:

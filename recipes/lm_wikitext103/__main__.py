@@ -102,6 +102,7 @@ LM_WIKITEXT103 = Recipe(
     columns=COLUMNS,
     figure="curves.png",
     files=("curves.png", "checkpoints/"),
+    plain={"smoke": {}, "wt103": {}},
 )
 
 if __name__ == "__main__":

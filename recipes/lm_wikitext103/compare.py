@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from recipes.lib import records
 from recipes.lib.curves import Curve, draw, read
 from recipes.lib.encodings import Encoding, parse
 from recipes.lib.recipe import Row
@@ -17,12 +18,12 @@ from recipes.lm_wikitext103.published import papers
 def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) -> list[Row]:
     """One for each memory; the best one is marked, as the paper reports the better."""
     scores = [read_json(output / "scores" / f"{encoding.slug}.{memory}.json") for memory in memories]
-    marker = read_json(output / ".stages" / f"train.{encoding.slug}.done")
     best = min(score["token_ppl"] for score in scores)
-    return [row(encoding, score, score["token_ppl"] == best, curve, marker) for score in scores]
+    cost = records.cost(output, f"train:{encoding.slug}")
+    return [row(encoding, score, score["token_ppl"] == best, curve, cost) for score in scores]
 
 
-def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, marker: dict[str, Any]) -> Row:
+def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, cost: Row) -> Row:
     return {
         "encoding": encoding.label,
         "memory": score["memory"],
@@ -39,11 +40,9 @@ def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, mar
         "nats": round(score["token_nll"], 6),
         "updates": score["updates"],  # of the checkpoint that is evaluated, the best
         "parameters": score["parameters"],
-        "minutes": round(marker["seconds"] / 60, 1),
+        **cost,
         "seconds of evaluation": round(score["seconds"], 1),
         "tokens/s": curve.speed and round(curve.speed),
-        "command": marker["command"],
-        "commit": marker["commit"],
     }
 
 

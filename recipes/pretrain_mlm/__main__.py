@@ -108,6 +108,7 @@ PRETRAIN_MLM = Recipe(
     columns=COLUMNS,
     figure="curves.png",
     files=("curves.png", "checkpoints/"),
+    plain={"smoke": {}, "m1-m4": {"books": "BOOKS"}},
 )
 
 if __name__ == "__main__":

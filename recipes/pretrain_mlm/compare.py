@@ -9,6 +9,7 @@ from pathlib import Path
 from recipes.lib.curves import Curve, Points, draw, read
 from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.recipe import Row
+from recipes.lib.records import cost
 from recipes.lib.stages import read_json, write_atomically
 
 LEFT = 0.5  # bits below the loss of frequencies: there the plateau is left
@@ -16,7 +17,6 @@ LEFT = 0.5  # bits below the loss of frequencies: there the plateau is left
 
 def row(encoding: Encoding, curve: Curve, plateau: float, output: Path) -> Row:
     score = read_json(output / "scores" / f"{encoding.slug}.json")
-    marker = read_json(output / ".stages" / f"train.{encoding.slug}.done")
     return {
         "encoding": encoding.label,
         "loss, bits": round(score["bits"], 3),
@@ -26,10 +26,8 @@ def row(encoding: Encoding, curve: Curve, plateau: float, output: Path) -> Row:
         "left the plateau": left(curve.train, plateau),
         "updates": score["updates"],
         "parameters": score["parameters"],
-        "minutes": round(marker["seconds"] / 60, 1),
+        **cost(output, f"train:{encoding.slug}"),
         "pieces/s": curve.speed and round(curve.speed),
-        "command": marker["command"],
-        "commit": marker["commit"],
     }
 
 

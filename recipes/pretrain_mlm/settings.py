@@ -102,6 +102,10 @@ class Settings(launch.Training):
             self._refuse_prepared()
         self._refuse_without_effect()
 
+    def refuse_missing(self) -> None:
+        for option in ("books", "languages"):
+            places.refuse_missing(option, getattr(self, option))
+
     @property
     def named(self) -> tuple[str, ...]:
         """The published corpora among --corpus; none of a folder."""
@@ -189,7 +193,6 @@ class Settings(launch.Training):
                 raise Refused(f"--{option} is for --corpus {corpus}: leave it out")
             if corpus in self.named and not path:
                 raise Refused(f"--corpus {corpus} needs --{option} FOLDER: {WHY[option]}")
-            places.refuse_missing(option, path)
         if "wiki100" in self.named and len(self.named) > 1:
             raise Refused("--corpus wiki100 stands alone: its languages are sampled, other corpora are not")
         if self.own and not Path(self.corpus).is_dir():

@@ -96,6 +96,7 @@ QUESTION_GENERATION = Recipe(
     columns=COLUMNS,
     figure="curves.png",
     files=("curves.png", "gallery.md", "questions/", "checkpoints/"),
+    plain={"smoke": {}, "paper": {"encoder": "ENCODER"}},
 )
 
 if __name__ == "__main__":

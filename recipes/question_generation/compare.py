@@ -12,6 +12,7 @@ from recipes.lib.curves import draw, figures, read
 from recipes.lib.encodings import parse
 from recipes.lib.lines import read as read_lines
 from recipes.lib.recipe import Row
+from recipes.lib.records import cost
 from recipes.lib.stages import read_json, write_atomically
 
 from .data import items
@@ -40,7 +41,6 @@ def common(label: str, score: dict[str, Any]) -> Row:
 
 def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], known: str | None) -> Row:
     score = read_json(output / "scores" / f"{variant.slug}.json")
-    marker = read_json(output / ".stages" / f"train.{variant.slug}.done")
     log = output / "logs" / f"{variant.slug}.train.log"
     rouge, gate, curve = figures(log, ROUGE), figures(log, COPIED), read(log)
     best = updates(output / "checkpoints" / variant.slug / "checkpoint_best.pt")  # which was scored
@@ -56,10 +56,8 @@ def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], kn
         "unknown words left": round(score["unknown words left"], 4),
         "best update": best,
         "updates": curve.train[-1][0] if curve.train else None,
-        "minutes": round(marker["seconds"] / 60, 1),
+        **cost(output, f"train:{variant.slug}"),
         "tokens/s": curve.speed and round(curve.speed),
-        "command": marker["command"],
-        "commit": marker["commit"],
     }
 
 

@@ -155,6 +155,7 @@ TRANSLATION = Recipe(
     forms=dict.fromkeys(("BLEU", "sd", "paper", "±", "chrF"), ".2f"),
     figure="bleu.png",
     files=("bleu.png", "translations/"),
+    plain={"smoke": {}, "table4-shaw": {}},
 )
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from sacrebleu.significance import PairedTest
 from recipes.lib.encodings import Either, parse_stacks
 from recipes.lib.lines import read
 from recipes.lib.recipe import Row
+from recipes.lib.records import cost
 from recipes.lib.stages import content, read_json, write_atomically
 from recipes.lib.translation.figure import Bars, draw_panels
 from recipes.lib.translation.score import bleu_of
@@ -111,17 +112,6 @@ def _rounded(value: float | None, digits: int | None = None) -> float | None:
     return None if value is None else round(float(value), digits)
 
 
-def trained(variants: list[Variant], place: Place) -> Row:
-    """How: of several seeds, the first one's command."""
-    markers = [read_json(place.marker("train", one.slug)) for one in variants]
-    return {
-        "seeds": [one.seed for one in variants],
-        "minutes": round(sum(one["seconds"] for one in markers) / 60 / len(markers), 1),
-        "command": markers[0]["command"],
-        "commit": " then ".join(dict.fromkeys(one["commit"] for one in markers)),
-    }
-
-
 def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: Place, differs: str) -> list[Row]:
     """One for each encoding; `groups`: the models of each seed."""
     found = [tested(variants, direction, place, text) for variants in groups]
@@ -132,8 +122,10 @@ def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: 
     for number, first in enumerate(groups[0]):
         label = first.encoding.label
         seeds = [one[label] for one in found if label in one]
+        variants = [one[number] for one in groups]
+        trained = cost(place.output, *(place.stage("train", one.slug) for one in variants))
         row_ = row(first.encoding, seeds, direction, differs) | costs(measured[label])
-        made.append(row_ | {"by length": by_length.get(label)} | trained([one[number] for one in groups], place))
+        made.append(row_ | {"by length": by_length.get(label), "seeds": [one.seed for one in variants]} | trained)
     return made
 
 

@@ -92,7 +92,3 @@ class Place:
         """`train:shaw`, or of several directions `train:en-de.shaw`."""
         marks = ".".join(mark for mark in (self.inner, variant) if mark)
         return f"{kind}:{marks}" if marks else kind
-
-    def marker(self, kind: str, variant: str) -> Path:
-        """What a finished stage leaves (`stages.Ledger`)."""
-        return self.output / ".stages" / f"{self.stage(kind, variant).replace(':', '.')}.done"

@@ -18,6 +18,7 @@ from recipes.demo import corpus, report
 from recipes.demo.__main__ import DEMO
 from recipes.demo.plan import make_plan
 from recipes.demo.settings import Settings
+from recipes.lib import records
 from recipes.lib.command import main
 from recipes.lib.settings import load
 
@@ -150,7 +151,13 @@ def finished_run(folder: Path, **bleu: float) -> Path:
     (folder / ".stages").mkdir()
     for name, value in bleu.items():
         (folder / "scores" / name).write_text(json.dumps({"bleu": value, "signature": "nrefs:1"}))
-        marker = {"command": f"fairseq-train --pos-enc {name}", "commit": "abc", "started": 0, "ended": 60}
+        marker = {
+            "command": f"fairseq-train --pos-enc {name}",
+            "commit": "abc",
+            "started": 0,
+            "ended": 60,
+            "seconds": 60,
+        }
         for stage in ("train", "generate"):
             (folder / ".stages" / f"{stage}.{name}.done").write_text(json.dumps(marker))
     measured = {name: {"parameters_added": 128 * (name != "none"), "training_time_ratio": 1.0} for name in bleu}
@@ -159,7 +166,7 @@ def finished_run(folder: Path, **bleu: float) -> Path:
 
 
 def test_the_time_counts_what_ran_side_by_side_once_and_no_pause():
-    assert report.busy_minutes([(0, 60), (30, 90), (600, 630)]) == pytest.approx(2.0)
+    assert records.covered([(0, 60), (30, 90), (600, 630)]) == pytest.approx(120)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# The recipe demo with its preset demo, as the plain commands that recipes/demo/run.sh would run.
+# Usage: recipes/demo/plain/demo.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
+# Generated: change the plan or the preset, then write this file anew by `python -m recipes.lib.plain`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+# shellcheck source=recipes/lib/env.sh
+source recipes/lib/env.sh # uses .venv, unless another environment is active
+export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+OUT=${1:-results/demo-demo-plain}
+mkdir -p "$OUT/logs"
+
+# corpus
+python -m recipes.demo.corpus --output "$OUT/raw" --seed 1 --train 12000 --valid 300 --test 500
+
+# subwords
+python -m recipes.lib.translation.subwords --raw "$OUT/raw" --output "$OUT/subwords" --languages en inv \
+    --model-type bpe --vocabulary 400
+
+# binarise
+fairseq-preprocess --source-lang en --target-lang inv --joined-dictionary --workers 1 \
+    --trainpref "$OUT/subwords/train" --validpref "$OUT/subwords/valid" --testpref "$OUT/subwords/test" \
+    --destdir "$OUT/data-bin"
+
+# train:none
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc none --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
+    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
+    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
+    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
+    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
+    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
+    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/none" 2>&1 | tee "$OUT/logs/none.train.log"
+
+# generate:none
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/none/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/none"
+
+# score:none
+python -m recipes.lib.translation.score --generated "$OUT/generated/none/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/none"
+
+# train:learned
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc learned --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
+    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
+    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
+    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
+    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
+    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
+    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/learned" 2>&1 | tee "$OUT/logs/learned.train.log"
+
+# generate:learned
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/learned/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/learned"
+
+# score:learned
+python -m recipes.lib.translation.score --generated "$OUT/generated/learned/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/learned"
+
+# train:sinusoidal
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc sinusoidal --encoder-layers 2 --decoder-layers 2 \
+    --encoder-embed-dim 64 --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 \
+    --encoder-attention-heads 4 --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 \
+    --max-target-positions 64 --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 \
+    --optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
+    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
+    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/sinusoidal" 2>&1 | tee "$OUT/logs/sinusoidal.train.log"
+
+# generate:sinusoidal
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/sinusoidal/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/sinusoidal"
+
+# score:sinusoidal
+python -m recipes.lib.translation.score --generated "$OUT/generated/sinusoidal/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/sinusoidal"
+
+# train:shaw
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc shaw --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
+    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
+    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
+    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
+    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
+    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
+    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/shaw" 2>&1 | tee "$OUT/logs/shaw.train.log"
+
+# generate:shaw
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/shaw/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/shaw"
+
+# score:shaw
+python -m recipes.lib.translation.score --generated "$OUT/generated/shaw/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/shaw"
+
+# train:t5
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc t5 --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
+    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
+    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
+    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
+    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
+    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
+    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/t5" 2>&1 | tee "$OUT/logs/t5.train.log"
+
+# generate:t5
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/t5/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/t5"
+
+# score:t5
+python -m recipes.lib.translation.score --generated "$OUT/generated/t5/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/t5"
+
+# train:m2
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc m2 --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
+    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
+    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
+    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
+    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
+    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
+    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/m2" 2>&1 | tee "$OUT/logs/m2.train.log"
+
+# generate:m2
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/m2/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/m2"
+
+# score:m2
+python -m recipes.lib.translation.score --generated "$OUT/generated/m2/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/m2"
+
+# train:rope
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc rope --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
+    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
+    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
+    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
+    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
+    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
+    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/rope" 2>&1 | tee "$OUT/logs/rope.train.log"
+
+# generate:rope
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/rope/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/rope"
+
+# score:rope
+python -m recipes.lib.translation.score --generated "$OUT/generated/rope/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/rope"
+
+# train:alibi
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc alibi --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 64 \
+    --decoder-embed-dim 64 --encoder-ffn-embed-dim 128 --decoder-ffn-embed-dim 128 --encoder-attention-heads 4 \
+    --decoder-attention-heads 4 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
+    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0 --optimizer adam \
+    --adam-betas '(0.9, 0.98)' --lr 0.005 --lr-scheduler polynomial_decay --warmup-updates 100 \
+    --total-num-update 700 --max-update 700 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
+    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/alibi" 2>&1 | tee "$OUT/logs/alibi.train.log"
+
+# generate:alibi
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/alibi/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 4 --max-tokens 4000 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/alibi"
+
+# score:alibi
+python -m recipes.lib.translation.score --generated "$OUT/generated/alibi/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/alibi"
+
+# measure
+python -m recipes.lib.translation.measure --cpu --output "$OUT/measured.json" \
+    --checkpoint "none:$OUT/checkpoints/none/checkpoint_last.pt" \
+    --checkpoint "learned:$OUT/checkpoints/learned/checkpoint_last.pt" \
+    --checkpoint "sinusoidal:$OUT/checkpoints/sinusoidal/checkpoint_last.pt" \
+    --checkpoint "shaw:$OUT/checkpoints/shaw/checkpoint_last.pt" \
+    --checkpoint "t5:$OUT/checkpoints/t5/checkpoint_last.pt" \
+    --checkpoint "m2:$OUT/checkpoints/m2/checkpoint_last.pt" \
+    --checkpoint "rope:$OUT/checkpoints/rope/checkpoint_last.pt" \
+    --checkpoint "alibi:$OUT/checkpoints/alibi/checkpoint_last.pt"
+
+# report
+python -m recipes.demo.report --output "$OUT" --seed 1 \
+    --encodings none learned sinusoidal shaw t5 m2 rope alibi
+
+echo Done: "$OUT/results.json" "$OUT/results.md" "$OUT/bleu.png"

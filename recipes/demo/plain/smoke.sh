@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# The recipe demo with its preset smoke, as the plain commands that recipes/demo/run.sh would run.
+# Usage: recipes/demo/plain/smoke.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
+# Generated: change the plan or the preset, then write this file anew by `python -m recipes.lib.plain`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+# shellcheck source=recipes/lib/env.sh
+source recipes/lib/env.sh # uses .venv, unless another environment is active
+export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+OUT=${1:-results/demo-smoke-plain}
+mkdir -p "$OUT/logs"
+
+# corpus
+python -m recipes.demo.corpus --output "$OUT/raw" --seed 1 --train 1000 --valid 50 --test 50
+
+# subwords
+python -m recipes.lib.translation.subwords --raw "$OUT/raw" --output "$OUT/subwords" --languages en inv \
+    --model-type bpe --vocabulary 300
+
+# binarise
+fairseq-preprocess --source-lang en --target-lang inv --joined-dictionary --workers 1 \
+    --trainpref "$OUT/subwords/train" --validpref "$OUT/subwords/valid" --testpref "$OUT/subwords/test" \
+    --destdir "$OUT/data-bin"
+
+# train:none
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc none --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 32 \
+    --decoder-embed-dim 32 --encoder-ffn-embed-dim 64 --decoder-ffn-embed-dim 64 --encoder-attention-heads 2 \
+    --decoder-attention-heads 2 --share-all-embeddings --max-source-positions 64 --max-target-positions 64 \
+    --optimizer adam --lr 0.005 --max-update 30 --max-tokens 1000 --seed 1 --cpu --required-batch-size-multiple 1 \
+    --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json --log-interval 20 \
+    --no-epoch-checkpoints --save-dir "$OUT/checkpoints/none" 2>&1 | tee "$OUT/logs/none.train.log"
+
+# generate:none
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/none/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 1 --max-len-b 20 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/none"
+
+# score:none
+python -m recipes.lib.translation.score --generated "$OUT/generated/none/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/none"
+
+# train:sinusoidal
+fairseq-train "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --arch posenc_transformer_tiny --pos-enc sinusoidal --encoder-layers 1 --decoder-layers 1 \
+    --encoder-embed-dim 32 --decoder-embed-dim 32 --encoder-ffn-embed-dim 64 --decoder-ffn-embed-dim 64 \
+    --encoder-attention-heads 2 --decoder-attention-heads 2 --share-all-embeddings --max-source-positions 64 \
+    --max-target-positions 64 --optimizer adam --lr 0.005 --max-update 30 --max-tokens 1000 --seed 1 --cpu \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --log-interval 20 --no-epoch-checkpoints --save-dir "$OUT/checkpoints/sinusoidal" \
+    2>&1 | tee "$OUT/logs/sinusoidal.train.log"
+
+# generate:sinusoidal
+fairseq-generate "$OUT/data-bin" --user-dir fairseq_posenc --source-lang en --target-lang inv \
+    --path "$OUT/checkpoints/sinusoidal/checkpoint_last.pt" --gen-subset test --bpe sentencepiece \
+    --sentencepiece-model "$OUT/subwords/model.model" --beam 1 --max-len-b 20 --cpu --distributed-world-size 1 \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --results-path "$OUT/generated/sinusoidal"
+
+# score:sinusoidal
+python -m recipes.lib.translation.score --generated "$OUT/generated/sinusoidal/generate-test.txt" \
+    --reference "$OUT/raw/test.inv" --output "$OUT/scores/sinusoidal"
+
+# measure
+python -m recipes.lib.translation.measure --cpu --output "$OUT/measured.json" \
+    --checkpoint "none:$OUT/checkpoints/none/checkpoint_last.pt" \
+    --checkpoint "sinusoidal:$OUT/checkpoints/sinusoidal/checkpoint_last.pt"
+
+# report
+python -m recipes.demo.report --output "$OUT" --seed 1 --encodings none sinusoidal
+
+echo Done: "$OUT/results.json" "$OUT/results.md" "$OUT/bleu.png"

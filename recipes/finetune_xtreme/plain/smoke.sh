@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# The recipe finetune_xtreme with its preset smoke, as the plain commands that recipes/finetune_xtreme/run.sh would run.
+# Usage: recipes/finetune_xtreme/plain/smoke.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
+# Generated: change the plan or the preset, then write this file anew by `python -m recipes.lib.plain`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+# shellcheck source=recipes/lib/env.sh
+source recipes/lib/env.sh # uses .venv, unless another environment is active
+export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+OUT=${1:-results/finetune_xtreme-smoke-plain}
+mkdir -p "$OUT/logs"
+
+# pretrain
+bash recipes/pretrain_mlm/run.sh --preset smoke --pos-enc learned --seed 1 --output "$OUT/pretrained"
+
+# builtin
+python -m recipes.finetune_glue.builtin --output "$OUT/builtin" --seed 1 --task XNLI
+
+# check:learned
+python -m recipes.lib.check_pretrained --checkpoint "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" \
+    --longest 64 --output "$OUT/models/learned.json" --segments head
+
+# prepare:XNLI.learned
+bash data-bin-scripts/prepare_xtreme.sh --task XNLI \
+    --checkpoint "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" --longest 64 --separators 1 --bad refuse \
+    --limit 400 --output "$OUT/data-bin/XNLI.learned" --text "$OUT/builtin"
+
+# baseline:XNLI
+python -m recipes.finetune_glue.baselines --data "$OUT/data-bin/XNLI.learned" \
+    --output "$OUT/baselines/XNLI.json" --metrics accuracy
+
+# train:XNLI.learned.head.lr0.003.e2.s1
+python -m recipes.lib.scheduled --record "$OUT/data-bin/XNLI.learned/glue.json" --count splits.train.items \
+    --epochs 2 --batch 32 --warmup 0.1 -- fairseq-train "$OUT/data-bin/XNLI.learned" \
+    --required-batch-size-multiple 1 --num-workers 0 --data-buffer-size 0 --no-progress-bar --log-format json \
+    --log-interval 20 --user-dir fairseq_posenc --task posenc_sentence_prediction \
+    --criterion posenc_sentence_prediction --num-classes 3 --metrics accuracy --init-token 0 \
+    --arch posenc_roberta_pretrained --pretrained "$OUT/pretrained/checkpoints/learned/checkpoint_last.pt" \
+    --segments head --optimizer adam --adam-betas '(0.9, 0.999)' --adam-eps 1e-06 --weight-decay 0.01 \
+    --lr-scheduler polynomial_decay --clip-norm 1.0 --dropout 0.1 --attention-dropout 0.1 --pooler-dropout 0.1 \
+    --validate-interval-updates 3500 --save-interval-updates 3500 --lr 0.003 --seed 1 --batch-size 32 \
+    --max-epoch 2 --save-dir "$OUT/checkpoints/XNLI.learned.head.lr0.003.e2.s1" --best-checkpoint-metric score \
+    --maximize-best-checkpoint-metric --no-epoch-checkpoints --keep-interval-updates 1 --update-freq 1 --cpu \
+    --distributed-world-size 1 2>&1 | tee "$OUT/logs/XNLI.learned.head.lr0.003.e2.s1.train.log"
+
+# evaluate:XNLI.learned.head.lr0.003.e2.s1
+python -m recipes.finetune_glue.evaluate --data "$OUT/data-bin/XNLI.learned" --metrics accuracy \
+    --checkpoint "$OUT/checkpoints/XNLI.learned.head.lr0.003.e2.s1/checkpoint_best.pt" \
+    --output "$OUT/scores/XNLI.learned.head.lr0.003.e2.s1.json" \
+    --predictions "$OUT/predictions/XNLI.learned.head.lr0.003.e2.s1" --cpu
+
+# compare
+python -m recipes.finetune_glue.compare --output "$OUT" --protocol diet-xtreme \
+    --variant XNLI learned head head --lr 0.003 --epochs 2 --seed 1 \
+    --differs '--lr 0.003, not 1e-05,2e-05,3e-05,4e-05' --differs '--epochs 2, not 3' --differs '--runs 1, not 5' \
+    --differs '--longest 64, not 512'
+
+echo Done: "$OUT/comparison.json" "$OUT/submission"

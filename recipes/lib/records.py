@@ -1,0 +1,43 @@
+"""What the runner recorded of a run's stages. Stages that were run by hand, without the runner, have no record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import mean
+
+from .recipe import Row
+from .stages import MARKERS, marker_name, read_marker
+
+
+def cost(output: Path, *stages: str) -> Row:
+    """Return columns of a result: the mean minutes of stages, the first one's command, and their commits.
+
+    Args:
+        output: the run's folder.
+        stages: names, such as `train:shaw`.
+    Returns:
+        None in each column where nothing was recorded.
+    """
+    markers = [read_marker(output / MARKERS / f"{marker_name(stage)}.done") for stage in stages]
+    recorded = [marker for marker in markers if marker]
+    return {
+        "minutes": round(mean(marker["seconds"] for marker in recorded) / 60, 1) if recorded else None,
+        "command": markers[0].get("command"),
+        "commit": " then ".join(dict.fromkeys(marker["commit"] for marker in recorded)) or None,
+    }
+
+
+def busy_minutes(output: Path) -> float | None:
+    """Return for how long any stage of a run was at work; None where nothing was recorded."""
+    markers = [read_marker(path) for path in (output / MARKERS).glob("*.done")]
+    return covered((marker["started"], marker["ended"]) for marker in markers) / 60 if markers else None
+
+
+def covered(spans: Iterable[tuple[float, float]]) -> float:
+    """Return how much time the spans cover: what ran side by side counts once, pauses do not count."""
+    total, reached = 0.0, 0.0
+    for started, ended in sorted(spans):
+        total += max(0.0, ended - max(started, reached))
+        reached = max(reached, ended)
+    return total

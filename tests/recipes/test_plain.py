@@ -1,0 +1,51 @@
+"""The experiments of the recipes as plain shell: the files are current, and they end in what the runner ends in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from recipes.lib.plain import recipes, scripts
+from recipes.lib.recipe import ROOT, Recipe, Row
+from recipes.lib.settings import load
+
+#: in the names of columns that two runs of the same commands do not share
+MEASURED = ("minutes", "seconds", "/s", "time", "speed", "MB", "memory of", "command", "commit")
+
+
+def test_the_scripts_are_what_the_plans_say() -> None:
+    texts = scripts()
+    assert {path.parent.parent.name for path in texts} == {recipe.name for recipe in recipes()}
+    assert set(ROOT.glob("recipes/*/plain/*")) == {*texts}
+    for path, text in texts.items():
+        assert path.read_text(encoding="utf-8") == text, f"{path} is old: write it anew by python -m recipes.lib.plain"
+        assert os.access(path, os.X_OK), f"{path} cannot be executed"
+
+
+def test_a_script_needs_what_only_its_reader_has(tmp_path: Path) -> None:
+    script = ROOT / "recipes" / "question_generation" / "plain" / "paper.sh"
+    done = subprocess.run([script, tmp_path / "out"], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "ENCODER: set it to what run.sh takes as --encoder" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.name)
+def test_a_smoke_script_ends_in_the_scores_of_the_runner(recipe: Recipe, tmp_path: Path) -> None:
+    folder, by_hand, by_runner = ROOT / "recipes" / recipe.name, tmp_path / "by hand", tmp_path / "by runner"
+    subprocess.run([folder / "plain" / "smoke.sh", by_hand], check=True, stdout=subprocess.DEVNULL)
+    options = ["--preset", "smoke", "--output", by_runner]
+    subprocess.run([folder / "run.sh", *options], check=True, stdout=subprocess.DEVNULL)
+    assert not (by_hand / ".stages").exists()
+    assert scores(recipe, by_hand) == scores(recipe, by_runner)
+
+
+def scores(recipe: Recipe, output: Path) -> list[Row]:
+    rows = json.loads(json.dumps(recipe.results(load(recipe, "smoke"), output)))
+    return [{key: row[key] for key in row if not any(name in key for name in MEASURED)} for row in rows]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import io
 import os
 import subprocess
@@ -15,6 +17,7 @@ from subprocess import CompletedProcess
 from typing import Any
 from unittest import mock
 
+import fairseq.dataclass.utils
 import fairseq_cli.train
 import torch
 from fairseq import options, tasks, utils
@@ -22,6 +25,10 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import make_builder
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.trainer import Trainer
+from hydra import compose
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,9 +78,40 @@ def parse(
     built = parser()
     if arch:  # as fairseq_cli/generate.py adds it
         built.add_argument("--arch", default=arch)
+    given = options.parse_args_and_arch(built, [str(word) for word in arguments])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # hydra's, about fairseq's use of it
-        return convert_namespace_to_omegaconf(options.parse_args_and_arch(built, [str(word) for word in arguments]))
+        return convert_namespace_to_omegaconf(given)
+
+
+def composed(name: str, overrides: list[str], strict: bool) -> DictConfig:
+    """Compose a configuration as Hydra does, in a quarter of its time, which is most of a short training.
+
+    Hydra loads the chosen groups (`model=posenc_transformer`), then sets single values (`common.seed=3`). The groups
+    are loaded once for each choice of them, and each value is parsed once.
+    """
+    groups = tuple(override for override in overrides if "." not in override.partition("=")[0])
+    config = copy.deepcopy(composed_groups(name, groups))
+    values = [parsed_value(override) for override in overrides if override not in groups]
+    ConfigLoaderImpl._apply_overrides_to_config(values, config)
+    return config
+
+
+@functools.cache
+def composed_groups(name: str, groups: tuple[str, ...]) -> DictConfig:
+    """Compose the configuration of these groups, with their default values."""
+    config = compose(name, overrides=list(groups))
+    OmegaConf.set_struct(config, True)
+    return config
+
+
+@functools.cache
+def parsed_value(override: str) -> Any:
+    """Parse `key=value` by Hydra's grammar."""
+    return OverridesParser.create().parse_override(override)
+
+
+fairseq.dataclass.utils.compose = composed  # for every test of this process
 
 
 def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> list[str]:

@@ -7,17 +7,18 @@ import functools
 from pathlib import Path
 from typing import Any
 
+import hydra
 import pytest
 from fairseq import options
+from fairseq.dataclass import utils
 from fairseq.models.transformer import TransformerConfig
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from fairseq_posenc.core import options as opts
 from fairseq_posenc.models.config import StacksPosEncConfig, check_overrides, encoding_of, nested_config
 from fairseq_posenc.models.presets import PRESETS
 
-from .support import PLUGIN, parse
+from .support import PLUGIN, command_line, parse
 
 STOCK = {
     "": "transformer",
@@ -54,6 +55,18 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     skipped = ("no_token_positional_embeddings", "_name")
     kept = {name: value for name, value in values.items() if name not in skipped}
     return {name: _plain(value) if isinstance(value, dict) else value for name, value in kept.items()}
+
+
+def test_the_tests_parse_a_command_line_as_fairseq_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They keep what Hydra loads (`support.composed`)."""
+    words = ["--pos-enc", "shaw", "--pos-enc-args", "clip=3,values=false", "--max-epoch", 2, "--save-dir", "a b"]
+    words += ["--eval-bleu", "--eval-bleu-args", '{"beam": 2}', "--stop-time-hours", 1e-9, "--curriculum", 9]
+    ours = parse(command_line(Path("data"), *words))
+    monkeypatch.setattr(utils, "compose", hydra.compose)
+    theirs = parse(command_line(Path("data"), *words))
+    assert ours == theirs
+    assert {type(ours[group]) for group in ours} == {type(theirs[group]) for group in theirs}
+    assert ours.common.seed == 3
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -131,10 +144,10 @@ def test_defaults_of_nothing_are_refused(defaults: str) -> None:
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_hydra_composes_the_preset(suffix: str) -> None:
     """What `model=` says is not overwritten by the primary config, and each key can be overridden."""
-    with initialize_config_dir(str(PLUGIN / "config"), version_base="1.1"):
+    with hydra.initialize_config_dir(str(PLUGIN / "config"), version_base="1.1"):
         name, overrides = f"posenc_transformer{suffix}", ["model.pos_enc=shaw", "model.pos_enc_args='clip=3'"]
-        plain = compose("translation", [f"model={name}"])
-        changed = compose("translation", [f"model={name}", *overrides])
+        plain = hydra.compose("translation", [f"model={name}"])
+        changed = hydra.compose("translation", [f"model={name}", *overrides])
     wanted = {"_name": "posenc_transformer", **expected(suffix), "share_all_embeddings": True}
     assert {key: plain.model[key] for key in wanted} == wanted
     chosen = encoding_of(changed.model, "decoder")

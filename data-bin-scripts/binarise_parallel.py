@@ -12,7 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from corpora.errors import GOES_ON, CorpusError, exit_status
+import command
+from corpora.errors import CorpusError
 from parallel.binarise import binarise
 
 EXAMPLES = """\
@@ -29,38 +30,25 @@ def main(arguments: list[str]) -> int:
         binarise(asked.text, asked.output.absolute(), options(asked), asked.workers)
         return Path(asked.output)
 
-    return exit_status(work, GOES_ON)
+    return command.exit_status(work, command.GOES_ON)
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="binarise_parallel.py",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # --longest of subwords would be prepare_parallel.py's --longest-words
-    )
-    made.add_argument("--text", type=Path, required=True, metavar="FOLDER", help="what prepare_parallel.py left")
-    made.add_argument("--output", type=Path, required=True, metavar="DIR")
-    made.add_argument(
-        "--subwords",
-        choices=("sentencepiece", "fastbpe"),
-        default="sentencepiece",
-        help="of raw text, or of Moses' words (sentencepiece)",
-    )
-    made.add_argument("--model-type", choices=("unigram", "bpe"), help="of SentencePiece (unigram)")
-    made.add_argument("--separate", action="store_true", help="a vocabulary a language, not one for both")
-    made.add_argument(
-        "--character-coverage",
-        type=float,
-        default=1.0,
-        metavar="P",
-        help="part of the text's characters that get a piece, by SentencePiece (1); the rare ones of a crawl take the "
-        "place of longer pieces",
-    )
-    made.add_argument("--vocabulary", type=int, default=32000, metavar="N", help="subwords of a vocabulary (32000)")
-    made.add_argument("--longest", type=int, default=256, metavar="N", help="pieces of a sentence of training (256)")
-    made.add_argument("--workers", type=int, default=1, metavar="N", help="processes (1); they change no byte")
+    # without abbreviations: --longest of subwords would be prepare_parallel.py's --longest-words
+    made = command.parser("binarise_parallel.py", __doc__ or "", EXAMPLES, allow_abbrev=False)
+    add = made.add_argument
+    add("--text", type=Path, required=True, metavar="FOLDER", help="what prepare_parallel.py left")
+    add("--output", type=Path, required=True, metavar="DIR")
+    kinds, told = ("sentencepiece", "fastbpe"), "of raw text, or of Moses' words (sentencepiece)"
+    add("--subwords", choices=kinds, default="sentencepiece", help=told)
+    add("--model-type", choices=("unigram", "bpe"), help="of SentencePiece (unigram)")
+    add("--separate", action="store_true", help="a vocabulary a language, not one for both")
+    told = "part of the text's characters that get a piece, by SentencePiece (1); the rare ones of a crawl take the "
+    told += "place of longer pieces"
+    add("--character-coverage", type=float, default=1.0, metavar="P", help=told)
+    add("--vocabulary", type=int, default=32000, metavar="N", help="subwords of a vocabulary (32000)")
+    add("--longest", type=int, default=256, metavar="N", help="pieces of a sentence of training (256)")
+    add("--workers", type=int, default=1, metavar="N", help="processes (1); they change no byte")
     return made
 
 

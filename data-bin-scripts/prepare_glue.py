@@ -8,13 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from corpora.errors import exit_status
-from corpora.numbers import at_least
+import command
+from command import at_least
 from glue.checks import HOW
 from glue.formats import TASKS
 from glue.pipeline import Settings, prepare, sources
-
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # fairseq_posenc, installed or not
 
 DESCRIPTION = """\
 Makes of a task of GLUE, or of XNLI, what --task posenc_sentence_prediction (or fairseq's sentence_prediction) is
@@ -31,38 +29,22 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog="prepare_glue.py",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    made = command.parser("prepare_glue.py", DESCRIPTION, EXAMPLES)
     add = made.add_argument
     add("--task", required=True, choices=list(TASKS))
     add("--data", type=Path, required=True, metavar="FOLDER", help="with the task's files, or with a folder of them")
-    add(
-        "--checkpoint", type=Path, required=True, metavar="MODEL", help="of fairseq's, or a Hugging Face folder: pieces"
-    )
+    told = "of fairseq's, or a Hugging Face folder: pieces"
+    add("--checkpoint", type=Path, required=True, metavar="MODEL", help=told)
     add("--tokenizer-path", type=Path, metavar="PATH", help="of the model, where it does not lie beside its dict.txt")
     add("--output", type=Path, required=True, metavar="DIR")
     add("--longest", type=at_least(8), default=512, metavar="N", help="pieces of an item; the rest is cut off (512)")
     told = "that fairseq-train will have: with extend=repeat, say, items may be longer than in the pretraining"
     add("--pos-enc-args", metavar="OPTIONS", help=told)
     add("--separators", type=int, choices=(1, 2), default=2, help="</s> in a pair: 2 as RoBERTa, 1 as BERT (2)")
-    add(
-        "--bad",
-        choices=HOW,
-        default="refuse",
-        help="wrong rows; of XNLI with their translations (refuse)",
-    )
+    add("--bad", choices=HOW, default="refuse", help="wrong rows; of XNLI with their translations (refuse)")
     add("--limit", type=at_least(0), default=0, metavar="N", help="the first rows of training (0: all)")
-    add(
-        "--train-rows",
-        type=at_least(0),
-        default=0,
-        metavar="N",
-        help="where there is no training file: the first rows of the development set, and the others are left to it",
-    )
+    told = "where there is no training file: the first rows of the development set, and the others are left to it"
+    add("--train-rows", type=at_least(0), default=0, metavar="N", help=told)
     add("--languages", metavar="A,B", help="of XNLI's development and test sets (all that are there)")
     add("--dry-run", action="store_true", help="list the files, write nothing")
     return made
@@ -75,9 +57,8 @@ def main(arguments: list[str]) -> int:
         made.error("--languages is of XNLI: leave it out")
 
     def work() -> Path | None:
-        own = (asked.longest, asked.separators, asked.bad, asked.limit, asked.train_rows)
-        languages = tuple(one for one in (asked.languages or "").split(",") if one)
-        settings = Settings(asked.task, asked.checkpoint, asked.tokenizer_path, *own, languages, asked.pos_enc_args)
+        languages = tuple(filter(None, (asked.languages or "").split(",")))
+        settings = command.settings(Settings, asked, languages=languages)
         if asked.dry_run:
             for split, path in sources(asked.data, settings).items():
                 print(split, path, sep="\t")
@@ -85,7 +66,7 @@ def main(arguments: list[str]) -> int:
         tell(prepare(asked.data, asked.output.absolute(), settings))
         return Path(asked.output)
 
-    return exit_status(work)
+    return command.exit_status(work)
 
 
 def tell(record: dict[str, Any]) -> None:

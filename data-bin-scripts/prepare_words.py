@@ -10,17 +10,16 @@ vocabulary is that of the training text. <unk> in the text is fairseq's own <unk
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-import os
-import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
+import command
 from corpora import lines
+from corpora.compressed import there
 from corpora.errors import CorpusError
+from shared import whole_folder
 
 SPLITS = ("train", "valid", "test")
 UNKNOWN = "<unk>"
@@ -41,15 +40,14 @@ def main(arguments: list[str]) -> int:
         "--types", type=int, default=0, help="that the training text must have, <unk> and <eos> too (0: any)"
     )
     asked = parser.parse_args(arguments)
-    try:
+
+    def work() -> None:
         counts = prepare(asked.text, asked.output, asked.types)
-    except (CorpusError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    for split, one in counts["splits"].items():
-        print(f"{split}: {one['lines']:,} lines, {one['tokens']:,} tokens with <eos>, {one['unknown']:,} unknown")
-    print(f"{counts['types']:,} types in train, <eos> and <unk> among them")
-    return 0
+        for split, one in counts["splits"].items():
+            print(f"{split}: {one['lines']:,} lines, {one['tokens']:,} tokens with <eos>, {one['unknown']:,} unknown")
+        print(f"{counts['types']:,} types in train, <eos> and <unk> among them")
+
+    return command.exit_status(work)
 
 
 def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
@@ -62,10 +60,7 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
             of types than `types`.
     """
     files = {split: find(folder, split) for split in SPLITS}
-    partial = output.with_name(output.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
+    with whole_folder(output) as partial:
         known: set[str] = set()
         splits = {split: copy(path, partial / f"{split}.txt", known, split) for split, path in files.items()}
         number = len(known | {UNKNOWN}) + 1  # <eos>
@@ -77,11 +72,6 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
             )
         counts = {"types": number, "splits": splits}
         (partial / "counts.json").write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    shutil.rmtree(output, ignore_errors=True)
-    os.replace(partial, output)
     return counts
 
 
@@ -94,16 +84,16 @@ def find(folder: Path, split: str) -> Path:
     if not folder.is_dir():
         raise CorpusError(f"{folder}: no such folder")
     names = (f"wiki.{split}.tokens", f"{split}.txt")
-    there = [folder / name for name in names if (folder / name).is_file() or (folder / f"{name}.gz").is_file()]
-    if not there:
+    files = [path for name in names if (path := there(folder / name))]
+    if not files:
         others = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
         raise CorpusError(
             f"{folder}: no {' or '.join(names)} (plain or .gz); there is: {others}. Rename your {split} text, of words "
             "with spaces between them, to one of these"
         )
-    if len(there) > 1:
+    if len(files) > 1:
         raise CorpusError(f"{folder} has both {names[0]} and {names[1]}: move one of them elsewhere")
-    return there[0] if there[0].is_file() else there[0].with_name(f"{there[0].name}.gz")
+    return files[0]
 
 
 def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int]:
@@ -111,7 +101,8 @@ def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int
     count = {"lines": 0, "tokens": 0, "unknown": 0}
     words_there = False
     with target.open("w", encoding="utf-8", newline="\n") as out:
-        for line, words in read(path):
+        for line, text in lines.of_file(path):
+            words = text.split()
             out.write(" ".join(words) + "\n")
             for word in TAKEN.keys() & set(words):
                 raise CorpusError.at(path, line, f"the word {word} would be {TAKEN[word]}: remove it, or rename it")
@@ -124,13 +115,6 @@ def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int
     if not words_there:
         raise CorpusError(f"{path}: no words in it: give the {split} text, or fetch it again")
     return count
-
-
-def read(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The number and the words of each line."""
-    with cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
-        for number, text in lines.read(path, file):
-            yield number, text.split()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What data scripts share with recipes and with the package."""
+"""What data scripts share with recipes and with the package, and hashes of files."""
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 
@@ -14,3 +15,9 @@ from recipes.lib.package import suggestion as suggestion  # noqa: E402
 from recipes.lib.package import whole as whole  # noqa: E402
 from recipes.lib.package import whole_folder as whole_folder  # noqa: E402
 from recipes.lib.package import write_whole as write_whole  # noqa: E402
+
+
+def digest(path: Path, algorithm: str = "sha256") -> str:
+    """Return the hash of a file's content, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()

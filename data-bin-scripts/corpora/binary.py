@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import struct
 from array import array
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+from shared import whole
 
 from .compressed import BLOCK
 
@@ -56,41 +58,13 @@ def index(sizes: NDArray[np.int32], dtype: np.dtype[np.generic], path: Path) -> 
 
 
 @contextmanager
-def replacing(prefix: Path, ends: tuple[str, ...]) -> Iterator[Callable[[str], Path]]:
-    """Names to write to, which take those of `prefix` when all is well; the last one last, as it says that all is."""
-    prefix.parent.mkdir(parents=True, exist_ok=True)
-    for end in ends:
-        for left in prefix.parent.glob(f".{prefix.name}.{end}.*"):
-            left.unlink()  # by a task that was killed
+def replacing(prefix: Path, ends: tuple[str, ...]) -> Iterator[dict[str, Path]]:
+    """Yield a temporary path for each end; they become PREFIX.END if the block ends without an error.
 
-    def unfinished(end: str) -> Path:
-        return prefix.with_name(f".{prefix.name}.{end}.{os.getpid()}")
-
-    try:
-        yield unfinished
-        for end in ends:
-            os.replace(unfinished(end), prefix.with_name(f"{prefix.name}.{end}"))
-    finally:
-        for end in ends:
-            unfinished(end).unlink(missing_ok=True)
-
-
-class TokenWriter:
-    """Documents as ids, sizes of items and records; memory does not grow."""
-
-    def __init__(self, unfinished: Callable[[str], Path], dtype: np.dtype[np.generic]) -> None:
-        self.dtype = dtype
-        self._files = [unfinished(end).open("wb", buffering=BLOCK) for end in ENDS]
-
-    def add(self, name: tuple[int, int, int, bool], ids: NDArray[np.integer], sizes: NDArray[np.int32]) -> None:
-        """A document: its file, number, language, whether it is of validation, its ids and the sizes of its items."""
-        record = np.array((*name, len(sizes), len(ids)), RECORD)
-        for file, content in zip(self._files, (ids.astype(self.dtype), sizes.astype("<i4"), record), strict=True):
-            file.write(content.tobytes())
-
-    def close(self) -> None:
-        for file in self._files:
-            file.close()
+    They are renamed in the order of `ends`, so that the last file says that all are there.
+    """
+    with ExitStack() as stack:  # which leaves the last one first
+        yield {end: stack.enter_context(whole(prefix.with_name(f"{prefix.name}.{end}"))) for end in reversed(ends)}
 
 
 class TokenFiles:
@@ -120,21 +94,29 @@ class TokenFiles:
         return os.pread(self._file(task, end).fileno(), count * width, begin * width)
 
 
+@dataclass(frozen=True)
 class ShardWriter:
-    """fairseq's .bin and .idx."""
+    """Takes the items of fairseq's .bin and .idx (see `shard`)."""
 
-    def __init__(self, unfinished: Callable[[str], Path], dtype: np.dtype[np.generic]) -> None:
-        self.dtype, self._idx, self._sizes = dtype, unfinished("idx"), array("i")
-        self._bin = unfinished("bin").open("wb", buffering=BLOCK)
+    dtype: np.dtype[np.generic]
+    file: BinaryIO
+    sizes: array[int] = field(default_factory=lambda: array("i"))
 
     def add(self, ids: bytes, sizes: bytes) -> None:
-        self._bin.write(ids)
-        self._sizes.frombytes(sizes)
+        """Write items of these sizes (int32), one behind the other."""
+        self.file.write(ids)
+        self.sizes.frombytes(sizes)
 
-    def __enter__(self) -> ShardWriter:
-        return self
+    def put(self, ids: list[int]) -> None:
+        """Write an item."""
+        self.file.write(np.array(ids, self.dtype).tobytes())
+        self.sizes.append(len(ids))
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._bin.close()
-        if error is None:
-            index(np.frombuffer(self._sizes, np.int32), self.dtype, self._idx)
+
+@contextmanager
+def shard(prefix: Path, dtype: np.dtype[np.generic]) -> Iterator[ShardWriter]:
+    """Yield the writer of PREFIX.bin and PREFIX.idx, which are there if the block ends without an error."""
+    with replacing(prefix, ("bin", "idx")) as new, new["bin"].open("wb", buffering=BLOCK) as file:
+        writer = ShardWriter(dtype, file)
+        yield writer
+        index(np.frombuffer(writer.sizes, np.int32), dtype, new["idx"])

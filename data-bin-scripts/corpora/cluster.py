@@ -59,7 +59,7 @@ def environment() -> str:
     return f'export PATH="{paths[0]}" PYTHONPATH="{paths[1]}"'
 
 
-def wait(executor: Slurm, told: Callable[[], str | None], watch: Callable[[], None]) -> None:
+def wait(executor: Slurm, told: Callable[[], str | None], watch: Callable[[], object]) -> None:
     """Until all tasks are done, one has told a fault, or the job has left the queue."""
     while executor.job_id not in (None, -1) and executor.get_incomplete_ranks(skip_completed=True):
         queued = _in_queue(str(executor.job_id))

@@ -7,7 +7,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -78,6 +78,11 @@ def opened(path: Path) -> IO[bytes]:
         return cast(IO[bytes], OPENERS.get(path.suffix, lambda plain: plain.open("rb"))(path))
     except OSError as error:
         raise CorpusError(f"{path}: {error.strerror or error}: give a file that can be read") from None
+
+
+def there(path: Path, ends: Iterable[str] = (".gz",)) -> Path | None:
+    """Return the plain file, or else the first packed one that exists: the downloader leaves both."""
+    return next((one for end in ("", *ends) if (one := path.with_name(f"{path.name}{end}")).is_file()), None)
 
 
 def damaged(path: Path, line: int, error: Exception) -> CorpusError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import traceback
 from collections.abc import Iterator
@@ -11,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from shared import write_whole
 
 from .errors import CorpusError
 from .files import Source
@@ -87,11 +88,13 @@ class Job:
         try:
             yield
         except CorpusError as error:
-            write(told, str(error))
+            write_whole(told, str(error))
             raise
         except Exception as error:
             where = f"see {self.logs(stage)}"
-            write(told, f"task {task} of {stage}: {type(error).__name__}: {' '.join(str(error).split())}; {where}")
+            write_whole(
+                told, f"task {task} of {stage}: {type(error).__name__}: {' '.join(str(error).split())}; {where}"
+            )
             traceback.print_exc()
             raise
 
@@ -131,11 +134,3 @@ def _facts(path: Path) -> tuple[int, int]:
 
 def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from .compressed import BLOCK, DAMAGED, damaged
+from .compressed import BLOCK, DAMAGED, damaged, opened
 from .errors import CorpusError
 
 #: characters of a line; a whole corpus in one line is no corpus of documents
@@ -46,6 +46,12 @@ def read(path: Path, file: IO[bytes]) -> Iterator[Line]:
             break
     if rest:
         yield Line(number + 1, checked(path, number + 1, rest))
+
+
+def of_file(path: Path) -> Iterator[Line]:
+    """Read a file, plain or packed (see `read`)."""
+    with opened(path) as file:
+        yield from read(path, file)
 
 
 def _block(path: Path, file: IO[bytes], number: int) -> bytes:

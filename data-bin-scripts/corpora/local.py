@@ -24,7 +24,7 @@ class Local(LocalPipelineExecutor):
     was killed.
     """
 
-    def __init__(self, watch: Callable[[], None], **options: object) -> None:
+    def __init__(self, watch: Callable[[], object], **options: object) -> None:
         super().__init__(**options)
         self._watch = watch
 

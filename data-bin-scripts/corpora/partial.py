@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
+import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .errors import CorpusError
-from .job import read_json, write
+from filelock import FileLock, Timeout
+from shared import write_whole
 
+from .errors import CorpusError
+from .job import read_json
+
+logging.getLogger("filelock").setLevel(logging.INFO)  # otherwise it tells of each lock where all is logged
 _IDENTITY, RECORD = "identity.json", "corpus.json"
 
 
@@ -46,13 +50,11 @@ def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
     if folder.exists() and not (folder / _IDENTITY).is_file() and any(one.name != "lock" for one in folder.iterdir()):
         raise CorpusError(f"{folder} is in the way: no run of this program left it; move it")
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise CorpusError(
-                f"{folder}: another run is at work there; wait for it, or choose another --output"
-            ) from None
+    try:
+        held = FileLock(folder / "lock").acquire(timeout=0)
+    except Timeout:
+        raise CorpusError(f"{folder}: another run is at work there; wait for it, or choose another --output") from None
+    with held:
         _same(folder, identity)
         yield folder
 
@@ -68,7 +70,7 @@ def _same(folder: Path, identity: dict[str, Any]) -> None:
         for path in folder.iterdir():
             if path.name != "lock":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-    write(known, json.dumps(identity))
+    write_whole(known, json.dumps(identity))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -89,9 +91,20 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
     return next((word for name, word in names.items() if old.get(name) != new.get(name)), "other options")
 
 
-def finish(folder: Path, result: Path, output: Path) -> None:
-    """The result takes the name of the output."""
-    for left in result.rglob(".*"):
-        left.unlink()  # unfinished, by a run that was killed
-    os.replace(result, output)
-    shutil.rmtree(folder)
+def make(output: Path, identity: dict[str, Any], work: Callable[[Path], Path]) -> bool:
+    """Make the output, or leave it where it is done already.
+
+    Args:
+        work: Fills DIR.partial and returns the folder in it that becomes the output.
+    Returns:
+        Whether there was something to do.
+    Raises:
+        CorpusError: Something else is in the way, another run is at work, or `work` raises it.
+    """
+    if there(output, identity):
+        print(f"{output} is there already", flush=True)
+        return False
+    with partial(output, identity) as folder:
+        os.replace(work(folder), output)
+        shutil.rmtree(folder)
+    return True

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from shared import write_whole
 
 from .errors import CorpusError
-from .job import write
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a task is one process on one core
 Ids = NDArray[np.int64]
@@ -219,7 +219,7 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
 
 def write_case(folder: Path, *, cased: bool) -> None:
     """tokenizer_config.json beside vocab.txt, by which export-hf cuts text in the same way."""
-    write(folder / "tokenizer_config.json", json.dumps({"do_lower_case": not cased}) + "\n")
+    write_whole(folder / "tokenizer_config.json", json.dumps({"do_lower_case": not cased}) + "\n")
 
 
 def write_vocabulary(folder: Path) -> None:

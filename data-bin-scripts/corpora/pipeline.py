@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from shared import digest, write_whole
 
 from . import pieces, stages
 from .binary import dtype_for
 from .counts import Table, factors
 from .errors import CorpusError
 from .files import Source
-from .job import Job, Settings, read_json, write
-from .partial import finish, partial, there
+from .job import Job, Settings, read_json
+from .partial import make
 from .stages import Machines
 from .steps import Clean, Learn, Read, Shard, Tokenise
 from .tokenise import languages
@@ -30,32 +31,31 @@ FORMAT = 1
 
 
 def prepare(sources: list[Source], output: Path, settings: Settings, own: Path | None, machines: Machines) -> bool:
-    """Makes the output, or leaves it where it is done already.
+    """Make the output, or leave it where it is done already.
 
     Args:
-        own: the tokenizer; without it one is learned.
+        own: The tokenizer; without it one is learned.
     Returns:
-        whether there was something to do.
+        Whether there was something to do.
     Raises:
-        CorpusError: what is wrong with the text or the options.
+        CorpusError: Something is wrong with the text or the options.
     """
     machines.check()
     tokenizer = pieces.given(settings.tokenizer, own) if own else {}
     job = Job(output.with_name(output.name + ".partial"), settings)
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.items()}
     identity = job.identity(sources, hashes, {"format": str(FORMAT)} | {name: version(name) for name in LIBRARIES})
-    if there(output, identity):
-        print(f"{output} is there already", flush=True)
-        return False
-    with partial(output, identity) as folder:
-        write(folder / "files.json", json.dumps([(str(one.path), *one[1:]) for one in sources]))
+
+    def work(folder: Path) -> Path:
+        write_whole(folder / "files.json", json.dumps([(str(one.path), *one[1:]) for one in sources]))
         _tokenizer(job, tokenizer, own, machines)
         stages.run(job, "tokenise", [Read(job), Clean(job), Tokenise(job)], settings.tasks, machines)
         table = _merged(job)
         stages.run(job, "shard", [Shard(job)], settings.tasks, machines)
         _record(job, identity, table)
-        finish(folder, job.result, output)
-    return True
+        return job.result
+
+    return make(output, identity, work)
 
 
 def _tokenizer(job: Job, given: dict[str, bytes], own: Path | None, machines: Machines) -> None:
@@ -82,10 +82,10 @@ def _merged(job: Job) -> Table:
         file = job.tokens / f"{task:05d}"
         table.merge(read_json(file.with_name(f"{file.name}.json")), np.load(file.with_name(f"{file.name}.npy")))
     _check(job, table)
-    write(job.dictionary, pieces.dictionary(job.settings.tokenizer, job.tokenizer, made, table.frequencies))
+    write_whole(job.dictionary, pieces.dictionary(job.settings.tokenizer, job.tokenizer, made, table.frequencies))
     factor = smoothed(job, table)
     dtype = dtype_for(len(made)).name
-    write(job.merged, json.dumps({"dtype": dtype, "factors": [factor.get(one, 0.0) for one in _codes(job)]}))
+    write_whole(job.merged, json.dumps({"dtype": dtype, "factors": [factor.get(one, 0.0) for one in _codes(job)]}))
     return table
 
 
@@ -134,11 +134,9 @@ def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
             for (split, code), one in sorted(table.counts.items())
         ],
         "options": asdict(job.settings),
-        "tokenizer": {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(job.tokenizer.iterdir())
-        },
+        "tokenizer": {path.name: digest(path) for path in sorted(job.tokenizer.iterdir())},
         "identity": identity,
     }
-    write(job.result / "corpus.json", json.dumps(record, indent=1) + "\n")
+    write_whole(job.result / "corpus.json", json.dumps(record, indent=1) + "\n")
     if job.settings.tokenizer == "gpt2":
         os.unlink(job.tokenizer / "dict.txt")  # it lies beside each shard

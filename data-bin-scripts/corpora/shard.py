@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import keys
-from .binary import PLACE, ShardWriter, TokenFiles, replacing
+from .binary import PLACE, TokenFiles, shard
 from .errors import CorpusError
 from .job import Job, Meter, read_json
 
@@ -41,15 +41,13 @@ def make(job: Job, number: int) -> None:
 
 def _write(job: Job, number: int, tokens: TokenFiles, split: str, places: Places) -> None:
     meter = Meter(job, "shard", number)
-    with replacing(job.shard(number) / split, ("bin", "idx")) as unfinished:
-        writer = ShardWriter(unfinished, tokens.dtype)
-        with writer:
-            for place in places:
-                task = int(place["task"])
-                ids = tokens.read(task, "ids", int(place["id"]), int(place["ids"]))
-                writer.add(ids, tokens.read(task, "sizes", int(place["item"]), int(place["items"])))
-                meter.add()
-        meter.tell()
+    with shard(job.shard(number) / split, tokens.dtype) as writer:
+        for place in places:
+            task = int(place["task"])
+            ids = tokens.read(task, "ids", int(place["id"]), int(place["ids"]))
+            writer.add(ids, tokens.read(task, "sizes", int(place["item"]), int(place["items"])))
+            meter.add()
+    meter.tell()
 
 
 def _sorted(places: Places, *names: str) -> Places:

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from datatrove.executor import RayPipelineExecutor
 from datatrove.pipeline.base import PipelineStep
 from loguru import logger
+from tqdm import tqdm
 
 from . import cluster
 from .errors import CorpusError
-from .job import Job
+from .job import Job, done
 from .local import Local
-from .progress import Watch, shown
+
+#: Shows how many documents a stage has done.
+Watch = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Who runs the tasks; it decides no byte of what they write."""
+    """Who runs the tasks, by the options of these names; it decides no byte of what they write."""
 
     executor: str
     workers: int
-    partition: str | None = None
-    time: str = "24:00:00"
+    slurm_partition: str | None = None
+    slurm_time: str = "24:00:00"
     memory: int = 4  # GB a task
-    arguments: tuple[str, ...] = ()  # of sbatch, NAME=VALUE
+    slurm_arg: Sequence[str] = ()  # NAME=VALUE
 
     def check(self) -> None:
         if self.executor == "slurm":
-            cluster.check_slurm(self.partition)
+            cluster.check_slurm(self.slurm_partition)
         if self.executor == "ray":
             cluster.check_ray()
+
+
+@contextmanager
+def shown(job: Job, stage: str) -> Iterator[Watch]:
+    """Yield what updates the bar of a stage, and print the stage's line when it is done."""
+    started, unit = time.monotonic(), " documents"
+    with tqdm(desc=stage, unit=unit, mininterval=1, dynamic_ncols=True, leave=False, disable=None) as bar:
+        yield lambda: bar.update(done(job, stage) - bar.n)
+    print(f"{stage}: {done(job, stage):,} documents, {time.monotonic() - started:.0f} s", flush=True)
 
 
 def run(job: Job, stage: str, steps: Sequence[PipelineStep], tasks: int, machines: Machines) -> None:
@@ -64,14 +78,14 @@ def _local(job: Job, stage: str, common: dict[str, object], machines: Machines, 
 def _slurm(job: Job, stage: str, common: dict[str, object], machines: Machines, watch: Watch) -> cluster.Slurm:
     executor = cluster.Slurm(
         **common,
-        time=machines.time,
-        partition=machines.partition,
+        time=machines.slurm_time,
+        partition=machines.slurm_partition,
         workers=machines.workers,
         mem_per_cpu_gb=machines.memory,
         job_name=f"corpus-{stage}",
         qos="",
         env_command=cluster.environment(),
-        sbatch_args=dict(argument.split("=", 1) for argument in machines.arguments),
+        sbatch_args=dict(argument.split("=", 1) for argument in machines.slurm_arg),
     )
     executor.run()
     cluster.wait(executor, lambda: job.told(stage), watch)

@@ -14,7 +14,7 @@ from .documents import documents
 from .job import Job, Meter
 from .sample import learn
 from .shard import make
-from .tokenise import Tokens
+from .tokenise import tokens
 
 Documents = Iterable[Document]
 
@@ -77,10 +77,10 @@ class Tokenise(_Step):
     type, name = "tokenise", "ids"
 
     def run(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
-        with self.job.telling("tokenise", rank), Tokens(self.job, rank) as tokens:
+        with self.job.telling("tokenise", rank), tokens(self.job, rank) as writer:
             meter = Meter(self.job, "tokenise", rank)
             for document in data:
-                tokens.add(document)
+                writer.add(document)
                 meter.add()
             meter.tell()
 

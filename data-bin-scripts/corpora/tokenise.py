@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
-from types import TracebackType
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, BinaryIO
 
 import numpy as np
 from datatrove.data import Document
 
 from . import keys, pieces, sentences
-from .binary import ENDS, TokenWriter, dtype_for, replacing
+from .binary import ENDS, RECORD, dtype_for, replacing
+from .compressed import BLOCK
 from .counts import Counts, Table
 from .errors import CorpusError
 from .files import Source, Split
@@ -36,36 +37,14 @@ def languages(sources: list[Source]) -> list[str]:
 
 
 class Tokens:
-    """tokens/TASK.{ids,sizes,documents,npy,json}, there when all is well; the last one has the counts."""
+    """Writes documents as ids, sizes of items and records, and counts them; memory does not grow (see `tokens`)."""
 
-    def __init__(self, job: Job, task: int) -> None:
-        self.job, self.task = job, task
+    def __init__(self, job: Job, files: list[BinaryIO]) -> None:
+        self.job, self._files = job, files
         self.pieces = pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
-        self.table = Table(len(self.pieces))
+        self.table, self.dtype = Table(len(self.pieces)), dtype_for(len(self.pieces))
         self.languages = {code: number for number, code in enumerate(languages(job.sources()))}
-        self._stack, self._pending, self._waiting = ExitStack(), list[pieces.Ids](), 0
-
-    def __enter__(self) -> Tokens:
-        self._new = self._stack.enter_context(replacing(self.job.tokens / f"{self.task:05d}", (*ENDS, "npy", "json")))
-        self._writer = TokenWriter(self._new, dtype_for(len(self.pieces)))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._stack:
-            self._writer.close()
-            if error is not None:
-                raise error
-            self._finish()
-
-    def _finish(self) -> None:
-        self._count()
-        for split in ("train", "valid"):
-            self._check(split, FEWEST, f"the files of task {self.task}")
-        with self._new("npy").open("wb") as file:
-            np.save(file, self.table.frequencies)
-        self._new("json").write_text(json.dumps(self.table.to_json()), encoding="utf-8")
+        self._pending, self._waiting = list[pieces.Ids](), 0
 
     def add(self, document: Document) -> None:
         """Raises:
@@ -81,15 +60,17 @@ class Tokens:
             return
         out, sizes = sentences.items(ids, lengths, self.pieces.begins, self.job.settings.longest)
         name = (facts["file"], facts["index"], self.languages[source.language], split == "valid")
-        self._writer.add(name, out, sizes)
+        record = np.array((*name, len(sizes), len(out)), RECORD)
+        for file, content in zip(self._files, (out.astype(self.dtype), sizes.astype("<i4"), record), strict=True):
+            file.write(content.tobytes())
         unknown = int((ids == pieces.UNKNOWN).sum())
         counts = Counts(1, 0, len(found), len(sizes), len(ids), unknown, sum(map(len, found)))
         self.table.of(split, source.language).add(counts)
         if split == "train":
-            self._count(ids)
-        self._check(split, ENOUGH, f"{source.path}:{facts['line']}")
+            self.count(ids)
+        self.check(split, ENOUGH, f"{source.path}:{facts['line']}")
 
-    def _count(self, ids: pieces.Ids | None = None) -> None:
+    def count(self, ids: pieces.Ids | None = None) -> None:
         if ids is not None:
             self._pending.append(ids)
             self._waiting += len(ids)
@@ -97,10 +78,27 @@ class Tokens:
             self.table.frequencies += np.bincount(np.concatenate(self._pending), minlength=len(self.pieces))
             self._pending, self._waiting = [], 0
 
-    def _check(self, split: Split, enough: int, where: str) -> None:
+    def check(self, split: Split, enough: int, where: str) -> None:
         counts = self.table.total(split)
         if counts.pieces >= enough and counts.unknown_pieces > MOST_UNKNOWN * counts.pieces:
             raise CorpusError(
                 f"{where}: {counts.unknown_pieces:,} of {counts.pieces:,} pieces are unknown to the tokenizer, which "
                 "is of another language or script; give one that fits (--tokenizer-path), or let one be learned"
             )
+
+
+@contextmanager
+def tokens(job: Job, task: int) -> Iterator[Tokens]:
+    """Yield the writer of tokens/TASK.{ids,sizes,documents,npy,json}, which are there if no error ends the block.
+
+    The last one has the counts.
+    """
+    with replacing(job.tokens / f"{task:05d}", (*ENDS, "npy", "json")) as new, ExitStack() as stack:
+        found = Tokens(job, [stack.enter_context(new[end].open("wb", buffering=BLOCK)) for end in ENDS])
+        yield found
+        found.count()
+        for split in ("train", "valid"):
+            found.check(split, FEWEST, f"the files of task {task}")
+        with new["npy"].open("wb") as file:
+            np.save(file, found.table.frequencies)
+        new["json"].write_text(json.dumps(found.table.to_json()), encoding="utf-8")

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
+
+from shared import digest
 
 from .errors import MirrorError
 from .record import Entry
 from .sources import Source
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def md5(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def is_page(path: Path) -> bool:
@@ -33,10 +24,10 @@ def check(path: Path, source: Source, known: Entry | None) -> str:
         raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, {size:,} came")
     if not source.is_hash_published and not source.name.endswith((".html", ".htm")) and is_page(path):
         raise MirrorError("a web page came in place of the file")
-    found = sha256(path)
+    found = digest(path)
     if source.sha256 and found != source.sha256:
         raise MirrorError(f"the content is wrong: sha256 {source.sha256} is expected (published), found {found}")
-    if source.md5 and (other := md5(path)) != source.md5:
+    if source.md5 and (other := digest(path, "md5")) != source.md5:
         raise MirrorError(f"the content is wrong: md5 {source.md5} is expected (published), found {other}")
     if not source.is_hash_published and known and found != known.sha256:
         raise MirrorError(

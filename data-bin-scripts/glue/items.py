@@ -5,16 +5,15 @@ The <s> and the </s> before b are added by the task (--init-token, --separator-t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from corpora.pieces import END, UNKNOWN
 
 from .reading import Row
 
-END, UNKNOWN = 2, 3
-
-
-class Surface(Protocol):
-    def cut(self, text: str) -> Sequence[tuple[str, int, int]]: ...
+if TYPE_CHECKING:
+    from fairseq_posenc.data.question_pieces import Surface
 
 
 class Item(NamedTuple):

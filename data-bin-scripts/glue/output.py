@@ -2,63 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-from corpora.binary import ShardWriter, dtype_for
-from corpora.pieces import SPECIALS
-from questions.output import put
+from corpora.binary import ShardWriter, dtype_for, shard
+from corpora.pieces import END, SPECIALS
 
-from .items import END, Item
+from .items import Item
 
 
+@dataclass
 class SplitWriter:
-    """input0/SPLIT, input1/SPLIT of pairs, label/SPLIT of classes, label/SPLIT.label of numbers; SPLIT.ids.
+    """Takes the items of a split, which all have labels, or none (see `split_files`)."""
 
-    Args:
-        size: of the dictionary. sentences: one or two. labels: by class; none of regression.
-    """
-
-    def __init__(self, folder: Path, split: str, size: int, sentences: int, labels: tuple[str, ...]) -> None:
-        self._stack, self._folder, self._split = ExitStack(), folder, split
-        self._inputs = [self._binary(f"input{number}", dtype_for(size)) for number in range(sentences)]
-        self._classes = {label: number for number, label in enumerate(labels, start=len(SPECIALS))}
-        self._labels: list[str] = []
-        self._ids: list[str] = []
-
-    def _binary(self, name: str, dtype: np.dtype[np.generic]) -> ShardWriter:
-        (self._folder / name).mkdir(exist_ok=True)
-        prefix = self._folder / name / self._split
-        return self._stack.enter_context(ShardWriter(lambda end: prefix.with_name(f"{prefix.name}.{end}"), dtype))
+    inputs: list[ShardWriter]
+    labels: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
 
     def add(self, index: str, item: Item, label: str | None) -> None:
-        """An item; of a split all have labels, or none."""
-        for writer, ids in zip(self._inputs, item.sentences, strict=True):
-            put(writer, ids, writer.dtype)
-        self._ids.append(index)
+        for writer, sentence in zip(self.inputs, item.sentences, strict=True):
+            writer.put(sentence)
+        self.ids.append(index)
         if label is not None:
-            self._labels.append(label)
-
-    def __enter__(self) -> SplitWriter:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        with self._stack:
-            if error is not None:
-                return
-            write_lines(self._folder / f"{self._split}.ids", self._ids)
-            if not self._labels:
-                return
-            if self._classes:
-                writer = self._binary("label", dtype_for(len(self._classes)))
-                for label in self._labels:
-                    put(writer, [self._classes[label], END], writer.dtype)
-            else:
-                (self._folder / "label").mkdir(exist_ok=True)
-                write_lines(self._folder / "label" / f"{self._split}.label", self._labels)
+            self.labels.append(label)
 
 
-def write_lines(path: Path, lines: Iterable[str]) -> None:
+@contextmanager
+def split_files(folder: Path, split: str, size: int, sentences: int, labels: tuple[str, ...]) -> Iterator[SplitWriter]:
+    """Yield the writer of input0/SPLIT, input1/SPLIT of pairs, label/SPLIT of classes, label/SPLIT.label of numbers,
+    and SPLIT.ids.
+
+    Args:
+        size: That of the dictionary. sentences: One or two. labels: By class; none of regression.
+    """
+    with ExitStack() as stack:
+        files = [folder / f"input{number}" / split for number in range(sentences)]
+        writer = SplitWriter([stack.enter_context(shard(file, dtype_for(size))) for file in files])
+        yield writer
+    _write_lines(folder / f"{split}.ids", writer.ids)
+    if writer.labels and not labels:
+        (folder / "label").mkdir(exist_ok=True)
+        _write_lines(folder / "label" / f"{split}.label", writer.labels)
+    elif writer.labels:
+        with shard(folder / "label" / split, dtype_for(len(labels))) as classes:
+            for label in writer.labels:
+                classes.put([len(SPECIALS) + labels.index(label), END])
+
+
+def _write_lines(path: Path, lines: list[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

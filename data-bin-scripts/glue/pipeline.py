@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import CorpusError
+from corpora.pieces import UNKNOWN
 from questions import output as files
 from questions import problems, vocabulary
-from questions.pipeline import PROBLEMS, RefusedError, quiet
+from questions.pipeline import quiet
 from questions.problems import Problem
+from shared import digest
 
 from . import reading
 from .checks import checked, strays, translations
 from .formats import TASKS, Format, language
-from .items import UNKNOWN, Cutter
-from .output import SplitWriter
+from .items import Cutter
+from .output import split_files
 from .reading import Row
 
 RECORD = "glue.json"
@@ -38,15 +40,15 @@ class Settings:
     some are named; English trains and is developed on. args: --pos-enc-args of the fine-tuning."""
 
     task: str
-    model: Path
-    tokenizer: Path | None
+    checkpoint: Path
+    tokenizer_path: Path | None
     longest: int
     separators: int
     bad: str
     limit: int = 0
     train_rows: int = 0
     languages: tuple[str, ...] = ()
-    args: str | None = None
+    pos_enc_args: str | None = None
 
     @property
     def form(self) -> Format:
@@ -67,13 +69,14 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
     named = sources(folder, settings)
     for path, split in {path: split for split, path in reversed(named.items())}.items():
         wrong += strays(split, reading.strays(path, form, split), settings.bad)
-    with files.whole(where) as made:
+    with files.new_folder(where) as made:
         kept, given, whole = dict[str, list[Row]](), dict[str, int](), dict[str, int]()
         for split, rows, whole[split] in _read(named, settings):
             given[split] = len(rows)
             kept[split], found = checked(split, rows, form, settings.bad)
             wrong += found
-        _refuse(wrong, where)
+        places = "".join(f"{one.where}: {one.what}\n" for one in wrong[: problems.SHOWN])
+        problems.refuse(where, wrong, "--bad skip leaves them out", places)
         _refuse_shifted(given, settings)
         wrong += translations(kept, given, wrong) if form.translated else []
         for split in kept:
@@ -81,12 +84,10 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
         record = _write(made, kept, settings)
         for split, count in given.items():
             path = named[split]
-            record["splits"][split] |= {"given": count, "file": path.name, "sha256": files.sha256(path)}
+            record["splits"][split] |= {"given": count, "file": path.name, "sha256": digest(path)}
         record["problems"] = problems.counted(wrong)
-        problems.write(made / PROBLEMS, wrong)
         files.write_json(made / RECORD, record)
-    for line in problems.summary(wrong):
-        print(line, flush=True)
+        problems.tell(made, wrong)
     return record
 
 
@@ -165,23 +166,15 @@ def _refuse_empty(split: str, kept: int, given: int, whole: int, path: Path, set
     raise CorpusError(f"{path}: no row of {split} in it, only a header")
 
 
-def _refuse(wrong: list[Problem], where: Path) -> None:
-    beside = where.with_name(f"{where.name}.{PROBLEMS}")
-    if any(one.done == "refused" for one in wrong):
-        problems.write(beside, wrong)
-        places = [f"{one.where}: {one.what}" for one in wrong[: problems.SHOWN]]
-        raise RefusedError(
-            "\n".join([*problems.summary(wrong), *places, f"{beside} names them all. --bad skip leaves them out"])
-        )
-    beside.unlink(missing_ok=True)  # of an attempt that was refused
-
-
 def _write(made: Path, kept: dict[str, list[Row]], settings: Settings) -> dict[str, Any]:
     """Everything but problems.jsonl; returns the record, without the files."""
     with quiet():
         from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
 
-    form, dictionary = settings.form, vocabulary.pretrained(settings.model, settings.tokenizer, "--checkpoint")
+    form, dictionary = (
+        settings.form,
+        vocabulary.pretrained(settings.checkpoint, settings.tokenizer_path, "--checkpoint"),
+    )
     surface = question_pieces.Pretrained(dictionary.contents or {})
     cutter = Cutter(surface, dictionary.ids(), settings.longest, settings.separators)
     counts = {split: _split(made, split, rows, cutter, form, len(dictionary)) for split, rows in kept.items()}
@@ -193,8 +186,8 @@ def _write(made: Path, kept: dict[str, list[Row]], settings: Settings) -> dict[s
     unknown = counts["train"]["unknown"] / max(counts["train"]["pieces"], 1)
     if unknown > MOST_UNKNOWN:
         raise CorpusError(
-            f"{unknown:.0%} of the training text's pieces are not in the dictionary of {settings.model}: is its text "
-            "of another kind?"
+            f"{unknown:.0%} of the training text's pieces are not in the dictionary of {settings.checkpoint}: is its "
+            "text of another kind?"
         )
     return {
         "task": settings.task,
@@ -215,22 +208,19 @@ def _refuse_long(longest: int, settings: Settings) -> None:
     Raises:
         CorpusError: items of so many pieces are beyond what the encoding defines; a model that cannot be read.
     """
-    from fairseq_posenc.compat.checkpoints import CheckpointError
     from fairseq_posenc.hub.pretrained import read
     from fairseq_posenc.models.lengths import check_length, fine_tuned
 
-    try:
-        pos = fine_tuned(read(settings.model), settings.args)
+    with vocabulary.readable(settings.checkpoint, "--checkpoint"):
+        pos = fine_tuned(read(settings.checkpoint), settings.pos_enc_args)
         check_length(pos, longest, "items", "--longest LIMIT cuts them off, or a model of another encoding", TRAINED)
-    except (CheckpointError, ValueError) as error:
-        raise CorpusError(f"--checkpoint {settings.model}: {error}") from None
 
 
 def _split(made: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:
     """A split's files; returns what is in them."""
     tally = Counter[str](items=0, cut=0, pieces=0, unknown=0)
     labelled, longest = all(row.label is not None for row in rows), 0
-    with SplitWriter(made, split, size, len(form.sentences), form.labels) as writer:
+    with split_files(made, split, size, len(form.sentences), form.labels) as writer:
         for row in rows:
             item = cutter.item(row)
             writer.add(row.id, item, row.label if labelled else None)

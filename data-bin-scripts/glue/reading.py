@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from corpora import lines
-from corpora.compressed import opened
+from corpora.compressed import there
 from corpora.errors import CorpusError
 
 from .formats import AX, LANGUAGES, MRPC_DEV_IDS, MRPC_TRAIN, Format, language
@@ -51,12 +51,7 @@ def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEED
 
 def _first(places: list[Path], names: tuple[str, ...], split: str) -> Path | None:
     around = [places[-1].parent, places[-1] / "diagnostic"] if split == AX else []
-    for place in (*places, *around):
-        for name in names:
-            for path in (place / name, place / f"{name}.gz"):
-                if path.is_file():
-                    return path
-    return None
+    return next((path for place in (*places, *around) for name in names if (path := there(place / name))), None)
 
 
 def read(path: Path, how: Format, split: str) -> Iterator[Row]:
@@ -65,36 +60,34 @@ def read(path: Path, how: Format, split: str) -> Iterator[Row]:
     Raises:
         CorpusError: a file that cannot be read, or whose header lacks a column.
     """
-    with opened(path) as file:
-        found = lines.read(path, file)
-        first = next(found, None)
-        if first is None:
-            raise CorpusError(f"{path}: empty: rows are wanted")
-        header, begun = _header(first, how, split)
-        columns = _columns(path, header, how, split)
-        chosen = _chosen(path, header, split)
-        number = 0
-        for line in chain([] if begun else [first], found):
-            fields = line.text.split("\t")
-            if chosen and not chosen(fields):
-                continue
-            yield _row(f"{path.name}:{line.number}", str(number), fields, header, columns, how)
-            number += 1
+    found = lines.of_file(path)
+    first = next(found, None)
+    if first is None:
+        raise CorpusError(f"{path}: empty: rows are wanted")
+    header, begun = _header(first, how, split)
+    columns = _columns(path, header, how, split)
+    chosen = _chosen(path, header, split)
+    number = 0
+    for line in chain([] if begun else [first], found):
+        fields = line.text.split("\t")
+        if chosen and not chosen(fields):
+            continue
+        yield _row(f"{path.name}:{line.number}", str(number), fields, header, columns, how)
+        number += 1
 
 
 def strays(path: Path, how: Format, split: str) -> Iterator[tuple[str, str]]:
     """Of a file of many languages the lines that are of none of them: where, and the language that they name."""
-    with opened(path) as file:
-        found = lines.read(path, file)
-        first = next(found, None)
-        header = _header(first, how, split)[0] if first else []
-        if LANGUAGE not in header:
-            return
-        place = header.index(LANGUAGE)
-        for line in found:
-            named = "".join(line.text.split("\t")[place : place + 1])
-            if named not in LANGUAGES:
-                yield f"{path.name}:{line.number}", named
+    found = lines.of_file(path)
+    first = next(found, None)
+    header = _header(first, how, split)[0] if first else []
+    if LANGUAGE not in header:
+        return
+    place = header.index(LANGUAGE)
+    for line in found:
+        named = "".join(line.text.split("\t")[place : place + 1])
+        if named not in LANGUAGES:
+            yield f"{path.name}:{line.number}", named
 
 
 def _chosen(path: Path, header: list[str], split: str) -> Callable[[list[str]], bool] | None:
@@ -144,23 +137,10 @@ def _row(where: str, number: str, fields: list[str], header: list[str], columns:
     return Row(where, text(columns.number) or number, sentences, label, len(fields), len(header))
 
 
-def _mrpc(path: Path, split: str) -> _Part:
-    """Which pairs of the published training file are of this split: the others' ids are in a list of GLUE's."""
-    listed = next(
-        (one for name in (MRPC_DEV_IDS, f"{MRPC_DEV_IDS}.gz") if (one := path.with_name(name)).is_file()), None
-    )
+def _mrpc(path: Path, split: str) -> Callable[[list[str]], bool]:
+    """Tell which pairs of the published training file are of this split: a list of GLUE's has the ids of the others."""
+    listed = there(path.with_name(MRPC_DEV_IDS))
     if listed is None:
         raise CorpusError(f"{path}: GLUE's {MRPC_DEV_IDS} is not beside it: fetch.py glue/{MRPC_DEV_IDS} brings it")
-    with opened(listed) as file:
-        ids = {tuple(line.text.split("\t")[:2]) for line in lines.read(listed, file)}
-    return _Part(ids, split == "valid")
-
-
-class _Part:
-    """Asks of fields whether they are of the development set, or that they are not."""
-
-    def __init__(self, ids: set[tuple[str, ...]], inside: bool) -> None:
-        self.ids, self.inside = ids, inside
-
-    def __call__(self, fields: list[str]) -> bool:
-        return (tuple(fields[1:3]) in self.ids) == self.inside
+    ids = {tuple(line.text.split("\t")[:2]) for line in lines.of_file(listed)}
+    return lambda fields: (tuple(fields[1:3]) in ids) == (split == "valid")

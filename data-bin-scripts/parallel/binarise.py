@@ -14,9 +14,9 @@ from typing import Any
 
 from corpora import tied
 from corpora.errors import CorpusError
-from corpora.job import read_json, write
-from corpora.partial import RECORD, finish, partial, there
-from fetching.checks import sha256
+from corpora.job import read_json
+from corpora.partial import RECORD, make
+from shared import digest, write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ("train", "valid", "test")
@@ -35,27 +35,24 @@ def binarise(text: Path, output: Path, options: dict[str, Any], workers: int) ->
         CorpusError: no such folder, or one of the programs failed.
     """
     languages = languages_of(text)
-    files = {name: sha256(text / name) for split in SPLITS for name in (f"{split}.{one}" for one in languages)}
+    files = {name: digest(text / name) for split in SPLITS for name in (f"{split}.{one}" for one in languages)}
     identity = {"options": options, "files": files, "versions": {name: version(name) for name in LIBRARIES}}
-    if there(output, identity):
-        print(f"{output} is there already", flush=True)
-        return False
-    with partial(output, identity) as folder:
-        pieces, work = folder / "subwords", _own(folder)
+
+    def work(folder: Path) -> Path:
+        pieces, own = folder / "subwords", _own(folder)
         if not _is_whole(pieces, languages):
             shutil.rmtree(pieces, ignore_errors=True)
-            _subwords(text, work / "subwords", languages, options, workers)
-            os.replace(work / "subwords", pieces)
-        result = work / "corpus"
+            _subwords(text, own / "subwords", languages, options, workers)
+            os.replace(own / "subwords", pieces)
+        result = own / "corpus"
         _preprocess(pieces, result, languages, workers, joined=not options["separate"])
         for path in (*pieces.glob("model*"), *pieces.glob("codes*")):
             shutil.copy(path, result)
-        write(
-            result / RECORD,
-            json.dumps({"counts": read_json(pieces / "counts.json"), "identity": identity}, indent=1) + "\n",
-        )
-        finish(folder, result, output)
-    return True
+        record = {"counts": read_json(pieces / "counts.json"), "identity": identity}
+        write_whole(result / RECORD, json.dumps(record, indent=1) + "\n")
+        return result
+
+    return make(output, identity, work)
 
 
 def languages_of(text: Path) -> tuple[str, str]:

@@ -85,7 +85,7 @@ def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
     left, places, kept = Counter[str](), dict[str, list[int]](), list[tuple[object, ...]]()
     sides = [side.split(b"\n") for side in chunk.sides]
     with replacing(folder / chunk.part, ENDS) as new:
-        with new("a").open("wb") as a, new("b").open("wb") as b:
+        with new["a"].open("wb") as a, new["b"].open("wb") as b:
             for line, pair in enumerate(zip(*sides, strict=True), start=chunk.line):
                 found = cleaner.judge(pair)
                 if isinstance(found, Kept):
@@ -97,9 +97,9 @@ def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
                 left[found] += 1
                 if left[found] <= SHOWN:
                     places.setdefault(found, []).append(line)
-        np.array(kept, KEPT).tofile(new("kept"))
+        np.array(kept, KEPT).tofile(new["kept"])
         record = {"read": len(sides[0]), "left out": left, "lines": places}
-        new("json").write_text(json.dumps(record), encoding="utf-8")
+        new["json"].write_text(json.dumps(record), encoding="utf-8")
     return len(sides[0])
 
 

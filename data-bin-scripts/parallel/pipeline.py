@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from corpora.errors import CorpusError
-from corpora.job import write
-from corpora.partial import RECORD, finish, partial, there
-from fetching.checks import sha256
+from corpora.partial import RECORD, make
+from shared import digest, write_whole
 from tqdm import tqdm
 
 from . import language, parts, report, sets
@@ -60,10 +59,8 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
     sources = [source for split in SPLITS for source in _of(sources, split)]
     files = [_facts(source) for source in sources]
     identity = {"options": asdict(settings), "files": files, "versions": _versions(settings)}
-    if there(output, identity):
-        print(f"{output} is there already", flush=True)
-        return False
-    with partial(output, identity) as folder:
+
+    def work(folder: Path) -> Path:
         result = folder / "corpus"
         shutil.rmtree(result, ignore_errors=True)
         result.mkdir()
@@ -77,13 +74,14 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
             why = ", ".join(f"{number:,} {step}" for one in tallies for step, number in one.left.items())
             raise CorpusError(f"{corpora[0].files[0]}: no pair of training is left ({why})")
         _record(result, identity, tallies, held_out, settings)
-        finish(folder, result, output)
-    return True
+        return result
+
+    return make(output, identity, work)
 
 
 def _facts(source: Source) -> dict[str, Any]:
     """The text counts, not where it lies."""
-    named = [{"name": path.name, "bytes": path.stat().st_size, "sha256": sha256(path)} for path in source.files]
+    named = [{"name": path.name, "bytes": path.stat().st_size, "sha256": digest(path)} for path in source.files]
     return {"split": source.split, "name": source.name, "files": named}
 
 
@@ -127,6 +125,6 @@ def _record(
     record = {"pair": settings.pair, "counts": counts, "sources": sources, "identity": identity}
     rows = report.rows(tallies, held_out, settings.steps, settings.languages)
     options = {"pair": settings.pair} | identity["options"]
-    write(folder / "report.json", json.dumps(rows, indent=1) + "\n")
-    write(folder / "report.md", report.page(tallies, held_out, settings.steps, options))
-    write(folder / RECORD, json.dumps(record, indent=1) + "\n")
+    write_whole(folder / "report.json", json.dumps(rows, indent=1) + "\n")
+    write_whole(folder / "report.md", report.page(tallies, held_out, settings.steps, options))
+    write_whole(folder / RECORD, json.dumps(record, indent=1) + "\n")

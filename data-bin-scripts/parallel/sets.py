@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from corpora import lines
-from corpora.compressed import opened
 from corpora.errors import CorpusError
 
 from . import sgm
@@ -31,12 +30,10 @@ def pairs(source: Source) -> Iterator[Pair]:
         for here, there in sgm.pairs(*source.files):
             yield Pair((here.line, there.line), (here.text, there.text))
         return
-    with opened(source.files[0]) as one, opened(source.files[1]) as other:
-        both = lines.read(source.files[0], one), lines.read(source.files[1], other)
-        for number, (first, second) in enumerate(zip_longest(*both), start=1):
-            if first is None or second is None:
-                raise unequal(source.files, number, first is None)
-            yield Pair((number, number), (_spaced(first), _spaced(second)))
+    for number, (first, second) in enumerate(zip_longest(*map(lines.of_file, source.files)), start=1):
+        if first is None or second is None:
+            raise unequal(source.files, number, first is None)
+        yield Pair((number, number), (_spaced(first), _spaced(second)))
 
 
 def _spaced(line: lines.Line) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from corpora.compressed import OPENERS
+from corpora.compressed import OPENERS, there
 from corpora.errors import CorpusError
 
 from . import published
@@ -96,10 +96,7 @@ def _forms(name: str, pair: Pair) -> str:
 
 def _both(folder: Path, *names: str) -> tuple[Path, Path] | None:
     """The plain file before a packed one: the downloader leaves both."""
-    found = [
-        next((path for end in ("", *OPENERS) if (path := folder / f"{name}{end}").is_file()), None) for name in names
-    ]
-    one, other = found
+    one, other = (there(folder / name, OPENERS) for name in names)
     return (one, other) if one and other else None
 
 

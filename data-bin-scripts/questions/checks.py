@@ -18,56 +18,57 @@ def checked(
             file says to have none (SQuAD 2.0) are kept, without any.
     """
     kept, problems = list[Question](), list[Problem]()
+
+    def report(one: Question, kind: str, what: str) -> Problem:
+        problems.append(made(split, one.where, one.id, kind, what, how))
+        return problems[-1]
+
     for one in found:
         without = unanswerable and one.impossible
-        told = _empty(split, one, how) or (_unanswered(split, one, how) if answers and not without else None)
-        if told:
-            problems.append(told)
+        if wrong := _wrong(one, answered=answers and not without):
+            report(one, *wrong)
             continue
         if without or not answers:
             kept.append(one._replace(answers=()) if without else one)
             continue
         good = list[Answer]()
         for answer in one.answers:
-            placed, wrong = _placed(split, one, answer, how)
-            good += [placed] if placed else []
-            problems += [wrong] if wrong else []
+            place, wrong = _place(one, answer)
+            done = report(one, *wrong).done if wrong else "fine"
+            if place is not None and done in ("fine", "repaired"):
+                good.append(Answer(answer.text, place))
+            elif done == "repaired":
+                problems[-1] = problems[-1]._replace(done="left out")
         if good:
             kept.append(one._replace(answers=(good[0],)))
         else:
-            problems.append(made(split, one.where, one.id, "no answer", "none of its answers can be used", how))
+            report(one, "no answer", "none of its answers can be used")
     return kept, problems
 
 
-def _empty(split: str, one: Question, how: str) -> Problem | None:
-    for kind, text in (("empty context", one.context), ("empty question", one.text)):
+def _wrong(one: Question, *, answered: bool) -> tuple[str, str] | None:
+    """Return the kind of what is wrong with a question, and what there is."""
+    for kind, text in (("context", one.context), ("question", one.text)):
         if not text.strip():
-            return made(split, one.where, one.id, kind, f"the {kind.split()[1]} is {text!r}", how)
+            return f"empty {kind}", f"the {kind} is {text!r}"
+    if answered and one.impossible:
+        return "unanswerable", "is_impossible is true"
+    if answered and not one.answers:
+        return "no answer", "it has no answers"
     return None
 
 
-def _unanswered(split: str, one: Question, how: str) -> Problem | None:
-    if one.impossible:
-        return made(split, one.where, one.id, "unanswerable", "is_impossible is true", how)
-    if not one.answers:
-        return made(split, one.where, one.id, "no answer", "it has no answers", how)
-    return None
-
-
-def _placed(split: str, one: Question, answer: Answer, how: str) -> tuple[Answer | None, Problem | None]:
-    """The answer where it stands, and what was wrong."""
+def _place(one: Question, answer: Answer) -> tuple[int | None, tuple[str, str] | None]:
+    """Return where the answer stands, and the kind of what is wrong with it, and what there is."""
     text, start = answer
     if not text.strip():
-        return None, made(split, one.where, one.id, "empty answer", f"the answer is {text!r}", how)
+        return None, ("empty answer", f"the answer is {text!r}")
     if start >= 0 and one.context.startswith(text, start):
-        return answer, None
+        return start, None
     place = nearest(one.context, text, start)
     there = one.context[max(0, start) : max(0, start) + len(text)]
     elsewhere = "occurs nowhere" if place is None else f"occurs at {place}"
-    told = made(split, one.where, one.id, "misplaced answer", f"{text!r} at {start}: {there!r}; it {elsewhere}", how)
-    if how == "repair" and place is None:
-        return None, told._replace(done="left out")
-    return (Answer(text, place) if how == "repair" and place is not None else None), told
+    return place, ("misplaced answer", f"{text!r} at {start}: {there!r}; it {elsewhere}")
 
 
 def nearest(context: str, text: str, start: int) -> int | None:

@@ -10,33 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import sentences
 from .problems import Problem, made
 from .reading import Question
 
+if TYPE_CHECKING:
+    from fairseq_posenc.data.question_pieces import Piece, Surface
+
 BEGIN, END, UNKNOWN = 0, 2, 3
-
-
-class Piece(Protocol):
-    """As fairseq_posenc/data/question_pieces.py has it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-
-
-class Surface(Protocol):
-    @property
-    def kind(self) -> str: ...
-    @property
-    def cased(self) -> bool: ...
-    def cut(self, text: str) -> Sequence[Piece]: ...
-    def join(self, pieces: Sequence[str]) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -98,7 +81,7 @@ class Cutter:
             first, last = around if shape.context == "sentence" else (first, last)
         question = [piece.name for piece in self.surface.cut(one.text)]
         answer = [piece.name for piece in self.surface.cut(one.answers[0].text)] if one.answers else None
-        pieces = {"question": question, "context": self._context(one.context)}
+        pieces: dict[str, Sequence[object]] = {"question": question, "context": self._context(one.context)}
         if told := _nothing(split, one, pieces if answer is None else {**pieces, "answer": answer}, shape.bad):
             return None, [told]
         problems = list(self._long(split, one, answer or [], question))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from corpora.binary import dtype_for, shard
 from corpora.errors import CorpusError
 
 from . import output, problems, splits, surface, vocabulary, workers
@@ -20,7 +22,10 @@ from .reading import Question, is_json
 from .sentences import BY_CHARACTERS, language_of
 
 AUTO = "auto"
-PROBLEMS = "problems.jsonl"
+CURE = (
+    "--bad skip leaves them out, --bad repair also mends what can be: answers are looked for elsewhere in the context, "
+    "long ones and long questions are cut"
+)
 Found = dict[str, list[Question]]
 
 
@@ -36,12 +41,8 @@ class Settings:
     vocabulary: int
     seed: int
     limit: int
-    limit_others: int
+    limit_valid: int
     workers: int
-
-
-class RefusedError(CorpusError):
-    """There are problems, and they are not to be skipped."""
 
 
 def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, Any]:
@@ -52,33 +53,17 @@ def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, A
     Raises:
         CorpusError: what cannot be read, or does not fit; `RefusedError` with OUTPUT.problems.jsonl beside.
     """
-    with output.whole(where) as folder:
-        found = splits.questions(files, settings.seed, settings.limit, settings.limit_others)
+    with output.new_folder(where) as folder:
+        found = splits.questions(files, settings.seed, settings.limit, settings.limit_valid)
         answers = all(is_json(path) for path in files.values())
-        language = _language(settings.shape.language, found)
+        language = settings.shape.language
+        language = language_of([one.text for one in found["train"]]) if language == AUTO else language
         run = Run(folder, files, answers, replace(settings, shape=replace(settings.shape, language=language)), [])
         record = run.all(found)
         run.problems.sort(key=lambda one: splits.SPLITS.index(one.split))
-        beside = where.with_name(f"{where.name}.{PROBLEMS}")
-        if any(one.done == "refused" for one in run.problems):
-            problems.write(beside, run.problems)
-            raise RefusedError("\n".join([*problems.summary(run.problems), _advice(beside)]))
-        problems.write(folder / PROBLEMS, run.problems)
-        for line in problems.summary(run.problems):
-            print(line, flush=True)
-        beside.unlink(missing_ok=True)  # of an attempt that was refused
+        problems.refuse(where, run.problems, CURE, problems.UNUSABLE)
+        problems.tell(folder, run.problems)
     return record
-
-
-def _language(asked: str, found: Found) -> str:
-    return language_of([one.text for one in found["train"]]) if asked == AUTO else asked
-
-
-def _advice(where: Path) -> str:
-    return (
-        f"These questions cannot be used as they are; {where} names them all. --bad skip leaves them out, --bad repair "
-        "also mends what can be: answers are looked for elsewhere in the context, long ones and long questions are cut"
-    )
 
 
 @dataclass
@@ -99,14 +84,15 @@ class Run:
         how = self.settings.shape.bad
         kept: Found = {}
         for split, some in found.items():
-            kept[split], wrong = checked(split, some, how, answers=self.answers)
-            self.problems += wrong
+            kept[split], found_wrong = checked(split, some, how, answers=self.answers)
+            self.problems += found_wrong
         cutter, dictionary = self._pieces(kept)
         counts = {split: self._write(split, some, cutter, dictionary) for split, some in kept.items()}
         for split, facts in counts.items():
             facts["given"] = len(found[split])
             if not facts["items"]:
-                raise CorpusError(f"{split}: no question is left of {facts['given']:,}; {self._most()}")
+                wrong = "; ".join(problems.summary(self.problems)) or "the files are empty"
+                raise CorpusError(f"{split}: no question is left of {facts['given']:,}; {wrong}")
         record = self._record(cutter, dictionary, counts, found)
         for name in ("src", "tgt"):
             (self.folder / f"dict.{name}.txt").write_text(dictionary.text(), encoding="utf-8")
@@ -114,9 +100,6 @@ class Run:
             output.write_json(self.folder / "tokenizer.json", dictionary.contents)
         output.write_json(self.folder / "questions.json", record)
         return record
-
-    def _most(self) -> str:
-        return "; ".join(problems.summary(self.problems)) or "the files are empty"
 
     # --- pieces
 
@@ -151,20 +134,25 @@ class Run:
     def _write(
         self, split: str, kept: list[Question], cutter: Cutter, dictionary: vocabulary.Dictionary
     ) -> dict[str, Any]:
-        """A split's files; returns what is in them."""
+        """Write SPLIT.src-tgt.{src,tgt} and SPLIT.segments as fairseq reads them, and SPLIT.surface.jsonl."""
         known, size, tally = dictionary.ids(), len(dictionary), Counter[str]()
-        found = list[surface.Item]()
-        longest = self.settings.shape.longest
-        with output.SplitWriter(self.folder, split, size, longest, segments=self.answers) as writer:
+        ids, small = dtype_for(size + self.settings.shape.longest), np.dtype(np.uint16)
+        items = list[surface.Item]()
+        with ExitStack() as stack:
+            types = {"src-tgt.src": ids, "src-tgt.tgt": ids} | ({"segments": small} if self.answers else {})
+            shards = [
+                stack.enter_context(shard(self.folder / f"{split}.{name}", dtype)) for name, dtype in types.items()
+            ]
             for one, cut in zip(kept, self._cut(split, kept, cutter), strict=True):
                 if cut is None:
                     continue
-                ids = numbered(cut, known, size)
-                writer.add(ids)
-                found.append(surface.item(one, cut, ids))
-                tally.update(_tally(cut, ids, size))
-            lines = surface.grouped(found)
-            writer.describe(lines)
+                item = numbered(cut, known, size)
+                for writer, part in zip(shards, (item.source, item.target, item.segments), strict=False):
+                    writer.put(part)
+                items.append(surface.item(one, cut, item))
+                tally.update(_tally(cut, item, size))
+        lines = surface.grouped(items)
+        (self.folder / f"{split}.surface.jsonl").write_text(output.json_lines(lines), encoding="utf-8")
         return {name: tally[name] for name in TALLIED} | {"sources": len({line["source"] for line in lines})}
 
     def _cut(self, split: str, kept: list[Question], cutter: Cutter) -> Iterator[Cut | None]:
@@ -182,9 +170,7 @@ class Run:
         record: dict[str, Any] = {"pieces": pieces.kind, "cased": pieces.cased, "units": self.units}
         record |= {"answers": self.answers, "dictionary": len(dictionary)}
         record |= {**asdict(settings.shape), "seed": settings.seed}
-        record["files"] = {
-            split or "all": {"name": path.name, "sha256": output.sha256(path)} for split, path in self.files.items()
-        }
+        record["files"] = {split or "all": output.described(path) for split, path in self.files.items()}
         record["splits"] = counts
         record["problems"] = problems.counted(self.problems)
         record["round_trip"] = round(_round_trip(pieces, found["train"]), 4)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
+
+from corpora.errors import CorpusError
+from shared import write_whole
+
+from .output import json_lines
 
 #: what --bad repair can do of each, "" where nothing
 REPAIRS = {
@@ -27,6 +30,12 @@ REPAIRS = {
 EXPECTED = {"unanswerable"}
 HOW = ("refuse", "skip", "repair")
 SHOWN = 5  # ids of a kind on the screen
+FILE = "problems.jsonl"
+UNUSABLE = "These questions cannot be used as they are; "
+
+
+class RefusedError(CorpusError):
+    """There are problems, and they are not to be skipped."""
 
 
 class Problem(NamedTuple):
@@ -48,11 +57,28 @@ def made(split: str, where: str, name: str, kind: str, what: str, how: str) -> P
     return Problem(split, where, name, kind, what, "repaired" if how == "repair" and REPAIRS[kind] else "left out")
 
 
-def write(path: Path, problems: Iterable[Problem]) -> None:
-    lines = (json.dumps(one._asdict(), ensure_ascii=False) + "\n" for one in problems)
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text("".join(lines), encoding="utf-8")
-    os.replace(partial, path)
+def refuse(where: Path, wrong: list[Problem], cure: str, before: str = "") -> None:
+    """Raise an error if problems are refused, and write them all into WHERE.problems.jsonl.
+
+    Without any, remove that file, which an earlier attempt left.
+
+    Args:
+        cure: What to do. before: What stands in front of the file's name.
+    Raises:
+        RefusedError: Problems are refused.
+    """
+    beside = where.with_name(f"{where.name}.{FILE}")
+    if any(one.done == "refused" for one in wrong):
+        write_whole(beside, json_lines(one._asdict() for one in wrong))
+        raise RefusedError("\n".join([*summary(wrong), f"{before}{beside} names them all. {cure}"]))
+    beside.unlink(missing_ok=True)
+
+
+def tell(folder: Path, wrong: list[Problem]) -> None:
+    """Write the problems into problems.jsonl, and print how many there are of each kind."""
+    write_whole(folder / FILE, json_lines(one._asdict() for one in wrong))
+    for line in summary(wrong):
+        print(line, flush=True)
 
 
 def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from corpora import lines
 from corpora.compressed import DAMAGED, opened
@@ -142,17 +142,18 @@ def _parsed(path: Path) -> Any:
 
 
 def _list(path: Path, place: str, table: Any, key: str) -> list[Any]:
-    found = table.get(key) if isinstance(table, dict) else None
-    if not isinstance(found, list):
-        raise CorpusError(f"{path}: {place} has no list '{key}', as SQuAD's format has")
-    return found
+    return cast(list[Any], _field(path, place, table, key, list, "list"))
 
 
 def _text(path: Path, place: str, table: Any, key: str) -> str:
-    found = table.get(key) if isinstance(table, dict) else None
-    if not isinstance(found, str):
-        raise CorpusError(f"{path}: {place} has no text '{key}', as SQuAD's format has")
-    return found
+    return cast(str, _field(path, place, table, key, str, "text"))
+
+
+def _field(path: Path, place: str, table: Any, key: str, kind: type, name: str) -> object:
+    value = table.get(key) if isinstance(table, dict) else None
+    if not isinstance(value, kind):
+        raise CorpusError(f"{path}: {place} has no {name} '{key}', as SQuAD's format has")
+    return value
 
 
 # --- sentences and questions
@@ -164,8 +165,7 @@ def _lines(sources: Path, targets: Path) -> Iterator[Question]:
         missing = targets if sources.is_file() else sources
         raise CorpusError(f"{missing}: no such file; src-NAME.txt and tgt-NAME.txt go together")
     numbers: dict[str, int] = {}
-    with opened(sources) as one, opened(targets) as other:
-        given, asked = list(lines.read(sources, one)), list(lines.read(targets, other))
+    given, asked = list(lines.of_file(sources)), list(lines.of_file(targets))
     if len(given) != len(asked):
         raise CorpusError(f"{sources} has {len(given)} lines, {targets} {len(asked)}: they are not of one set")
     for (number, sentence), (_, question) in zip(given, asked, strict=True):

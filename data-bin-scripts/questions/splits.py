@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from corpora import keys
+from corpora.compressed import there
 from corpora.errors import CorpusError
 
 from .reading import Question, is_json, read
@@ -39,21 +40,20 @@ def find(text: Path, names: Sequence[str] = NAMES, flags: str = "--train and --v
     for split in ("train", "valid"):
         if split not in found:
             some = ", ".join(name.format(word) for word in ALSO[split] for name in names[:2])
-            there = ", ".join(sorted(path.name for path in text.iterdir())[:10]) or "nothing"
+            others = ", ".join(sorted(path.name for path in text.iterdir())[:10]) or "nothing"
             raise CorpusError(
-                f"{text}: no file of {split} ({some}, plain or .gz); there is: {there}. Name files with {flags}"
+                f"{text}: no file of {split} ({some}, plain or .gz); there is: {others}. Name files with {flags}"
             )
     return found
 
 
 def _only(folder: Path, split: str, names: Sequence[str], flags: str) -> Path | None:
     some = [name.format(word) for word in ALSO[split] for name in names]
-    there = [folder / name for name in some if (folder / name).is_file() or (folder / f"{name}.gz").is_file()]
-    if len(there) > 1:
-        raise CorpusError(f"{folder} has both {there[0].name} and {there[1].name} for {split}: name files with {flags}")
-    if not there:
-        return None
-    return there[0] if there[0].is_file() else there[0].with_name(f"{there[0].name}.gz")
+    files = {name: path for name in some if (path := there(folder / name))}
+    if len(files) > 1:
+        one, other, *_ = files
+        raise CorpusError(f"{folder} has both {one} and {other} for {split}: name files with {flags}")
+    return next(iter(files.values()), None)
 
 
 def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[str, list[Question]]:

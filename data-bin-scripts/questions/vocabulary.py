@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,20 +49,29 @@ def learned(counts: Counter[str], size: int) -> Dictionary:
     return Dictionary([name for _, name in ranked], [-count for count, _ in ranked])
 
 
-def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer-path") -> Dictionary:
-    """That of a Hugging Face folder or of a checkpoint of fairseq's, with the ids that its model has here, <mask> last.
+def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer-path", hint: str = "") -> Dictionary:
+    """Return the dictionary of a Hugging Face folder or of a fairseq checkpoint, with its model's ids and <mask> last.
 
     Args:
-        files: of the tokenizer, where they lie elsewhere. flag: that named the source.
+        files: Those of the tokenizer, if they lie elsewhere. flag: The option that named the source.
+        hint: What else the user can do, behind an error.
     Raises:
-        CorpusError: no such model, no vocabulary, or one that does not fit the model's settings.
+        CorpusError: There is no such model or no vocabulary, or the vocabulary does not fit the model's settings.
     """
-    from fairseq_posenc.compat.checkpoints import CheckpointError  # seconds, which --help does not need
-    from fairseq_posenc.hub import vocabulary
+    with readable(source, flag, hint):
+        from fairseq_posenc.hub import vocabulary  # seconds, which --help does not need
 
-    try:
         symbols, contents = vocabulary.with_tokenizer(source, files)
-    except CheckpointError as error:
-        raise CorpusError(f"{flag} {source}: {error}") from None
     own = symbols[len(SPECIALS) :]
     return Dictionary(own, [1] * len(own), contents)
+
+
+@contextmanager
+def readable(source: Path, flag: str, hint: str = "") -> Iterator[None]:
+    """Name the option and the model in what is wrong with the model."""
+    from fairseq_posenc.compat.checkpoints import CheckpointError
+
+    try:
+        yield
+    except (CheckpointError, ValueError) as error:
+        raise CorpusError(f"{flag} {source}: {error}{hint}") from None

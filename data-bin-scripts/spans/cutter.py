@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from questions.reading import Answer, Question
 
-from .vocabulary import Pieces
+if TYPE_CHECKING:
+    from fairseq_posenc.data.span_items import Item, Shape
+    from fairseq_posenc.data.span_pieces import Pieces
 
 
 class Cutter:
@@ -16,14 +18,14 @@ class Cutter:
     pieces: of the model's vocabulary. shape: of fairseq_posenc/data/span_items.py.
     """
 
-    def __init__(self, pieces: Pieces, shape: Any) -> None:
+    def __init__(self, pieces: Pieces, shape: Shape) -> None:
         self.pieces, self.shape = pieces, shape
         self._context = lru_cache(maxsize=64)(pieces.cut)  # the questions of a context follow each other
 
     def offsets(self, context: str) -> list[tuple[int, int]]:
         return [(piece.start, piece.end) for piece in self._context(context)]
 
-    def items(self, one: Question) -> tuple[list[Any], int, str | None]:
+    def items(self, one: Question) -> tuple[list[Item], int, str | None]:
         """Its windows, the pieces of the question, and the answer that its pieces give back."""
         from fairseq_posenc.data.span_items import items, place
 
@@ -35,7 +37,7 @@ class Cutter:
         back = one.context[context[answer[0]].start : context[answer[1]].end] if answer else None
         return items(question, context, answer, self.shape), len(question), back
 
-    def shortest(self, context: str, answers: Iterable[Answer], made: Sequence[Any]) -> int | None:
+    def shortest(self, context: str, answers: Iterable[Answer], made: Sequence[Item]) -> int | None:
         """The pieces of the shortest answer that predictions can be: its last piece is in the window of its first.
 
         0 where there is none, None where no answer stands at its place.

@@ -2,65 +2,58 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
-from corpora.binary import ShardWriter, dtype_for
+from corpora.binary import ShardWriter, dtype_for, shard
+from questions.output import json_lines
 from questions.reading import Question
 
 #: of a window: the question's number, its first piece of the context and how many, their column, the answer's columns
 FIELDS = ("question", "first", "length", "column", "start", "end")
 
 
+@dataclass
 class SplitWriter:
-    """SPLIT.{bin,idx}, SPLIT.windows.npy, SPLIT.questions.jsonl and SPLIT.contexts.jsonl.
+    """Takes what is in a split (see `split_files`); the questions and the contexts are rows of JSON."""
 
-    Args:
-        size: of the dictionary.
-    """
-
-    def __init__(self, folder: Path, split: str, size: int) -> None:
-        self._stack, self._prefix = ExitStack(), folder / split
-        self._dtype, self._rows = dtype_for(size), list[tuple[int, ...]]()
-        self._tokens = self._stack.enter_context(ShardWriter(lambda end: folder / f"{split}.{end}", self._dtype))
-        self._questions = self._text("questions")
-        self._contexts = self._text("contexts")
-
-    def _text(self, name: str) -> Any:
-        path = self._prefix.with_name(f"{self._prefix.name}.{name}.jsonl")
-        return self._stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+    tokens: ShardWriter
+    questions: list[str] = field(default_factory=list)
+    contexts: list[str] = field(default_factory=list)
+    rows: list[tuple[int, ...]] = field(default_factory=list)
 
     def question(self, **facts: Any) -> None:
-        """The next one."""
-        self._questions.write(json.dumps(facts, ensure_ascii=False) + "\n")
+        """Add the next question."""
+        self.questions.append(json_lines([facts]))
 
     def context(self, text: str, offsets: Sequence[tuple[int, int]]) -> None:
-        """The next one, and where its pieces lie."""
-        self._contexts.write(json.dumps({"text": text, "offsets": offsets}, ensure_ascii=False) + "\n")
+        """Add the next context, and where its pieces lie."""
+        self.contexts.append(json_lines([{"text": text, "offsets": offsets}]))
 
     def window(self, tokens: list[int], *row: int) -> None:
-        """Args:
-        row: of `FIELDS`.
-        """
-        self._tokens.add(np.array(tokens, self._dtype).tobytes(), np.array([len(tokens)], np.int32).tobytes())
-        self._rows.append(row)
+        """Add the next window with its `FIELDS`."""
+        self.tokens.put(tokens)
+        self.rows.append(row)
 
-    def __enter__(self) -> SplitWriter:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-        if error is None:
-            rows = np.array(self._rows, np.int32).reshape(-1, len(FIELDS))
-            np.save(self._prefix.with_name(f"{self._prefix.name}.windows.npy"), rows)
+@contextmanager
+def split_files(folder: Path, split: str, size: int) -> Iterator[SplitWriter]:
+    """Yield the writer of SPLIT.{bin,idx}, SPLIT.windows.npy, SPLIT.questions.jsonl and SPLIT.contexts.jsonl.
+
+    Args:
+        size: That of the dictionary.
+    """
+    with shard(folder / split, dtype_for(size)) as tokens:
+        writer = SplitWriter(tokens)
+        yield writer
+    np.save(folder / f"{split}.windows.npy", np.array(writer.rows, np.int32).reshape(-1, len(FIELDS)))
+    for name, lines in (("questions", writer.questions), ("contexts", writer.contexts)):
+        (folder / f"{split}.{name}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 def squad_format(asked: Iterable[Question], version: str) -> dict[str, Any]:

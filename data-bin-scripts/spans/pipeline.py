@@ -13,13 +13,13 @@ from corpora.errors import CorpusError
 from corpora.pieces import UNKNOWN
 from questions import problems, reading, splits
 from questions.checks import checked
-from questions.output import sha256, whole, write_json
-from questions.pipeline import PROBLEMS, RefusedError, quiet
+from questions.output import described, new_folder, write_json
+from questions.pipeline import quiet
 from questions.problems import Problem, made
 from questions.reading import Answer, Question
 
 from .cutter import Cutter
-from .output import SplitWriter, squad_format
+from .output import SplitWriter, split_files, squad_format
 from .vocabulary import Vocabulary, of_model
 
 FLAGS = "--train and --eval"  # by which a user names files
@@ -27,6 +27,10 @@ TRAIN, RECORD = "train", "spans.json"
 #: what becomes of questions that are to be answered and are not as they should be
 SCORED = "scored as it is"
 SCORED_FILE = "scored.json"  # behind the split's name
+CURE = (
+    "--bad skip leaves them out of training, --bad repair also looks for answers elsewhere in the context; what is to "
+    "be answered is scored as it is"
+)
 #: an answer's words that no window of its question holds: they are not learned from, and no prediction can be them
 NO_WINDOW, CUT, LONG = "answer in no window", "cut question", "long context"
 #: a question of --without, which is scored elsewhere
@@ -67,29 +71,17 @@ def prepare(
     Raises:
         CorpusError: what cannot be read, or does not fit; `RefusedError` with OUTPUT.problems.jsonl beside.
     """
-    with whole(where) as folder:
+    with new_folder(where) as folder:
         found, wrong = _read(files, settings)
         wrong += [*_leave_out(found, apart), *_part(found, settings.bad)]
         found = {split: some[: settings.most(split) or None] for split, some in found.items()}
         with quiet():
             run = Run(folder, files, settings, of_model(model, tokenizer), wrong)
             record = run.all(found, apart)
-        beside = where.with_name(f"{where.name}.{PROBLEMS}")
-        if refused := [one for one in run.problems if one.done == "refused"]:  # others are no reason
-            problems.write(beside, refused)
-            raise RefusedError("\n".join([*problems.summary(refused), _advice(beside)]))
-        problems.write(folder / PROBLEMS, run.problems)
-        for line in problems.summary(run.problems):
-            print(line, flush=True)
-        beside.unlink(missing_ok=True)  # of an attempt that was refused
+        refused = [one for one in run.problems if one.done == "refused"]  # others are no reason
+        problems.refuse(where, refused, CURE, problems.UNUSABLE)
+        problems.tell(folder, run.problems)
     return record
-
-
-def _advice(where: Path) -> str:
-    return (
-        f"These questions cannot be used as they are; {where} names them all. --bad skip leaves them out of training, "
-        "--bad repair also looks for answers elsewhere in the context; what is to be answered is scored as it is"
-    )
 
 
 def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Question]], list[Problem]]:
@@ -183,22 +175,20 @@ class Run:
         """Everything that goes into the folder, but for problems.jsonl; returns `RECORD`."""
         from fairseq_posenc.data.span_items import Shape  # seconds, which --help does not need
 
-        settings, vocabulary = self.settings, self.vocabulary
+        settings, vocabulary, contents = self.settings, self.vocabulary, self.vocabulary.dictionary.contents
         try:
             shape = Shape(settings.longest, settings.stride, settings.longest_question, settings.separators)
         except ValueError as error:
             raise CorpusError(f"--longest, --stride, --longest-question: {error}") from None
         for split, given in found.items():
             self._split(split, given, Cutter(vocabulary.pieces, shape))
-        self.folder.joinpath("dict.txt").write_text(vocabulary.text, encoding="utf-8")
-        if vocabulary.contents is not None:
-            write_json(self.folder / "tokenizer.json", vocabulary.contents)
+        self.folder.joinpath("dict.txt").write_text(vocabulary.dictionary.text(), encoding="utf-8")
+        if contents is not None:
+            write_json(self.folder / "tokenizer.json", contents)
         record: dict[str, Any] = {"version": settings.version, **asdict(shape), "bad": settings.bad}
-        record |= {"tokenizer": vocabulary.kind, "cased": vocabulary.cased, "dictionary": len(vocabulary.symbols)}
-        record["files"] = {
-            split or "all": {"name": path.name, "sha256": sha256(path)} for split, path in self.files.items()
-        }
-        record["without"] = [{"name": path.name, "sha256": sha256(path)} for path in apart]
+        record |= {"tokenizer": vocabulary.kind, "cased": vocabulary.cased, "dictionary": len(vocabulary.dictionary)}
+        record["files"] = {split or "all": described(path) for split, path in self.files.items()}
+        record["without"] = [described(path) for path in apart]
         record["splits"] = {split: dict(counts) for split, counts in self.counts.items()}
         record["problems"] = problems.counted(self.problems)
         write_json(self.folder / RECORD, record)
@@ -218,7 +208,7 @@ class Run:
         asked = kept if trains else [one for one in given if one.id not in never]
         if not asked:
             raise CorpusError(f"{split}: no question is left of {len(given):,}")
-        with SplitWriter(self.folder, split, len(self.vocabulary.symbols)) as writer:
+        with split_files(self.folder, split, len(self.vocabulary.dictionary)) as writer:
             contexts = dict[str, int]()
             for number, one in enumerate(asked):
                 if one.context not in contexts:
@@ -231,7 +221,8 @@ class Run:
                 facts = {"context": contexts[one.context], "answers": answers, "pieces": pieces}
                 writer.question(id=one.id, question=one.text, **facts)
         if not trains:
-            self._scored(split, asked)
+            # the questions that are scored, as the sets' own scripts read them
+            write_json(self.folder / f"{split}.{SCORED_FILE}", squad_format(asked, self.settings.version))
 
     def _windows(
         self, split: str, number: int, one: Question, answers: Sequence[Answer], writer: SplitWriter, cutter: Cutter
@@ -241,31 +232,28 @@ class Run:
         shortest = cutter.shortest(one.context, dict.fromkeys([*one.answers, *answers]), made)
         for item in made:
             writer.window(item.tokens, number, *item.window, item.column, item.start, item.end)
-        counts, held = self.counts[split], any(item.start for item in made)
+        counts = self.counts[split]
         counts["questions"] += 1
         counts["windows"] += len(made)
         counts["in several windows"] += len(made) > 1
         counts["pieces"] += sum(len(item.tokens) for item in made)
         counts["unknown pieces"] += sum(item.tokens.count(UNKNOWN) for item in made)
         counts["answers given back"] += answer is not None and answer == one.answers[0].text
-        longest = self.settings.longest_question
-        if question > longest:
-            told = f"{question} pieces, {longest} are read"
-            self.problems.append(Problem(split, one.where, one.id, CUT, told, "cut"))
+
+        def report(kind: str, what: str, done: str) -> None:
+            self.problems.append(Problem(split, one.where, one.id, kind, what, done))
+
+        if question > self.settings.longest_question:
+            report(CUT, f"{question} pieces, {self.settings.longest_question} are read", "cut")
         if len(made) > 1:
-            told = f"its context is read in {len(made)} windows"
-            self.problems.append(Problem(split, one.where, one.id, LONG, told, "read in parts"))
-        if one.answers and not held and split == TRAIN:
+            report(LONG, f"its context is read in {len(made)} windows", "read in parts")
+        if one.answers and not any(item.start for item in made) and split == TRAIN:
             told = f"{one.answers[0].text!r} is longer than each window, or is none of its pieces"
-            self.problems.append(Problem(split, one.where, one.id, NO_WINDOW, told, "learned as no answer"))
+            report(NO_WINDOW, told, "learned as no answer")
         if shortest == 0 and split != TRAIN:
             told = "each of its answers is longer than its window, or is none of its pieces"
-            self.problems.append(Problem(split, one.where, one.id, NO_WINDOW, told, "scored, never found"))
+            report(NO_WINDOW, told, "scored, never found")
         return shortest
-
-    def _scored(self, split: str, asked: Sequence[Question]) -> None:
-        """The questions that are scored, as the sets' own scripts read them."""
-        write_json(self.folder / f"{split}.{SCORED_FILE}", squad_format(asked, self.settings.version))
 
 
 COUNTED = (

@@ -258,9 +258,9 @@ def test_the_binary_files_are_those_of_fairseqs_builder(tmp_path):
         for ids in found:
             theirs.add_item(torch.tensor(ids))
         theirs.finalize(str(tmp_path / "theirs.idx"))
-        with binary.replacing(tmp_path / "ours", ("bin", "idx")) as new, binary.ShardWriter(new, dtype) as ours:
+        with binary.shard(tmp_path / "ours", dtype) as ours:
             for ids in found:
-                ours.add(ids.astype(dtype).tobytes(), np.array([len(ids)], "<i4").tobytes())
+                ours.put(ids.tolist())
         for end in ("bin", "idx"):
             assert (tmp_path / f"ours.{end}").read_bytes() == (tmp_path / f"theirs.{end}").read_bytes()
 

@@ -178,9 +178,9 @@ def test_files_of_unequal_length_are_refused_with_the_line(parallel: Parallel, m
         (["--newstest", "sacrebleu"], "--newstest is for sets newstestYEAR, and neither --valid nor --test names one"),
         (["--newstest", "sacrebleu", "--test", "newstest2099"], "it has no en-de of newstest2099 (wmt99)"),
         (["--pair", "de-de"], "'de-de' is no pair of languages"),
-        (["--ratio", "0.5"], "'0.5' is no ratio: 1 or more, or 0 for any"),
-        (["--longest-words", "-1"], "'-1' is no number of 0 or more"),
-        (["--workers", "0"], "'0' is no number of 1 or more"),
+        (["--ratio", "0.5"], "0.5: 1 or more, or 0 for any, is wanted"),
+        (["--longest-words", "-1"], "-1: at least 0 is wanted"),
+        (["--workers", "0"], "0: at least 1 is wanted"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(parallel: Parallel, words: list[str], message: str) -> None:

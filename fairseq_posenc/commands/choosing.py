@@ -22,7 +22,7 @@ import torch
 from ..core.options import describe
 from ..encodings import Composition, StackShape, build, get, names
 from .listing import CAPABILITIES, declared
-from .params import BASE, on_meta
+from .params import BASE, on_meta, split
 
 PAGE = "which-encoding.md"
 BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -62,12 +62,6 @@ def quoted(text: str) -> list[str]:
 def mentioned(text: str) -> set[str]:
     """The encodings that stand in backticks, alone or composed, with or without options."""
     return {name for one in quoted(text) for name in split(one)[0].split("+")} & set(names())
-
-
-def split(label: str) -> tuple[str, str]:
-    """`m4[clip=32]`, as recipes write it -> ('m4', 'clip=32')."""
-    spec, _, options = label.strip().removesuffix("]").partition("[")
-    return spec, options
 
 
 def _block(found: re.Match[str], unseen: list[str]) -> str:

@@ -18,7 +18,7 @@ from ..core import tables
 from ..core.factors import rank_of
 from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, names
 from ..encodings.linformer import slots_of
-from ..papers.counts import PUBLISHED
+from ..papers.reading import figures
 
 BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
 VOCABULARY = 30_522  # of the DIET paper's totals: BERT's, with pooler and masked-LM head
@@ -40,13 +40,74 @@ _COST = {
 }
 
 
+#: formulas that no paper prints
+FORMULAS = {
+    "t5": "32h",
+    "m1": "mn",
+    "m3": "m(2n-1)d/h",
+    "m4[reset=vector]": "m(2n-1)d/h + 2md/h",
+    "learned+m4m": "nd + m(2n-1)d/h",
+    "xl": "md^2 + 2md",
+    "xl[biases=none]": "md^2",
+    "gcdf": "md^2 + 2md",
+    "gcdf[biases=none]": "md^2",
+    "deberta[tie_wr_wt=true]": "m(2n-1)d/h + m(d/h)^2",
+    "deberta[form=original]": "2nd + 2m(d^2 + d)",
+    "tupe[reset=none]": "mnd/h + m(d/h)^2 + m(2n-1)",
+    "tupe[form=original]": "(n+1)d + 2(d^2+d) + 2d + 33h",
+    "tupe[form=original,relative=false]": "(n+1)d + 2(d^2+d) + 2d",
+    "diet-rel": "mh(2n-1)",
+    "diet-rel[share=layer-wise]": "h(2n-1)",
+    "diet-abs[rank=128,share=none]": "2mhn d_p",
+    "diet-abs[rank=128,share=layer-wise]": "2hn d_p",
+}
+#: what a paper counts without saying of which of two forms
+PRINTED_AS = {"deberta[tie_wr_wt=true]": "deberta", "tupe[reset=none]": "tupe"}
+_WITHOUT_WIDTH = "the printed product leaves out d, which means d/h"
+NOTES = {
+    "shaw[share=none]": _WITHOUT_WIDTH,
+    "t5": "a stack",
+    "m1": "shared by heads",
+    "m2[share=none]": "the text gives this number to Shaw, M3 and M4",
+    "m3[share=none]": _WITHOUT_WIDTH,
+    "m4[share=none]": _WITHOUT_WIDTH,
+    "m4[reset=vector]": "two more vectors a layer",
+    "learned+m4m": "ABS+M4M",
+    "xl": "u and v per layer",
+    "xl[biases=none]": "without u and v",
+    "gcdf": "u and v per layer",
+    "gcdf[biases=none]": "without u and v",
+    "deberta": "the paper counts one of the two matrices W^R, W^T",
+    "deberta[tie_wr_wt=true]": "one matrix for both terms",
+    "deberta[form=original]": "the authors' code: one table for all layers",
+    "tupe": "the paper counts one of U^Q, U^K; with reset",
+    "tupe[reset=none]": "the paper counts one of U^Q, U^K; without reset",
+    "tupe[form=original]": "the authors' code: TUPE-R; with reset",
+    "tupe[form=original,relative=false]": "the authors' code: TUPE-A; with reset",
+}
+#: of totals, which the DIET paper prints
+NOTES_ON_TOTALS = {
+    "learned": "a total of the DIET paper (Table 6)",
+    "shaw": "a total of the DIET paper (Table 6): unexplained",  # it needs 3.14M more than no count at n = 512 gives
+}
+
+
 def rows() -> list[dict[str, Any]]:
-    """One flat row for each of the papers' and, where none is of its defaults, for each encoding of the registry."""
-    printed = {row.encoding for row in PUBLISHED if not row.options}
-    found = [_row(row.encoding, row.options, row.formula, row.printed, row.note) for row in PUBLISHED]
-    found += [_row(name, "", get(name).facts.count, "", "") for name in names() if name not in printed]
+    """Return a flat row for each number that the papers print, and for each formula and encoding without one."""
+    formulas = {one.encoding: one.printed for paper in ("M1-M4", "M4M") for one in figures(paper, column="formula")}
+    formulas |= FORMULAS
+    labels = dict.fromkeys([*formulas, *names()])
+    found = [_row(label, formulas.get(label), printed) for label in labels for printed in _printed(label)]
     order = {name: number for number, name in enumerate(names())}
-    return sorted(found, key=lambda row: order[row["encoding"].split("+")[-1]])
+    return sorted(found, key=lambda row: (order[row["encoding"].split("+")[-1]], row["options"] != ""))
+
+
+def _printed(label: str) -> list[str]:
+    """Return the numbers that the papers print for an encoding; an empty one if there are none."""
+    encoding = PRINTED_AS.get(label, label)
+    papers = ("M1-M4", "M4M", "DIET")
+    numbers = [one.printed for paper in papers for one in figures(paper, column="parameters", encoding=encoding)]
+    return numbers or [""]
 
 
 def total(count: int) -> int:
@@ -58,20 +119,29 @@ def total(count: int) -> int:
     return embeddings + layers * layer + heads + count
 
 
-def _row(encoding: str, options: str, formula: str, printed: str, note: str) -> dict[str, Any]:
+def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
+    encoding, options = split(label)
     built = on_meta(encoding, options)
     count = sum(parameter.numel() for parameter in built.parameters())
+    is_total = printed.endswith("M")
+    on_total = NOTES_ON_TOTALS.get(label, "a total, without the input table of 393,216")
     return {
         "encoding": encoding,
         "options": options,
-        "formula": formula,
+        "formula": formula or get(encoding).facts.count,
         "count": count,
         "printed": printed,
-        "total": total(count) if printed.endswith("M") else None,
+        "total": total(count) if is_total else None,
         "time": cost(built, 0),
         "memory": cost(built, 1),
-        "note": note,
+        "note": on_total if is_total else NOTES.get(label, ""),
     }
+
+
+def split(label: str) -> tuple[str, str]:
+    """Return name and options: `m4[clip=32]`, as recipes and tables write it, is ('m4', 'clip=32')."""
+    encoding, _, options = label.strip().removesuffix("]").partition("[")
+    return encoding, options
 
 
 def on_meta(encoding: str, options: str) -> Composition:

@@ -100,8 +100,8 @@ def figures(variant: Variant, model: dict[str, Any], protocol: str) -> str | Non
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
     told = []
     for name in (protocol, *(BEHIND if protocol == "m4m" else [])):
-        found = paper(name, encoding, variant.row)
-        if some := "/".join(f"{found[one]:g}" for one in sets if one in found):
+        numbers = [paper(name, encoding, variant.row, one) for one in sets]
+        if some := "/".join(f"{number:g}" for number in numbers if number is not None):
             told.append(some + BEHIND.get(name, ""))
     return "; ".join(told) or None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from recipes.lib import finetuning, launch, places
 from recipes.lib.finetuning import LAST, Model, cuts_text
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib.package import tables
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
@@ -250,4 +251,4 @@ class Planner:
         command += [word for one in settings.departures() for word in ("--differs", one)]
         outputs = (self.output / "comparison.json", self.output / "submission")
         inputs = tuple(HERE / f"{name}.py" for name in ("compare", "grid", "published", "tasks", "xnli"))
-        return Stage("compare", tuple(command), outputs, after, inputs)
+        return Stage("compare", tuple(command), outputs, after, (*inputs, *tables()))

@@ -9,6 +9,7 @@ from pathlib import Path
 from recipes.lib import finetuning, launch, places
 from recipes.lib.finetuning import Model, cuts_text
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib.package import tables
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
@@ -257,5 +258,5 @@ class Planner:
         for model in settings.models:
             command += ["--model", model.label, model.slug]
         outputs = (self.output / "comparison.json", self.output / "curves.png")
-        inputs = (HERE / "compare.py", HERE / "published.py", ROOT / "recipes" / "lib" / "encodings.py")
+        inputs = (HERE / "compare.py", HERE / "published.py", ROOT / "recipes" / "lib" / "encodings.py", *tables())
         return Stage("compare", tuple(command), outputs, after, inputs)

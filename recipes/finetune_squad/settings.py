@@ -130,7 +130,7 @@ class Settings(launch.Training):
             found["data"] = "--train-file and --dev-file take its place"
         if self.version == "1.1":
             found["null_threshold"] = "all questions of version 1.1 have answers"
-        if self.paper != "none" and (self.version, self.max_length) not in published.PAPERS[self.paper].figures:
+        if self.paper != "none" and not published.has_figures(self.paper, self.version, self.max_length):
             found["paper"] = f"{self.paper} has no figure for version {self.version} and windows of {self.max_length}"
         return found
 

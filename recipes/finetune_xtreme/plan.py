@@ -14,6 +14,7 @@ from recipes.finetune_squad.settings import SQUAD
 from recipes.finetune_squad.settings import Settings as SquadSettings
 from recipes.lib import finetuning, launch
 from recipes.lib.finetuning import Model
+from recipes.lib.package import tables
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.stages import Stage
 
@@ -267,5 +268,6 @@ class Planner:
         inputs = (
             *(HERE / f"{name}.py" for name in ("compare", "published", "sets")),
             ROOT / "recipes/lib/encodings.py",
+            *tables(),
         )
         return Stage("compare", tuple(command), (self.output / "comparison.json",), after, inputs)

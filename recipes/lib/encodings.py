@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
-from .package import ENCODINGS, nearest
+from .package import ENCODINGS, Figure, nearest
 from .recipe import ROOT
 from .stages import read_json
 from .values import Refused
 
-T = TypeVar("T")
 #: written by `python -m fairseq_posenc docs`, which a new encoding calls for anyway
 FACTS = ROOT / "recipes" / "lib" / "encodings.json"
 
@@ -129,19 +128,23 @@ def facts(name: str) -> dict[str, Any]:
     return found
 
 
-def published(figures: Mapping[str, T], encoding: Either, unset: Mapping[str, object] | None = None) -> T | None:
-    """What a paper has for this encoding, by labels: its options as they work, defaults too, in any order.
+def published(
+    figures: Iterable[Figure], encoding: Either | None, unset: Mapping[str, object] | None = None
+) -> float | None:
+    """Return the one of a paper's figures that is of this encoding; None where there is none.
+
+    Encodings are the same if their options work alike: defaults count, and the order does not.
 
     Args:
         unset: what options that are not set come to in the paper's models.
     """
-    if isinstance(encoding, Stacks):  # no paper has two
+    if not isinstance(encoding, Encoding):  # no paper has two
         return None
     wanted = options_of(encoding, unset)
-    for label, found in figures.items():
-        other = parse(label)
-        if other.name == encoding.name and options_of(other, unset) == wanted:
-            return found
+    for figure in figures:
+        other = parse(figure.encoding) if figure.encoding else None
+        if other and other.name == encoding.name and options_of(other, unset) == wanted:
+            return figure.value
     return None
 
 

@@ -4,6 +4,7 @@ package needs torch, and `--help`, `--list` and `--dry-run` work without it."""
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,20 @@ if TYPE_CHECKING:
     from fairseq_posenc.core.writing import whole_folder as whole_folder
     from fairseq_posenc.core.writing import write_whole as write_whole
     from fairseq_posenc.encodings.registry import ENCODINGS as ENCODINGS
+    from fairseq_posenc.papers.reading import Figure as Figure
+    from fairseq_posenc.papers.reading import figures as figures
+    from fairseq_posenc.papers.reading import tables as tables
 else:
     PACKAGE = Path(__file__).resolve().parents[2] / "fairseq_posenc"
     SHARED = {
         "core/words.py": ("nearest", "suggestion"),
         "core/writing.py": ("whole", "whole_folder", "write_whole"),
         "encodings/registry.py": ("ENCODINGS",),
+        "papers/reading.py": ("Figure", "figures", "tables"),
     }
     for file, names in SHARED.items():
         specification = importlib.util.spec_from_file_location(f"{__name__}.{Path(file).stem}", PACKAGE / file)
         module = importlib.util.module_from_spec(specification)
+        sys.modules[module.__name__] = module  # dataclasses look their annotations up there
         specification.loader.exec_module(module)
         globals().update({name: getattr(module, name) for name in names})

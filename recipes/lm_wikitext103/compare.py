@@ -9,10 +9,10 @@ from typing import Any
 
 from recipes.lib import records
 from recipes.lib.curves import Curve, draw, read
-from recipes.lib.encodings import Encoding, parse
+from recipes.lib.encodings import Encoding, parse, published
+from recipes.lib.package import figures
 from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json, write_atomically
-from recipes.lm_wikitext103.published import papers
 
 
 def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) -> list[Row]:
@@ -21,6 +21,11 @@ def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) ->
     best = min(score["token_ppl"] for score in scores)
     cost = records.cost(output, f"train:{encoding.slug}")
     return [row(encoding, score, score["token_ppl"] == best, curve, cost) for score in scores]
+
+
+def papers(encoding: Encoding, memory: int) -> float | None:
+    """Return the paper's test perplexity with this memory in evaluation; None where it has none."""
+    return published(figures("LFHC", column=f"memory {memory}"), encoding)
 
 
 def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, cost: Row) -> Row:

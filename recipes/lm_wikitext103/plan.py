@@ -9,6 +9,7 @@ from pathlib import Path
 from recipes.lib import launch
 from recipes.lib.encodings import Encoding
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib.package import tables
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
@@ -190,8 +191,7 @@ class Planner:
             memories = ",".join(map(str, self.settings.memories_of(encoding)))
             command += ["--pos-enc", encoding.label, "--memories", memories]
         outputs = (self.output / "comparison.json", self.output / "curves.png")
-        inputs = tuple(HERE / f"{name}.py" for name in ("compare", "published"))
-        return Stage("compare", tuple(command), outputs, after, inputs)
+        return Stage("compare", tuple(command), outputs, after, (HERE / "compare.py", *tables()))
 
 
 NAMES = {split: (f"wiki.{split}.tokens", f"{split}.txt") for split in SPLITS}

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from recipes.lib.checkpoints import updates
 from recipes.lib.curves import draw, figures, read
-from recipes.lib.encodings import parse
+from recipes.lib.encodings import Encoding, parse, published
 from recipes.lib.lines import read as read_lines
+from recipes.lib.package import figures as printed
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.stages import read_json, write_atomically
 
 from .data import items
 from .gallery import gallery
-from .published import dataset, paper
-from .settings import RECORD, Variant
+from .settings import CMRC, RECORD, SQUAD, Variant
 
 ROUGE, COPIED = "valid_rouge_l", "valid_copied"
+#: what the paper's tables call the data sets
+COLUMNS = {SQUAD: "SQuAD", CMRC: "CMRC"}
+#: names of their files: train-v1.1.json, dev-v2.0.json, cmrc2018_dev.json, and parts of them
+FILES = {SQUAD: re.compile(r".+-v(1\.1|2\.0)(\.\w+)*\.json(\.gz)?"), CMRC: re.compile(r"cmrc2018_\w+\.json(\.gz)?")}
+
+
+def dataset(record: dict[str, Any]) -> str | None:
+    """Return SQuAD or CMRC, by the file names in a prepared folder's record; None for all others."""
+    names = [file["name"] for file in record["files"].values()]
+    return next((name for name, form in FILES.items() if all(map(form.fullmatch, names))), None)
+
+
+def paper(encoding: Encoding, of: str | None) -> float | None:
+    """Return the paper's figure on a dataset; None where it has none."""
+    return published(printed("LFHC", column=COLUMNS[of]), encoding) if of in COLUMNS else None
 
 
 def common(label: str, score: dict[str, Any]) -> Row:

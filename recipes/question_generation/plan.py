@@ -9,6 +9,7 @@ from pathlib import Path
 
 from recipes.lib import launch
 from recipes.lib.flags import ALONE, PLUGIN, QUIET, WHOLE
+from recipes.lib.package import tables
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
@@ -220,5 +221,5 @@ class Planner:
         for encoding in settings.encodings:
             command += ["--pos-enc", encoding.label]
         outputs = tuple(self.output / name for name in ("comparison.json", "curves.png", "gallery.md"))
-        inputs = (*scripts("compare", "published", "gallery", "data"), *self.data_inputs)
+        inputs = (*scripts("compare", "gallery", "data"), *self.data_inputs, *tables())
         return Stage("compare", tuple(command), outputs, after, inputs, identity=self.unplaced(command))

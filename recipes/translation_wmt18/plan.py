@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from recipes.lib import launch
+from recipes.lib.package import tables
 from recipes.lib.recipe import Plan
 from recipes.lib.stages import Stage
 
@@ -104,7 +105,7 @@ class Planner:
             command += ["--beside", str(path.parent)]
         outputs = (self.output / "comparison.json", self.output / "bleu.png")
         own = tuple(HERE / f"{name}.py" for name in ("compare", "finished", "published", "layout"))
-        inputs = (*own, SHARED / "figure.py", LIB / "lines.py", *self.beside)
+        inputs = (*own, SHARED / "figure.py", LIB / "lines.py", *self.beside, *tables())
         return Stage("compare", tuple(command), outputs, (*ends, *scored), inputs, identity=identity)
 
     def notes(self) -> list[str]:

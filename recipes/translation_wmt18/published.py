@@ -1,4 +1,4 @@
-"""BLEU of the DIET paper's Table 4 (METHODS.md, 6.D), and what keeps a run from being compared with it."""
+"""BLEU that the DIET paper's Table 4 prints, and what keeps a run from being compared with it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import Any
 
 from recipes.lib.departures import changed
 from recipes.lib.encodings import Either, published
+from recipes.lib.package import figures
 from recipes.lib.settings import read_preset
 from recipes.lib.stages import read_json
 
 from .settings import CONF, MADE, WMT18, Settings
 
-DIRECTIONS = ("en-de", "de-en", "en-cs", "cs-en")
-#: by --pos-enc; newstest2018, sacreBLEU's defaults
-PAPER = {
-    "sinusoidal": (39.00, 38.42, 18.55, 22.93),
-    "shaw[clip=20,values=true]": (40.10, 38.90, 18.74, 23.89),  # its options not stated: tensor2tensor's
-    "diet-rel": (39.47, 38.49, 18.68, 23.93),
-}
 TEXT = {"train": {"europarl-v7", "commoncrawl", "news-commentary-v13"}, "test": {"newstest2018"}}
 #: of prepare_wmt18.sh, where it is not asked for another
 CLEANING = {
@@ -34,9 +28,8 @@ UPDATES = ("max-update", "max-epoch", "patience", "stop-time-hours", "stop-min-l
 
 
 def paper(encoding: Either, direction: str) -> float | None:
-    """The paper's figure; None where it has none."""
-    found = published(PAPER, encoding)
-    return dict(zip(DIRECTIONS, found, strict=True)).get(direction) if found else None
+    """Return the paper's figure; None where it has none."""
+    return published(figures("DIET", table="Table 4", column=direction), encoding)
 
 
 def papers_text(settings: Settings) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from fairseq_posenc.commands import params
 from fairseq_posenc.encodings import names
+from fairseq_posenc.papers.reading import figures
 
 COUNTS = {
     ("learned", ""): 393_216,
@@ -38,7 +39,7 @@ COUNTS = {
     ("tupe", "form=original"): 1_576_704 + 396,
     ("tupe", "form=original,relative=false"): 1_576_704,
     ("diet-rel", ""): 147_312,
-    ("diet-rel", "share=head-wise"): 12_276,
+    ("diet-rel", "share=layer-wise"): 12_276,
     ("diet-abs", "rank=128,share=none"): 18_874_368,
     ("diet-abs", "rank=128,share=layer-wise"): 1_572_864,
 }
@@ -47,7 +48,18 @@ COUNTS = {
 def test_every_row_of_the_papers_has_its_exact_count() -> None:
     found = {(row["encoding"], row["options"]): row["count"] for row in params.rows()}
     assert {key: found[key] for key in COUNTS} == COUNTS
-    assert {(row.encoding, row.options) for row in params.PUBLISHED} == set(COUNTS)
+    papers = ("M1-M4", "M4M", "DIET")
+    counted = [one for paper in papers for column in ("formula", "parameters") for one in figures(paper, column=column)]
+    assert len(counted) > 20
+    assert {params.split(one.encoding) for one in counted} <= set(COUNTS)
+    assert {params.split(label) for label in params.FORMULAS} <= set(COUNTS)
+
+
+def test_every_number_that_a_paper_prints_has_a_row() -> None:
+    found = [(row["encoding"], row["printed"]) for row in params.rows()]
+    for paper in ("M1-M4", "M4M", "DIET"):
+        for one in figures(paper, column="parameters"):
+            assert (params.split(one.encoding)[0], one.printed) in found
 
 
 #: what no paper counts, by default

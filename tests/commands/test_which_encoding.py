@@ -10,10 +10,9 @@ from support_which_encoding import HAND, PAGE, ROOT, cells, sections
 
 from fairseq_posenc.__main__ import COMMANDS
 from fairseq_posenc.commands import choosing
-from fairseq_posenc.commands.params import on_meta, rows
+from fairseq_posenc.commands.params import on_meta, rows, split
 from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
-from fairseq_posenc.papers.counts import PUBLISHED
 
 MULTI30K = (ROOT / "docs" / "multi30k.md").read_text(encoding="utf-8")
 SHORT = "in-short"
@@ -52,7 +51,7 @@ def unknown(text: str) -> list[str]:
 
 def builds(label: str) -> bool:
     try:
-        on_meta(*choosing.split(label))
+        on_meta(*split(label))
     except ValueError:
         return False
     return True
@@ -108,7 +107,7 @@ def test_the_demo_has_these_encodings() -> None:
 
 def test_parameters_are_those_that_the_papers_print_or_derived() -> None:
     printed = set(re.findall(r"\b\d+(?:\.\d+)?[KM]\b", HAND))
-    known = {row.printed for row in PUBLISHED}
+    known = {row["printed"] for row in rows()}
     assert printed
     assert printed <= known
     assert not {f"{row['count']:,}" for row in rows() if row["count"] >= 1000} & set(re.findall(r"[\d,]+\d", HAND))

@@ -1,27 +1,27 @@
-"""The papers' figures are kept once, in the recipes: the tables of docs/which-encoding.md repeat them, and the averages
-that the DIET paper prints are theirs."""
+"""The tables of docs/which-encoding.md repeat the papers' numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from statistics import fmean
+from collections.abc import Iterator
 
 import pytest
 from support_which_encoding import HAND, cells, sections
 
-from fairseq_posenc.commands.choosing import quoted, split
-from recipes.finetune_glue import published as glue
-from recipes.finetune_squad import published as squad
-from recipes.finetune_xtreme import published as xtreme
-from recipes.lib.encodings import Encoding, parse, published
-from recipes.lm_wikitext103 import published as lm
-from recipes.question_generation import published as generation
-from recipes.translation_wmt18 import published as translation
+from fairseq_posenc.commands.choosing import quoted
+from fairseq_posenc.commands.params import split
+from fairseq_posenc.papers.reading import Figure
+from recipes.lib.encodings import parse, published
+from recipes.lib.package import figures
 
 SECTIONS = sections(HAND)
 PRETRAINING, CHECKPOINT, LONGER = "masked-lm-pretraining-glue-and-squad", "from-a-checkpoint", "longer-than-in-training"
-#: XTREME's averages that are not those of their numbers: docs/which-encoding.md, where the papers disagree
-PRINTED = {("diet-rel[share=head-wise]", "head"): 54.7, ("diet-rel[share=layer-wise]", "head"): 57.3}
+MEMORY = "language-modelling-with-memory"
+UNSET = {"clip": 512, "rank": 64}  # of the papers' base models
+EM, F1 = "SQuAD1.1 EM", "SQuAD1.1 F1"
+BOTH_SQUADS = (EM, F1, "SQuAD2.0 EM", "SQuAD2.0 F1")
+MNLI = "MNLI-m/MNLI-mm"  # two numbers in one cell
+TEXTS = ("IMDB", "SST-2", "SNLI", "QNLI", "QQP", "MNLI")
+AVERAGES = ("BERT-base, English", 32), ("BERT-base, 100 languages", 256)  # of GLUE and XTREME, with slots
 
 
 def label(cell: str) -> str:
@@ -34,213 +34,189 @@ def rows(anchor: str, head: str = "`--pos-enc`") -> Iterator[tuple[str, list[str
         yield first, others
 
 
-def shown(found: Iterable[float | None], digits: int = 2) -> list[str]:
-    return ["" if one is None else f"{one:.{digits}f}" for one in found]
+def shown(paper: str, encoding: str, column: str, digits: int = 2, **conditions: object) -> str:
+    """A cell of the page; empty where the paper has no such figure."""
+    values = [
+        published(figures(paper, column=part, **conditions), parse(encoding), UNSET) for part in column.split("/")
+    ]
+    return "/".join("" if value is None else f"{value:.{digits}f}" for value in values)
 
 
-# --- DIET: the page composes an encoding with its segments, the recipes keep them apart
+def printed(encoding: str, table: str, column: str) -> str:
+    """A cell of the LFHC paper with its ±, of the best clip where the page names none."""
+    options = split(encoding)[1]
+    found = figures("LFHC", table=table, column=column)
+    (figure,) = (one for one in found if one.encoding == encoding or (not options and same_name(one, encoding)))
+    return figure.printed.replace("±", " ± ")
 
 
-def of_diet(composed: str, slots: int) -> tuple[str, str]:
-    """`diet-rel+segments[diet-rel.share=head-wise]` -> the recipes' label, and their name of the segments."""
+def same_name(figure: Figure, encoding: str) -> bool:
+    return split(figure.encoding)[0] == encoding
+
+
+# --- M1 to M4, M4M
+
+
+@pytest.mark.parametrize(
+    ("anchor", "head", "paper", "model", "columns"),
+    [
+        (PRETRAINING, "`--pos-enc` | EM | F1 | MNLI", "M1-M4", "BERT-base", (EM, F1, MNLI, "QQP", "SST-2", "MRPC")),
+        ("few-parameters", "`--pos-enc` | EM | F1", "M1-M4", "BERT-base", (EM, F1)),
+        (PRETRAINING, "`--pos-enc` | MNLI-m | SST-2", "M4M", "RoBERTa-base", ("MNLI-m", "SST-2", F1)),
+    ],
+)
+def test_models_from_scratch(anchor: str, head: str, paper: str, model: str, columns: tuple[str, ...]) -> None:
+    for first, numbers in rows(anchor, head):
+        lengths = [{"length": 512} if column in (EM, F1) else {} for column in columns]
+        found = zip(columns, lengths, strict=True)
+        assert [shown(paper, label(first), one, model=model, **length) for one, length in found] == numbers, first
+
+
+def test_m4s_ranges_and_sharing() -> None:
+    columns = ("MNLI-m", "SST-2", F1)
+    scales = [[shown("M4M", f"m4[scale={scale}]", one) for one in columns] for scale in (1, 2, 3, 4, 6, 9)]
+    ranges = dict(rows("how-far-the-numbers-go", "M4M Table 3"))
+    assert ranges == {name: [*map(of, zip(*scales, strict=True))] for name, of in (("lowest", min), ("highest", max))}
+    told = {first: cell for first, (cell, _) in rows("where-the-papers-disagree", "about")}["heads that share"]
+    shared, own = ([shown("M4M", f"m4[share={share}]", one) for one in columns] for share in ("head-wise", "none"))
+    assert "MNLI-m {}, SST-2 {}, F1 {}, each head its own {}, {}, {}".format(*shared, *own) in told
+
+
+def test_longer_than_in_pretraining() -> None:
+    found, model = 0, ("", "")
+    for first, (length, *numbers) in rows(LONGER, "`--pos-enc` | fine-tuned"):
+        if first:
+            large = first.endswith("large")
+            model = (f"{label(first)}+segments-input", "BERT-large") if large else (label(first), "BERT-base")
+        ours = [shown("M1-M4", model[0], score, model=model[1], length=length) for score in (EM, F1)]
+        assert ours == numbers, (model, length)
+        found += 1
+    assert found == 8
+
+
+@pytest.mark.parametrize(
+    ("head", "paper", "columns", "models"),
+    [
+        (
+            *("model | EM", "M1-M4", (EM, F1)),
+            {
+                "the checkpoint": ("learned+segments-input", "BERT-large"),
+                "`m4`": ("m4+segments-input", "BERT-large"),
+            },
+        ),
+        (
+            *("model | SQuAD1.1 EM", "M4M", BOTH_SQUADS),
+            {
+                "roberta-base": ("learned", "roberta-base"),
+                "`learned`": ("learned", "from roberta-base"),
+                "`m4m`": ("m4m", "from roberta-base"),
+                "`m4m`, on C4": ("m4m", "from roberta-base, on C4"),
+                "roberta-large": ("learned", "roberta-large"),
+                "`m4m`, large": ("m4m", "from roberta-large"),
+            },
+        ),
+        (
+            *("model | MNLI-m/mm", "M4M", (MNLI, "QQP", "QNLI", "SST-2", "CoLA", "STS-B", "MRPC", "RTE")),
+            {
+                "roberta-base": ("learned", "roberta-base"),
+                "`learned`": ("learned", "from roberta-base"),
+                "`m4m`": ("m4m", "from roberta-base"),
+            },
+        ),
+    ],
+    ids=["BERT-large", "SQuAD", "GLUE"],
+)
+def test_models_from_checkpoints(
+    head: str, paper: str, columns: tuple[str, ...], models: dict[str, tuple[str, str]]
+) -> None:
+    length = {"length": 512} if EM in columns else {}
+    assert dict(rows(CHECKPOINT, head)) == {
+        first: [shown(paper, encoding, column, model=model, **length) for column in columns]
+        for first, (encoding, model) in models.items()
+    }
+
+
+def test_what_failed() -> None:
+    told = {label(first): text for first, (text, _) in rows(PRETRAINING, "`--pos-enc` | what")}
+    loss = {one.encoding: one.printed for one in figures("M4M", column="loss")}
+    assert told["none"].endswith(f"loss {loss['none']}, a normal RoBERTa-base {loss['learned']}")
+    assert told["sentence-restart"].endswith(f"loss {loss['sentence-restart']}")
+    assert f"F1 {shown('M4M', 'raffel', F1)} at" in told["raffel"]
+
+
+# --- DIET: the page composes an encoding with its segments, the paper's tables keep them apart
+
+
+def of_diet(composed: str, model: str, slots: int) -> str:
+    """The average of `diet-rel+segments[diet-rel.share=head-wise]`."""
     spec, options = split(composed)
-    names = spec.split("+")
-    kind = "input" if "segments-input" in names else "head"
-    found = [one.removeprefix("diet-rel.").removeprefix("diet-abs.") for one in filter(None, options.split(","))]
-    found += [f"slots={slots}"] if {"linformer", "diet-abs-lin"} & {*names} else []
-    spec = "+".join(name for name in names if not name.startswith("segments"))
-    return spec + (f"[{','.join(found)}]" if found else ""), kind
-
-
-def glue_row(encoding: Encoding, segments: str) -> list[float]:
-    return list(glue.paper("diet", encoding, segments).values())
-
-
-def xtreme_row(encoding: Encoding, segments: str) -> list[float]:
-    pairs = [xtreme.figures(task, encoding, segments) or () for task in xtreme.TASKS]
-    return [*glue.paper("diet-xtreme", encoding, segments).values(), *(one for pair in pairs for one in pair)]
-
-
-def average(of: Callable[[Encoding, str], list[float]], name: str, segments: str) -> str:
-    """Of seven numbers; empty where the paper has no such row."""
-    found = of(parse(name), segments)
-    assert len(found) in (0, 7), name
-    printed = PRINTED.get((name, segments)) if of is xtreme_row else None
-    return f"{printed or fmean(found):.1f}" if found else ""
+    members = spec.split("+")
+    given = [one.removeprefix("diet-rel.").removeprefix("diet-abs.") for one in filter(None, options.split(","))]
+    given += [f"slots={slots}"] if {"linformer", "diet-abs-lin"} & {*members} else []
+    name = "+".join(member for member in members if not member.startswith("segments"))
+    segments = "input" if "segments-input" in members else "head"
+    encoding = name + (f"[{','.join(given)}]" if given else "")
+    return shown("DIET", encoding, "average", digits=1, model=model, segments=segments)
 
 
 @pytest.mark.parametrize("anchor", [PRETRAINING, "few-parameters", "very-long-inputs"])
 def test_averages_of_diet(anchor: str) -> None:
     told = list(rows(anchor, "`--pos-enc` | GLUE | XTREME"))
     for first, numbers in told:
-        ours = [average(of, *of_diet(label(first), slots)) for of, slots in ((glue_row, 32), (xtreme_row, 256))]
-        assert ours == numbers, first
+        assert [of_diet(label(first), model, slots) for model, slots in AVERAGES] == numbers, first
     assert len(told) >= 4
 
 
 def test_averages_of_diets_segments() -> None:
     for first, numbers in rows("sentence-pairs"):
-        kinds = [(of, kind) for of in (glue_row, xtreme_row) for kind in ("input", "head")]
-        ours = [average(of, label(first), kind) for of, kind in kinds]
+        kinds = [(model, kind) for model, _ in AVERAGES for kind in ("input", "head")]
+        ours = [shown("DIET", label(first), "average", 1, model=model, segments=kind) for model, kind in kinds]
         assert [one for one, theirs in zip(ours, numbers, strict=True) if theirs] == list(filter(None, numbers)), first
-
-
-#: as the paper prints them (METHODS.md 6.D), so that a number that was copied wrongly is noticed
-GLUE_AVERAGES = {
-    ("learned", "input"): 84.8,
-    ("shaw", "input"): 85.2,
-    ("t5", "input"): 85.2,
-    ("tupe", "input"): 85.2,
-    ("diet-rel", "input"): 84.9,
-    ("diet-rel", "head"): 85.2,
-    ("diet-rel[share=layer-wise]", "head"): 85.0,
-    ("diet-rel[share=head-wise]", "head"): 84.9,
-    ("diet-abs[rank=64,share=none]", "input"): 85.0,
-    ("diet-abs[rank=64,share=none]", "head"): 85.0,
-    ("diet-abs[rank=64,share=layer-wise]", "head"): 85.2,
-    ("diet-abs[rank=128,share=none]", "head"): 85.3,
-    ("diet-abs[rank=128,share=layer-wise]", "head"): 85.2,
-    ("learned+linformer[slots=32]", "input"): 82.0,
-    ("diet-abs-lin[slots=32]", "input"): 82.7,
-}
-XTREME_AVERAGES = {
-    ("learned", "input"): 55.3,
-    ("shaw", "input"): 58.2,
-    ("t5", "input"): 58.6,
-    ("tupe", "input"): 57.5,
-    ("diet-rel", "input"): 57.6,
-    ("diet-rel", "head"): 58.0,
-    ("diet-rel[share=head-wise]", "input"): 55.4,
-    ("diet-rel[share=layer-wise]", "input"): 57.2,
-    **PRINTED,
-    ("diet-abs[rank=64,share=none]", "input"): 56.3,
-    ("diet-abs[rank=64,share=none]", "head"): 56.5,
-    ("diet-abs[rank=128,share=none]", "head"): 56.8,
-    ("diet-abs[rank=512,share=none]", "head"): 56.9,
-    ("diet-abs[rank=64,share=layer-wise]", "input"): 57.9,
-    ("diet-abs[rank=64,share=layer-wise]", "head"): 58.0,
-    ("diet-abs[rank=128,share=layer-wise]", "head"): 58.9,
-    ("diet-abs[rank=256,share=layer-wise]", "head"): 58.3,
-    ("diet-abs[rank=512,share=layer-wise]", "head"): 57.5,
-    ("learned+linformer[slots=256]", "input"): 48.2,
-    ("diet-abs-lin[slots=256]", "input"): 50.8,
-}
-
-
-def test_every_row_of_diet_has_the_average_that_is_printed() -> None:
-    def kept(by_input: Mapping[str, object], by_head: Mapping[str, object]) -> set[tuple[str, str]]:
-        return {(name, "input") for name in by_input} | {(name, "head") for name in by_head}
-
-    assert kept(glue.DIET_INPUT, glue.DIET_HEAD) == set(GLUE_AVERAGES)
-    assert kept(glue.XTREME_INPUT, glue.XTREME_HEAD) == kept(xtreme.INPUT, xtreme.HEAD) == set(XTREME_AVERAGES)
-    for of, averages in ((glue_row, GLUE_AVERAGES), (xtreme_row, XTREME_AVERAGES)):
-        assert {one: float(average(of, *one)) for one in averages} == averages
-
-
-# --- M1 to M4, M4M
-
-
-def answers(paper: str, name: str, longest: int = 512, version: str = "1.1") -> tuple[float | None, float | None]:
-    """EM and F1 of the paper's own models."""
-    return published(squad.PAPERS[paper].figures[version, longest], parse(name)) or (None, None)
-
-
-def m1_m4(name: str, longest: int = 512, paper: str = "m1-m4") -> tuple[float | None, float | None]:
-    return answers(paper, name, longest)
-
-
-def both(protocol: str, name: str) -> list[str]:
-    """GLUE's figures as the page has them: MNLI's two in one cell."""
-    found = shown(glue.paper(protocol, parse(name), "none").values())
-    return [f"{found[0]}/{found[1]}", *found[2:]]
-
-
-def test_m1_to_m4() -> None:
-    for first, numbers in rows(PRETRAINING, "`--pos-enc` | EM | F1 | MNLI"):
-        name = label(first)
-        assert shown(m1_m4(name)) + both("m1-m4", name) == numbers, first
-
-
-def test_clips() -> None:
-    for first, numbers in rows("few-parameters", "`--pos-enc` | EM | F1"):
-        assert shown(m1_m4(label(first))) == numbers, first
-    assert m1_m4("m4") == m1_m4("m4[clip=512]")
-
-
-def test_longer_than_in_pretraining() -> None:
-    found, model = 0, ("", "")
-    for first, (longest, *numbers) in rows(LONGER, "`--pos-enc` | fine-tuned"):
-        if first:
-            large = first.endswith("large")
-            model = (f"{label(first)}+segments-input", "m1-m4-large") if large else (label(first), "m1-m4")
-        assert shown(m1_m4(model[0], int(longest), model[1])) == numbers, (model, longest)
-        found += 1
-    assert found == 8
-
-
-def test_bert_large() -> None:
-    (before, after) = (numbers for _, numbers in rows(CHECKPOINT, "model | EM"))
-    assert before == shown(m1_m4("learned+segments-input", paper="m1-m4-large"))
-    assert after == shown(m1_m4("m4+segments-input", paper="m1-m4-large"))
-
-
-def m4m(name: str) -> list[float | None]:
-    return [*glue.paper("m4m", parse(name), "none").values(), answers("m4m-small", name)[1]]
-
-
-def test_m4m_from_scratch() -> None:
-    for first, numbers in rows(PRETRAINING, "`--pos-enc` | MNLI-m | SST-2"):
-        assert shown(m4m(label(first))) == numbers, first
-    columns = list(zip(*(m4m(f"m4[scale={scale}]") for scale in (1, 2, 3, 4, 6, 9)), strict=True))
-    ranges = dict(rows("how-far-the-numbers-go", "M4M Table 3"))
-    assert ranges == {"lowest": shown(map(min, columns)), "highest": shown(map(max, columns))}
-    told = {first: cell for first, (cell, _) in rows("where-the-papers-disagree", "about")}["heads that share"]
-    shared, own = (shown(m4m(f"m4[share={share}]")) for share in ("head-wise", "none"))
-    assert "MNLI-m {}, SST-2 {}, F1 {}, each head its own {}, {}, {}".format(*shared, *own) in told
-
-
-def test_m4m_from_checkpoints() -> None:
-    found = dict(rows(CHECKPOINT, "model | MNLI-m/mm"))
-    assert found == {
-        "roberta-base": both(glue.ROBERTA, "learned"),
-        **{f"`{name}`": both(glue.WARM, name) for name in ("learned", "m4m")},
-    }
-    models = {"`learned`": ("m4m", "learned"), "`m4m`": ("m4m", "m4m"), "`m4m`, large": ("m4m-large", "m4m")}
-    told = dict(rows(CHECKPOINT, "model | SQuAD1.1 EM"))
-    for name, (paper, encoding) in models.items():
-        ours = [one for version in ("1.1", "2.0") for one in answers(paper, encoding, version=version)]
-        assert shown(ours) == told[name], name
-
-
-# --- LFHC and GCDF, translation
-
-
-@pytest.mark.parametrize(
-    ("anchor", "head"), [(LONGER, "`--pos-enc` | memory"), ("language-modelling-with-memory", "`--pos-enc` | 150")]
-)
-def test_language_modelling(anchor: str, head: str) -> None:
-    for first, numbers in rows(anchor, head):
-        name = {"diet-rel": "diet-rel[clip=150]"}.get(label(first), label(first))
-        ours = [lm.papers(parse(name), memory) for memory in lm.MEMORIES]
-        assert shown(ours) == numbers[:2], first
-        if len(numbers) > 2:  # with what the paper does not explain
-            assert numbers[2].split(" ± ")[0] == shown([min(filter(None, ours))])[0]
-
-
-def test_question_generation() -> None:
-    """Of Shaw the best clip of each set."""
-    called = {
-        "diet-rel": ["diet-rel[clip=50]"] * 2,
-        "shaw": ["shaw[clip=8,share=none]", "shaw[clip=4,share=none]"],
-    }
-    for first, numbers in rows("question-generation"):
-        pair = zip(called.get(label(first), [label(first)] * 2), (generation.SQUAD, generation.CMRC), strict=True)
-        ours = [generation.paper(parse(one), of) for one, of in pair]
-        assert shown(ours) == [number.split(" ± ")[0] for number in numbers], first
 
 
 def test_translation() -> None:
     for first, numbers in rows("translation", "`--pos-enc` | EN-DE"):
         called = {"sinusoidal[freq=t2t]": "sinusoidal", "shaw": "shaw[clip=20,values=true]"}
         name = called.get(label(first), label(first))
-        assert shown(translation.paper(parse(name), one) for one in translation.DIRECTIONS) == numbers, first
+        assert [shown("DIET", name, column) for column in ("en-de", "de-en", "en-cs", "cs-en")] == numbers, first
+
+
+def test_times_of_diet() -> None:
+    for first, numbers in rows("speed"):
+        found = figures("DIET", table="Table 1", encoding=label(first))
+        assert [one.printed.replace("%", " %") for one in found] == numbers, first
+
+
+# --- LFHC and GCDF
+
+
+@pytest.mark.parametrize(
+    ("anchor", "head", "table", "columns"),
+    [
+        (LONGER, "`--pos-enc` | memory", "Table 3", ("memory 150", "memory 640")),
+        (MEMORY, "`--pos-enc` | 150", "Table 3", ("memory 150", "memory 640", "best")),
+        ("question-generation", "`--pos-enc`", "Table 2", ("SQuAD", "CMRC")),
+        (
+            "text-classification-from-scratch",
+            "`--pos-enc`",
+            "Table 1",
+            ("IMDB", "SST-2", "SNLI", "QNLI", "QQP", "MNLI"),
+        ),
+    ],
+)
+def test_lfhc(anchor: str, head: str, table: str, columns: tuple[str, ...]) -> None:
+    for first, numbers in rows(anchor, head):
+        assert [printed(label(first), table, column) for column in columns] == numbers, first
+
+
+# --- where the papers disagree
+
+
+def test_disagreements() -> None:
+    told = {first: (one, other) for first, (one, other) in rows("where-the-papers-disagree", "about")}
+    shaw = shown("DIET", "shaw", "average", 1, model="BERT-base, 100 languages")
+    assert told["`shaw` on XTREME"][0].startswith(shaw)
+    assert told["`shaw` on XTREME"][1].startswith(shown("DIET", "shaw", "XTREME", 1))
+    text, table = (one.printed for one in figures("M4M", column="SQuAD2.0 F1") if one.row == "RoBERTa-ABS")
+    assert [cell.split()[0] for cell in told["RoBERTa-ABS on SQuAD2.0"]] == [text, table]
+    assert told["parameters of `shaw`"][0].startswith(figures("M4M", column="parameters", encoding="shaw")[0].printed)

@@ -10,11 +10,12 @@ from typing import Any
 from recipes.finetune_glue import __main__ as recipe
 from recipes.finetune_glue import compare
 from recipes.finetune_glue.grid import Grid, middle
-from recipes.finetune_glue.published import COLUMNS, ROBERTA, WARM, paper
+from recipes.finetune_glue.published import MISMATCHED, MODELS, ROBERTA, WARM, paper
 from recipes.finetune_glue.settings import Trial, Variant
 from recipes.finetune_glue.tasks import TASKS, metrics
 from recipes.lib.encodings import parse
 from recipes.lib.finetuning import Model
+from recipes.lib.package import figures
 
 SIZE = {"updates": 1, "parameters": 2}  # beside scores
 
@@ -105,21 +106,35 @@ def test_what_is_cut_off_or_unknown_is_told(tmp_path: Path) -> None:
 
 
 def test_the_papers_figures() -> None:
-    assert paper("m1-m4", parse("m3"), "none")["MNLI-mm"] == 84.68
-    assert paper("m4m", parse("m4m"), "none") == {"MNLI": 83.58, "SST-2": 91.62}
-    assert paper(WARM, parse("m4m"), "none")["CoLA"] == 47.02
-    assert paper("diet", parse("diet-abs[share=layer-wise,rank=128]"), "head")["QQP"] == 90.8
-    assert paper("diet", parse("diet-rel"), "none") == {}
-    assert paper(ROBERTA, parse("learned"), "none")["STS-B"] == 90.33
-    assert paper("m1-m4", parse("m4[clip=512]"), "none") == paper("m1-m4", parse("m4"), "none") != {}
-    plain = paper("diet", parse("diet-abs"), "head")
-    assert plain == paper("diet", parse("diet-abs[rank=64,share=layer-wise]"), "head") != {}
-    assert paper("diet", parse("diet-abs[share=head-wise]"), "head") == {}
-    for protocol, slots in (("diet", 32), ("diet-xtreme", 256)):  # Raffel is T5's; Linformer has learned positions
-        assert paper(protocol, parse("raffel"), "input") == {}
-        assert paper(protocol, parse("t5"), "input")
+    assert paper("m1-m4", parse("m3"), "none", MISMATCHED) == 84.68
+    assert (paper("m4m", parse("m4m"), "none", "MNLI"), paper("m4m", parse("m4m"), "none", "RTE")) == (83.58, None)
+    assert paper(WARM, parse("m4m"), "none", "CoLA") == 47.02
+    assert paper(ROBERTA, parse("learned"), "none", "STS-B") == 90.33
+    assert paper("m4m", parse("m4m"), "input", "MNLI") is None
+    assert paper("m1-m4", parse("m4[clip=512]"), "none", "QQP") == paper("m1-m4", parse("m4"), "none", "QQP") == 87.41
+
+
+def test_the_papers_figures_of_diet() -> None:
+    def qqp(label: str, segments: str = "head") -> float | None:
+        return paper("diet", parse(label), segments, "QQP")
+
+    assert qqp("diet-abs[share=layer-wise,rank=128]") == 90.8
+    assert qqp("diet-rel", "none") is None
+    assert qqp("diet-abs") == qqp("diet-abs[rank=64,share=layer-wise]") == 91.1
+    assert qqp("diet-abs[share=head-wise]") is None
+    for protocol, task, slots in (("diet", "QQP", 32), ("diet-xtreme", "XNLI", 256)):
+        # Raffel's row is T5's; Linformer has learned positions
+        assert paper(protocol, parse("raffel"), "input", task) is None
+        assert paper(protocol, parse("t5"), "input", task)
         for label in ("learned+linformer", "diet-abs-lin"):
-            assert paper(protocol, parse(f"{label}[slots={slots}]"), "input")
-            assert paper(protocol, parse(f"{label}[slots=64]"), "input") == {}
-            assert bool(paper(protocol, parse(label), "input")) == (protocol == "diet")  # n / 4 of 128, not of 512
-    assert all(set(columns) - {"MNLI-mm"} <= set(TASKS) for columns in COLUMNS.values())
+            assert paper(protocol, parse(f"{label}[slots={slots}]"), "input", task)
+            assert paper(protocol, parse(f"{label}[slots=64]"), "input", task) is None
+            # n / 4 of 128, not of 512
+            assert bool(paper(protocol, parse(label), "input", task)) == (protocol == "diet")
+    assert paper("diet", parse("diet-rel"), "head", "XNLI") is None
+
+
+def test_every_protocol_names_models_of_the_papers() -> None:
+    for name, model in MODELS.values():
+        columns = {figure.column for figure in figures(name, model=model)}
+        assert columns & {"MNLI-m", "XNLI"}

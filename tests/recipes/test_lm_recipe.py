@@ -17,7 +17,7 @@ from recipes.lib.settings import load
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 from recipes.lm_wikitext103.__main__ import LM_WIKITEXT103
-from recipes.lm_wikitext103.published import papers
+from recipes.lm_wikitext103.compare import papers
 from recipes.lm_wikitext103.settings import Settings
 
 OUTPUT = Path("/tmp/an output")

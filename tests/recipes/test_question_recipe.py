@@ -14,7 +14,7 @@ from recipes.lib.settings import load
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 from recipes.question_generation.__main__ import QUESTION_GENERATION, hints
-from recipes.question_generation.published import dataset, paper
+from recipes.question_generation.compare import dataset, paper
 from recipes.question_generation.settings import Settings
 
 OUTPUT = Path("/tmp/an output")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import support_methods as methods
 
 from recipes.finetune_squad import compare, published
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
@@ -102,6 +101,8 @@ def test_the_papers_figures() -> None:
     assert published.figures("m1-m4", "1.1", 512, "m4[clip=2]") == (82.17, 89.19)
     assert published.figures("m1-m4", "1.1", 640, "m4[clip=256]") == (83.97, 90.68)
     assert published.figures("m1-m4", "1.1", 384, "m4") == (None, 90.34)
+    assert published.figures("m1-m4", "1.1", 512, "m4[clip=512]") == (83.63, 90.53)
+    assert published.figures("m1-m4-large", "1.1", 576, "m4+segments-input") == (87.40, 93.48)
     assert published.figures("m4m-small", "1.1", 512, "learned+m4m") == (None, 88.68)
     for found in (("m1-m4", "1.1", 512, "t5"), ("m1-m4", "2.0", 512, "m4"), ("none", "1.1", 512, "m4")):
         assert published.figures(*found) == (None, None)  # type: ignore[arg-type]
@@ -117,59 +118,13 @@ def test_figures_of_several_models_of_an_encoding_are_named() -> None:
     assert published.figures("m1-m4", "1.1", 512, "learned+segments-input") == ("80.8 (BERT)", "88.5 (BERT)")
 
 
-# METHODS.md's names of encodings; the numbers of other sets stand before SQuAD's
-M1_M4 = {"Absolute": "learned", "Shaw": "shaw", "M1": "m1", "M2": "m2", "M3": "m3", "M4": "m4"}
-SMALL = {"Abs": "learned", "Shaw": "shaw", "M2": "m2", "M4": "m4", "DeBERTa": "deberta", "M4M": "m4m"}
-SMALL |= {"M4+Reset": "m4[reset=vector]", "ABS+M4M": "learned+m4m"}
-
-
-@methods.needs_methods
-def test_m1_to_m4s_tables_are_whole() -> None:
-    text = methods.section("6.A")
-    papers = methods.rows(text, "dev EM/F1 (Table 2):", "Authors' HF README")
-    bert = papers.pop("BERT")
-    wanted: dict[tuple[str, int], Any] = {("1.1", 512): {M1_M4[name]: one for name, one in papers.items()}}
-    clips = methods.rows(text, "fine-tune 512 (EM/F1):", "(clip as")
-    wanted["1.1", 512] |= {f"m4[clip={clip}]": one for clip, one in clips.items()}
-    longer = methods.rows(text, "fine-tune max length ", "~3%")
-    wanted |= {("1.1", int(length)): {"m4[clip=256]": one} for length, one in longer.items()}
-    (readme,) = methods.rows(text, "M4 at max length ", "; M4 on one GPU").values()
-    wanted["1.1", 384] = {"m4": (None, *readme)}
-    assert published.PAPERS["m1-m4"].figures == wanted
-    assert published.PAPERS["m1-m4"].others == {"BERT": {("1.1", 512): {"learned+segments-input": bert}}}
-    before, at_512, *rest = methods.rows(text, "SQuAD EM/F1: ", "(HF README 93.52").items()
-    assert (before[0], at_512[0]) == ("pre-trained", "M4@512")
-    large: dict[tuple[str, int], Any] = {("1.1", int(length)): {"m4+segments-input": one} for length, one in rest}
-    large["1.1", 512] = {"learned+segments-input": before[1], "m4+segments-input": at_512[1]}
-    assert published.PAPERS["m1-m4-large"].figures == large
-    assert (len(papers), len(clips), len(longer), len(rest)) == (6, 9, 3, 3)
-
-
-@methods.needs_methods
-def test_m4ms_tables_are_whole() -> None:
-    text = methods.section("6.B")
-    small = {SMALL[name]: one for name, one in methods.rows(text, "SQuAD1.1 F1:", "Raffel, TUPE").items()}
-    scales = methods.rows(text, "M4 scale factor:", "Heads shared")
-    small |= {f"m4[scale={scale}]": one for scale, one in scales.items()}
-    heads = methods.rows(text, "90.36/88.65. ", "No-position loss")
-    assert heads["Heads shared"] == small["m4"]
-    small["m4[share=none]"] = heads["not shared"]
-    only_f1 = {label: (None, one[-1]) for label, one in small.items()}
-    assert published.PAPERS["m4m-small"].figures == {("1.1", 512): only_f1}
-    assert (len(scales), len(small)) == (6, 15)
-
-    def tables(given: methods.Rows) -> Any:
-        parts = {("1.1", 512): slice(0, 2), ("2.0", 512): slice(2, 4)}
-        return {of: {label: one[part] for label, one in given.items()} for of, part in parts.items()}
-
-    base = methods.rows(text, "2.0 EM/F1 (lr 3e-5):", "Large:")
-    assert published.PAPERS["m4m"].figures == tables({"learned": base["ABS"], "m4m": base["M4M"]})
-    others = {"roberta-base itself": tables({"learned": base["RoBERTa"]}), "on C4": tables({"m4m": base["M4M C4"]})}
-    assert published.PAPERS["m4m"].others == others
-    large = methods.rows(text, "84.51. Large:", "SQuAD epochs")
-    assert published.PAPERS["m4m-large"].figures == tables({"m4m": large["M4M"]})
-    assert published.PAPERS["m4m-large"].others == {"roberta-large itself": tables({"learned": large["RoBERTa"]})}
-    assert (len(base), len(large)) == (4, 2)
+def test_papers_have_figures_of_their_lengths_only() -> None:
+    """Of the paper's own models, also where it is another model that has some."""
+    papers = published.PAPERS
+    lengths = {paper: [n for n in (384, 512, 704) if published.has_figures(paper, "1.1", n)] for paper in papers}
+    of_512 = {paper: [512] for paper in papers if paper.startswith("m4m")}
+    assert lengths == {"m1-m4": [384, 512, 704], "m1-m4-large": [512, 704], **of_512}
+    assert [paper for paper in papers if published.has_figures(paper, "2.0", 512)] == ["m4m", "m4m-large"]
 
 
 def test_other_sizes_and_questions_are_not_comparable() -> None:
@@ -241,7 +196,7 @@ def test_what_decides_a_stage_is_among_its_inputs() -> None:
         "predict": {"predict.py", "span_search.py", "null_threshold.py"},
         "score": {"score.py", "squad.py", "null_threshold.py"},
         "baselines": {"baselines.py", "score.py", "squad.py", "question_pieces.py"},
-        "compare": {"compare.py", "published.py", "encodings.py"},
+        "compare": {"compare.py", "published.py", "encodings.py", "m1-m4_table2.toml", "m4m_table6.toml"},
     }
     found = {stage.kind: {path.name for path in stage.inputs if path.exists()} for stage in stages().values()}
     for kind, names in wanted.items():

@@ -78,7 +78,7 @@ def test_xnlis_mean_is_over_all_languages_that_are_scored() -> None:
     only = xnli.with_means({name: scores[name] for name in ("valid", "test-en")})  # --languages en
     assert (only["mean"]["accuracy"], "mean but en" in only) == (80.0, False)
     assert xnli.scored(["valid", "test-en", "valid-de"]) == ["valid", "valid-de"]
-    assert paper("diet-xtreme", parse("diet-abs[rank=128,share=layer-wise]"), "head") == {"XNLI": 68.5}
+    assert paper("diet-xtreme", parse("diet-abs[rank=128,share=layer-wise]"), "head", "XNLI") == 68.5
 
 
 def test_languages_that_are_not_scored_are_named() -> None:
@@ -211,7 +211,7 @@ def test_an_ablation_has_the_papers_rows(preset: str) -> None:
     assert [model.label for model in found.models] == given["pos-enc"]
     assert all(label in given["pretraining"] for label in given["pos-enc"])
     rows = [
-        (paper("diet-xtreme", one, segments)["XNLI"], *(published.figures(task, one, segments) for task in SETS))
+        (paper("diet-xtreme", one, segments, "XNLI"), *(published.figures(task, one, segments) for task in SETS))
         for one in map(parse, given["pos-enc"])
         for segments in found.segments
     ]

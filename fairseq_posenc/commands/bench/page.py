@@ -11,19 +11,11 @@ from typing import Any
 
 from ...core.quiet import warnings_only
 from ...core.writing import write_whole
+from ...papers.reading import figures
 from . import figure, table, targets
 from .machine import ALLOCATOR
 from .rows import Row
 from .table import FACTS
-
-#: DIET, Table 1: (shape, mode) -> what it prints, in the order of `DIET_NAMES`
-DIET_NAMES = ("shaw", "tupe", "diet-abs", "diet-rel")
-DIET = {
-    ("base", "train"): (1.13, 1.01, 1.00, 1.00),
-    ("base", "infer"): (1.33, 1.19, 1.00, 1.00),
-    ("small", "train"): (1.24, 1.04, 1.00, 1.00),
-    ("small", "infer"): (1.65, 1.27, 1.01, 1.00),
-}
 
 INTRODUCTION = """\
 # What each encoding costs
@@ -170,18 +162,22 @@ def text(own: Sequence[Row], peers: Sequence[Row], found: Sequence[Mapping[str, 
 
 
 def diet(rows: Sequence[Row]) -> str:
-    """Table 1 of the DIET paper, with ours where they were measured."""
+    """Return the section that has Table 1 of the DIET paper, with ours where they were measured."""
     ours = {(row.shape, row.mode, row.encoding): row for row in rows if _of_diet(row)}
+    theirs = figures("DIET", table="Table 1")
+    names = dict.fromkeys(one.encoding for one in theirs)
+    heads = [head for name in names for head in (f"{name}, DIET", "ours")]
     lines = ["## Beside the DIET paper's Table 1", ""]
     lines += ["Theirs: BERT on TPU v2. Ours: one layer at n = 512, fp32 on two CPU cores.", ""]
-    names = [column for name in DIET_NAMES for column in (f"{name}, DIET", "ours")]
-    lines += ["| | " + " | ".join(names) + " |", "| --- " * (len(names) + 1) + "|"]
-    for (shape, mode), theirs in DIET.items():
+    lines += ["| | " + " | ".join(heads) + " |", "| --- " * (len(heads) + 1) + "|"]
+    for column in dict.fromkeys(one.column for one in theirs):
+        shape, mode = column.split(", ")
         cells = []
-        for name, printed in zip(DIET_NAMES, theirs, strict=True):
-            row = ours.get((shape, mode, name))
-            cells += [f"{printed:.2f}", f"{row.ratio:.2f}" if row and row.ratio is not None else "not measured"]
-        lines.append(f"| {shape}, {mode} | " + " | ".join(cells) + " |")
+        for printed in figures("DIET", table="Table 1", column=column):
+            row = ours.get((shape, mode, printed.encoding))
+            cells += [f"{1 + (printed.value or 0) / 100:.2f}"]  # printed as percent more than BERT
+            cells += [f"{row.ratio:.2f}" if row and row.ratio is not None else "not measured"]
+        lines.append(f"| {column} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

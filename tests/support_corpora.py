@@ -53,6 +53,7 @@ __all__ = [
     "keys",
     "lines",
     "pieces",
+    "prepare_corpus",
     "reading",
     "sample",
     "sentences",

@@ -5,26 +5,37 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support_corpora import Corpora, binary, documents, gpt2, hashes, items, pieces, reading, sentences, text
+from support_corpora import binary, documents, gpt2, hashes, items, pieces, prepare_corpus, reading, sentences, text
 
 pytest_plugins = ["support_corpora"]
-SCHEMES = ("sentencepiece", "wordpiece", "gpt2")
+#: pieces that are learned
+SIZES = {"sentencepiece": 60, "wordpiece": 90}
 
 
-def prepared(corpora: Corpora, scheme: str, *more: object) -> None:
-    train, valid = corpora.two()
-    words = {
-        "sentencepiece": ["--vocabulary", 60],
-        "wordpiece": ["--vocabulary", 90],
-        "gpt2": ["--tokenizer-path", gpt2(corpora.folder / "gpt2")],
-    }
-    ended = corpora.run("--train", train, "--valid", valid, "--tokenizer", scheme, *words[scheme], *more)
-    assert ended.status == 0, ended.error
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Callable[..., Path]:
+    """Return a function that prepares two texts, once for each tokenizer and its options, and returns the output."""
+
+    @cache
+    def made(scheme: str, *more: object) -> Path:
+        folder = tmp_path_factory.mktemp(scheme)
+        (folder / "train.txt").write_text(text(documents(60)))
+        (folder / "valid.txt").write_text(text(documents(5, seed=1)))
+        words = ["--train", folder / "train.txt", "--valid", folder / "valid.txt", "--tokenizer", scheme, *more]
+        words += ["--tokenizer-path", gpt2(folder / "gpt2")] if scheme == "gpt2" else ["--vocabulary", SIZES[scheme]]
+        assert prepare_corpus.main([*map(str, words), "--output", str(folder / "out")]) == 0
+        return folder / "out"
+
+    return made
 
 
 def decoded(scheme: str, folder: Path, item: list[str]) -> str:
@@ -40,26 +51,27 @@ def decoded(scheme: str, folder: Path, item: list[str]) -> str:
     return made.decode([int(number) for number in item[:-1]])
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_fairseq_reads_the_text_back_item_by_item(corpora, scheme):
-    prepared(corpora, scheme)
-    found = items(corpora.output / "shard00000", "valid")
+@pytest.mark.parametrize("scheme", pieces.FILES)
+def test_fairseq_reads_the_text_back_item_by_item(prepared, scheme):
+    output = prepared(scheme)
+    found = items(output / "shard00000", "valid")
     wanted = [line for document in documents(5, seed=1) for line in [*document, ""]]  # an empty line behind each
     if scheme == "wordpiece":
         wanted = [line.lower().replace(".", " .") for line in wanted]
-    assert [decoded(scheme, corpora.output / "tokenizer", item) for item in found] == wanted
-    assert sorted(path.name for path in (corpora.output / "tokenizer").iterdir()) == sorted(
-        set(pieces.FILES[scheme]) - {"dict.txt"}
-    )
+    assert [decoded(scheme, output / "tokenizer", item) for item in found] == wanted
+    names = set(pieces.FILES[scheme]) - {"dict.txt"}
+    assert sorted(path.name for path in (output / "tokenizer").iterdir()) == sorted(names)
+    if scheme == "gpt2":  # its dictionary is the given one
+        given = output.parent / "gpt2" / "dict.txt"
+        assert (output / "shard00000" / "dict.txt").read_bytes() == given.read_bytes()
 
 
-def test_each_document_stays_whole_and_is_in_one_shard(corpora):
-    prepared(corpora, "sentencepiece", "--tasks", 3)
-    found = []
+def test_each_document_stays_whole_and_is_in_one_shard(prepared):
+    output, found = prepared("sentencepiece", "--tasks", 3), []
     for shard in range(3):
-        read = [decoded("sentencepiece", corpora.folder, item) for item in items(corpora.output / f"shard{shard:05d}")]
+        read = [decoded("sentencepiece", output, item) for item in items(output / f"shard{shard:05d}")]
         found.append("\n".join(read).split("\n\n") if read[-1] else "\n".join(read[:-1]).split("\n\n"))
-        assert (corpora.output / f"shard{shard:05d}" / "valid.bin").exists() == (shard == 0)
+        assert (output / f"shard{shard:05d}" / "valid.bin").exists() == (shard == 0)
     together = [document for shard in found for document in shard]
     wanted = ["\n".join(lines) for lines in documents(60)]
     assert together != wanted  # they are shuffled
@@ -67,59 +79,49 @@ def test_each_document_stays_whole_and_is_in_one_shard(corpora):
     assert min(map(len, found)) > 5
 
 
-def test_dict_txt_counts_the_pieces_of_the_training_text(corpora):
-    prepared(corpora, "wordpiece", "--tasks", 2)
-    lines = [line.rsplit(" ", 1) for line in (corpora.output / "shard00001" / "dict.txt").read_text().splitlines()]
-    counted = {piece: int(number) for piece, number in lines}
-    shards = (items(corpora.output / f"shard0000{number}") for number in range(2))
-    read = [piece for shard in shards for item in shard for piece in item if piece != "</s>"]
+def test_dict_txt_counts_the_pieces_of_the_training_text(prepared):
+    shards = [prepared("wordpiece", "--tasks", 2) / f"shard0000{number}" for number in range(2)]
+    one, other = ((shard / "dict.txt").read_text() for shard in shards)
+    assert one == other
+    counted = {piece: int(number) for piece, number in (line.rsplit(" ", 1) for line in one.splitlines())}
+    read = Counter(piece for shard in shards for item in items(shard) for piece in item if piece != "</s>")
     assert {piece: number for piece, number in counted.items() if number > 1} == {
-        piece: number for piece in set(read) if (number := read.count(piece)) > 1
+        piece: number for piece, number in read.items() if number > 1
     }
     assert any(piece.startswith("##") for piece in counted)  # as whole-word masking wants them
-    assert (corpora.output / "shard00000" / "dict.txt").read_text() == (
-        corpora.output / "shard00001" / "dict.txt"
-    ).read_text()
 
 
-def test_corpus_json_says_what_there_is(corpora):
-    prepared(corpora, "sentencepiece")
-    record = corpora.record()
+def test_corpus_json_says_what_there_is(prepared):
+    output = prepared("sentencepiece")
+    record = json.loads((output / "corpus.json").read_text())
     train = record["counts"]["train"]
     assert (train["files"], train["documents"], train["sentences"], train["items"]) == (1, 60, 180, 240)
     assert train["characters"] == sum(len(line) for document in documents(60) for line in document)
-    read = [piece for item in items(corpora.output / "shard00000") for piece in item if piece != "</s>"]
+    read = [piece for item in items(output / "shard00000") for piece in item if piece != "</s>"]
     assert (train["pieces"], train["unknown_pieces"]) == (len(read), read.count("<unk>"))
-    model = (corpora.output / "tokenizer" / "sentencepiece.model").read_bytes()
+    model = (output / "tokenizer" / "sentencepiece.model").read_bytes()
     assert record["tokenizer"]["sentencepiece.model"] == hashlib.sha256(model).hexdigest()
     assert record["options"]["vocabulary"] == 60
 
 
-def test_gpt2_keeps_the_dictionary_it_is_given(corpora):
-    prepared(corpora, "gpt2")
-    assert (corpora.output / "shard00000" / "dict.txt").read_bytes() == (corpora.folder / "gpt2/dict.txt").read_bytes()
-
-
 @pytest.mark.parametrize("scheme", ["wordpiece", "sentencepiece"])
-def test_a_tokenizer_that_was_learned_can_be_given(corpora, scheme):
-    prepared(corpora, scheme)
-    train, valid = corpora.two()
-    given = corpora.output / "tokenizer" / pieces.FILES[scheme][0]
-    again = corpora.folder / "again"
+def test_a_tokenizer_that_was_learned_can_be_given(corpora, prepared, scheme):
+    first, (train, valid) = prepared(scheme), corpora.two()
+    given = first / "tokenizer" / pieces.FILES[scheme][0]
     words = ["--train", train, "--valid", valid, "--tokenizer", scheme, "--tokenizer-path", given]
-    assert corpora.run(*words, output=again).status == 0
-    assert hashes(corpora.output) == hashes(again)
+    assert corpora.run(*words).status == 0
+    assert hashes(first) == hashes(corpora.output)
 
 
 @pytest.mark.parametrize("cased", [False, True])
-def test_the_tokenizer_says_whether_it_keeps_capitals(corpora, cased):
+def test_the_tokenizer_says_whether_it_keeps_capitals(prepared, tmp_path, cased):
     """So export-hf cuts text as training did."""
-    more = ["--cased"] if cased else []
-    prepared(corpora, "wordpiece", *more)
-    folder = corpora.output / "tokenizer"
+    output = prepared("wordpiece", *(["--cased"] if cased else []))
+    folder = shutil.copytree(output / "tokenizer", tmp_path / "tokenizer")
     settings = (folder / "tokenizer_config.json").read_bytes()
     assert json.loads(settings) == {"do_lower_case": not cased}
-    assert corpora.record()["tokenizer"]["tokenizer_config.json"] == hashlib.sha256(settings).hexdigest()
+    record = json.loads((output / "corpus.json").read_text())
+    assert record["tokenizer"]["tokenizer_config.json"] == hashlib.sha256(settings).hexdigest()
     from fairseq_posenc.hub.tokenizer.sources import read
 
     for _ in range(2):
@@ -283,12 +285,11 @@ class TestRefused:
             ("fine text here.\n\n" + "word " * 4_100_000, "train.txt:3: a line of more than 10,000,000 characters"),
         ],
     )
-    @pytest.mark.parametrize("workers", [1, 2])
-    def test_bad_text_is_one_line_and_nothing_is_there(self, corpora, content, message, workers):
+    def test_bad_text_is_one_line_and_nothing_is_there(self, corpora, content, message):
         _, valid = corpora.two()
         words = ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(corpora.folder / "gpt2")]
         train = corpora.write("train.txt", content)
-        ended = corpora.run("--train", train, "--valid", valid, *words, "--tasks", workers, "--workers", workers)
+        ended = corpora.run("--train", train, "--valid", valid, *words, "--tasks", 2, "--workers", 2)
         assert ended.status == 1
         assert ended.error.startswith("error: ")
         assert message in ended.error
@@ -303,12 +304,11 @@ class TestRefused:
             assert (ended.status, ended.error.count("\n")) == (1, 1)
             assert "--vocabulary 20000" in ended.error
 
-    def test_a_tokenizer_of_another_script(self, corpora):
-        prepared(corpora, "sentencepiece")
+    def test_a_tokenizer_of_another_script(self, corpora, prepared):
         train = corpora.write("other.txt", "\u0430\u0431\u0432 \u0433\u0434\u0435. " * 500 + "\n")
-        model = corpora.output / "tokenizer" / "sentencepiece.model"
+        model = prepared("sentencepiece") / "tokenizer" / "sentencepiece.model"
         words = ["--train", train, "--valid", train, "--tokenizer", "sentencepiece", "--tokenizer-path", model]
-        ended = corpora.run(*words, output=corpora.folder / "other")
+        ended = corpora.run(*words)
         assert ended.status == 1
         assert "pieces are unknown to the tokenizer, which is of another language or script" in ended.error
 

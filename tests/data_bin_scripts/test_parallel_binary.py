@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from parallel import binarise
 
 from recipes.lib.translation import subwords
 
+SUBWORDS = "recipes.lib.translation.subwords"
 WORDS = {"en": "the old dog ran behind a green tree".split(), "de": "der alte Hund lief hinter einem Baum".split()}
 
 
@@ -48,6 +50,24 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     assert prepare_parallel.main([*map(str, words), "--output", str(folder / "out")]) == 0
     return folder / "out"
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call the programs in this process: their start, with torch and fairseq, is most of their time."""
+    from fairseq_cli import preprocess
+
+    def called(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        words = command[command.index(SUBWORDS) :] if SUBWORDS in command else command
+        monkeypatch.setattr(sys, "argv", words)
+        try:
+            subwords.main() if SUBWORDS in command else preprocess.cli_main()
+        except SystemExit as error:
+            print(error.code, file=sys.stderr)
+            return subprocess.CompletedProcess(command, 1, "")
+        return subprocess.CompletedProcess(command, 0, "")
+
+    monkeypatch.setattr(binarise.tied, "run", called)
 
 
 def run(prepared: Path, output: Path, *words: object) -> int:
@@ -127,6 +147,7 @@ def test_a_run_that_is_ended_leaves_no_process(
     wait_until(lambda: not any(map(alive, pids)))
 
 
+@pytest.mark.usefixtures("in_process")
 def test_subwords_that_are_not_whole_are_made_anew(
     prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +163,7 @@ def test_subwords_that_are_not_whole_are_made_anew(
         (pieces / "test.de").write_text("")
 
 
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.long
 @pytest.mark.parametrize("kind", subwords.KINDS)
 def test_the_number_of_processes_changes_no_byte(prepared: Path, tmp_path: Path, kind: str) -> None:
@@ -150,6 +172,7 @@ def test_the_number_of_processes_changes_no_byte(prepared: Path, tmp_path: Path,
     assert hashes(tmp_path / "1") == hashes(tmp_path / "2")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_vocabulary_a_language(prepared: Path, tmp_path: Path) -> None:
     assert run(prepared, tmp_path / "out", "--subwords", "fastbpe", "--separate", "--vocabulary", 90) == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
@@ -194,9 +217,10 @@ def test_what_is_wrong_is_said(
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_vocabulary_that_the_text_has_not_is_refused(
-    prepared: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(prepared, tmp_path / "out", "--vocabulary", 60000) == 1
-    assert "--vocabulary 60000: " in capfd.readouterr().err
+    assert "--vocabulary 60000: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

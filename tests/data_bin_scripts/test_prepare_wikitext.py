@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from support_corpora import SCRIPTS
 
+import prepare_words  # isort: skip  (a script's folder, which support_corpora puts on the path)
+
 TEXT = {"train": " = A = \n\n a b <unk> a \n", "valid": " a b \n", "test": " c  a \n"}
 TYPES = 5  # =, A, a, b and <unk> of the text
 ARCHIVE = "wikitext-103/wikitext-103-v1"
@@ -34,17 +36,6 @@ def write(folder: Path, packed: bool = False) -> Path:
     return folder
 
 
-def lines(folder: Path) -> list[str]:
-    """What fairseq reads in the test text, word by word."""
-    code = (
-        "from fairseq.data import Dictionary, data_utils\n"
-        f"words = Dictionary.load({str(folder / 'dict.txt')!r})\n"
-        f"text = data_utils.load_indexed_dataset({str(folder / 'test')!r}, words)\n"
-        "print(len(words), *[words[number] for line in text for number in line])"
-    )
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-
-
 def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
     told = prepare(tmp_path, "--help")
     assert told.returncode == 0
@@ -59,12 +50,16 @@ def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_folder_becomes_what_fairseq_reads(tmp_path: Path, packed: bool) -> None:
-    text = write(tmp_path / "text", packed)
+def test_a_folder_becomes_what_fairseq_reads(tmp_path: Path) -> None:
+    from fairseq.data import Dictionary, data_utils  # seconds, which not all tests need
+
+    text = write(tmp_path / "text", packed=True)
     told = prepare(tmp_path, "--text", text, "--types", TYPES + 1, "--output", "out")  # and <eos>
     assert told.returncode == 0, told.stderr
-    assert lines(tmp_path / "out") == [str(TYPES + 3), "<unk>", "a", "</s>"]  # <s>, <pad>, </s>; <unk> is one
+    dictionary = Dictionary.load(str(tmp_path / "out" / "dict.txt"))
+    lines = data_utils.load_indexed_dataset(str(tmp_path / "out" / "test"), dictionary)
+    assert len(dictionary) == TYPES + 3  # <s>, <pad>, </s>; <unk> is one
+    assert [dictionary[number] for line in lines for number in line] == ["<unk>", "a", "</s>"]
     counts = json.loads((tmp_path / "out" / "counts.json").read_text())
     assert counts["types"] == TYPES + 1
     assert counts["splits"]["train"]["tokens"] == 10
@@ -84,22 +79,45 @@ def test_what_was_fetched_before_is_unpacked_text_like_any_other(tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--text", "text"], "6 types (with <unk> and <eos>), 267,735 are wanted"),
-        (["--text", "text", "--type", "6"], "unknown option --type; --help lists them"),
-        (["--text", "text", "--types", "six"], "--types wants a number"),
-        (["--text", "text", "--text", "text"], "--text is one folder"),
+        (["--type", "6"], "unknown option --type; --help lists them"),
+        (["--types", "six"], "--types wants a number"),
+        (["--text", "text"], "--text is one folder"),
         (["--fetch-limit", "2"], "a part of WikiText-103 has another vocabulary"),
-        (["--text", "nowhere"], "nowhere: no such folder"),
-        (["--fetch-from", "own"], "the size is wrong: 190,229,076 bytes are published"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_left(tmp_path: Path, words: list[str], message: str) -> None:
-    write(tmp_path / "text")
-    own = tmp_path / "own" / "wikitext-103" / "wikitext-103-v1.zip"
+def test_options_that_are_wrong_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
+    told = prepare(tmp_path, "--text", "text", *words)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert message in told.stderr
+
+
+def test_another_file_than_the_published_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    own = tmp_path / "own" / f"{ARCHIVE}.zip"
     own.parent.mkdir(parents=True)
     own.write_bytes(b"another file")
-    told = prepare(tmp_path, *words)
-    assert told.returncode != 0
-    assert message in told.stderr
-    assert not (tmp_path / "data-bin" / "wikitext103").exists()
-    assert not (tmp_path / "data-bin" / "wikitext103.text").exists()
+    assert "the size is wrong: 190,229,076 bytes are published" in prepare(tmp_path, "--fetch-from", "own").stderr
+    assert not (tmp_path / "data-bin").exists()
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("text", "6 types (with <unk> and <eos>), 267,735 are wanted"),
+        ("nowhere", "nowhere: no such folder"),
+        ("empty", "empty: no wiki.train.tokens or train.txt (plain or .gz); there is: nothing"),
+        ("both", "both has both wiki.train.tokens and train.txt: move one of them elsewhere"),
+        ("taken", "wiki.train.tokens:2: the word <s> would be fairseq's sign of a beginning"),
+    ],
+)
+def test_text_that_is_wrong_is_refused_and_nothing_is_left(
+    tmp_path: Path, folder: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("text", "both", "taken"):
+        write(tmp_path / name)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "both" / "train.txt").write_text("a\n")
+    (tmp_path / "taken" / "wiki.train.tokens").write_text("a\n<s> b\n")
+    words = ["--text", tmp_path / folder, "--output", tmp_path / "out", "--types", 267735]
+    assert prepare_words.main([*map(str, words)]) == 1
+    assert message in capsys.readouterr().err
+    assert not [*tmp_path.glob("out*")]

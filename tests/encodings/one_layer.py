@@ -1,4 +1,4 @@
-"""One layer of an encoding in float64, its logits as the attention makes them, and what its parameters number."""
+"""One layer of an encoding in float64, and its logits as the attention computes them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -15,57 +16,59 @@ from fairseq_posenc.encodings import Composition, StackShape, build
 from fairseq_posenc.positions import Positions
 
 CPU = torch.device("cpu")
-BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
+lengths = pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (2, 5), (1, 5)])
 
 
-def one_layer(
-    spec: str, args: str = "", *, heads: int = 2, head_dim: int = 4, n: int = 16, causal: bool = False
+def made(
+    spec: str,
+    args: str = "",
+    *,
+    layers: int = 1,
+    heads: int = 1,
+    head_dim: int = 2,
+    n: int = 8,
+    causal: bool = False,
+    has_cls: bool = False,
+    dtype: torch.dtype = torch.float64,
 ) -> Composition:
-    """With parameters drawn wide; encoders have a [CLS]."""
-    stack = StackShape(1, heads, heads * head_dim, n, causal=causal, has_cls=not causal)
-    pos = build(spec, args, stack).double()
+    """Build an encoding in evaluation, without gradients, with its parameters as they start."""
+    torch.manual_seed(0)
+    shape = StackShape(layers, heads, heads * head_dim, n, causal=causal, has_cls=has_cls)
+    return build(spec, args, shape).to(dtype).eval().requires_grad_(False)
+
+
+def drawn_wide(pos: Composition) -> Composition:
+    """Draw all parameters from a standard normal distribution, and let them learn."""
     generator = torch.Generator().manual_seed(3)
-    with torch.no_grad():
-        for parameter in pos.parameters():
-            parameter.normal_(generator=generator)
-    return pos
+    for parameter in pos.parameters():
+        parameter.normal_(generator=generator)
+    return pos.requires_grad_()
 
 
-def logits_of(pos: Composition, q: Tensor, k: Tensor, positions: Positions) -> Tensor:
-    """[B, h, Q, K] of raw q and k."""
-    call = pos.layer(1).at(positions, pos.per_layer(positions)[0])
+def logits_of(pos: Composition, q: Tensor, k: Tensor, positions: Positions, layer: int = 1) -> Tensor:
+    """Return the logits [B, h, Q, K] of raw q and k before the mask."""
+    call = pos.layer(layer).at(positions, pos.per_layer(positions)[layer - 1])
     return logits(Projected(call.project_q(q), call.project_k(k), k, q, k), call)
 
 
+def bias_of(pos: Composition, positions: Positions, layer: int = 1) -> Tensor:
+    """Return what a content-free encoding adds, [1 or B, 1 or h, Q, K]."""
+    bias = pos.layer(layer).at(positions, pos.per_layer(positions)[layer - 1]).additive(torch.empty(0), torch.empty(0))
+    assert bias is not None
+    return bias
+
+
+def vectors(row: list[float], length: int) -> Tensor:
+    """Return [1, 1, T, D], the same vector at every column."""
+    return torch.tensor(row, dtype=torch.float64).expand(1, 1, length, -1)
+
+
 def drawn(queries: int, keys: int, *, batch: int = 2, heads: int = 2, head_dim: int = 4) -> tuple[Tensor, Tensor]:
-    """Raw q and k, with gradients."""
+    """Return random q and k, with gradients."""
     generator = torch.Generator().manual_seed(4)
     shapes = ((batch, heads, length, head_dim) for length in (queries, keys))
     q, k = (torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes)
     return q, k
-
-
-def plain(q: Tensor, k: Tensor) -> Tensor:
-    """q.k / sqrt(D)."""
-    return q @ k.mT / q.shape[-1] ** 0.5
-
-
-def by_hand(spec: str, args: str, a: float | list[float]) -> float:
-    """The logit of q = (1, 2), k = (3, -1) where every row of the table is a: METHODS.md 8."""
-    pos = one_layer(spec, args, heads=1, head_dim=2, n=8).requires_grad_(False)
-    weight = pos.members[spec].weight
-    weight.copy_(torch.tensor(a).expand_as(weight))
-    q, k = (torch.tensor(row, dtype=torch.float64).expand(1, 1, 3, 2) for row in ([1, 2], [3, -1]))
-    found = logits_of(pos, q, k, Positions(3, 3, CPU))
-    torch.testing.assert_close(found, found[:, :, :1, :1].expand_as(found), rtol=0, atol=1e-12)
-    return float(found[0, 0, 0, 0])
-
-
-def number_of_parameters(spec: str, args: str = "") -> int:
-    """Of BERT-base with n = 512."""
-    with torch.device("meta"):
-        encoding = build(spec, args, BASE)
-    return sum(parameter.numel() for parameter in encoding.parameters())
 
 
 class _Largest(TorchDispatchMode):
@@ -76,13 +79,13 @@ class _Largest(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
         for tensor in result if isinstance(result, tuple | list) else [result]:
-            if isinstance(tensor, Tensor):  # what a view shows may be more than what there is
+            if isinstance(tensor, Tensor):  # a view may show more numbers than its storage holds
                 self.size = max(self.size, tensor.untyped_storage().nbytes() // tensor.element_size())
         return result
 
 
 @contextmanager
 def largest_tensor() -> Iterator[_Largest]:
-    """The numbers in the largest tensor that is made, also in a backward: `.size`."""
+    """Record, as `.size`, how many numbers the largest tensor holds that is made here, also in a backward pass."""
     with _Largest() as seen:
         yield seen

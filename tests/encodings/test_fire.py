@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from modern import CPU, bias_of, count_at_base, made, refused
+from one_layer import CPU, bias_of, lengths, made
 
 from fairseq_posenc.encodings import fire
 from fairseq_posenc.positions import Positions
@@ -21,7 +21,7 @@ def by_hand(member: fire.Fire, i: int, j: int, head: int) -> float:
 
 
 @pytest.mark.parametrize("threshold", [512, 3])
-@pytest.mark.parametrize(("queries", "keys"), [(7, 7), (2, 7), (1, 7)])
+@lengths
 def test_the_bias_below_and_beyond_the_threshold(threshold: int, queries: int, keys: int) -> None:
     pos = made("fire", f"threshold={threshold}", heads=2)
     member = pos.members["fire"]
@@ -89,21 +89,7 @@ def test_how_it_starts() -> None:
         assert abs(weight.mean().item()) < 0.2 * bound
 
 
-COUNTS = [("", 5544), ("share=layer-wise", 462), ("share=head-wise", 1188), ("share=all", 99), ("width=16", 12 * 238)]
-
-
-@pytest.mark.parametrize(("args", "count"), COUNTS)
-def test_counts(args: str, count: int) -> None:
-    """66 + 33 h a layer at 32 hidden units: c, l, two for each unit, and an output of 33 for each head."""
-    assert count_at_base("fire", args) == count
-
-
 def test_it_tells_directions_only_where_sequences_pass_the_threshold() -> None:
     assert made("fire", "threshold=3", n=5).capabilities.directional
     assert not made("fire", "threshold=4", n=5).capabilities.directional
     assert not made("fire", n=512).capabilities.shift_invariant
-
-
-@pytest.mark.parametrize("args", ["threshold=0", "width=0"])
-def test_sizes_that_mean_nothing_are_refused(args: str) -> None:
-    refused("fire", args, args)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from modern import CPU, bias_of, count_at_base, made
+from one_layer import CPU, bias_of, lengths, made
 
 from fairseq_posenc.positions import Positions
 
@@ -23,7 +23,7 @@ def set_to(pos: torch.nn.Module, p: list[float], a: list[float]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("queries", "keys"), [(4, 4), (2, 4), (1, 4)])
+@lengths
 def test_the_penalty_of_each_head(form: str, queries: int, keys: int) -> None:
     pos = made("kerple", f"form={form}", heads=2)
     p, a = [0.5, 2.0], [0.25, 1.5]
@@ -66,14 +66,3 @@ def test_how_it_starts(form: str, largest: tuple[float, float]) -> None:
         assert 0 <= weight.min() < 0.05 * bound
         assert 0.95 * bound < weight.max() <= bound
         assert weight.mean().item() == pytest.approx(bound / 2, rel=0.1)
-
-
-@pytest.mark.parametrize(("share", "count"), [("layer-wise", 24), ("none", 288), ("head-wise", 24), ("all", 2)])
-def test_counts(share: str, count: int) -> None:
-    assert count_at_base("kerple", f"share={share}") == count
-
-
-def test_a_stack_whose_layers_share_makes_one_bias() -> None:
-    pos, where = made("kerple", layers=3), Positions(4, 4, CPU, causal=True)
-    handed = pos.per_layer(where)
-    assert len({tensors["kerple.bias"].data_ptr() for tensors in handed}) == 1

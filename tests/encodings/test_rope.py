@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from modern import CPU, count_at_base, logits_of, made, refused
+from one_layer import CPU, logits_of, made
 
 from fairseq_posenc.encodings.rope import Rope
 from fairseq_posenc.positions import Positions
@@ -87,37 +87,3 @@ def test_a_fraction_is_a_narrower_rope_beside_features_that_stay(layout: str) ->
 @pytest.mark.parametrize(("fraction", "features"), [(1, 64), (0.5, 32), (0.25, 16), (0.3, 18), (0.032, 2)])
 def test_a_fraction_is_whole_pairs(fraction: float, features: int) -> None:
     assert rope(f"fraction={fraction}").features == features
-
-
-def test_no_parameters_whatever_the_scaling() -> None:
-    for args in ("", "fraction=0.5", "scaling=linear,factor=2", "scaling=ntk,factor=2", "scaling=yarn,factor=2"):
-        assert count_at_base("rope", args) == 0
-
-
-REFUSED = [
-    ("scaling=linear", ["scaling=linear", "factor"]),
-    ("factor=4", ["scaling=none", "factor=4.0", "scaling=linear,factor=2"]),
-    ("scaling=linear,factor=1", ["factor=1.0", "exceed 1"]),
-    ("scaling=linear,factor=4,original_length=8", ["original_length", "scaling=yarn", "scaling=linear"]),
-    ("form=original", ["form", "scaling=yarn", "scaling=none"]),
-    ("scaling=yarn,factor=2,original_length=0", ["original_length=0", "at least 1"]),
-    ("fraction=0", ["fraction=0.0", "above 0"]),
-    ("fraction=1.5", ["fraction=1.5", "up to 1"]),
-    ("fraction=0.25", ["fraction=0.25", "4", "less than one pair"]),
-    ("fraction=0.5,scaling=ntk,factor=2", ["scaling=ntk", "two or more", "linear"]),
-]
-
-
-@pytest.mark.parametrize(("args", "words"), REFUSED)
-def test_what_would_have_no_effect_or_no_meaning_is_refused(args: str, words: list[str]) -> None:
-    refused("rope", args, *words)
-
-
-def test_an_odd_head_is_refused() -> None:
-    refused("rope", "", "even", "5", head_dim=5)
-
-
-def test_the_temperature_is_a_scale_which_only_one_member_may_set() -> None:
-    with pytest.raises(ValueError, match="rope and t5 each set the scale"):
-        made("rope+t5", "scaling=yarn,factor=2,content_scale=one")
-    assert made("rope+t5", "scaling=yarn,factor=2").scale > made("rope+t5").scale

@@ -6,20 +6,20 @@ import math
 
 import pytest
 import torch
-from modern import CPU, count_at_base, logits_of, made, refused
+from one_layer import CPU, lengths, logits_of, made
 
 from fairseq_posenc.encodings.xpos import XPos
 from fairseq_posenc.positions import Positions
 
 
-@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (2, 5), (1, 5)])
+@lengths
 @pytest.mark.parametrize("pair", [0, 1])
 def test_a_pair_turns_and_decays(pair: int, queries: int, keys: int) -> None:
     """q = k = the first axis of a pair: zeta^((i-j)/512) cos((i-j) speed) / sqrt(D); zeta = 0.2857, 0.6429 at D = 4."""
     x = torch.zeros(1, 1, keys, 4, dtype=torch.float64)
     x[..., 2 * pair] = 1
     where = Positions(queries, keys, CPU, causal=True)
-    found = logits_of(made("xpos"), x[:, :, :queries], x, where)[0, 0]
+    found = logits_of(made("xpos", head_dim=4, causal=True), x[:, :, :queries], x, where)[0, 0]
     distance, zeta = -where.delta.double(), [0.4 / 1.4, 0.9 / 1.4][pair]
     expected = zeta ** (distance / 512) * torch.cos(distance * [1.0, 0.01][pair]) / 2
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
@@ -28,23 +28,20 @@ def test_a_pair_turns_and_decays(pair: int, queries: int, keys: int) -> None:
 def test_it_is_rope_at_a_distance_that_does_not_decay() -> None:
     q, k = torch.randn(2, 1, 1, 7, 8, dtype=torch.float64)
     where = Positions(7, 7, CPU, causal=True)
-    plain = logits_of(made("rope", head_dim=8), q, k, where)
-    torch.testing.assert_close(
-        logits_of(made("xpos", "scale_base=1e9", head_dim=8), q, k, where), plain, rtol=1e-6, atol=1e-8
+    rope, flat, decaying = (
+        logits_of(made(spec, args, head_dim=8, causal=True), q, k, where)
+        for spec, args in (("rope", ""), ("xpos", "scale_base=1e9"), ("xpos", ""))
     )
-    torch.testing.assert_close(
-        logits_of(made("xpos", head_dim=8), q, k, where).diagonal(dim1=-2, dim2=-1),
-        plain.diagonal(dim1=-2, dim2=-1),
-        rtol=1e-12,
-        atol=1e-12,
-    )
+    torch.testing.assert_close(flat, rope, rtol=1e-6, atol=1e-8)
+    diagonals = (x.diagonal(dim1=-2, dim2=-1) for x in (decaying, rope))
+    torch.testing.assert_close(*diagonals, rtol=1e-12, atol=1e-12)
 
 
 def test_the_middle_is_no_part_of_the_formula() -> None:
     """Another n moves the column from which the factors count; the logits stay."""
     q, k = torch.randn(2, 1, 1, 7, 8, dtype=torch.float64)
     where = Positions(7, 7, CPU, causal=True)
-    near, far = made("xpos", head_dim=8, n=8), made("xpos", head_dim=8, n=10**6)
+    near, far = (made("xpos", head_dim=8, n=n, causal=True) for n in (8, 10**6))
     middles = [member.middle for member in (near.members["xpos"], far.members["xpos"]) if isinstance(member, XPos)]
     assert middles == [4, 2048]
     torch.testing.assert_close(logits_of(near, q, k, where), logits_of(far, q, k, where), rtol=1e-12, atol=1e-12)
@@ -52,7 +49,7 @@ def test_the_middle_is_no_part_of_the_formula() -> None:
 
 def project(dtype: torch.dtype, length: int, n: int = 2048) -> torch.Tensor:
     where = Positions(1, length, CPU, causal=True)
-    call = made("xpos", n=n, dtype=dtype).layer(1).at(where, {})
+    call = made("xpos", head_dim=4, n=n, causal=True, dtype=dtype).layer(1).at(where, {})
     x = torch.ones(1, 1, 1, 4, dtype=dtype)
     return torch.cat([call.project_q(x), call.project_k(x)])
 
@@ -66,13 +63,3 @@ def test_float16_says_where_its_range_ends(n: int) -> None:
         assert project(dtype, last + 1, n).isfinite().all()
     with pytest.raises(ValueError, match=rf"{last + 1} positions.*float16.*--bf16.*scale_base"):
         project(torch.float16, last + 1, n)
-
-
-def test_decoders_only_and_without_parameters() -> None:
-    refused("xpos", "", "decoders only", causal=False)
-    assert count_at_base("xpos") == 0
-
-
-@pytest.mark.parametrize("args", ["scale_base=0", "base=1"])
-def test_bases_that_mean_nothing_are_refused(args: str) -> None:
-    refused("xpos", args, args)

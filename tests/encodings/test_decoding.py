@@ -1,0 +1,67 @@
+"""Decoding does not compute again what it computed before, and training computes no more than it needs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from one_layer import CPU, bias_of, drawn, drawn_wide, largest_tensor, logits_of, made
+
+from fairseq_posenc.encodings import deberta, deberta_original, xl
+from fairseq_posenc.positions import Positions
+
+
+@pytest.mark.parametrize(
+    ("spec", "args", "owner", "name", "of_four_columns"),
+    [
+        ("deberta", "", deberta.PaperDeberta, "project", 7),
+        ("deberta", "form=original", deberta_original.OriginalDeberta, "project", 7),
+        ("xl", "", xl.XL, "_projected", 4),
+        ("gcdf", "", xl.XL, "_projected", 4),
+    ],
+)
+def test_decoding_does_not_project_at_each_step(
+    spec: str, args: str, owner: type, name: str, of_four_columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    project = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda self, *given: sizes.append(given[-1]) or project(self, *given))
+    pos = made(spec, args, head_dim=4, causal=True, n=64)
+    for length in range(1, 65):
+        pos.per_layer(Positions(1, length, CPU, causal=True))
+    assert len(sizes) <= 7, "the length doubles each time"
+    pos.train()
+    pos.per_layer(Positions(4, 4, CPU, causal=True))
+    assert sizes[-1] == of_four_columns
+
+
+def test_a_step_of_decoding_reads_one_row_of_what_is_kept() -> None:
+    pos = made("diet-abs", "share=none", layers=2, heads=2, n=16, causal=True)
+    whole, step = (Positions(queries, keys, CPU, causal=True) for queries, keys in ((9, 9), (1, 7)))
+    all_rows, row = bias_of(pos, whole, 2), bias_of(pos, step, 2)
+    assert torch.equal(row[0, :, 0], all_rows[0, :, 6, :7])
+    kept = pos.per_layer(step)[1]["diet-abs.product"]
+    assert row.untyped_storage().data_ptr() == kept.untyped_storage().data_ptr()
+
+
+@pytest.mark.parametrize("spec", ["shaw", "m1", "m2", "m3", "m4", "m4m"])
+def test_a_step_of_decoding_costs_a_row_for_every_key(spec: str) -> None:
+    """No product of keys with a whole table."""
+    keys, dim = 64, 4
+    pos = made(spec, head_dim=dim, n=keys, causal=True)
+    q, k = (x.detach() for x in drawn(1, keys, batch=1, heads=1, head_dim=dim))
+    table = pos.members[spec].weight.numel()  # the views of it count as what they are views of
+    with largest_tensor() as seen:
+        logits_of(pos, q, k, Positions(1, keys, CPU, causal=True))
+    assert seen.size <= max(table, keys * dim) < keys * keys
+
+
+@pytest.mark.parametrize("spec", ["shaw", "m4", "m4m"])
+@pytest.mark.parametrize("args", ["", "clip=4", "share=none"])
+def test_no_tensor_has_a_vector_for_every_pair(spec: str, args: str) -> None:
+    """Forward and backward: at most a number for every query and distance."""
+    length, dim = 32, 24
+    pos = drawn_wide(made(spec, args, heads=2, head_dim=dim, n=length))
+    q, k = drawn(length, length, head_dim=dim)
+    with largest_tensor() as seen:
+        logits_of(pos, q, k, Positions(length, length, CPU)).sum().backward()
+    assert seen.size <= 2 * 2 * length * 2 * length

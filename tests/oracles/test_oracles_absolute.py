@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from oracle_ways import oracle
-from torch import Tensor
+from oracle_ways import both_dtypes, oracle
+from torch import Tensor, nn
 
 from fairseq_posenc.encodings import Composition, StackShape, build
 from fairseq_posenc.positions import Positions
@@ -17,9 +19,8 @@ SAMPLES = {
     "right": [[4] * LENGTH, [5] * 8 + [PAD] * 4],
     "left": [[4] * LENGTH, [PAD] * 4 + [5] * 8],
 }
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["fp32", "fp64"])
 all_samples = pytest.mark.parametrize("tokens", [torch.tensor(rows) for rows in SAMPLES.values()], ids=list(SAMPLES))
-widths = pytest.mark.parametrize("dim", [16, 15], ids=["even width", "odd width"])
+Pair = Callable[..., tuple[nn.Module, Composition]]
 
 
 def encoding(spec: str, args: str, dim: int, dtype: torch.dtype) -> Composition:
@@ -33,71 +34,57 @@ def ours(pos: Composition, tokens: Tensor, dim: int, dtype: torch.dtype, cached:
     return pos.embed(x, positions)[tokens[:, cached:] != PAD]
 
 
-def sinusoids(dim: int, dtype: torch.dtype) -> torch.nn.Module:
+def sinusoidal(dim: int, dtype: torch.dtype, args: str = "") -> tuple[nn.Module, Composition]:
     module = oracle("fairseq.modules.sinusoidal_positional_embedding")
     peer = module.SinusoidalPositionalEmbedding(dim, PAD, init_size=64)
     assert peer.weights.shape == (64, dim)
-    return peer.to(dtype)
+    return peer.to(dtype), encoding("sinusoidal", args or f"freq=t2t,offset={FIRST}", dim, dtype)
 
 
-# fairseq's angles are float32: position 13 times a rounded frequency is off by about 1e-6
-@both_dtypes
-@widths
-@all_samples
-def test_sinusoidal_t2t_is_fairseqs(tokens: Tensor, dim: int, dtype: torch.dtype) -> None:
-    pos = encoding("sinusoidal", f"freq=t2t,offset={FIRST}", dim, dtype)
-    theirs = sinusoids(dim, dtype)(tokens)[tokens != PAD]
-    torch.testing.assert_close(ours(pos, tokens, dim, dtype), theirs, rtol=0, atol=1e-6)
-
-
-@both_dtypes
-@widths
-def test_sinusoidal_step_by_step(dim: int, dtype: torch.dtype) -> None:
-    peer, pos = sinusoids(dim, dtype), encoding("sinusoidal", f"freq=t2t,offset={FIRST}", dim, dtype)
-    for length in range(1, LENGTH + 1):
-        tokens = torch.full((2, length), 4)
-        theirs = peer(tokens, incremental_state={})[:, 0]
-        torch.testing.assert_close(ours(pos, tokens, dim, dtype, cached=length - 1), theirs, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("args", ["freq=t2t,offset=1", "freq=t2t,offset=3", "freq=t2t", "offset=2"])
-def test_sinusoidal_mistakes_show(args: str) -> None:
-    tokens = torch.tensor(SAMPLES["right"])
-    theirs = sinusoids(16, torch.float64)(tokens)[tokens != PAD]
-    found = ours(encoding("sinusoidal", args, 16, torch.float64), tokens, 16, torch.float64)
-    assert (found - theirs).abs().max() > 1e-2
-
-
-def learned(dtype: torch.dtype) -> tuple[torch.nn.Module, Composition]:
+def learned(dim: int, dtype: torch.dtype, first: int = FIRST) -> tuple[nn.Module, Composition]:
     """fairseq's table has padding_idx + 1 rows before the first position: ours has not."""
     module = oracle("fairseq.modules.learned_positional_embedding")
     torch.manual_seed(0)
-    peer = module.LearnedPositionalEmbedding(LENGTH + FIRST, 16, PAD).to(dtype).requires_grad_(False)
+    peer = module.LearnedPositionalEmbedding(LENGTH + FIRST, dim, PAD).to(dtype).requires_grad_(False)
     assert peer.max_positions == LENGTH
-    pos = encoding("learned", "", 16, dtype)
-    pos.members["learned"].weight.copy_(peer.weight[FIRST:])
+    pos = encoding("learned", "", dim, dtype)
+    pos.members["learned"].weight.copy_(peer.weight[first : first + LENGTH])
     return peer, pos
 
 
+# fairseq's angles are float32: position 13 times a rounded frequency is off by about 1e-6
+PAIRS = [(sinusoidal, 16, 1e-6), (sinusoidal, 15, 1e-6), (learned, 16, 0.0)]
+all_pairs = pytest.mark.parametrize(("pair", "dim", "tolerance"), PAIRS, ids=lambda x: getattr(x, "__name__", str(x)))
+
+
 @both_dtypes
+@all_pairs
 @all_samples
-def test_learned_is_fairseqs_without_the_extra_rows(tokens: Tensor, dtype: torch.dtype) -> None:
-    peer, pos = learned(dtype)
-    assert torch.equal(ours(pos, tokens, 16, dtype), peer(tokens)[tokens != PAD])
+def test_whole_samples(tokens: Tensor, pair: Pair, dim: int, tolerance: float, dtype: torch.dtype) -> None:
+    peer, pos = pair(dim, dtype)
+    theirs = peer(tokens)[tokens != PAD]
+    torch.testing.assert_close(ours(pos, tokens, dim, dtype), theirs, rtol=0, atol=tolerance)
 
 
 @both_dtypes
-def test_learned_step_by_step(dtype: torch.dtype) -> None:
-    peer, pos = learned(dtype)
+@all_pairs
+def test_step_by_step(pair: Pair, dim: int, tolerance: float, dtype: torch.dtype) -> None:
+    peer, pos = pair(dim, dtype)
     for length in range(1, LENGTH + 1):
         tokens = torch.full((2, length), 4)
         theirs = peer(tokens, incremental_state={}).expand(2, 1, -1)[:, 0]
-        assert torch.equal(ours(pos, tokens, 16, dtype, cached=length - 1), theirs)
+        found = ours(pos, tokens, dim, dtype, cached=length - 1)
+        torch.testing.assert_close(found, theirs, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("dropped", [FIRST - 1, FIRST - 2])
-def test_learned_mistakes_show(dropped: int) -> None:
-    peer, pos = learned(torch.float64)
-    pos.members["learned"].weight.copy_(peer.weight[dropped : dropped + LENGTH])
+MISTAKES: list[tuple[Pair, str | int]] = [
+    *((sinusoidal, args) for args in ("freq=t2t,offset=1", "freq=t2t,offset=3", "freq=t2t", "offset=2")),
+    *((learned, first) for first in (FIRST - 1, FIRST - 2)),
+]
+
+
+@pytest.mark.parametrize(("pair", "mistake"), MISTAKES)
+def test_mistakes_show(pair: Pair, mistake: str | int) -> None:
+    peer, pos = pair(16, torch.float64, mistake)
     tokens = torch.tensor(SAMPLES["left"])
     assert (ours(pos, tokens, 16, torch.float64) - peer(tokens)[tokens != PAD]).abs().max() > 1e-2

@@ -11,6 +11,7 @@ import pytest
 import torch
 from oracle_ways import (
     HEAD_DIM,
+    HEADS,
     KEYS,
     Literal,
     Mine,
@@ -44,13 +45,13 @@ def raffel(mine: Mine, row: Row) -> Made:
     return lambda q, k: lambda score, b, h, i, j: score + table[row(i, j)] * HEAD_DIM**-0.5
 
 
+def diet_rel(mine: Mine, row: Row) -> Made:
+    table = mine.table.expand(HEADS, -1)
+    return lambda q, k: lambda score, b, h, i, j: score + table[h, row(i, j)]
+
+
 def m2(mine: Mine, row: Row) -> Made:
-    table = mine.table[0]
-    return lambda q, k: lambda score, b, h, i, j: score * table[row(i, j)]
-
-
-def m2_per_head(mine: Mine, row: Row) -> Made:
-    table = mine.table
+    table = mine.table.expand(HEADS, -1)
     return lambda q, k: lambda score, b, h, i, j: score * table[h, row(i, j)]
 
 
@@ -88,7 +89,10 @@ METHODS = {
     "raffel": ("raffel", "", raffel, CLIP),
     "m1": ("m1", "", m1, CLIP),
     "m2": ("m2", "", m2, CLIP),
-    "m2 per head": ("m2", "share=none", m2_per_head, CLIP),
+    "m2 per head": ("m2", "share=none", m2, CLIP),
+    "diet-rel": ("diet-rel", "", diet_rel, CLIP),
+    "diet-rel clipped": ("diet-rel", "clip=3", diet_rel, 3),
+    "diet-rel, one table": ("diet-rel", "share=layer-wise", diet_rel, CLIP),
     "m4": ("m4", "", m4, CLIP),
     "m4 clipped, per head": ("m4", "clip=3,share=none", m4, 3),
     "m4 scaled": ("m4", "scale=3", m4_scaled, CLIP),

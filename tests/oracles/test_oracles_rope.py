@@ -1,203 +1,213 @@
-"""RoPE against GPT-NeoX, RoFormer, x-transformers and fairseq's own (METHODS.md section 10, oracles 12, 13).
+"""RoPE, its context extensions, partial rotation and xPos against Hugging Face and x-transformers (section 10, 12, 13).
 
-All peers make their angles in float32, so agreement is to 1e-6.
+The peers make their angles in float32, so agreement is to 1e-6.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
-from oracle_ways import (
-    CPU,
-    DIM,
-    HEAD_DIM,
-    HEADS,
-    KEYS,
-    MODELS,
-    Literal,
-    Mine,
-    Peer,
-    Problem,
-    Way,
-    both_dtypes,
-    difference,
-    differs,
-    oracle,
-    ways,
-)
+from oracle_ways import HEADS, KEYS, Literal, Mine, Peer, Problem, Way, both_dtypes, difference, differs, oracle, ways
 from torch import Tensor, nn
 
-from fairseq_posenc.positions import Positions
+MODELS = "transformers.models."
+HEAD_DIM = 32  # wide enough that YaRN has pairs of all three kinds
+DIM = HEADS * HEAD_DIM
+FACTOR, LENGTH = 4.0, 2048
+Rotate = Callable[[Tensor], Tensor]
 
-Rotate = Callable[[Tensor, int], Tensor]  # [B, h, T, D] and its first column
 
+def llama(kind: str, factor: float = FACTOR, length: int = LENGTH, seen: int | None = None) -> Rotate:
+    """HF's rotation of [B, h, T, D] from column 0; `dynamic` is made for a length that was `seen`."""
+    module = oracle(MODELS + "llama.modeling_llama")
+    config = module.LlamaConfig(
+        hidden_size=DIM,
+        num_attention_heads=HEADS,
+        max_position_embeddings=length,
+        rope_scaling={"rope_type": kind, "factor": factor},
+    )
+    table = module.LlamaRotaryEmbedding(config=config)
+    assert table.rope_type == kind
+    plain = 10000.0 ** (-torch.arange(0, HEAD_DIM, 2) / HEAD_DIM)
 
-def neox() -> Rotate:
-    module = oracle(MODELS + "gpt_neox.modeling_gpt_neox")
-    config = module.GPTNeoXConfig(hidden_size=DIM, num_attention_heads=HEADS, rotary_pct=1.0, rotary_emb_base=10000)
-    table = module.GPTNeoXRotaryEmbedding(config=config)
-    assert table.inv_freq.shape == (HEAD_DIM // 2,)
-
-    def rotate(x: Tensor, first: int) -> Tensor:
-        cos, sin = table(x, torch.arange(first, first + x.shape[2])[None])
+    def rotate(x: Tensor) -> Tensor:
+        columns = torch.arange(x.shape[2] if seen is None else seen)[None]
+        cos, sin = (part[:, : x.shape[2]] for part in table(x, columns))
+        assert not torch.allclose(table.inv_freq, plain)
         return module.apply_rotary_pos_emb(x, x, cos, sin)[0]
 
     return rotate
 
 
-def x_transformers() -> Rotate:
+def x_transformers(part: int = HEAD_DIM, **options: Any) -> Rotate:
     module = oracle("x_transformers.x_transformers")
-    table = module.RotaryEmbedding(HEAD_DIM)
-    assert table.inv_freq.shape == (HEAD_DIM // 2,)
-
-    def rotate(x: Tensor, first: int) -> Tensor:
-        return module.apply_rotary_pos_emb(x, table(torch.arange(first, first + x.shape[2]))[0])
-
-    return rotate
+    table = module.RotaryEmbedding(part, **options)
+    assert table.inv_freq.shape == (part // 2,)
+    return lambda x: module.apply_rotary_pos_emb(x, table(torch.arange(x.shape[2]))[0])
 
 
-def fairseq() -> Rotate:
-    module = oracle("fairseq.modules.rotary_positional_embedding")
-    table = module.RotaryPositionalEmbedding(HEAD_DIM)
-    assert table.inv_freq.shape == (HEAD_DIM // 2,)
-
-    def rotate(x: Tensor, first: int) -> Tensor:
-        time_first = x.permute(2, 0, 1, 3)  # (B, h, T, D) -> (T, B, h, D)
-        cos, sin = table(time_first, seq_len=first + x.shape[2])
-        return module.apply_rotary_pos_emb(time_first, time_first, cos, sin, offset=first)[0].permute(1, 2, 0, 3)
-
-    return rotate
+def attention_of(mine: Mine, rotate: Rotate) -> Literal:
+    return Literal(mine, lambda q, k: rotate(q) @ rotate(k).mT * HEAD_DIM**-0.5)
 
 
-PEERS = [(neox, "half"), (x_transformers, "interleaved"), (fairseq, "half")]
-all_peers = pytest.mark.parametrize(("peer", "layout"), PEERS, ids=[f"{p.__name__}-{name}" for p, name in PEERS])
+def mine_with(args: str, dtype: torch.dtype = torch.float64, spec: str = "rope") -> Mine:
+    """With projections so wide that the weights are far from uniform."""
+    torch.manual_seed(0)
+    mine = Mine(spec, args, dtype=dtype, head_dim=HEAD_DIM, causal=spec == "xpos")
+    for projection in (mine.attention.q_proj, mine.attention.k_proj):
+        projection.weight *= 2
+    return mine
 
 
-def attention_of(mine: Mine, rotate: Rotate, *, mirrored: bool = False, late: int = 0) -> Literal:
-    """The peer's rotation in attention; `mirrored` exchanges left and right, `late` moves the keys."""
+YARN = f"layout=half,scaling=yarn,form=original,factor=4,original_length={LENGTH}"
+PEERS: list[tuple[str, str, Callable[[], Rotate]]] = [
+    ("HF linear", "layout=half,scaling=linear,factor=4", lambda: llama("linear")),
+    ("HF yarn", YARN, lambda: llama("yarn")),
+    # its factor 1 makes the base of a sequence 4 times longer than the model's: the fixed ntk of factor 4
+    ("HF dynamic", "layout=half,scaling=ntk,factor=4", lambda: llama("dynamic", 1.0, KEYS, 4 * KEYS)),
+    ("x-transformers", "", lambda: x_transformers()),
+    ("x-transformers linear", "scaling=linear,factor=4", lambda: x_transformers(interpolation_factor=4.0)),
+    ("x-transformers ntk", "scaling=ntk,factor=4", lambda: x_transformers(base_rescale_factor=4.0)),
+    ("x-transformers half a head", "fraction=0.5", lambda: x_transformers(HEAD_DIM // 2)),
+    (
+        "x-transformers half a head, ntk",
+        "fraction=0.5,scaling=ntk,factor=2",
+        lambda: x_transformers(HEAD_DIM // 2, base_rescale_factor=2.0),
+    ),
+]
+all_peers = pytest.mark.parametrize(("args", "peer"), [peer[1:] for peer in PEERS], ids=[peer[0] for peer in PEERS])
 
-    def turned(x: Tensor, first: int) -> Tensor:
-        return rotate(x.flip(2), first).flip(2) if mirrored else rotate(x, first)
 
-    return Literal(mine, lambda q, k: turned(q, 0) @ turned(k, late).mT * HEAD_DIM**-0.5)
-
-
-@both_dtypes
-@ways()
+@ways(paths=("explicit",))
 @all_peers
-def test_rotation_in_attention(peer: Callable[[], Rotate], layout: str, way: Way, dtype: torch.dtype) -> None:
-    mine = Mine("rope", f"layout={layout}", dtype=dtype)
-    assert difference(mine, attention_of(mine, peer()), Problem.of(way, dtype)) <= 1e-6
-
-
-@pytest.mark.parametrize(("queries", "keys"), [(9, 9), (5, 9), (1, 9)])
-@all_peers
-@torch.no_grad()
-def test_rotated_queries_and_keys_at_an_offset(
-    peer: Callable[[], Rotate], layout: str, queries: int, keys: int
-) -> None:
-    """What the cache holds: not only the products are equal."""
-    rotate = peer()
-    call = Mine("rope", f"layout={layout}", dtype=torch.float32).call(Positions(queries, keys, CPU))
-    q, k = torch.randn(2, HEADS, queries, HEAD_DIM), torch.randn(2, HEADS, keys, HEAD_DIM)
-    torch.testing.assert_close(call.project_q(q), rotate(q, keys - queries), rtol=0, atol=1e-6)
-    torch.testing.assert_close(call.project_k(k), rotate(k, 0), rtol=0, atol=1e-6)
-    assert (call.project_q(q) - rotate(q, keys - queries + 1)).abs().max() > 1e-2
+def test_rotation_in_attention(args: str, peer: Callable[[], Rotate], way: Way) -> None:
+    mine = mine_with(args)
+    assert difference(mine, attention_of(mine, peer()), Problem.of(way, torch.float64, dim=DIM)) <= 1e-6
 
 
 @all_peers
-def test_mistakes_show(peer: Callable[[], Rotate], layout: str) -> None:
-    rotate = peer()
-    mine = Mine("rope", f"layout={layout}")
-    for attention in (mine.attention.q_proj, mine.attention.k_proj):
-        attention.weight *= 2  # so that the weights are far from uniform
+def test_rotation_in_attention_in_float32(args: str, peer: Callable[[], Rotate]) -> None:
+    mine, way = mine_with(args, torch.float32), Way("whole", "fused", causal=True)
+    assert difference(mine, attention_of(mine, peer()), Problem.of(way, torch.float32, dim=DIM)) <= 2e-6
+
+
+@all_peers
+def test_mistakes_show(args: str, peer: Callable[[], Rotate]) -> None:
+    """Other than plain RoPE, than the other layout, and than itself to the left as to the right."""
+    mine, rotate = mine_with(args), peer()
     assert not differs(mine, attention_of(mine, rotate))
-    assert differs(mine, attention_of(mine, rotate, mirrored=True))
-    assert differs(mine, attention_of(mine, rotate, late=1))
-    other = Mine("rope", f"layout={'half' if layout == 'interleaved' else 'interleaved'}")
-    other.attention.load_state_dict(mine.attention.state_dict())
-    assert differs(other, attention_of(mine, rotate))
+    assert differs(mine, attention_of(mine, lambda x: rotate(x.flip(2)).flip(2)))
+    plain, exchanged = ("layout=half", "") if "layout=half" in args else ("", "layout=half")
+    other_layout = f"{args.removeprefix('layout=half').strip(',')},{exchanged}".strip(",")
+    assert differs(mine_with(other_layout), attention_of(mine, rotate))
+    assert differs(mine_with(plain), attention_of(mine, rotate)) == (args != plain)
 
 
-def roformer(dtype: torch.dtype) -> tuple[nn.Module, Tensor]:
-    module = oracle(MODELS + "roformer.modeling_roformer")
-    config = module.RoFormerConfig(
-        vocab_size=5,
+def test_the_peer_of_yarn_has_its_temperature_and_its_ramp() -> None:
+    """Without either, or with the paper's ramp, the speeds or the scale differ."""
+    module = oracle("transformers.modeling_rope_utils")
+    config = oracle(MODELS + "llama.modeling_llama").LlamaConfig(
         hidden_size=DIM,
         num_attention_heads=HEADS,
-        num_hidden_layers=1,
-        intermediate_size=8,
-        max_position_embeddings=KEYS,
+        max_position_embeddings=LENGTH,
+        rope_scaling={"rope_type": "yarn", "factor": FACTOR},
     )
+    speeds, root = module.ROPE_INIT_FUNCTIONS["yarn"](config, torch.device("cpu"))
+    mine = mine_with(YARN)
+    torch.testing.assert_close(mine.encoding.speeds().float(), speeds, rtol=1e-6, atol=0)
+    assert mine.encoding.scale == pytest.approx(root**2 * HEAD_DIM**-0.5, rel=1e-12)
+    plain = 10000.0 ** (-torch.arange(0, HEAD_DIM, 2) / HEAD_DIM)
+    ratio = speeds / plain
+    kept, slowed = ratio > 0.999, ratio < 0.2501
+    assert kept.any()
+    assert slowed.any()
+    assert (~kept & ~slowed).any()
+    by_turns = mine_with(YARN.replace("form=original", "form=paper")).encoding.speeds()
+    assert (by_turns / speeds - 1).abs().max() > 0.1
+
+
+def neox(fraction: float, dtype: torch.dtype) -> nn.Module:
+    """The whole attention of GPT-NeoX, whose projections are one matrix."""
+    module = oracle(MODELS + "gpt_neox.modeling_gpt_neox")
     torch.manual_seed(0)
-    encoder = module.RoFormerModel(config).to(dtype).eval().requires_grad_(False).encoder
-    table = encoder.embed_positions.weight
-    assert table.shape == (KEYS, HEAD_DIM)  # sines, then cosines
-    torch.testing.assert_close(table[:, 0], torch.arange(KEYS).sin().to(dtype))
-    attention = encoder.layer[0].attention.self
-    for projection in (attention.query, attention.key):
-        nn.init.normal_(projection.weight, std=0.3)  # its own 0.02 leaves the weights uniform
-    return attention, table[None, None]
+    config = module.GPTNeoXConfig(
+        hidden_size=DIM, num_attention_heads=HEADS, rotary_pct=fraction, rotary_emb_base=10000
+    )
+    peer = module.GPTNeoXAttention(config, layer_idx=0).to(dtype).eval().requires_grad_(False)
+    assert peer.rotary_ndims == fraction * HEAD_DIM
+    nn.init.normal_(peer.query_key_value.weight, std=0.1)
+    return peer
 
 
-def of_roformer(peer: nn.Module, table: Tensor) -> Peer:
-    return lambda x, mask: peer(x, mask, table[:, :, : x.shape[1]], output_attentions=True)
+def copy_neox(mine: Mine, peer: nn.Module) -> None:
+    weights = peer.query_key_value.weight.view(HEADS, 3, HEAD_DIM, DIM)
+    biases = peer.query_key_value.bias.view(HEADS, 3, HEAD_DIM)
+    linears = [nn.Linear(DIM, DIM).to(weights.dtype).requires_grad_(False) for _ in range(3)]
+    for i, linear in enumerate(linears):
+        linear.weight.copy_(weights[:, i].flatten(0, 1))
+        linear.bias.copy_(biases[:, i].flatten())
+    mine.copy(*linears, peer.dense)
 
 
-@both_dtypes
-@ways()
-def test_roformer_is_interleaved(way: Way, dtype: torch.dtype) -> None:
-    peer, table = roformer(dtype)
-    mine = Mine("rope", dtype=dtype)
-    mine.copy(peer.query, peer.key, peer.value)
-    assert difference(mine, of_roformer(peer, table), Problem.of(way, dtype)) <= 1e-6
-
-
-def test_roformer_tells_mistakes() -> None:
-    peer, table = roformer(torch.float64)
-    for args, wrong in (("layout=half", table), ("", table * torch.tensor([-1.0] * 3 + [1.0] * 3))):
-        mine = Mine("rope", args)
-        mine.copy(peer.query, peer.key, peer.value)
-        assert differs(mine, of_roformer(peer, wrong))
-
-
-def espnet(dtype: torch.dtype) -> nn.Module:
-    """fairseq's rotary attention rotates its input: equal to ours where the projections are the identity."""
-    module = oracle("fairseq.modules.espnet_multihead_attention")
-    torch.manual_seed(0)
-    peer = module.RotaryPositionMultiHeadedAttention(DIM, HEADS, 0.0, precision=None)
-    assert "rotary_emb.inv_freq" in peer.state_dict()
-    for projection in (peer.linear_q, peer.linear_k):
-        nn.init.eye_(projection.weight)
-        nn.init.zeros_(projection.bias)
-    return peer.to(dtype).eval().requires_grad_(False)
-
-
-def of_espnet(peer: nn.Module) -> Peer:
+def of_neox(peer: nn.Module) -> Peer:
     def run(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        padding = mask[:, 0, 0] < 0  # no causal mask here: the first row shows the pads
-        time_first = x.transpose(0, 1)
-        out, _ = peer(time_first, time_first, time_first, key_padding_mask=padding)
-        return out.transpose(0, 1), peer.attn
+        columns = torch.arange(x.shape[1])[None]
+        turns = peer.rotary_emb(x, columns)
+        out, _, weights = peer(x, mask, columns, output_attentions=True, position_embeddings=turns)
+        return out, weights
 
     return run
 
 
+@pytest.mark.parametrize("fraction", [0.25, 0.5, 1.0])
+@ways(causal=(True,))
+def test_rotation_of_gpt_neox(way: Way, fraction: float) -> None:
+    peer = neox(fraction, torch.float64)
+    mine = Mine("rope", f"layout=half,fraction={fraction}", head_dim=HEAD_DIM, causal=True)
+    copy_neox(mine, peer)
+    assert difference(mine, of_neox(peer), Problem.of(way, torch.float64, dim=DIM)) <= 1e-6
+
+
+def test_gpt_neox_tells_mistakes() -> None:
+    peer = neox(0.5, torch.float64)
+    for args in ("layout=half", "layout=half,fraction=0.25", "fraction=0.5"):
+        mine = Mine("rope", args, head_dim=HEAD_DIM, causal=True)
+        copy_neox(mine, peer)
+        assert differs(mine, of_neox(peer), causal=True)
+
+
+# -- xPos -----------------------------------------------------------------------------------------------------------
+
+
+def xpos_attention(mine: Mine, scale_base: float, *, grows: bool = False) -> Literal:
+    """x-transformers' xPos; `grows` exchanges the factors of queries and keys."""
+    module = oracle("x_transformers.x_transformers")
+    table = module.RotaryEmbedding(HEAD_DIM, use_xpos=True, scale_base=scale_base)
+    assert table.scale.shape == (HEAD_DIM // 2,)
+
+    def logits(q: Tensor, k: Tensor) -> Tensor:
+        angles, decay = table(torch.arange(q.shape[2]))
+        of_q, of_k = (decay**-1, decay) if grows else (decay, decay**-1)
+        turned_q = module.apply_rotary_pos_emb(q, angles, of_q)
+        turned_k = module.apply_rotary_pos_emb(k, angles, of_k)
+        return turned_q @ turned_k.mT * HEAD_DIM**-0.5
+
+    return Literal(mine, logits)
+
+
 @both_dtypes
-@ways(causal=(False,))
-def test_fairseq_attention_on_equal_inputs(way: Way, dtype: torch.dtype) -> None:
-    peer = espnet(dtype)
-    mine = Mine("rope", "layout=half", dtype=dtype)
-    mine.copy(peer.linear_q, peer.linear_k, peer.linear_v, peer.linear_out)
-    assert difference(mine, of_espnet(peer), Problem.of(way, dtype)) <= 1e-6
+@pytest.mark.parametrize("scale_base", [512, 8])
+@ways(causal=(True,), paths=("explicit",))
+def test_xpos(way: Way, scale_base: int, dtype: torch.dtype) -> None:
+    mine = mine_with(f"scale_base={scale_base}", dtype, "xpos")
+    assert difference(mine, xpos_attention(mine, scale_base), Problem.of(way, dtype, dim=DIM)) <= 2e-6
 
 
-def test_fairseq_attention_rotates_before_it_projects() -> None:
-    """So its checkpoints cannot be read as ours: with other projections the two differ."""
-    peer = espnet(torch.float64)
-    nn.init.orthogonal_(peer.linear_q.weight)
-    mine = Mine("rope", "layout=half")
-    mine.copy(peer.linear_q, peer.linear_k, peer.linear_v, peer.linear_out)
-    assert differs(mine, of_espnet(peer))
+def test_xpos_tells_mistakes() -> None:
+    mine = mine_with("scale_base=8", spec="xpos")
+    assert not differs(mine, xpos_attention(mine, 8), causal=True)
+    assert differs(mine, xpos_attention(mine, 8, grows=True), causal=True)
+    assert differs(mine, xpos_attention(mine, 32), causal=True)

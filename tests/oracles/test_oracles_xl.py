@@ -1,9 +1,6 @@
-"""XL against XLNet, Transformer-XL and fairseq's espnet layer; GCDF against SciPy (METHODS.md 10: 6, 7, 8, 10)."""
+"""XL against XLNet and Transformer-XL; GCDF against SciPy (METHODS.md section 10, oracles 6, 7, 10)."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -169,69 +166,15 @@ def test_transformer_xl_tells_a_mirrored_distance() -> None:
     assert differs(mine, of_transfo_xl(peer, 0), causal=True)
 
 
-# -- fairseq's espnet layer: sine and cosine alternate ---------------------------------------------------------------
-
-
-def espnet(dtype: torch.dtype) -> nn.Module:
-    module = oracle("fairseq.modules.espnet_multihead_attention")
-    torch.manual_seed(0)
-    peer = module.RelPositionMultiHeadedAttention(DIM, HEADS, 0.0)
-    assert peer.linear_pos.weight.shape == (DIM, DIM)
-    peer.sinusoids = oracle("fairseq.modules.positional_encoding").RelPositionalEncoding(KEYS, DIM)
-    return peer.to(dtype).eval().requires_grad_(False)
-
-
-def as_espnet(peer: nn.Module, dtype: torch.dtype) -> Mine:
-    """Ours has the sines first: columns of W_r move."""
-    mine = Mine("xl", dtype=dtype)
-    mine.copy(peer.linear_q, peer.linear_k, peer.linear_v, peer.linear_out)
-    weight = peer.linear_pos.weight
-    give(mine, torch.cat([weight[:, 0::2], weight[:, 1::2]], 1), peer.pos_bias_u, peer.pos_bias_v)
-    return mine
-
-
-def of_espnet(peer: nn.Module) -> Peer:
-    """It masks pads only."""
-
-    def run(x: Tensor, mask: Tensor) -> tuple[Tensor, None]:
-        columns = x.transpose(0, 1)
-        padding = mask[:, 0].isinf().all(1)
-        out, _ = peer(columns, columns, columns, peer.sinusoids(columns), padding)
-        return out.transpose(0, 1), None
-
-    return run
-
-
-@both_dtypes
-@ways(causal=(False,))
-def test_espnet_is_xl_with_moved_columns(way: Way, dtype: torch.dtype) -> None:
-    peer = espnet(dtype)
-    found = difference(as_espnet(peer, dtype), of_espnet(peer), Problem.of(way, dtype))
-    assert found <= tolerance(dtype, keeps_double=False)
-
-
-def test_espnet_tells_unmoved_columns() -> None:
-    peer = espnet(torch.float64)
-    mine = as_espnet(peer, torch.float64)
-    mine.encoding.weight[LAYER - 1] = peer.linear_pos.weight
-    assert differs(mine, of_espnet(peer))
-
-
 # -- GCDF ------------------------------------------------------------------------------------------------------------
-
-
-def scaled_cdf(lambda_: float) -> Callable[[Tensor, float], Any]:
-    """lambda Phi(p / sigma) by SciPy."""
-    norm = oracle("scipy.stats").norm
-    return lambda p, sigma: torch.from_numpy(lambda_ * norm.cdf(p.numpy(), scale=sigma))
 
 
 @pytest.mark.parametrize("lambda_", [4.0, 2.5])
 def test_gcdf_rows_are_scipys(lambda_: float) -> None:
     """From -600 to 600; ours lack lambda / 2."""
-    gcdf, cdf = Mine("gcdf", f"lambda={lambda_}").encoding, scaled_cdf(lambda_)
+    gcdf, cdf = Mine("gcdf", f"lambda={lambda_}").encoding, oracle("scipy.stats").norm.cdf
     p = torch.arange(-600.0, 601.0).double()
-    theirs = torch.stack([cdf(p, DIM ** (k / DIM)) for k in range(1, DIM + 1)], -1)
+    theirs = torch.stack([lambda_ * torch.from_numpy(cdf(p, scale=DIM ** (k / DIM))) for k in range(1, DIM + 1)], -1)
     assert (gcdf.encode(p) + lambda_ / 2 - theirs).abs().max() <= 5e-15
     assert (gcdf.reference_encode(p[:, None])[:, 0] - theirs).abs().max() <= 5e-15
     assert (gcdf.encode(-p) + lambda_ / 2 - theirs).abs().max() > 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -56,6 +59,16 @@ def made(case: dict[str, object]) -> tuple[Tensor, Tensor, Tensor, Positions, Te
     return q, k, table, positions, tables.rows_of(positions, reach), clip
 
 
+@contextmanager
+def limits(case: dict[str, object]) -> Iterator[None]:
+    """Set the sizes at which products are cut into pieces."""
+    names = {"SMALL_BLOCK": "block", "CHUNK": "chunk", "LEAST_COPIED": "copied", "CACHED": "chunk"}
+    with pytest.MonkeyPatch.context() as patch:
+        for constant, name in names.items():
+            patch.setattr(blocked_products, constant, case[name])
+        yield
+
+
 def check(found: Tensor, literal: Tensor, inputs: list[Tensor]) -> None:
     """Values and gradients."""
     torch.testing.assert_close(found, literal, rtol=1e-11, atol=1e-11)
@@ -65,16 +78,12 @@ def check(found: Tensor, literal: Tensor, inputs: list[Tensor]) -> None:
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases())
 def test_products_equal_the_sums(case: dict[str, object]) -> None:
     q, k, table, positions, rows, clip = made(case)
     queries = positions.query_length
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocked_products, "SMALL_BLOCK", case["block"])
-        patch.setattr(blocked_products, "CHUNK", case["chunk"])
-        patch.setattr(blocked_products, "LEAST_COPIED", case["copied"])
-        patch.setattr(blocked_products, "CACHED", case["chunk"])
+    with limits(case):
         a = pairs(table, rows, positions)
         of_query, of_key = torch.einsum("bhid,hijd->bhij", q, a), torch.einsum("bhjd,hijd->bhij", k, a)
         check(toeplitz.query_product(q, table, positions, rows, clip), of_query, [q, table])
@@ -98,11 +107,7 @@ def test_products_equal_the_sums(case: dict[str, object]) -> None:
 @given(cases(), st.sampled_from([0.0, 1.0]))
 def test_gated_products_equal_the_products(case: dict[str, object], offset: float) -> None:
     q, k, table, positions, rows, clip = made(case)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocked_products, "SMALL_BLOCK", case["block"])
-        patch.setattr(blocked_products, "CHUNK", case["chunk"])
-        patch.setattr(blocked_products, "LEAST_COPIED", case["copied"])
-        patch.setattr(blocked_products, "CACHED", case["chunk"])
+    with limits(case):
         a = pairs(table, rows, positions)
         gates = [offset + torch.einsum(f"bh{x}d,hijd->bhij", y, a) for x, y in (("i", q), ("j", k))]
         literal = torch.einsum("bhid,bhjd->bhij", q, k) * gates[0] * gates[1] / q.shape[-1] ** 0.5

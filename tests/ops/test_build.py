@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support_processes import without_fairseq
 
 from fairseq_posenc.ops import build
 
@@ -45,9 +45,9 @@ def test_a_library_is_compiled_once(source: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_processes_compile_it_at_once_and_leave_one(source: Path) -> None:
-    code = "import sys; from pathlib import Path; from fairseq_posenc.ops.build import shared_library as made; "
-    command = [sys.executable, "-c", code + "assert made(Path(sys.argv[1])).answer() == 42", str(source)]
-    running = [subprocess.Popen(command, env={**os.environ}) for _ in range(2)]
+    code = "from pathlib import Path; from fairseq_posenc.ops.build import shared_library as made; "
+    command = without_fairseq(code + "assert made(Path(sys.argv[1])).answer() == 42", str(source))
+    running = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(300) for process in running] == [0, 0]
     assert len(kept(source)) == 1
 

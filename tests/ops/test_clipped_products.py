@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_posenc.core import tables
 from fairseq_posenc.encodings import StackShape
-from fairseq_posenc.ops import blocked_products, build, clipped_products, cpp, toeplitz
+from fairseq_posenc.ops import blocked_products, build, clipped_products, compiled, cpp, toeplitz
 from fairseq_posenc.ops.clipped_products import ClippedGatedProduct, ClippedProducts
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
@@ -157,6 +157,7 @@ def test_it_is_the_same_on_any_number_of_threads(threads: int) -> None:
         ("shaw", "clip=7", "spread"),
         ("lfhc", "clip=7", "spread"),
         ("deberta", "clip=7", "spread"),
+        *(("m3", options, "products") for options in ("", "clip=9", "share=none")),
     ],
 )
 def test_a_layer_with_it_is_the_layer_without(
@@ -165,6 +166,8 @@ def test_a_layer_with_it_is_the_layer_without(
     """Outputs and gradients, with pads; and it is what a layer in float32 takes."""
     torch.manual_seed(0)
     stack = Stack(name, options, StackShape(2, 4, 64, 96, causal=causal))
+    for parameter in stack.pos.parameters() if name == "m3" else []:
+        nn.init.normal_(parameter)  # ones at the start
     padding = torch.zeros(2, 61, dtype=torch.bool)
     padding[1, 50:] = True
     positions = Positions(61, 61, torch.device("cpu"), causal=causal, padding=padding)
@@ -173,16 +176,19 @@ def test_a_layer_with_it_is_the_layer_without(
     monkeypatch.setattr(cpp, used, lambda *x, **more: taken.append(1) or original(*x, **more))
 
     def outcome() -> list[Tensor]:
-        made = stack(x, positions)[0]
-        return [made, *torch.autograd.grad(made.sin().sum(), list(stack.parameters()), allow_unused=True)]
+        output = stack(x, positions)[0]
+        with torch.no_grad():
+            alone = stack(x, positions)[0]
+        return [output, alone, *torch.autograd.grad(output.sin().sum(), list(stack.parameters()), allow_unused=True)]
 
     found = outcome()
-    assert len(taken) == 2
+    assert len(taken) == 4
     monkeypatch.setattr(cpp, "works", lambda source: False)
+    monkeypatch.setattr(compiled, "usable", lambda *work: False)
     for one, other in zip(found, outcome(), strict=True):
         if one is not None:
             torch.testing.assert_close(one, other, rtol=0, atol=1e-5 * max(1.0, float(other.detach().abs().max())))
-    assert len(taken) == 2
+    assert len(taken) == 4
 
 
 def test_it_keeps_two_gates_of_few_numbers() -> None:

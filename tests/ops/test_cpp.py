@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import logging
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import cpp_calls
 import pytest
 import torch
+from support_processes import without_fairseq
 from torch import Tensor
 
-from fairseq_posenc.encodings import StackShape
 from fairseq_posenc.ops import build, cpp, trilinear
-from fairseq_posenc.positions import Positions
-from fairseq_posenc.stack import Stack
 
 #: queries, keys, D: less than a vector, between vectors and tiles, one more than them, and a table's end
 SHAPES = [(1, 1, 1), (2, 70, 8), (70, 2, 8), (33, 33, 5), (64, 64, 64), (65, 129, 3), (131, 47, 20), (17, 200, 65)]
@@ -78,37 +75,6 @@ def test_it_is_the_same_on_any_number_of_threads(threads: int) -> None:
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("options", ["", "clip=9", "share=none"])
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_layer_with_it_is_the_layer_without(options: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outputs and gradients, with pads; and it is what a layer in float32 takes."""
-    torch.manual_seed(0)
-    stack = Stack("m3", options, StackShape(1, 4, 64, 96, causal=causal))
-    with torch.no_grad():
-        for parameter in stack.pos.parameters():
-            parameter.normal_()
-    padding = torch.zeros(2, 61, dtype=torch.bool)
-    padding[1, 50:] = True
-    positions = Positions(61, 61, torch.device("cpu"), causal=causal, padding=padding)
-    x, taken = torch.randn(2, 61, 64), []
-    products = cpp.products
-    monkeypatch.setattr(cpp, "products", lambda *x: taken.append(1) or products(*x))
-
-    def outcome(stack: Stack) -> list[Tensor]:
-        made = stack(x.to(next(stack.parameters())), positions)[0]
-        with torch.no_grad():
-            alone = stack(x.to(made), positions)[0]
-        return [made, alone, *torch.autograd.grad(made.sin().sum(), list(stack.parameters()), allow_unused=True)]
-
-    found = outcome(stack)
-    assert len(taken) == 2
-    for one, other in zip(found, outcome(stack.double()), strict=True):
-        if one is not None:
-            size = max(1.0, float(other.detach().abs().max()))
-            torch.testing.assert_close(one.double(), other, rtol=0, atol=1e-5 * size)
-    assert len(taken) == 2
-
-
 @pytest.mark.parametrize("trouble", ["refused", "missing", "not a library"])
 def test_where_it_cannot_be_compiled_loops_serve_and_that_is_logged_once(
     trouble: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, afresh: None
@@ -145,7 +111,8 @@ def test_a_wrong_call_raises_and_names_the_function(call: cpp_calls.Call) -> Non
 
 def test_wrong_calls_raise_without_asserts() -> None:
     """`python -O` removes every assert: what C++ relies on has to be checked by something else."""
-    command = [sys.executable, "-O", cpp_calls.__file__]
+    code = "import runpy; runpy.run_path(sys.argv[1], run_name='__main__')"
+    command = without_fairseq(code, cpp_calls.__file__, flags=("-O",))
     finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
     last_lines = "\n".join(finished.stdout.splitlines()[-2:])
     assert finished.returncode == 0, f"ended by {finished.returncode}: {last_lines}\n{finished.stderr[-2000:]}"

@@ -46,7 +46,7 @@ def vectors(table: Tensor, keys: int, clip: int | None) -> Tensor:
     return table[:, (distances if clip is None else distances.clamp(-clip, clip)) + reach]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases())
 def test_products_equal_the_sums(case: dict[str, int | bool | None]) -> None:
     q, k, table, positions, rows, clip = made(case)

@@ -17,7 +17,7 @@ def check_causality(case: Case, path: str) -> None:
     stack = Scene(queries=7).stack(case)
     tokens = padded([7, 7, 7], 7)
     before = run(stack, tokens, path)
-    for cut in range(1, 7):
+    for cut in (1, 3, 6):
         for later in (EOS, 5, PAD):
             changed = tokens.clone()
             changed[:, cut:] = later

@@ -13,7 +13,6 @@ from fairseq_posenc.encodings.shaw import Shaw
 
 from .cases import LENGTH_FLAG, Case, directions, works
 from .compare import assert_close, assert_refused, assert_same
-from .literal import literal_all, literal_embed
 from .scene import Scene, attend_all, embedded, new_caches, padded, positions_of, use_path
 from .test_caches_and_copies import check_copy
 from .test_causality import check_causality
@@ -89,6 +88,9 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
     ("spec", "args", "words"),
     [
         ("m2+m2", "", ["m2 twice"]),
+        ("m1+m2", "", ["both replace the product of query and key"]),
+        ("m3+m4m", "", ["both replace the product of query and key"]),
+        ("xl+m4m", "", ["m4m replaces the product of query and key, which xl needs"]),
         ("learned+learned", "", ["learned twice"]),
         ("rope+m2", "", ["m2", "replaces the product", "rope"]),
         ("rope+xpos", "", ["rope", "xpos", "both turn the keys"]),
@@ -157,17 +159,25 @@ def test_raw_keys_are_cached_only_where_one_reads_and_another_projects(
         assert_same(caches[0].columns()[2], stack.layers[0].self_attn.project_key(x), "the raw keys")
 
 
-def test_time_first_inputs_give_the_same() -> None:
-    case = Case("rope+shaw", {}, True)
+@pytest.mark.parametrize(("case", "memory"), [(Case("rope+shaw", {}, True), 3), (Case("linformer"), 0)], ids=str)
+def test_time_first_inputs_give_the_same(case: Case, memory: int) -> None:
     stack = Scene(queries=8).stack(case)
     tokens = padded([5, 3], 5)
-    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack, memory=3)
-    memory = torch.randn(2, 3, stack.shape.dim, dtype=torch.float64)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack, memory=memory)
+    states = torch.randn(2, memory, stack.shape.dim, dtype=torch.float64)
     use_path(stack, "explicit")
-    expected = attend_all(stack, x, positions, memory=memory)
+    expected = attend_all(stack, x, positions, memory=states if memory else None)
     for block in stack.layers:
         block.self_attn.batch_first = False
-    turned = attend_all(stack, x.transpose(0, 1), positions, memory=memory.transpose(0, 1))
-    assert_close(turned.transpose(1, 2), expected, 1e-12, "time first")
-    literal = literal_all(stack, torch.cat([memory, literal_embed(stack.pos, x, positions)], 1), positions)
-    assert_close(expected, literal, 1e-9, "batch first")
+    turned = [
+        block.self_attn(x.transpose(0, 1), positions, tensors, memory=states.transpose(0, 1) if memory else None)[0]
+        for block, tensors in zip(stack.layers, stack.pos.per_layer(positions), strict=True)
+    ]
+    assert_close(torch.stack(turned).transpose(1, 2), expected, 1e-12, "time first")
+
+
+def test_compressed_keys_have_no_cache() -> None:
+    stack = Scene().stack(Case("linformer"))
+    tokens = padded([6], 6)
+    x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
+    assert_refused(lambda: attend_all(stack, x, positions, caches=new_caches(stack)), "compressed", "cached")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from fairseq_posenc.encodings import names
@@ -16,7 +16,7 @@ from .scene import Scene, scenes
 from .test_reference import check_reference
 
 #: The named cases of the other laws come first; a thousand more are drawn by `make test-long`.
-IN_CI, LONG = 60, 1000
+IN_CI, LONG = 40, 1000
 
 
 def random_scenes() -> st.SearchStrategy[Scene]:
@@ -49,7 +49,7 @@ def test_many_random_cases_equal_the_reference(name: str) -> None:
 
 
 def test_a_fault_in_one_of_three_layers_is_found() -> None:
-    @settings(max_examples=IN_CI)
+    @settings(max_examples=IN_CI, phases=[Phase.generate])  # the smallest scene that shows it is not wanted
     @given(scene=random_scenes())
     def check(scene: Scene) -> None:
         check_reference(Case("broken", {"share": "none"}, cls=broken.ForgetsTheLayer), scene)

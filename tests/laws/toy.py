@@ -20,7 +20,7 @@ from fairseq_posenc.stack import Stack
 from .cases import Case
 
 WORDS, LENGTH = 32, 32  # V, n
-LAYERS, HEADS, DIM, FFN = 4, 4, 64, 128
+LAYERS, HEADS, DIM, FFN = 2, 4, 64, 128
 BATCH, STEPS, RATE, WARM_UP = 32, 600, 2e-3, 30
 STD = DIM**-0.5  # of the words, as in fairseq
 #: the loss is the mean of the last so many; below `LEARNED` nothing is left to learn
@@ -28,7 +28,7 @@ WINDOW, LEARNED = 10, 0.05
 
 
 class Toy(nn.Module):
-    """A four-layer stack of which every column says its left neighbour.
+    """A two-layer stack of which every column says its left neighbour.
 
     Args:
         case: the encoding.

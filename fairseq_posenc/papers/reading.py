@@ -1,9 +1,9 @@
 """Read the numbers that the papers print. This file needs nothing but Python, so that recipes load it without torch.
 
-A file of this folder is a table as the paper prints it. Each of its rows has the `keys` first, the printed row's name
-and the encoding among them, and then what stands in the `columns`. The other keys, and the `conditions` of the whole
-table, say of what model the row is. What a paper prints again in another table stands only once here, and a comment
-says where; so does an empty cell. A row without an encoding is of no encoding of ours.
+A file of this folder is a table as the paper prints it. Each of its rows has the `keys` first, among them what the paper
+calls the row and which encoding that is, and then what stands in the `columns`. The other keys, and the `conditions` of
+the whole table, say which model the row is about. What a paper prints again in another table stands only once here, and
+a comment says where; such cells are left out or empty. A row without an encoding is of none of ours, or holds for all.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Figure:
     @property
     def value(self) -> float | None:
         """The number without its ± and its unit; None for a formula or a dash."""
-        number = re.fullmatch(r"([+-]?\d+(?:\.\d+)?)(?:±[\d.]+|[%KM])?", self.printed)
+        number = re.fullmatch(r"([+-]?\d+(?:\.\d+)?(?:e-\d+)?)(?:±[\d.]+|[%KkM])?", self.printed)
         return float(number[1]) if number else None
 
 
@@ -51,6 +51,7 @@ def figures(
     paper: str,
     *,
     table: str | None = None,
+    row: str | None = None,
     column: str | None = None,
     encoding: str | None = None,
     **conditions: object,
@@ -61,7 +62,7 @@ def figures(
         encoding: as the tables write it; `recipes/lib/encodings.py` matches options that are written otherwise.
         conditions: what the figures' conditions have to be, such as `length=512`.
     """
-    asked = {"paper": paper, "table": table, "column": column, "encoding": encoding}
+    asked = {"paper": paper, "table": table, "row": row, "column": column, "encoding": encoding}
     return [
         figure
         for figure in every()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support_which_encoding import HAND, cells, sections
+from support_which_encoding import HAND, ROOT, cells, sections
 
 from fairseq_posenc.commands.choosing import quoted
 from fairseq_posenc.commands.params import split
 from fairseq_posenc.papers.reading import Figure
 from recipes.lib.encodings import parse, published
-from recipes.lib.package import figures
+from recipes.lib.package import ENCODINGS, figures
 
 SECTIONS = sections(HAND)
 PRETRAINING, CHECKPOINT, LONGER = "masked-lm-pretraining-glue-and-squad", "from-a-checkpoint", "longer-than-in-training"
@@ -220,3 +220,33 @@ def test_disagreements() -> None:
     text, table = (one.printed for one in figures("M4M", column="SQuAD2.0 F1") if one.row == "RoBERTa-ABS")
     assert [cell.split()[0] for cell in told["RoBERTa-ABS on SQuAD2.0"]] == [text, table]
     assert told["parameters of `shaw`"][0].startswith(figures("M4M", column="parameters", encoding="shaw")[0].printed)
+
+
+# --- the pages of recipes, beside what was measured
+
+
+@pytest.mark.parametrize(
+    ("page", "head", "columns"),
+    [
+        ("lm-wikitext103", "--pos-enc | memory 0", {3: ("LFHC", "memory 150"), 4: ("LFHC", "memory 640")}),
+        ("question-generation", "decoder | ROUGE-L", {7: ("LFHC", "SQuAD")}),
+        ("multi30k", "--pos-enc | BLEU, seeds 1 and 2", {5: ("DIET", "en-de")}),
+    ],
+)
+def test_papers_columns_of_a_recipes_page(page: str, head: str, columns: dict[int, tuple[str, str]]) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    first_table = text[text.index(f"| {head}") :].partition("\n\n")[0] + "\n"
+    found = 0
+    for name, *numbers in cells(first_table, head):
+        for column, (paper, what) in columns.items():
+            ours = shown(paper, name, what) if name.partition("[")[0] in ENCODINGS else ""
+            assert numbers[column] == ours, name
+            found += bool(ours)
+    assert found >= 3
+
+
+def test_the_order_of_m4m_on_the_page_of_pretraining() -> None:
+    text = (ROOT / "docs" / "pretraining.md").read_text(encoding="utf-8")
+    names = {"M4": "m4", "Shaw": "shaw", "M2": "m2", "absolute": "learned"}
+    told = ", ".join(f"{name} {shown('M4M', encoding, F1, model='RoBERTa-base')}" for name, encoding in names.items())
+    assert f"Table 2: {told} F1 on SQuAD 1.1" in text

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from recipes.lib.encodings import parse
+from recipes.lib.package import figures
 from recipes.lib.recipe import ROOT, shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
@@ -56,12 +57,15 @@ def test_wikitext103_is_fetched_and_its_types_counted() -> None:
 
 @pytest.mark.parametrize("preset", PAPERS)
 def test_the_papers_numbers(preset: str) -> None:
-    """METHODS.md 6.C."""
+    """Of its Table 4, and of METHODS.md 6.C."""
     found = settings(preset)
-    wanted = {"lr": 2.5e-4, "clip-norm": 0.25, "max-update": 200_000, "warmup-updates": 0, "lr-scheduler": "cosine"}
-    assert wanted.items() <= found.train.items()
-    assert (found.streams, found.length, found.mem_train, found.mem_eval) == (60, 150, 150, [150, 640])
-    assert found.train["dropout"] == (0.0 if preset == "wt103-dropout0" else 0.1)
+    theirs = {one.row: one.value for one in figures("LFHC", table="Table 4", column="WT103")}
+    wanted = {"lr": theirs["lr rate"], "clip-norm": theirs["clip norm"], "max-update": theirs["maximum steps"]}
+    wanted |= {"warmup-updates": theirs["warmup steps"]}
+    assert {**wanted, "lr-scheduler": "cosine"}.items() <= found.train.items()
+    assert found.streams == theirs["batch size"]
+    assert (found.length, found.mem_train, found.mem_eval) == (150, 150, [150, 640])
+    assert found.train["dropout"] == (theirs["dropout"] if preset == "wt103-dropout0" else 0.1)
 
 
 def test_the_papers_sweeps_have_a_figure_each() -> None:

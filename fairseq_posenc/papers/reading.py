@@ -1,9 +1,10 @@
 """Read the numbers that the papers print. This file needs nothing but Python, so that recipes load it without torch.
 
-A file of this folder is a table as the paper prints it. Each of its rows has the `keys` first, among them what the paper
-calls the row and which encoding that is, and then what stands in the `columns`. The other keys, and the `conditions` of
-the whole table, say which model the row is about. What a paper prints again in another table stands only once here, and
-a comment says where; such cells are left out or empty. A row without an encoding is of none of ours, or holds for all.
+A file of this folder is a table as the paper prints it. Each of its rows has the `keys` first, among them what the
+paper calls the row and which encoding that is, and then what stands in the `columns`. The other keys, and the
+`conditions` of the whole table, say which model the row is about. What a paper prints again in another table stands
+only once here, and a comment says where; such cells are left out or empty. A row without an encoding is of none of
+ours, or holds for all.
 """
 
 from __future__ import annotations

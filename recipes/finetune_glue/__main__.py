@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
-from recipes.lib import problems
 from recipes.lib.command import main
-from recipes.lib.finetuning import in_a_name
-from recipes.lib.recipe import Recipe, Row, compared
-from recipes.lib.stages import Stage, read_json
+from recipes.lib.finetuning.models import in_a_name
+from recipes.lib.finetuning.sentences.report import Scored, behind, counted, strange, tell
+from recipes.lib.recipe import Recipe, compared
+from recipes.lib.stages import read_json
 
-from .plan import RECORD, make_plan
+from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
@@ -37,75 +36,24 @@ COLUMNS = (
 )
 
 
-def tell(stage: Stage) -> str:
-    """What a finished stage found."""
-    if stage.kind == "check":
-        found = read_json(stage.outputs[0])
-        return f" {found['encoding']}, {found['layers']} layers of {found['dim']}, {found['updates']} updates"
-    if stage.kind == "prepare":
-        return f" {counted(stage.outputs[0])}"
-    if stage.kind == "baseline":
-        found = read_json(stage.outputs[0])["valid"]
-        return " " + ", ".join(f"{name} {one['score']} (always {one['constant']})" for name, one in found.items())
-    if stage.kind == "evaluate":
-        found = read_json(stage.outputs[0])["scores"]["valid"]
-        return " " + ", ".join(f"{name} {score:.2f}" for name, score in found.items())
-    return ""
-
-
-def counted(folder: Path) -> str:
-    record = read_json(folder / RECORD)
-    splits = record["splits"].items()
-    told = ["rows " + ", ".join(f"{split} {facts['items']:,} of {facts['given']:,}" for split, facts in splits)]
-    if cut := ", ".join(f"{split} {facts['cut']:,}" for split, facts in splits if facts["cut"]):
-        told.append(f"cut to {record['longest']} pieces: {cut}")
-    if unknown := ", ".join(f"{split} {unknown_part(facts):.2%}" for split, facts in splits if facts["unknown"]):
-        told.append(f"pieces that the model does not know: {unknown}")
-    return "; ".join([*told, *([wrong] if (wrong := problems.counted(record["problems"])) else [])])
-
-
-def unknown_part(facts: dict[str, Any]) -> float:
-    return float(facts["unknown"] / max(facts["pieces"], 1))
-
-
-def strange(prepared: Sequence[Path]) -> list[str]:
-    """Splits whose text is of another kind than the model's, so that their scores say little."""
-    told = []
-    for folder in prepared:
-        record = read_json(folder / RECORD)
-        named = [split for split, facts in record["splits"].items() if unknown_part(facts) > record["strange"]]
-        part = f"{folder.name}: more than {record['strange']:.0%} of the pieces of {', '.join(named)}"
-        told += [f"{part} are unknown to the model: scores on it say little."] if named else []
-    return told
-
-
 def remarks(settings: Settings, output: Path) -> list[str]:
-    rows = compared(settings, output)
-    told = [LEGEND, *(f"{folder.name}: {counted(folder)}." for folder in sorted((output / "data-bin").iterdir()))]
-    for model in dict.fromkeys(str(row["model"]) for row in rows):
-        scores = [float(str(row["score"])) for row in rows if row["model"] == model]
+    rows: list[Scored] = read_json(output / "comparison.json")
+    prepared = sorted((output / "data-bin").iterdir())
+    told = [LEGEND, *(f"{folder.name}: {counted(folder)}." for folder in prepared)]
+    for model in dict.fromkeys(row["model"] for row in rows):
+        scores = [row["score"] for row in rows if row["model"] == model]
         if len(scores) > 1:
-            told.append(f"Mean of {model} over {len(scores)} tasks: {sum(scores) / len(scores):.2f}.")
-    told += strange(sorted((output / "data-bin").iterdir()))
-    return told + behind([(f"{row['model']} on {row['task']}", row) for row in rows])
-
-
-def behind(rows: Sequence[tuple[str, Row]]) -> list[str]:
-    """Those that do not beat the baseline.
-
-    Args:
-        rows: by what they are called.
-    """
-    named = [name for name, row in rows if not row["beats baseline"]]
-    return [f"Not above the constant answer: {', '.join(named)}."] if named else []
+            told.append(f"Mean of {model} over {len(scores)} tasks: {fmean(scores):.2f}.")
+    told += strange(prepared)
+    return told + behind([f"{row['model']} on {row['task']}" for row in rows if not row["beats baseline"]])
 
 
 def default_output(settings: Settings) -> str:
-    """Another preset, other models, segments or rows, another protocol or seed is another experiment."""
+    """Return a folder for each experiment: another preset, model, kind of segments, protocol, seed or other rows."""
     rows, models = Path(settings.data).resolve().name, in_a_name(settings.checkpoint)
     segments = [] if settings.segments == ["none"] else settings.segments
-    told = [settings.preset, rows, models, settings.protocol, *settings.task, *segments, str(settings.seed)]
-    return f"finetune_glue/{'.'.join(one for one in told if one)}"
+    parts = [settings.preset, rows, models, settings.protocol, *settings.task, *segments, str(settings.seed)]
+    return f"finetune_glue/{'.'.join(filter(None, parts))}"
 
 
 FINETUNE_GLUE = Recipe(

@@ -3,99 +3,121 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from recipes.lib.encodings import Encoding, parse
-from recipes.lib.finetuning import Model
+from recipes.lib.finetuning.comparison import comparable, encoding_of, write_rows
+from recipes.lib.finetuning.models import Model
+from recipes.lib.finetuning.sentences import xnli
+from recipes.lib.finetuning.sentences.plan import RECORD
+from recipes.lib.finetuning.sentences.tasks import HEADLINE, TASKS, metrics
+from recipes.lib.finetuning.sentences.xnli import Scores
+from recipes.lib.finetuning.trials import Grid, Trial, Variant, add_options
 from recipes.lib.folders import whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
-from recipes.lib.stages import read_json, write_atomically
-from recipes.lib.values import Refused
+from recipes.lib.stages import read_json
 
-from . import xnli
-from .grid import Grid, middle
-from .plan import RECORD
 from .published import MISMATCHED, ROBERTA, WARM, paper
-from .settings import Trial, Variant
-from .tasks import HEADLINE, TASKS, metrics
-from .xnli import Scores
 
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
-VARIANT = ("TASK", "MODEL", "SEGMENTS", "ROW")
 #: what stands behind a paper's figures; a checkpoint does not say whether it went on from another
 BEHIND = {ROBERTA: " (roberta-base itself)", WARM: " (gone on from roberta-base)"}
 BASE = {"layers": 12, "dim": 768}  # of all models in the papers' tables
 
 
-def encoding_of(label: str) -> Encoding | None:
-    """None where a label is none of an encoding."""
-    try:
-        return parse(label)
-    except Refused:
-        return None
+@dataclass(frozen=True)
+class Results:
+    """Where the trainings are, and what was tried."""
+
+    output: Path
+    protocol: str
+    grid: Grid
+    differs: Sequence[str] = ()  # in what the run departs from the protocol
+
+    def first(self, variant: Variant) -> str:
+        """Return the score that chooses, and stands in the table."""
+        return metrics(variant.task, self.protocol)[0]
+
+    def scores(self, trial: Trial) -> Scores:
+        """Return the scores by split; of XNLI the means too."""
+        scores: Scores = read_json(self.output / "scores" / f"{trial.slug}.json")["scores"]
+        return xnli.with_means(scores) if trial.variant.task == xnli.XNLI else scores
+
+    def score(self, trial: Trial) -> float:
+        """Return what chooses learning rates and epochs: the development set's score, of XNLI the English one's."""
+        return self.scores(trial)["valid"][self.first(trial.variant)]
+
+    def medians(self, runs: Sequence[Trial]) -> dict[str, dict[str, float]]:
+        """Return the median of each number by itself."""
+        scores = [self.scores(run) for run in runs]
+        return {
+            split: {name: median(one[split][name] for one in scores) for name in names}
+            for split, names in scores[0].items()
+        }
+
+    def best(self, variant: Variant) -> list[Trial]:
+        """Return the runs of the best learning rate and epochs, worst first."""
+        return sorted(self.grid.best(variant, self.score), key=self.score)
 
 
-def result(variant: Variant, grid: Grid, differs: Sequence[str] = ()) -> Row:
-    """Scores are medians of the runs, each by itself.
+def middle(runs: list[Trial]) -> Trial:
+    """Return the run of the median; of an even number of runs, the lower one of the two."""
+    return runs[(len(runs) - 1) // 2]
 
-    Args:
-        differs: in what the run departs from the protocol.
-    """
-    runs = grid.best(variant)
-    one, names, scores = middle(runs), metrics(variant.task, grid.protocol), grid.medians(runs)
-    first = names[0]
-    facts = read_json(grid.output / "scores" / f"{one.slug}.json")
-    model = read_json(grid.output / "models" / f"{variant.model.slug}.json")
-    record = read_json(grid.output / "data-bin" / f"{variant.task}.{variant.model.slug}" / RECORD)
-    baseline = read_json(grid.output / "baselines" / f"{variant.task}.json")["valid"][first]
-    score = round(scores[HEADLINE.get(variant.task, "valid")][first], 2)  # as the baseline, which it may be
-    theirs = figures(variant, model, grid.protocol)
-    why = [*differences(model, record, scores), *differs]
+
+def result(variant: Variant, results: Results) -> Row:
+    """Return a row of the table. Scores are medians of the runs, each by itself."""
+    output, first, runs = results.output, results.first(variant), results.best(variant)
+    run, scores = middle(runs), results.medians(runs)
+    facts = read_json(output / "scores" / f"{run.slug}.json")
+    model = read_json(output / "models" / f"{variant.model.slug}.json")
+    record = read_json(output / "data-bin" / f"{variant.task}.{variant.model.slug}" / RECORD)
+    baseline = read_json(output / "baselines" / f"{variant.task}.json")["valid"][first]
+    headline = HEADLINE.get(variant.task, "valid")
+    score = round(scores[headline][first], 2)  # as the baseline, which it may be
+    theirs = figures(variant, model, results.protocol)
+    trials = results.grid.trials(variant)
     return {
         "task": variant.task,
         "model": variant.label,
         "score": score,
         "of": NAMES.get(first, first),
-        "also": also(scores, names),
+        "also": also(scores, metrics(variant.task, results.protocol)),
         "baseline": baseline["score"],
         "constant": baseline["constant"],
         "beats baseline": score > baseline["score"] + baseline["margin"],
         "paper": theirs,
-        "comparable": comparable(why) if theirs else None,
-        "lr": one.lr,
-        "epochs": one.epochs,
-        "runs": [round(grid.headline(run), 2) for run in runs],
+        "comparable": comparable([*differences(model, record, scores), *results.differs]) if theirs else None,
+        "lr": run.lr,
+        "epochs": run.epochs,
+        "runs": [round(results.scores(one)[headline][first], 2) for one in runs],
         "updates": facts["updates"],
         "parameters": facts["parameters"],
-        **cost(grid.output, f"train:{one.slug}"),
-        "trials": trials(variant, grid, first),
+        **cost(output, f"train:{run.slug}"),
+        "trials": {trial.of_variant: round(results.score(trial), 2) for trial in trials},
         "pretrained": {name: model[name] for name in ("encoding", "updates", "layers", "dim")},
-        "scores": {split: {name: round(found, 2) for name, found in some.items()} for split, some in scores.items()},
+        "scores": {split: {name: round(one, 2) for name, one in some.items()} for split, some in scores.items()},
     }
 
 
-def trials(variant: Variant, grid: Grid, first: str) -> dict[str, float]:
-    """What each training scored."""
-    chosen = [Trial(variant, *one) for one in product(grid.lrs, grid.epochs, grid.seeds)]
-    return {one.slug.removeprefix(f"{variant.slug}."): round(grid.score(one)[first], 2) for one in chosen}
-
-
 def also(scores: Scores, names: list[str]) -> str:
-    """The task's other scores."""
+    """Return the task's other scores."""
     told = [f"{NAMES.get(name, name)} {scores['valid'][name]:.2f}" for name in names[1:]]
     others = {split: found for split, found in scores.items() if split not in ("valid", xnli.MEAN, xnli.OTHERS)}
     told += [f"{split.removeprefix('valid-')} {found[names[0]]:.2f}" for split, found in others.items()]
     return ", ".join(told)
 
 
-def figures(variant: Variant, model: dict[str, Any], protocol: str) -> str | None:
-    """The paper's, of this encoding; of MNLI both sets. M4M's has models from scratch, roberta-base, and from that."""
+def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | None:
+    """Return the paper's figures of this encoding, of MNLI on both sets.
+
+    M4M's paper has models from scratch, roberta-base, and models that went on from that.
+    """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
     told = []
@@ -106,64 +128,53 @@ def figures(variant: Variant, model: dict[str, Any], protocol: str) -> str | Non
     return "; ".join(told) or None
 
 
-def differences(model: dict[str, Any], record: dict[str, Any], scores: Scores) -> list[str]:
-    """What is other than in the papers, as far as can be told, in a few words each.
+def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Scores) -> list[str]:
+    """Return what is known to be other than in the papers, in a few words each.
 
     Args:
-        model: its sizes. record: of the rows.
+        model: its sizes.
+        record: of the rows.
     """
     sized = all(model[name] == size for name, size in BASE.items())
     told = [] if sized else [f"{model['layers']} layers of {model['dim']}"]
     told += other_rows(record)
     left_out = sum(done.get("left out", 0) for done in record["problems"].values())
     told += [f"{left_out:,} rows left out"] if left_out else []
-    told += xnli.differences(scores) if record["task"] == xnli.XNLI else []
-    return told
+    return told + (xnli.differences(scores) if record["task"] == xnli.XNLI else [])
 
 
-def other_rows(record: dict[str, Any]) -> list[str]:
-    """Splits that are trained on or scored and have not as many rows as were published."""
-    wanted, given = TASKS[record["task"]].rows, dict[str, tuple[int, int]]()
+def other_rows(record: Mapping[str, Any]) -> list[str]:
+    """Name the splits that are trained on or scored and have not as many rows as were published."""
+    wanted, others = TASKS[record["task"]].rows, dict[str, tuple[int, int]]()
     for split, facts in record["splits"].items():
         theirs = wanted.get(split, wanted.get(split.partition("-")[0]))  # XNLI's: of each language
         if facts["labelled"] and theirs and facts["given"] != theirs:
-            given[split] = facts["given"], theirs
-    told = [f"{ours:,} rows of training, not {theirs:,}" for ours, theirs in [given.pop("train", (0, 0))] if theirs]
-    return told + ([f"other rows in {', '.join(given)}"] if given else [])
+            others[split] = facts["given"], theirs
+    told = [f"{ours:,} rows of training, not {theirs:,}" for ours, theirs in [others.pop("train", (0, 0))] if theirs]
+    return told + ([f"other rows in {', '.join(others)}"] if others else [])
 
 
-def comparable(why: list[str]) -> str:
-    return f"no: {'; '.join(why)}" if why else "if pretrained as the paper's"
-
-
-def submission(variants: list[Variant], grid: Grid) -> None:
-    """GLUE's files of each model: those of the run that counts."""
-    with whole(grid.output / "submission") as partial:
+def submission(variants: list[Variant], results: Results) -> None:
+    """Copy GLUE's files of each model: those of the run that counts."""
+    with whole(results.output / "submission") as partial:
         for variant in variants:
-            name = variant.slug.removeprefix(f"{variant.task}.")
-            into = partial / name
+            into = partial / variant.of_model
             into.mkdir(exist_ok=True)
-            made = grid.output / "predictions" / middle(grid.best(variant)).slug
+            answers = results.output / "predictions" / middle(results.best(variant)).slug
             for file in TASKS[variant.task].submissions.values():
-                if (made / file).is_file():
-                    shutil.copyfile(made / file, into / file)
+                if (answers / file).is_file():
+                    shutil.copyfile(answers / file, into / file)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
     parser.add_argument("--protocol", required=True)
-    parser.add_argument("--variant", action="append", nargs=4, required=True, metavar=VARIANT)
-    parser.add_argument("--lr", type=float, action="append", required=True)
-    parser.add_argument("--epochs", type=int, action="append", required=True)
-    parser.add_argument("--seed", type=int, action="append", required=True)
-    parser.add_argument("--differs", action="append", default=[], help="in what the run departs from the protocol")
+    add_options(parser, "TASK", "MODEL", "SEGMENTS", "ROW")
     asked = parser.parse_args()
-    grid = Grid(asked.output, asked.protocol, asked.lr, asked.epochs, asked.seed)
+    results = Results(asked.output, asked.protocol, Grid.from_flags(asked), asked.differs)
     variants = [Variant(task, Model(label, Path()), segments, row) for task, label, segments, row in asked.variant]
-    rows = [result(variant, grid, asked.differs) for variant in variants]
-    submission(variants, grid)
-    write_atomically(asked.output / "comparison.json", json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+    submission(variants, results)
+    write_rows([result(variant, results) for variant in variants], asked.output)
 
 
 if __name__ == "__main__":

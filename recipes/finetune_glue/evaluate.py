@@ -16,12 +16,12 @@ from fairseq import checkpoint_utils, utils
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
 from fairseq_posenc.metrics import classification
 from recipes.lib.checkpoints import updates
+from recipes.lib.finetuning.sentences.tasks import TASKS
 from recipes.lib.folders import whole
 from recipes.lib.lines import write
 from recipes.lib.stages import read_json, write_atomically
 
 from .data import ids, labels
-from .tasks import TASKS
 
 TOKENS = 8192  # of a batch
 HEADER = "index\tprediction"

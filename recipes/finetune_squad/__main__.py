@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TypedDict
 
-from recipes.lib import problems
 from recipes.lib.command import main
-from recipes.lib.finetuning import in_a_name
+from recipes.lib.finetuning.models import in_a_name
+from recipes.lib.finetuning.questions.files import SCORED, TEXTS
+from recipes.lib.finetuning.questions.report import counted, tell
+from recipes.lib.finetuning.settings import BUILTIN
 from recipes.lib.recipe import Hints, Recipe, compared
-from recipes.lib.stages import Stage, read_json
+from recipes.lib.stages import read_json
 
-from .files import SCORED, TEXTS
-from .plan import RECORD, make_plan
-from .settings import BUILTIN, CONF, SQUAD, Settings
+from .plan import make_plan
+from .settings import CONF, SQUAD, Settings
 
 DESCRIPTION = """\
 Answers to questions that are spans of a text: pretrained masked language models, with the position encodings that they
@@ -35,58 +37,37 @@ COLUMNS = (
 )
 
 
-def tell(stage: Stage) -> str:
-    """What a finished stage found."""
-    if stage.kind == "check":
-        found = read_json(stage.outputs[0])
-        return f" {found['encoding']}, {found['layers']} layers of {found['dim']}, {found['vocabulary']:,} pieces"
-    if stage.kind == "prepare":
-        return f" {counted(stage.outputs[0])}"
-    if stage.kind == "score":
-        found = read_json(stage.outputs[0])
-        best = f", at best {found['best_f1']:.2f}" if "best_f1" in found else ""
-        return f" EM {found['em']:.2f}, F1 {found['f1']:.2f}{best}"
-    if stage.kind == "baselines":
-        found = read_json(stage.outputs[0])
-        return " F1 " + ", ".join(f"{one['f1']:.2f} ({name})" for name, one in found.items())
-    return ""
+class Scored(TypedDict):
+    """The columns of a result that the last lines of a run look at."""
 
-
-def counted(folder: Path) -> str:
-    record = read_json(folder / RECORD)
-    parts = (
-        f"{name} {one['questions']:,} of {one['given']:,} questions, {one['windows']:,} windows"
-        for name, one in record["splits"].items()
-    )
-    wrong = problems.counted(record["problems"])
-    return "; ".join([*parts, *([wrong] if wrong else [])])
+    model: str
+    F1: float
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
-    return [LEGEND, *(f"{one.label}: {counted(output / 'data-bin' / one.slug)}." for one in settings.models)]
+    data = output / "data-bin"
+    return [LEGEND, *(f"{model.label}: {counted(data / model.slug)}." for model in settings.models)]
 
 
 def default_output(settings: Settings) -> str:
-    """Another preset, other questions or models, another version, length or seed is another experiment."""
+    """Return a folder for each experiment: another preset, model, version, length, seed or other questions."""
     own = settings.train_file or (settings.data if settings.data not in (SQUAD, BUILTIN) else "")
     name = Path(own).resolve().name.partition(".json")[0] if own else settings.data
     models = in_a_name(settings.checkpoint)
-    told = [settings.preset, name, models, settings.version, settings.max_length, settings.segments, settings.seed]
-    return f"finetune_squad/{'.'.join(str(one) for one in told if one not in ('', 'none'))}"
+    parts = [settings.preset, name, models, settings.version, settings.max_length, settings.segments, settings.seed]
+    return f"finetune_squad/{'.'.join(str(part) for part in parts if part not in ('', 'none'))}"
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    trained = {model.label: model for model in settings.models}
-    rows = [row for row in compared(settings, output) if row["model"] in trained]
-    best = max(rows, key=lambda row: float(str(row["F1"])))
-    folder = f"{shown}/predictions/{trained[str(best['model'])].slug}"
-    script = f"evaluate-v{settings.version}.py"
-    dev = f"{shown}/data-bin/{trained[str(best['model'])].slug}/valid.{SCORED}"
-    given = f"{dev} {folder}/predictions.json"
+    rows: list[Scored] = read_json(output / "comparison.json")
+    slugs = {model.label: model.slug for model in settings.models}
+    best = max((row for row in rows if row["model"] in slugs), key=lambda row: row["F1"])["model"]
+    folder, dev = f"{shown}/predictions/{slugs[best]}", f"{shown}/data-bin/{slugs[best]}/valid.{SCORED}"
+    words = f"{dev} {folder}/predictions.json"
     if settings.version == "2.0":  # texts before any threshold: the script applies this one, and looks for the best
-        given = f"{dev} {folder}/{TEXTS} --na-prob-file {folder}/null_odds.json"
-        given += f" --na-prob-thresh {settings.null_threshold}"
-    return {f"SQuAD's own script says the same of {best['model']}:": f"python {script} {given}"}
+        words = f"{dev} {folder}/{TEXTS} --na-prob-file {folder}/null_odds.json"
+        words += f" --na-prob-thresh {settings.null_threshold}"
+    return {f"SQuAD's own script says the same of {best}:": f"python evaluate-v{settings.version}.py {words}"}
 
 
 FINETUNE_SQUAD = Recipe(

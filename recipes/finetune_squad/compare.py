@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairseq_posenc.metrics.squad import margin
 from recipes.lib.curves import draw, figures, read
+from recipes.lib.finetuning.comparison import comparable, write_rows
+from recipes.lib.finetuning.questions.files import GOLD, RECORD, unreachable
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
-from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.stages import read_json
 
 from . import published
-from .files import unreachable
-from .plan import RECORD
-from .settings import GOLD
 
 
 class Beside(NamedTuple):
@@ -59,7 +57,7 @@ def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str,
         "encoding": model["encoding"],
         "paper's EM": exact,
         "paper's F1": f1,
-        "comparable": None if f1 is None else told(why),
+        "comparable": None if f1 is None else comparable(why),
         "beats baselines": all(above(score["f1"], one) for name, one in baselines.items() if name != GOLD),
         "windows right": round(spans[-1][1], 4) if spans else None,
         "out of reach": unreachable(output / "predictions" / slug),
@@ -74,11 +72,6 @@ def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str,
 def above(f1: float, baseline: dict[str, float]) -> bool:
     """By more than questions of the same kind would move it."""
     return f1 > baseline["f1"] + margin(f1, baseline["f1"], baseline["total"])
-
-
-def told(why: list[str]) -> str:
-    """Corpora of the pretraining cannot be told from a checkpoint."""
-    return f"no: {'; '.join(why)}" if why else "if pretrained as the paper's"
 
 
 def compare(models: list[tuple[str, str]], output: Path, paper: Beside) -> list[Row]:
@@ -96,11 +89,9 @@ def main() -> None:
     parser.add_argument("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"))
     asked = parser.parse_args()
     models = [(label, slug) for label, slug in asked.model]
-    found = compare(models, asked.output, Beside(asked.paper, asked.differs))
-    curves = {label: read(asked.output / "logs" / f"{slug}.train.log") for label, slug in models}
-    points = {label: one.train for label, one in curves.items()}
+    points = {label: read(asked.output / "logs" / f"{slug}.train.log").train for label, slug in models}
     draw(points, "training loss, bits a window", asked.output / "curves.png")
-    write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    write_rows(compare(models, asked.output, Beside(asked.paper, asked.differs)), asked.output)
 
 
 if __name__ == "__main__":

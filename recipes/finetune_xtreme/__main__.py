@@ -1,8 +1,4 @@
-"""The XTREME recipe; `recipes/finetune_xtreme/run.sh` calls it in the right environment.
-
-XNLI is a task like those of GLUE whose other languages are further development and test sets: its stages are that
-recipe's. Questions are trained by SQuAD's recipe, and answered in other languages.
-"""
+"""The XTREME recipe; `recipes/finetune_xtreme/run.sh` calls it in the right environment."""
 
 from __future__ import annotations
 
@@ -11,15 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from recipes.finetune_glue import __main__ as sentences
-from recipes.finetune_glue import xnli
-from recipes.finetune_glue.plan import RECORD as ROWS
-from recipes.finetune_glue.settings import Settings as GlueSettings
-from recipes.finetune_squad import __main__ as questions
-from recipes.finetune_squad.plan import RECORD
-from recipes.finetune_squad.settings import GOLD
 from recipes.lib.command import main
-from recipes.lib.finetuning import in_a_name
+from recipes.lib.finetuning.models import in_a_name
+from recipes.lib.finetuning.questions import report as questions
+from recipes.lib.finetuning.questions.files import GOLD, RECORD
+from recipes.lib.finetuning.sentences import report as sentences
+from recipes.lib.finetuning.sentences import xnli
+from recipes.lib.finetuning.sentences.plan import RECORD as ROWS
 from recipes.lib.recipe import Recipe, Row, compared
 from recipes.lib.stages import Stage, read_json
 
@@ -47,34 +41,18 @@ questions whose answers no prediction can be. Paper: the DIET paper's means over
 
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),
-    *(
-        "beats baseline",
-        "paper",
-        "paper's EM",
-        "paper's F1",
-        "comparable",
-        "questions",
-        "out of reach",
-        "rules",
-        "lr",
-        "epochs",
-        "runs",
-    ),
-    *("updates", "minutes"),
+    *("beats baseline", "paper", "paper's EM", "paper's F1", "comparable", "questions", "out of reach", "rules"),
+    *("lr", "epochs", "runs", "updates", "minutes"),
 )
 
 
-def results(settings: GlueSettings, output: Path) -> list[Row]:
+def results(settings: Settings, output: Path) -> list[Row]:
     rows = compared(settings, output)
-    return rows_of_sentences(rows, output) if of_sentences(settings) else rows
-
-
-def of_sentences(settings: GlueSettings) -> bool:
-    return not isinstance(settings, Settings) or settings.sentences
+    return rows_of_sentences(rows, output) if settings.sentences else rows
 
 
 def tell(stage: Stage) -> str:
-    """What a finished stage found."""
+    """Return what a finished stage found."""
     parts = {one.name for one in SETS.values()} & set(stage.variant.split("."))
     if stage.kind in ("score", "baselines") and parts:
         return f" {by_language(read_json(stage.outputs[0]))}"
@@ -84,40 +62,41 @@ def tell(stage: Stage) -> str:
 
 
 def by_language(found: Mapping[str, Any]) -> str:
-    """F1 of each; of baselines that of the first."""
+    """Return the F1 of each language; of baselines that of the first one."""
     first = {one: facts if "f1" in facts else next(iter(facts.values())) for one, facts in found.items()}
     return "F1 " + ", ".join(f"{one} {facts['f1']:.2f}" for one, facts in first.items())
 
 
-def remarks(settings: GlueSettings, output: Path) -> list[str]:
-    """What was counted; and that the right answers have what they have to have."""
+def remarks(settings: Settings, output: Path) -> list[str]:
+    """Return what was counted, and that the right answers have what they have to have."""
     prepared = sorted((output / "data-bin").iterdir())
-    if of_sentences(settings):
+    if settings.sentences:
         told = [SENTENCES, *(f"{one.name}: {sentences.counted(one)}." for one in prepared)]
         told += sentences.strange(prepared)
-        told += sentences.behind([(f"{row['model']} in {row['language']}", row) for row in results(settings, output)])
+        rows = [row for row in results(settings, output) if not row["beats baseline"]]
+        told += sentences.behind([f"{row['model']} in {row['language']}" for row in rows])
         return told + [xnli.told(read_json(one / ROWS)["splits"]) for one in prepared[:1]]
     told = [QUESTIONS, *(f"{one.name}: {questions.counted(one)}." for one in prepared)]
     for task in settings.task:
-        known, scored = SETS[task], {str(row["language"]) for row in compared(settings, output) if row["task"] == task}
-        missing = [one for one in known.languages if one not in scored]
+        scored = {row["language"] for row in compared(settings, output) if row["task"] == task}
+        missing = [language for language in SETS[task].languages if language not in scored]
         told += [f"{task}: not scored in {', '.join(missing)}."] if missing else []
     for file in sorted((output / "baselines").glob("*.json")):
-        gold = {language: some[GOLD] for language, some in read_json(file).items()}
+        gold = {language: scores[GOLD] for language, scores in read_json(file).items()}
         scores = ", ".join(f"{language} {one['em']:g}/{one['f1']:g}" for language, one in gold.items())
         told.append(f"The right answers of {file.stem} have EM/F1 {scores}.")
     return told
 
 
-def default_output(settings: GlueSettings) -> str:
-    """Another preset, other sets or models, another protocol or other segments are another experiment."""
+def default_output(settings: Settings) -> str:
+    """Return a folder for each experiment: another preset, set, model, protocol, kind of segments or seed."""
     what = ".".join(one.lower() for one in settings.task)
     data = Path(settings.data).resolve().name
-    told = [settings.preset, what, data, in_a_name(settings.checkpoint), settings.protocol, *settings.segments]
-    return f"finetune_xtreme/{'.'.join(filter(None, told))}.{settings.seed}"
+    parts = [settings.preset, what, data, in_a_name(settings.checkpoint), settings.protocol, *settings.segments]
+    return f"finetune_xtreme/{'.'.join(filter(None, parts))}.{settings.seed}"
 
 
-FINETUNE_XTREME: Recipe[GlueSettings] = Recipe(
+FINETUNE_XTREME = Recipe(
     name="finetune_xtreme",
     description=DESCRIPTION,
     settings=Settings,

@@ -7,27 +7,23 @@ several runs the median of each number.
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 from fairseq_posenc.metrics.squad import margin
-from recipes.finetune_glue.compare import encoding_of
-from recipes.finetune_glue.settings import Trial, Variant
-from recipes.finetune_squad.files import unreachable
-from recipes.finetune_squad.plan import RECORD
-from recipes.finetune_squad.settings import GOLD
-from recipes.lib.finetuning import Model
+from recipes.lib.finetuning.comparison import comparable, encoding_of, write_rows
+from recipes.lib.finetuning.models import Model
+from recipes.lib.finetuning.questions.files import GOLD, RECORD, unreachable
+from recipes.lib.finetuning.trials import Grid, Trial, Variant, add_options
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
-from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.stages import read_json
 
 from . import published
-from .sets import ENGLISH, SETS, TRAINING
+from .sets import ENGLISH, SETS
 
 MEAN, OTHERS = "mean", "mean but en"
 Scores = dict[str, dict[str, Any]]
@@ -35,112 +31,96 @@ Scores = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Results:
-    """Where the trainings are, and what they were."""
+    """Where the trainings are, and what was tried."""
 
     output: Path
-    lrs: list[float]
-    epochs: list[int]
-    seeds: list[int]
+    grid: Grid
     differs: Sequence[str] = ()  # in what the run departs from the paper's
 
     def best(self, variant: Variant) -> list[Trial]:
-        """The runs of the learning rate and the epochs that are best in English."""
-        grid = [
-            [Trial(variant, lr, epochs, seed) for seed in self.seeds] for lr, epochs in product(self.lrs, self.epochs)
-        ]
-        return grid[0] if len(grid) == 1 else max(grid, key=self.english)
-
-    def english(self, runs: Sequence[Trial]) -> float:
-        return statistics.median(read_json(self.output / "scores" / f"{slug(one)}.json")["f1"] for one in runs)
+        """Return the runs of the learning rate and the epochs that are best in English."""
+        return self.grid.best(variant, lambda run: float(read_json(self.output / "scores" / f"{run.slug}.json")["f1"]))
 
     def scores(self, trial: Trial, task: str) -> Scores:
-        """By language, and the means."""
-        found: Scores = read_json(self.output / "scores" / f"{slug(trial)}.{SETS[task].name}.json")
-        return found | means(found)
+        """Return the scores by language, and their means."""
+        scores: Scores = read_json(self.output / "scores" / f"{trial.slug}.{SETS[task].name}.json")
+        return scores | means(scores)
 
     def baseline(self, task: str) -> Scores:
-        found: dict[str, Scores] = read_json(self.output / "baselines" / f"{SETS[task].name}.json")
+        """Return the best baseline by language, and their means."""
+        baselines: dict[str, Scores] = read_json(self.output / "baselines" / f"{SETS[task].name}.json")
         best = {
-            language: max((one for name, one in some.items() if name != GOLD), key=lambda one: float(one["f1"]))
-            for language, some in found.items()
+            language: max((one for name, one in named.items() if name != GOLD), key=lambda one: float(one["f1"]))
+            for language, named in baselines.items()
         }
         return best | means(best)
 
 
-def slug(trial: Trial) -> str:
-    """As SQuAD's recipe has it: it has one task."""
-    return trial.slug.removeprefix(f"{TRAINING}.")
+def means(scores: Scores) -> Scores:
+    """Return the means over all languages, and over those that were not trained on."""
+    others = {language: one for language, one in scores.items() if language != ENGLISH}
+    groups = {MEAN: scores} | ({OTHERS: others} if 0 < len(others) < len(scores) else {})
+    return {name: _mean(group) for name, group in groups.items()}
 
 
-def means(found: Scores) -> Scores:
-    """Over all languages, and over those that were not trained on."""
-    others = {language: one for language, one in found.items() if language != ENGLISH}
-    made = {MEAN: found} | ({OTHERS: others} if 0 < len(others) < len(found) else {})
-    return {name: _mean(some) for name, some in made.items()}
-
-
-def _mean(some: Scores) -> dict[str, Any]:
-    made: dict[str, Any] = {name: statistics.fmean(one[name] for one in some.values()) for name in ("em", "f1")}
-    return made | {"total": sum(one["total"] for one in some.values())}
+def _mean(scores: Scores) -> dict[str, Any]:
+    found: dict[str, Any] = {name: fmean(one[name] for one in scores.values()) for name in ("em", "f1")}
+    return found | {"total": sum(one["total"] for one in scores.values())}
 
 
 def _beats(f1: float, baseline: Scores, language: str) -> bool:
-    """By two standard errors; questions that are translated are the same: a mean over languages is not surer."""
+    """Return whether an F1 is two standard errors above the baseline's.
+
+    Translated questions are the same questions: a mean over languages is no surer than one language.
+    """
     groups = {MEAN: set(baseline) - {MEAN, OTHERS}, OTHERS: set(baseline) - {MEAN, OTHERS, ENGLISH}}
-    some = [baseline[name] for name in sorted(groups.get(language, {language}))]
+    languages = sorted(groups.get(language, {language}))
     theirs = float(baseline[language]["f1"])
-    return f1 > theirs + statistics.fmean(margin(f1, theirs, one["total"]) for one in some)
+    return f1 > theirs + fmean(margin(f1, theirs, baseline[one]["total"]) for one in languages)
 
 
 def rows(task: str, variant: Variant, results: Results) -> list[Row]:
-    """The means, then the languages."""
+    """Return the rows of the means, then those of the languages."""
     runs = results.best(variant)
-    found, baseline = [results.scores(one, task) for one in runs], results.baseline(task)
-    model, theirs = compared(task, variant, results, found[0])
-    order = [name for name in (MEAN, OTHERS) if name in found[0]]
-    order += [name for name in found[0] if name not in order]
-    return [
-        {
+    scores, baseline = [results.scores(run, task) for run in runs], results.baseline(task)
+    model, theirs = compared(task, variant, results, scores[0])
+    predictions = results.output / "predictions" / f"{runs[0].slug}.{SETS[task].name}"
+    order = [name for name in (MEAN, OTHERS) if name in scores[0]]
+    order += [name for name in scores[0] if name not in order]
+
+    def row(language: str) -> Row:
+        exact, f1 = (median(one[language][name] for one in scores) for name in ("em", "f1"))
+        known = language in SETS[task].languages  # a mean is no language
+        return {
             "task": task,
             "model": variant.label,
             "language": language,
-            **medians(found, language),
+            "EM": round(exact, 2),
+            "F1": round(f1, 2),
             "baseline EM": round(baseline[language]["em"], 2),
             "baseline F1": round(baseline[language]["f1"], 2),
-            "beats baseline": _beats(statistics.median(one[language]["f1"] for one in found), baseline, language),
+            "beats baseline": _beats(f1, baseline, language),
             **(theirs if language == MEAN else dict.fromkeys(theirs)),
-            "questions": int(found[0][language]["total"]),
-            "out of reach": missed(runs[0], task, language, results),
-            "rules": SETS[task].rules(language) if language in SETS[task].languages else None,
+            "questions": int(scores[0][language]["total"]),
+            "out of reach": unreachable(predictions / language) if known else None,
+            "rules": SETS[task].rules(language) if known else None,
             "lr": runs[0].lr,
             "epochs": runs[0].epochs,
-            "runs": [round(one[language]["f1"], 2) for one in found],
-            **cost(results.output, f"train:{slug(runs[0])}"),
+            "runs": [round(one[language]["f1"], 2) for one in scores],
+            **cost(results.output, f"train:{runs[0].slug}"),
             "pretrained": model,
         }
-        for language in order
-    ]
 
-
-def missed(trial: Trial, task: str, language: str, results: Results) -> int | None:
-    """Questions whose answers no prediction can be; of means none."""
-    folder = results.output / "predictions" / f"{slug(trial)}.{SETS[task].name}" / language
-    return unreachable(folder) if language in SETS[task].languages else None
-
-
-def medians(found: Sequence[Scores], language: str) -> Row:
-    em, f1 = (statistics.median(one[language][name] for one in found) for name in ("em", "f1"))
-    return {"EM": round(em, 2), "F1": round(f1, 2)}
+    return [row(language) for language in order]
 
 
 def compared(task: str, variant: Variant, results: Results, scored: Scores) -> tuple[dict[str, Any], Row]:
-    """The pretrained model, and the paper's mean beside what keeps it from being compared.
+    """Return the pretrained model, and the paper's mean beside what keeps it from being compared.
 
     Args:
         scored: what the mean is of; of a language whose file has no answers there are predictions only.
     """
-    name = variant.slug.removeprefix(f"{TRAINING}.")
-    facts = read_json(results.output / "checked" / f"{name}.json")
+    facts = read_json(results.output / "checked" / f"{variant.slug}.json")
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}
     theirs = published.figures(task, encoding_of(model["encoding"]), variant.row)
     data = results.output / "data-bin"
@@ -151,14 +131,13 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
     left = {name: one["given"] - one["questions"] for name, one in {"training": english, **splits}.items()}
     why = differences(task, model, english["given"], given)
     why += [f"{number:,} questions left out of {name}" for name, number in left.items() if number]
-    why += results.differs
-    told = f"no: {'; '.join(why)}" if why else "if pretrained as the paper's"
     exact, f1 = theirs or (None, None)
-    return model, {"paper's EM": exact, "paper's F1": f1, "comparable": told if theirs else None}
+    shown = comparable([*why, *results.differs]) if theirs else None
+    return model, {"paper's EM": exact, "paper's F1": f1, "comparable": shown}
 
 
-def differences(task: str, model: dict[str, Any], training: int, questions: dict[str, int]) -> list[str]:
-    """What is other than in the paper, in a few words each."""
+def differences(task: str, model: Mapping[str, Any], training: int, questions: Mapping[str, int]) -> list[str]:
+    """Return what is other than in the paper, in a few words each."""
     known, told = SETS[task].questions, list[str]()
     if (model["layers"], model["dim"]) != (published.LAYERS, published.DIM):
         told.append(f"{model['layers']} layers of {model['dim']}")
@@ -172,19 +151,14 @@ def differences(task: str, model: dict[str, Any], training: int, questions: dict
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
     parser.add_argument("--task", action="append", required=True, choices=list(SETS))
-    told = ("MODEL", "SEGMENTS", "ROW")
-    parser.add_argument("--variant", action="append", nargs=3, required=True, metavar=told)
-    parser.add_argument("--lr", type=float, action="append", required=True)
-    parser.add_argument("--epochs", type=int, action="append", required=True)
-    parser.add_argument("--seed", type=int, action="append", required=True)
-    parser.add_argument("--differs", action="append", default=[], help="in what the run departs from the paper's")
+    add_options(parser, "MODEL", "SEGMENTS", "ROW")
     asked = parser.parse_args()
-    results = Results(asked.output, asked.lr, asked.epochs, asked.seed, asked.differs)
-    variants = [Variant(TRAINING, Model(label, Path()), *rest) for label, *rest in asked.variant]
-    found = [row for task in asked.task for variant in variants for row in rows(task, variant, results)]
-    write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    results = Results(asked.output, Grid.from_flags(asked), asked.differs)
+    variants = [Variant("", Model(label, Path()), *rest) for label, *rest in asked.variant]
+    write_rows(
+        [row for task in asked.task for variant in variants for row in rows(task, variant, results)], asked.output
+    )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from recipes.finetune_glue.xnli import ENGLISH, MEAN, OTHERS, XNLI, language, scored
+from recipes.lib.finetuning.sentences.xnli import ENGLISH, MEAN, OTHERS, XNLI, language, scored
 from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json
 

@@ -5,24 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recipes.finetune_glue.published import UNSET
-from recipes.finetune_glue.settings import CONF as PROTOCOLS
-from recipes.finetune_glue.settings import PROTOCOL
 from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import Encoding, published
 from recipes.lib.package import figures as printed
+from recipes.lib.finetuning.sentences.settings import PROTOCOL, PROTOCOLS
 from recipes.lib.settings import read_preset
 
 if TYPE_CHECKING:
     from .settings import Settings
 
 #: of the paper: its protocol, and how windows are made and answers are found, which it does not state
-PAPER = PROTOCOLS / "protocols" / "diet-xtreme.toml"
+PAPER = PROTOCOLS / "diet-xtreme.toml"
 PRESET = Path(__file__).parent / "conf" / "paper.toml"
 WINDOWS = ("stride", "longest_question", "longest_answer")
 
 TRAINING = 87_599  # SQuAD 1.1
 LAYERS, DIM = 12, 768
+UNSET = {"rank": 64}  # D, of 768 numbers and 12 heads
 
 
 def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float, float] | None:

@@ -13,8 +13,7 @@ from typing import Any
 
 from fairseq_posenc.data import spans
 from fairseq_posenc.metrics import squad
-from recipes.finetune_squad.baselines import baselines
-from recipes.finetune_squad.score import golds, scored
+from recipes.lib.finetuning.questions.scores import baselines, golds, scored
 from recipes.lib.stages import write_atomically
 
 from .sets import SETS

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recipes.finetune_glue import xnli
+from recipes.lib.finetuning.sentences import xnli
 
 ENGLISH, XNLI, XNLI_LANGUAGES = xnli.ENGLISH, xnli.XNLI, xnli.LANGUAGES
-TRAINING = "SQuAD"  # what questions are trained on, in the names of trainings
 DEPTH = 4  # of folders in which published files may lie
 ALL_LANGUAGES = ("xnli.", "tydiqa-")  # of names of files that have them all, or spell them out
 CHANCE = round(100 / 3, 2)  # of XNLI's three classes, in percent

@@ -1,23 +1,31 @@
-"""The settings of the XTREME recipe; the numbers, with their sources, are in conf/ and in GLUE's conf/protocols/."""
+"""The settings of the XTREME recipe; conf/ and lib/finetuning/protocols/ have the numbers, with their sources."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
-from recipes.finetune_glue.settings import BUILTIN
-from recipes.finetune_glue.settings import Settings as GlueSettings
-from recipes.finetune_squad.settings import english, file_names, refuse_same
-from recipes.lib import places
+from recipes.lib import launch
+from recipes.lib.finetuning.questions.settings import (
+    DECIDED_OF_QUESTIONS,
+    QuestionSettings,
+    english,
+    file_names,
+    refuse_same,
+)
+from recipes.lib.finetuning.sentences.settings import SentenceSettings
+from recipes.lib.finetuning.settings import BUILTIN
+from recipes.lib.finetuning.trials import Variant
 from recipes.lib.recipe import about
-from recipes.lib.values import Refused
+from recipes.lib.values import Flags, Refused
 
 from .sets import SETS, TASKS, XNLI, languages_of, task_named, without_files
 
 PUBLISHED = "published"
 VERSION: Final = "1.1"  # of SQuAD: all questions have answers
+SCHEDULE = ("lr-scheduler", "polynomial_decay")  # of the protocol, as it is of questions anyway
 #: settings that only questions have, and those that only XNLI has
 OF_QUESTIONS = {
     *("train_file", "dev_file", "limit_dev", "stride", "longest_question", "longest_answer", "n_best", "pos_enc_args"),
@@ -26,10 +34,12 @@ OF_XNLI = {"train_rows"}
 
 
 @dataclass(kw_only=True)
-class Settings(GlueSettings):
+class Settings(SentenceSettings, QuestionSettings):
     task: list[str] = field(metadata=about("xnli, alone; or of xquad, mlqa, tydiqa some, which share a training"))
     protocol: str = field(
-        metadata=about("diet-xtreme, from GLUE's conf/protocols: what the paper does; m1-m4, m4m and diet are of GLUE")
+        metadata=about(
+            "diet-xtreme, from recipes/lib/finetuning/protocols: what the paper does; m1-m4, m4m and diet are of GLUE"
+        )
     )
     languages: list[str] = field(
         default_factory=list, metadata=about("those that are scored, as en,de,zh; unset: all that there are files of")
@@ -50,19 +60,10 @@ class Settings(GlueSettings):
             "English questions, which --lr, --epochs and checkpoints are chosen by; unset: dev-v1.1.json or dev.json"
         ),
     )
-    limit_dev: int = field(default=0, metadata=about("the first questions of each language (0: all)"))
-    stride: int = field(default=128, metadata=about("of questions: pieces from a window to the next"))
-    longest_question: int = field(default=64, metadata=about("pieces of a question; the rest is cut off, and counted"))
-    pos_enc_args: str = field(
-        default="",
-        metadata=about("of questions: added to the models' own, as extend=interpolate,extend_to=N for longer windows"),
-    )
-    longest_answer: int = field(default=30, metadata=about("pieces of an answer"))
-    n_best: int = field(default=20, metadata=about("answers that nbest_predictions.json has of a question"))
 
-    known: ClassVar[tuple[str, ...]] = TASKS
-    script: ClassVar[str] = "data-bin-scripts/prepare_xtreme.sh"
-    fetched: ClassVar[str] = PUBLISHED
+    known = TASKS
+    script = "data-bin-scripts/prepare_xtreme.sh"
+    fetched = PUBLISHED
 
     def __post_init__(self) -> None:
         self.task = [task_named(one) for one in self.task]
@@ -85,6 +86,8 @@ class Settings(GlueSettings):
                 raise Refused(f"--languages {','.join(self.languages)}: {task} has {', '.join(languages_of(task))}")
 
     def _check_questions(self) -> None:
+        launch.refuse_decided(self.flags_of_questions(), DECIDED_OF_QUESTIONS)
+        self.check_windows("--longest", self.longest, self.separators)
         if self.own and not self.english("train"):
             raise Refused(
                 f"--data {self.data} has no {' or '.join(file_names('train', VERSION))}, plain or .gz, in it or in "
@@ -97,8 +100,6 @@ class Settings(GlueSettings):
             raise Refused("several --lr or --epochs are chosen by English questions: --dev-file F is wanted")
 
     def refuse_missing(self) -> None:
-        places.refuse_missing("train-file", self.train_file)
-        places.refuse_missing("dev-file", self.dev_file)
         super().refuse_missing()
         for task in self.task if self.own else []:
             wanted = [one for one in self.languages if one in languages_of(task)]
@@ -109,7 +110,7 @@ class Settings(GlueSettings):
         return super().files(task) if task == XNLI else SETS[task].found(Path(self.data))
 
     def refuse_unused(self, named: Set[str]) -> None:
-        """What the task has no use for."""
+        """Refuse also what the task has no use for."""
         unused = sorted(named & (OF_QUESTIONS if self.sentences else OF_XNLI))
         if unused:
             options = ", ".join(f"--{one.replace('_', '-')}" for one in unused)
@@ -118,27 +119,45 @@ class Settings(GlueSettings):
         if not self.sentences and self.keep == "best" and "keep" in named and not self.chooses:
             raise Refused("--keep best is chosen by English questions: --dev-file F is wanted")
 
+    def flags_of_questions(self) -> Flags:
+        """Return the flags of fairseq-train for questions, whose plan sets the schedule itself."""
+        return {name: value for name, value in self.train.items() if (name, value) != SCHEDULE}
+
+    def variants(self) -> list[Variant]:
+        if self.sentences:
+            return super().variants()
+        return [Variant("", model, kind, kind) for kind in self.segments for model in self.models]
+
+    @property
+    def builtin_encodings(self) -> tuple[str, ...]:
+        return ("learned",) if self.sentences else ("learned", "shaw")
+
     @property
     def chosen(self) -> list[str]:
         return ["--languages", ",".join(self.languages)] if self.languages else []
 
     @property
     def sentences(self) -> bool:
-        """The task is XNLI."""
+        """Whether the task is XNLI."""
         return self.task == [XNLI]
 
     @property
     def chooses(self) -> bool:
-        """There are English questions to choose by."""
+        """Whether there are English questions to choose by."""
         return not self.own or bool(self.english("dev"))
 
     @property
     def kept(self) -> str:
-        """The checkpoint that answers questions: the best one where there is what tells it."""
+        """The checkpoint that answers questions: the best one if English questions tell which that is."""
         return self.keep if self.chooses else "last"
 
+    @property
+    def question_files(self) -> Mapping[str, str]:
+        files = {"train": self.english("train"), "eval": self.english("dev")} if self.own else {}
+        return {option: file for option, file in files.items() if file}
+
     def english(self, split: str) -> str | None:
-        """The user's questions that are trained on, or that choose."""
+        """Return the user's file of questions that are trained on (train) or that choose (dev)."""
         named = self.train_file if split == "train" else self.dev_file
-        places = [Path(self.data), Path(self.data) / "squad"]
-        return named or english(places, split, VERSION)
+        folders = [Path(self.data), Path(self.data) / "squad"]
+        return named or english(folders, split, VERSION)

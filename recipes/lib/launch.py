@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from .machine import ASK_GPUS, answer
 from .recipe import Settings, about
 from .values import Flags, Refused
+
+LEAST = "the least number"
+
+
+def at_least(least: int, text: str, **options: Any) -> Any:
+    """Return the field of a whole number that is refused below `least`."""
+    return field(metadata={**about(text), LEAST: least}, **options)
 
 
 @dataclass(kw_only=True)
@@ -20,21 +27,21 @@ class Training(Settings):
     device: Literal["auto", "cpu", "gpu"] = field(
         default="auto", metadata=about("auto: GPUs where nvidia-smi sees any")
     )
-    processes: int = field(default=1, metadata=about("a node; on GPUs one each"))
-    nodes: int = field(default=1, metadata=about("machines; with torchrun, start the training's command on the others"))
+    processes: int = at_least(1, "a node; on GPUs one each", default=1)
+    nodes: int = at_least(1, "machines; with torchrun, start the training's command on the others", default=1)
     rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node, for torchrun on several"))
     precision: Literal["fp32", "fp16", "bf16", "amp"] = "fp32"
-    batches: int = field(default=1, metadata=about("batches an update; all processes together, whatever their number"))
-    threads: int = field(default=0, metadata=about("of every command (0: all cores)"))
-
+    batches: int = at_least(1, "batches an update; all processes together, whatever their number", default=1)
+    threads: int = at_least(0, "of every command (0: all cores)", default=0)
     train: Flags = field(default_factory=dict, metadata=about("a flag of fairseq-train"))
 
     batch_flag: ClassVar[str] = "max-tokens"  # of fairseq-train: what a batch is counted in
 
     def __post_init__(self) -> None:
-        for name in ("processes", "nodes", "batches"):
-            if getattr(self, name) < 1:
-                raise Refused(f"--{name} is {getattr(self, name)}: 1 or more is wanted")
+        for one in fields(self):
+            least, number = one.metadata.get(LEAST), getattr(self, one.name)
+            if least is not None and number < least:
+                raise Refused(f"--{one.name.replace('_', '-')} is {number}: {least} or more is wanted")
         if self.rendezvous and (self.launch != "torchrun" or self.nodes == 1):
             raise Refused("--rendezvous is for --launch torchrun on several --nodes: leave it out")
 

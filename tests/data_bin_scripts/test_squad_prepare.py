@@ -15,7 +15,7 @@ import support_squad as s
 from integration import support
 
 from fairseq_posenc.data import spans
-from recipes.finetune_squad import predict
+from recipes.lib.finetuning.questions import answers
 
 from questions import reading  # isort: skip
 
@@ -247,7 +247,7 @@ def test_scored_answers_that_cannot_be_found_are_told(place: Path, capsys: pytes
     kept = spans.questions(made, "valid")
     pieces = [one.pieces for one in kept]
     assert (pieces[0], pieces[1], pieces[3]) == (0, min(3, len(second["answers"][0]["text"].split())), None)
-    missed = predict.out_of_reach(kept, 2)
+    missed = answers.out_of_reach(kept, 2)
     assert missed == {"in no window": ["q10.0"], "longer than 2 pieces": ["q10.1", "q10.2"]}
 
 

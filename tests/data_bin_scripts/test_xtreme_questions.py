@@ -14,9 +14,9 @@ import support_squad as s
 
 from fairseq_posenc.data import spans
 from fairseq_posenc.metrics import squad
-from recipes.finetune_squad.settings import GOLD
 from recipes.finetune_xtreme import score
 from recipes.finetune_xtreme.sets import SETS
+from recipes.lib.finetuning.questions.files import GOLD
 
 #: of each set a file as it is called where it is published, and its languages
 FILES = {

@@ -84,7 +84,7 @@ def recipe(module: str, *arguments: str) -> Command:
 def squad(path: Path, data: Path) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT))
-        return importlib.import_module("recipes.finetune_squad.predict").load(path, data, gpu=False)
+        return importlib.import_module("recipes.lib.finetuning.questions.answers").load(path, data, gpu=False)
 
 
 def measure(path: Path, data: Path) -> Any:

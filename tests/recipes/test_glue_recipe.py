@@ -15,16 +15,16 @@ from support_glue import FILES, task_files
 
 from recipes.finetune_glue import builtin
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
-from recipes.finetune_glue.plan import Planner
 from recipes.finetune_glue.published import paper
 from recipes.finetune_glue.settings import Settings
-from recipes.finetune_glue.tasks import GLUE, TASKS
 from recipes.lib import scheduled
 from recipes.lib.command import main
 from recipes.lib.encodings import parse
-from recipes.lib.finetuning import models
+from recipes.lib.finetuning.models import models
+from recipes.lib.finetuning.sentences.settings import files_that_count
+from recipes.lib.finetuning.sentences.tasks import GLUE, TASKS
 from recipes.lib.recipe import ROOT, shown
-from recipes.lib.settings import load
+from recipes.lib.settings import load, read_preset
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
@@ -158,8 +158,6 @@ def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("preset", ABLATIONS)
 def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp_path: Path) -> None:
-    from recipes.lib.settings import read_preset
-
     given = read_preset(FINETUNE_GLUE.conf / f"{preset}.toml")
     with pytest.raises(Refused, match=r"each is a pretraining of its own: recipes/pretrain_mlm/run\.sh --preset"):
         settings(preset)
@@ -170,7 +168,7 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         (one.model.label, one.row): tuple(
             paper(found.protocol, parse(one.model.label), one.row, task) for task in TASKS
         )
-        for one in found.variants(found.models)
+        for one in found.variants()
     }
     if preset == "clip":  # the paper's own sweep is of SQuAD, its unclipped M4 is in the table of GLUE
         assert [label for (label, _), row in rows.items() if any(row)] == ["m4[clip=512]"]
@@ -190,7 +188,7 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"protocol": "m5"}, "--protocol: no 'm5'"),
         ({"segments": "heads"}, "--segments: no 'heads'; did you mean head"),
         ({"data": "no-such"}, "--data no-such: no such folder; there are: glue, builtin"),
-        ({"checkpoint": ""}, "--checkpoint is wanted"),
+        ({"checkpoint": ""}, "--checkpoint MODEL is wanted"),
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin stands alone"),
         ({"train__lr": "1"}, "decided by --lr"),
         ({"train__arch": "x"}, "decided by --checkpoint"),
@@ -266,7 +264,7 @@ def test_rows_count_wherever_the_reader_finds_them(task: str, tmp_path: Path) ->
             path.write_text("")
         found = set(reading.find(folder, task, form).values())
         assert len(found) == len({*names}) - (task != "MNLI")
-        assert found <= {*Planner(settings(task="RTE", data=str(folder)), OUTPUT, "out").files(task)}
+        assert found <= {*files_that_count(folder, task)}
 
 
 def test_what_the_user_names_is_found_from_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

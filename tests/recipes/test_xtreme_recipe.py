@@ -14,18 +14,19 @@ from support_corpora import SCRIPTS  # noqa: F401  puts data-bin-scripts on the 
 from glue import formats  # isort: skip
 from spans import sets as files  # isort: skip
 
-from recipes.finetune_glue import xnli
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.finetune_glue.published import paper
-from recipes.finetune_glue.settings import Settings, Trial, Variant
-from recipes.finetune_squad.settings import GOLD
 from recipes.finetune_xtreme import compare, published
 from recipes.finetune_xtreme.__main__ import FINETUNE_XTREME
 from recipes.finetune_xtreme.languages import rows_of_sentences
 from recipes.finetune_xtreme.sets import SETS, XNLI_LANGUAGES, without_files
 from recipes.lib.command import main
 from recipes.lib.encodings import parse
-from recipes.lib.finetuning import Model
+from recipes.lib.finetuning.models import Model
+from recipes.lib.finetuning.questions.files import GOLD
+from recipes.lib.finetuning.sentences import xnli
+from recipes.lib.finetuning.sentences.settings import PROTOCOLS, SentenceSettings
+from recipes.lib.finetuning.trials import Grid, Trial, Variant
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load, read_preset
 from recipes.lib.stages import Stage
@@ -235,9 +236,9 @@ def test_what_departs_from_the_papers_protocol() -> None:
 
 
 @pytest.mark.parametrize("kind", [FINETUNE_XTREME.settings, FINETUNE_GLUE.settings])
-def test_help_names_every_protocol(kind: type[Settings]) -> None:
+def test_help_names_every_protocol(kind: type[SentenceSettings]) -> None:
     (told,) = [one.metadata["help"] for one in fields(kind) if one.name == "protocol"]
-    assert all(re.search(rf"\b{path.stem}\b(?!-)", told) for path in (FINETUNE_GLUE.conf / "protocols").glob("*.toml"))
+    assert all(re.search(rf"\b{path.stem}\b(?!-)", told) for path in PROTOCOLS.glob("*.toml"))
 
 
 def test_results_of_other_models_segments_and_presets_lie_elsewhere() -> None:
@@ -333,11 +334,11 @@ def test_the_papers_figures() -> None:
 
 def test_questions_by_language(tmp_path: Path) -> None:
     """Of two learning rates that which is better in English, of two runs the median of each number."""
-    variant = Variant("SQuAD", Model("shaw", Path()), "input", "input")
-    results = compare.Results(tmp_path, [0.1, 0.2], [3], [1, 2], ["--runs 2, not 5"])
+    variant = Variant("", Model("shaw", Path()), "input", "input")
+    results = compare.Results(tmp_path, Grid([0.1, 0.2], [3], [1, 2]), ["--runs 2, not 5"])
     for lr, english in ((0.1, 50.0), (0.2, 60.0)):
         for seed in (1, 2):
-            slug = compare.slug(Trial(variant, lr, 3, seed))
+            slug = Trial(variant, lr, 3, seed).slug
             written(tmp_path / "scores" / f"{slug}.json", {"f1": english})
             found = {
                 one: {"em": 10.0 * seed, "f1": f1 * seed, "total": 1190} for one, f1 in (("en", 30.0), ("de", 20.0))

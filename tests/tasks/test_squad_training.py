@@ -25,7 +25,8 @@ from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.data import spans
 from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.metrics import squad
-from recipes.finetune_squad import baselines, files, predict, score, settings
+from recipes.finetune_squad import baselines, predict, score
+from recipes.lib.finetuning.questions import answers, files, scores
 
 DEV = s.squad(40, 2)
 DEV_ANSWER = next(iter(s.texts(DEV).values()))[0]
@@ -209,7 +210,7 @@ def test_right_answers_have_100_and_a_span_has_a_baseline(data: Path, place: Pat
     s.called(baselines, "--data", data, "--output", place / "baselines.json")
     found = s.read(place / "baselines.json")
     name, gold = found
-    assert gold == settings.GOLD
+    assert gold == files.GOLD
     assert name == "4 words that are most in the question"
     told = capsys.readouterr().out
     assert (found[gold]["em"], found[gold]["f1"]) == (100, 100)
@@ -235,7 +236,7 @@ def test_an_answer_without_words_is_told_and_no_fault(place: Path, data: Path, c
     file = s.written(place / "article.json", found)
     source = place / "plain" / "checkpoint.pt"
     made = s.prepared(place / "article", "--checkpoint", source, "--eval", file, "--longest", 24)
-    gold = baselines.baselines(made, "valid")[settings.GOLD]
+    gold = scores.baselines(made, "valid")[files.GOLD]
     assert (gold["em"], gold["f1"]) == (100, 75)
     assert "answers without words, whose F1 is 0 by squad-v1.1: q9.0" in capsys.readouterr().out
 
@@ -247,18 +248,18 @@ def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, 
     lines = (other / "dict.txt").read_text().splitlines()
     (other / "dict.txt").write_text("\n".join([lines[1], lines[0], *lines[2:]]) + "\n")
     with pytest.raises(SystemExit, match=r"other/dict.txt has other pieces than the model was trained with"):
-        predict.load(checkpoint, other, gpu=False)
+        answers.load(checkpoint, other, gpu=False)
     source, words = place / "plain" / "checkpoint.pt", ["--eval", place / "dev.json.gz", "--longest", 24]
     made = s.prepared(place / "bert", "--checkpoint", source, *words, "--separators", 1)
     with pytest.raises(SystemExit, match="on other windows: prepare the questions with --separators 2"):
-        predict.load(checkpoint, made, gpu=False)
+        answers.load(checkpoint, made, gpu=False)
     wider = s.prepared(place / "longer", "--checkpoint", source, *words[:3], 28)
-    assert predict.load(checkpoint, wider, gpu=False)[1].max_positions() == 28
+    assert answers.load(checkpoint, wider, gpu=False)[1].max_positions() == 28
 
 
 def test_a_question_finds_its_words() -> None:
-    cut = baselines.Words("words", cased=False)
-    assert baselines.overlap("A b. Where is Zorn? The hill.", "where is it", 3, cut) == ". Where is"
-    assert baselines.overlap("too short", "x", 5, cut) == "too short"
-    assert baselines.units(["of the books 日本"]) == "words"
-    assert baselines.units(["中国是a"]) == "chars"
+    cut = scores.Words("words", cased=False)
+    assert scores.overlap("A b. Where is Zorn? The hill.", "where is it", 3, cut) == ". Where is"
+    assert scores.overlap("too short", "x", 5, cut) == "too short"
+    assert scores.units(["of the books 日本"]) == "words"
+    assert scores.units(["中国是a"]) == "chars"

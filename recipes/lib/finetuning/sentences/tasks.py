@@ -10,9 +10,16 @@ from . import xnli
 
 @dataclass(frozen=True)
 class Task:
-    """pair: two sentences. classes: 1 is regression. metrics: the first chooses. rows: as published, by split; of XNLI
-    those of each language; of training METHODS.md 6.B has the round numbers. submissions: GLUE's file names, by split.
-    folders: that archives unpack to, beside one of the task's name."""
+    """A task.
+
+    Attributes:
+        pair: it has two sentences.
+        classes: 1 is regression.
+        metrics: the first one chooses.
+        rows: as published, by split; of XNLI those of each language. METHODS.md 6.B rounds those of training.
+        submissions: GLUE's file names, by split.
+        folders: what archives unpack to, beside a folder with the task's name.
+    """
 
     pair: bool
     classes: int
@@ -49,7 +56,7 @@ HEADLINE = {xnli.XNLI: xnli.MEAN}
 
 
 def metrics(task: str, protocol: str) -> list[str]:
-    """The scores of a task; the first chooses checkpoints and learning rates, and stands beside the paper's."""
+    """Return the scores of a task; the first chooses checkpoints and learning rates, and stands beside the paper's."""
     known = list(TASKS[task].metrics)
     first = FIRST.get((protocol, task), known[0])
     return [first, *(name for name in known if name != first)]

@@ -1,0 +1,1 @@
+"""What the recipes share that fine-tune pretrained models."""

@@ -1,0 +1,34 @@
+"""What the comparisons of all recipes share that fine-tune: a paper's figures beside ours, and the file of the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from recipes.lib.encodings import Encoding, parse
+from recipes.lib.recipe import Row
+from recipes.lib.stages import write_atomically
+from recipes.lib.values import Refused
+
+
+def encoding_of(label: str) -> Encoding | None:
+    """Return the encoding that a label names, if it names any."""
+    try:
+        return parse(label)
+    except Refused:
+        return None
+
+
+def comparable(why: Sequence[str]) -> str:
+    """Say whether a paper's figure may be compared; a checkpoint does not tell on what corpora it was pretrained.
+
+    Args:
+        why: what keeps it from being compared, in a few words each.
+    """
+    return f"no: {'; '.join(why)}" if why else "if pretrained as the paper's"
+
+
+def write_rows(rows: Sequence[Row], output: Path) -> None:
+    text = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+    write_atomically(output / "comparison.json", text)

@@ -1,0 +1,1 @@
+"""What the recipes share that answer questions with spans of a text."""

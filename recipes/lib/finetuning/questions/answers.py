@@ -1,0 +1,156 @@
+"""Answers of a fine-tuned model, in the files that SQuAD's own scripts read.
+
+predictions.json has an answer to each question. nbest_predictions.json has several, with their logits and
+probabilities. null_odds.json tells by how much no answer is better (evaluate-v2.0.py --na-prob-file). For version 2.0,
+texts.json has the predictions before any threshold, and null_threshold.json the threshold that was applied.
+out_of_reach.json has the questions whose answers no prediction can be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils, utils
+from numpy.typing import NDArray
+
+import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+from fairseq_posenc.compat.checkpoints import CheckpointError
+from fairseq_posenc.data import span_search, spans
+from fairseq_posenc.data.span_search import Found, Read, Search
+from fairseq_posenc.data.spans import Question
+from fairseq_posenc.metrics import null_threshold
+from recipes.lib.folders import whole
+
+from .files import OUT_OF_REACH, TEXTS, THRESHOLD
+
+TOKENS = 8192  # in a batch
+SHOWN = 5  # ids on the screen
+
+
+@torch.no_grad()
+def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np.float64]]:
+    """Return the logits of each window, [T, 2]."""
+    task.load_dataset(split)
+    batches = task.get_batch_iterator(task.dataset(split), max_tokens=TOKENS, disable_iterator_cache=True)
+    by_window = {}
+    for batch in batches.next_epoch_itr(shuffle=False):
+        moved = utils.move_to_cuda(batch) if gpu else batch
+        scores = model(**moved["net_input"], spans=True)[0].double().cpu().numpy()
+        lengths = batch["net_input"]["src_lengths"].tolist()
+        for number, length, one in zip(batch["id"].tolist(), lengths, scores, strict=True):
+            by_window[number] = one[:length]
+    return by_window
+
+
+def answers(
+    folder: Path, split: str, by_window: dict[int, NDArray[np.float64]], how: Search
+) -> Iterator[tuple[str, Found]]:
+    """Yield the answers to each question, in the order of the file."""
+    texts = spans.contexts(folder, split)
+    reads: dict[int, list[Read]] = {}
+    for number, row in enumerate(spans.rows(folder, split)):
+        read = Read(row.window, row.column, by_window[number][:, 0], by_window[number][:, 1])
+        reads.setdefault(row.question, []).append(read)
+    for number, question in enumerate(spans.questions(folder, split)):
+        context = texts[question.context]
+        yield question.id, span_search.search(context.text, context.offsets, reads.get(number, []), how)
+
+
+def listed(found: Found, how: Search, *, null: bool) -> list[dict[str, Any]]:
+    """Return the entries of nbest_predictions.json, the best first.
+
+    No answer is one of them where there may be none, or where nothing is found. The best text is always there, because
+    a threshold decides about it.
+    """
+    best = [*found.best]
+    if null or not best:
+        best = sorted([*best[: max(1, how.n_best - 1)], found.null], key=lambda one: -one.score)
+    shares = span_search.probabilities(best)
+    return [
+        {"text": answer.text, "probability": share, "start_logit": answer.start, "end_logit": answer.end}
+        for answer, share in zip(best, shares, strict=True)
+    ]
+
+
+def out_of_reach(asked: Sequence[Question], longest: int) -> dict[str, list[str]]:
+    """Return the questions whose answers are no spans that are looked at, by the reason.
+
+    Args:
+        longest: pieces of an answer.
+    """
+    return {
+        "in no window": [one.id for one in asked if one.pieces == 0],
+        f"longer than {longest} pieces": [one.id for one in asked if (one.pieces or 0) > longest],
+    }
+
+
+def write(
+    output: Path, found: dict[str, Found], asked: Sequence[Question], how: Search, threshold: float | None = None
+) -> None:
+    """Write the files into a folder, which appears when all of them are there.
+
+    Args:
+        threshold: odds above it say that there is no answer; None: there always is one.
+    """
+    texts = best = {name: one.best[0].text if one.best else "" for name, one in found.items()}
+    odds = {name: one.odds for name, one in found.items()}
+    if threshold is not None:
+        best = null_threshold.applied(texts, odds, threshold)
+    nbest = {name: listed(one, how, null=threshold is not None) for name, one in found.items()}
+    missed = out_of_reach(asked, how.longest)
+    files: dict[str, Any] = {"predictions.json": best, "nbest_predictions.json": nbest, "null_odds.json": odds}
+    files |= {OUT_OF_REACH: missed}
+    files |= {TEXTS: texts, THRESHOLD: threshold} if threshold is not None else {}
+    for why, names in missed.items():
+        if names:
+            print(f"{len(names):,} questions whose answers are {why}: {', '.join(names[:SHOWN])}", flush=True)
+    with whole(output) as folder:
+        for name, content in files.items():
+            (folder / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
+    """Return the model, ready to answer, and its task with these questions.
+
+    Raises:
+        SystemExit: the questions were prepared for another model.
+    """
+    overrides = {"data": str(data), "required_batch_size_multiple": 1}
+    try:
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+    except CheckpointError as error:
+        raise SystemExit(f"error: --checkpoint {checkpoint}, --data {data}: {error}") from None
+    model = models[0].eval()
+    return (model.cuda() if gpu else model), task
+
+
+class Answering:
+    """A fine-tuned model that answers prepared questions, as the command line asks for it."""
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self.data: Path = asked.data
+        self.how = Search(asked.n_best, asked.longest_answer)
+        self.gpu = torch.cuda.is_available() and not asked.cpu
+        self.model, self.task = load(asked.checkpoint, asked.data, gpu=self.gpu)
+
+    def write(self, output: Path, split: str, threshold: float | None = None) -> int:
+        """Write the answers of a split, and return how many there are."""
+        by_window = logits(self.model, self.task, split, self.gpu)
+        questions = spans.questions(self.data, split)
+        write(output, dict(answers(self.data, split, by_window, self.how)), questions, self.how, threshold)
+        return len(questions)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every command that answers."""
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made")
+    parser.add_argument("--n-best", type=int, default=20)
+    parser.add_argument("--longest-answer", type=int, default=30, help="in pieces")
+    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")

@@ -1,0 +1,222 @@
+"""The stages of a recipe that trains on SQuAD's questions; its plan.py puts them in order.
+
+SQuAD's recipe has the commands. Plain fairseq, but for the task, its loss and the count of updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from recipes.lib import places as files
+from recipes.lib.flags import PLUGIN
+from recipes.lib.recipe import ROOT
+from recipes.lib.settings import as_arguments
+from recipes.lib.stages import Stage
+from recipes.lib.values import Flags
+
+from ..models import Model
+from ..plan import PACKAGE, SCRIPTS, Planner, flags, module
+from .files import RECORD
+from .settings import QuestionSettings
+
+HERE = Path(__file__).parent
+SQUAD = ROOT / "recipes" / "finetune_squad"
+PREPARE = "data-bin-scripts/prepare_spans.py"
+ARCH = "posenc_roberta_pretrained"
+#: what decides windows besides the scripts, what is found in them, and scores
+CUTTING = ("span_items", "span_pieces", "question_pieces", "byte_pieces")
+PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in CUTTING)
+SEARCH = (PACKAGE / "data" / "span_search.py", PACKAGE / "data" / "span_items.py", HERE / "answers.py")
+THRESHOLD = PACKAGE / "metrics" / "null_threshold.py"
+SCORES = (PACKAGE / "metrics" / "squad.py", THRESHOLD, HERE / "scores.py")
+BASELINES = (SQUAD / "baselines.py", SQUAD / "score.py", *SCORES, *PIECES)
+
+Q = TypeVar("Q", bound=QuestionSettings)
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training on questions.
+
+    Attributes:
+        slug: its name in paths and stages.
+        train: flags of fairseq-train.
+    """
+
+    slug: str
+    model: Model
+    segments: str
+    epochs: int
+    seed: int
+    train: Flags
+
+
+@dataclass(frozen=True, kw_only=True)
+class Questions(Planner[Q]):
+    """Writes the stages on questions.
+
+    Attributes:
+        version: of SQuAD.
+        longest: pieces of a window.
+        batch: windows of an update.
+        keep: the checkpoint that answers, last or best.
+        null_threshold: of version 2.0.
+    """
+
+    version: str
+    longest: int
+    separators: int
+    batch: int
+    keep: str
+    null_threshold: float | None = None
+
+    # --- questions and models
+
+    @cached_property
+    def text(self) -> list[Stage]:
+        """What brings the questions, and makes the built-in models."""
+        settings, stages = self.settings, list[Stage]()
+        if settings.invented or settings.builtin:
+            command = [*module("finetune_squad.builtin"), *flags(output=f"{self.shown}/builtin", seed=settings.seed)]
+            inputs = [SQUAD / "builtin.py", ROOT / "recipes" / "question_generation" / "builtin.py"]
+            stages.append(self.stage("builtin", command, ["builtin"], inputs=inputs))
+        if settings.builtin:
+            stages.append(self._pretrain(stages[0]))
+        if not settings.question_files and not settings.invented:
+            # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
+            named = [f"squad/{split}-v{self.version}.json" for split in ("train", "dev")]
+            stages.append(
+                self.stage("fetch", ["python", "data-bin-scripts/fetch.py", *named, "--output", self.raw], [])
+            )
+        return stages
+
+    def _pretrain(self, text: Stage) -> Stage:
+        """Tiny models of the built-in texts."""
+        models = self.settings.models
+        command = [*module("pretrain_mlm"), "--preset", "smoke", "--output", f"{self.shown}/pretrained"]
+        command += ["--corpus", f"{self.shown}/builtin/text", "--vocabulary", "120", "--length", "128"]
+        command += ["--pos-enc", ",".join(model.label for model in models)]
+        return self.stage("pretrain", command, [f"pretrained/{model.path}" for model in models], [text])
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        paths = map(Path, self.settings.question_files.values())
+        return {**super().places, **{str(path.resolve()): path.name for path in paths}}
+
+    def check(self, training: Training) -> Stage:
+        """A look at the model, its encoding at this length and the flags, which finds what would fail hours later."""
+        output = f"checked/{training.slug}.json"
+        words = flags(checkpoint=self.place(training.model), max_length=self.longest, output=f"{self.shown}/{output}")
+        words += ["--", *PLUGIN, *self._model_flags(training), "--total-num-update", "1"]  # known to a schedule only
+        command, inputs = [*module("finetune_squad.check"), *words], [SQUAD / "check.py", *self.weights(training.model)]
+        return self.stage(f"check:{training.slug}", command, [output], self.text, inputs)
+
+    def prepare(
+        self, model: Model, check: Stage, *apart: str, after: Iterable[Stage] = (), inputs: Iterable[Path] = ()
+    ) -> Stage:
+        """The questions in the pieces of a model.
+
+        Args:
+            apart: options of prepare_spans.py; and what they read.
+        """
+        settings = self.settings
+        words = ["--version", self.version, *self._questions(), *self.windows, *flags(limit=settings.limit or None)]
+        paths = (Path(file).resolve() for file in settings.question_files.values())
+        return self.stage(
+            f"prepare:{model.slug}",
+            [*self.preparing(model), *words, "--output", self.data(model), *apart],
+            [f"data-bin/{model.slug}"],
+            [*self.text, check, *after],
+            [*self.scripts, *paths, *self.weights(model), *self.cuts(model), *inputs],
+        )
+
+    def preparing(self, model: Model) -> list[str]:
+        tokenizer = self.settings.tokenizer or "auto"
+        return ["python", PREPARE, *flags(checkpoint=self.place(model), tokenizer_path=tokenizer)]
+
+    def _questions(self) -> list[str]:
+        """What prepare_spans.py is told of the questions."""
+        settings = self.settings
+        paths = {option: str(Path(file).resolve()) for option, file in settings.question_files.items()}
+        if not paths:
+            folder = f"{self.shown}/builtin" if settings.invented else f"{self.raw}/squad"
+            end = "" if settings.invented else f"-v{self.version}"
+            paths = {"train": f"{folder}/train{end}.json", "eval": f"{folder}/dev{end}.json"}
+        return [*flags(**paths), *(["--seed", str(settings.seed)] if "text" in paths else [])]
+
+    @property
+    def windows(self) -> list[str]:
+        """What prepare_spans.py is told of any questions."""
+        settings = self.settings
+        return flags(
+            bad=settings.bad,
+            longest=self.longest,
+            stride=settings.stride,
+            longest_question=settings.longest_question,
+            separators=self.separators,
+            limit_eval=settings.limit_dev or None,
+        )
+
+    @cached_property
+    def scripts(self) -> list[Path]:
+        """What makes windows."""
+        scripts = sorted(path for name in ("questions", "spans") for path in (SCRIPTS / name).glob("*.py"))
+        return [ROOT / PREPARE, *scripts, *PIECES]
+
+    @property
+    def raw(self) -> str:
+        return files.raw(self.settings.raw)
+
+    def data(self, model: Model) -> str:
+        return f"{self.shown}/data-bin/{model.slug}"
+
+    # --- trainings
+
+    def _model_flags(self, training: Training) -> list[str]:
+        words = flags(
+            task="posenc_squad",
+            criterion="squad",
+            arch=ARCH,
+            pretrained=self.place(training.model),
+            segments=training.segments if training.segments != "none" else None,
+            pos_enc_args=self.settings.pos_enc_args,
+            lr_scheduler="polynomial_decay",
+        )
+        return [*words, *as_arguments(training.train)]
+
+    def train(self, training: Training, check: Stage, prepared: Stage) -> Stage:
+        data = self.data(training.model)
+        words = [*self._model_flags(training), "--seed", str(training.seed)]
+        schedule = {"record": f"{data}/{RECORD}", "count": "splits.train.windows", "batch": self.batch}
+        schedule |= {"epochs": training.epochs, "warmup": self.settings.warmup}
+        best = "spans" if self.keep == "best" else ""  # the windows whose answer is found
+        inputs = self.weights(training.model)
+        return self.training(training.slug, data, words, schedule, [check, prepared], best=best, inputs=inputs)
+
+    def predict(self, training: Training, train: Stage) -> Stage:
+        output = f"predictions/{training.slug}"
+        words = [*self.answering(training), *flags(data=self.data(training.model), output=f"{self.shown}/{output}")]
+        words += flags(null_threshold=self.null_threshold)
+        inputs = [SQUAD / "predict.py", *SEARCH, THRESHOLD]
+        command = [*module("finetune_squad.predict"), *words]
+        return self.stage(f"predict:{training.slug}", command, [output], [train], inputs, on_device=True)
+
+    def answering(self, training: Training) -> list[str]:
+        """The fine-tuned model, and how answers are looked for."""
+        settings, folder = self.settings, f"{self.shown}/checkpoints/{training.slug}"
+        checkpoint = f"{folder}/checkpoint_{self.keep}.pt"
+        return flags(checkpoint=checkpoint, n_best=settings.n_best, longest_answer=settings.longest_answer)
+
+    def score(self, training: Training, predict: Stage) -> Stage:
+        slug = training.slug
+        words = flags(
+            data=self.data(training.model),
+            output=f"{self.shown}/scores/{slug}.json",
+            predictions=f"{self.shown}/predictions/{slug}",
+        )
+        command, inputs = [*module("finetune_squad.score"), *words], [SQUAD / "score.py", *SCORES]
+        return self.stage(f"score:{slug}", command, [f"scores/{slug}.json"], [predict], inputs)

@@ -1,0 +1,37 @@
+"""What is told of questions and their scores, on the screen and in the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recipes.lib import problems
+from recipes.lib.stages import Stage, read_json
+
+from .files import RECORD
+
+
+def tell(stage: Stage) -> str:
+    """Return what a finished stage found."""
+    if stage.kind == "check":
+        facts = read_json(stage.outputs[0])
+        return f" {facts['encoding']}, {facts['layers']} layers of {facts['dim']}, {facts['vocabulary']:,} pieces"
+    if stage.kind == "prepare":
+        return f" {counted(stage.outputs[0])}"
+    if stage.kind == "score":
+        scores = read_json(stage.outputs[0])
+        best = f", at best {scores['best_f1']:.2f}" if "best_f1" in scores else ""
+        return f" EM {scores['em']:.2f}, F1 {scores['f1']:.2f}{best}"
+    if stage.kind == "baselines":
+        scores = read_json(stage.outputs[0])
+        return " F1 " + ", ".join(f"{one['f1']:.2f} ({name})" for name, one in scores.items())
+    return ""
+
+
+def counted(folder: Path) -> str:
+    """Return how many questions and windows a prepared folder has, and what was wrong."""
+    record = read_json(folder / RECORD)
+    parts = (
+        f"{name} {one['questions']:,} of {one['given']:,} questions, {one['windows']:,} windows"
+        for name, one in record["splits"].items()
+    )
+    return "; ".join(filter(None, [*parts, problems.counted(record["problems"])]))

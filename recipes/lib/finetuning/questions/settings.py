@@ -1,0 +1,76 @@
+"""The settings of recipes that train on SQuAD's questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from recipes.lib import launch, places
+from recipes.lib.recipe import about
+from recipes.lib.values import Refused
+
+from ..settings import DECIDED, FineTuning
+
+DECIDED_OF_QUESTIONS = {
+    **DECIDED,
+    "pos-enc-args": "--pos-enc-args",
+    "lr-scheduler": "--warmup: it rises to the rate and falls to 0",
+    "max-positions": "--checkpoint: the model's own; --max-length is that of the windows",
+    "max-tokens": "--train.batch-size, in windows",
+    **dict.fromkeys(("task", "criterion"), "posenc_squad"),
+}
+
+
+@dataclass(kw_only=True)
+class QuestionSettings(FineTuning):
+    train_file: str = field(default="", metadata=about("questions of training, plain or .gz"))
+    dev_file: str = field(default="", metadata=about("other questions, plain or .gz"))
+    limit_dev: int = launch.at_least(0, "the first questions of what is scored (0: all)", default=0)
+    stride: int = launch.at_least(1, "of questions: pieces from a window to the next", default=128)
+    longest_question: int = launch.at_least(1, "pieces of a question; the rest is cut off, and counted", default=64)
+    pos_enc_args: str = field(
+        default="",
+        metadata=about("of questions: added to the models' own, as extend=interpolate,extend_to=N for longer windows"),
+    )
+    longest_answer: int = launch.at_least(1, "pieces of an answer", default=30)
+    n_best: int = launch.at_least(1, "answers that nbest_predictions.json has of a question", default=20)
+
+    def refuse_missing(self) -> None:
+        places.refuse_missing("train-file", self.train_file)
+        places.refuse_missing("dev-file", self.dev_file)
+        super().refuse_missing()
+
+    def check_windows(self, option: str, length: int, separators: int) -> None:
+        """Refuse windows that hold nothing but a question.
+
+        Args:
+            option: what the user calls their length.
+        """
+        if length < self.longest_question + separators + 3:
+            raise Refused(
+                f"{option} {length} leaves no room for a context behind --longest-question {self.longest_question}"
+            )
+
+    @property
+    def question_files(self) -> Mapping[str, str]:
+        """The user's files, by the option of prepare_spans.py; none if the questions are fetched or made here."""
+        raise NotImplementedError
+
+
+def refuse_same(train: str, dev: str) -> None:
+    """Refuse one file for both: what is trained on neither is scored nor chooses."""
+    if train and dev and Path(train).resolve() == Path(dev).resolve():
+        raise Refused(f"--train-file and --dev-file are the same file, {train}: a score would be of what was learned")
+
+
+def file_names(split: str, version: str) -> tuple[str, str]:
+    """Return what a file is called: as published, and as people call it."""
+    return f"{split}-v{version}.json", f"{split}.json"
+
+
+def english(folders: Sequence[Path], split: str, version: str) -> str | None:
+    """Return SQuAD's file of a split, plain or .gz, in the first of the folders that has one."""
+    names = [f"{name}{end}" for name in file_names(split, version) for end in ("", ".gz")]
+    paths = (folder / name for folder in folders for name in names)
+    return next((str(path) for path in paths if path.is_file()), None)

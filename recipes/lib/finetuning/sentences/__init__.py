@@ -1,0 +1,1 @@
+"""What the recipes share that classify sentences and pairs of sentences."""

@@ -1,0 +1,189 @@
+"""The stages of a recipe that classifies sentences; its plan.py puts them in order. GLUE's recipe has the commands."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from recipes.lib import launch, places
+from recipes.lib.package import tables
+from recipes.lib.recipe import ROOT
+from recipes.lib.settings import as_arguments
+from recipes.lib.stages import Stage
+
+from ..models import Model
+from ..plan import PACKAGE, SCRIPTS, Planner, flags, module
+from ..trials import Trial, Variant
+from .settings import SentenceSettings, files_that_count
+from .tasks import TASKS, metrics
+
+GLUE = ROOT / "recipes" / "finetune_glue"
+HERE = Path(__file__).parent
+RECORD = "glue.json"  # in a prepared folder
+
+
+class Sentences(Planner[SentenceSettings]):
+    @cached_property
+    def variants(self) -> list[Variant]:
+        return self.settings.variants()
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        return [trial for variant in self.variants for trial in self.settings.grid.trials(variant)]
+
+    @property
+    def notes(self) -> list[str]:
+        settings = self.settings
+        told = launch.notes(settings, f"An update: {settings.batch} rows.")
+        singles = [task for task in settings.task if not TASKS[task].pair]
+        if singles and settings.segments != ["none"]:
+            told.append(f"{', '.join(singles)}: one sentence, nothing for segments to tell apart; none are made.")
+        told += self.notes_on_models
+        if len(self.trials) > len(self.variants):
+            counts = f"{len(self.trials)} trainings: {len(self.variants)} models and tasks"
+            told.append(f"{counts}, of each the best settings count.")
+        return told
+
+    @cached_property
+    def builtin(self) -> list[Stage]:
+        """The model and the rows that need no download."""
+        settings, stages = self.settings, list[Stage]()
+        if settings.builtin:
+            words = ["bash", "recipes/pretrain_mlm/run.sh", "--preset", "smoke"]
+            words += flags(pos_enc=settings.models[0].label, seed=settings.seed, output=f"{self.shown}/pretrained")
+            stages.append(Stage("pretrain", tuple(words), (self.output / "pretrained",), resumes=True))
+        if settings.invented:
+            words = flags(output=f"{self.shown}/builtin", seed=settings.seed, task=settings.task)
+            command = [*module("finetune_glue.builtin"), *words]
+            stages.append(self.stage("builtin", command, ["builtin"], inputs=[GLUE / "builtin.py"]))
+        return stages
+
+    # --- models
+
+    @cached_property
+    def checks(self) -> dict[Model, Stage]:
+        """A look at each model, which finds what would fail hours later."""
+        return {model: self._check(model) for model in self.settings.models}
+
+    def _check(self, model: Model) -> Stage:
+        settings, report = self.settings, f"models/{model.slug}.json"
+        pairs = any(TASKS[task].pair for task in settings.task)
+        words = flags(
+            checkpoint=self.place(model),
+            longest=settings.longest,
+            output=f"{self.shown}/{report}",
+            tokenizer_path=settings.tokenizer,
+            pos_enc=model.label if settings.pos_enc else None,
+            segments=settings.segments if pairs else "none",
+        )
+        inputs = [ROOT / "recipes" / "lib" / "check_pretrained.py", *self.weights(model), *self.cuts(model)]
+        command = [*module("lib.check_pretrained"), *words]
+        return self.stage(f"check:{model.slug}", command, [report], self.builtin, inputs)
+
+    # --- rows
+
+    @cached_property
+    def prepared(self) -> dict[tuple[str, Model], Stage]:
+        """The rows of each task in the pieces of each model."""
+        settings = self.settings
+        return {(task, model): self._prepare(task, model) for task in settings.task for model in settings.models}
+
+    def data(self, task: str, model: Model) -> str:
+        return f"{self.shown}/data-bin/{task}.{model.slug}"
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        settings = self.settings
+        return {**super().places, **({str(Path(settings.data).resolve()): "DATA"} if settings.own else {})}
+
+    def _prepare(self, task: str, model: Model) -> Stage:
+        settings = self.settings
+        words = flags(
+            task=task,
+            checkpoint=self.place(model),
+            longest=settings.longest,
+            separators=settings.separators,
+            tokenizer_path=settings.tokenizer,
+            bad=settings.bad,
+            limit=settings.limit or None,
+            train_rows=settings.train_rows or None,
+        )
+        words += [*settings.chosen, "--output", self.data(task, model)]
+        if settings.own:
+            words += ["--text", str(Path(settings.data).resolve())]
+        else:
+            words += ["--text", f"{self.shown}/builtin"] if settings.invented else ["--raw", places.raw(settings.raw)]
+        inputs = [
+            ROOT / settings.script,
+            *sorted((SCRIPTS / "glue").glob("*.py")),
+            *(SCRIPTS / "questions" / "vocabulary.py", PACKAGE / "data" / "question_pieces.py"),
+            *(*self.weights(model), *self.cuts(model)),
+            *(files_that_count(Path(settings.data).resolve(), task) if settings.own else []),
+        ]
+        name, after = f"{task}.{model.slug}", [*self.builtin, self.checks[model]]
+        return self.stage(f"prepare:{name}", ["bash", settings.script, *words], [f"data-bin/{name}"], after, inputs)
+
+    @cached_property
+    def baselines(self) -> dict[str, Stage]:
+        """What a constant answer gets on each task; the pieces of the rows do not matter."""
+        return {task: self._baseline(task, self.settings.models[0]) for task in self.settings.task}
+
+    def _baseline(self, task: str, model: Model) -> Stage:
+        output = f"baselines/{task}.json"
+        words = flags(data=self.data(task, model), output=f"{self.shown}/{output}", metrics=self.metrics(task))
+        command = [*module("finetune_glue.baselines"), *words]
+        inputs = [GLUE / "baselines.py", PACKAGE / "metrics" / "classification.py"]
+        return self.stage(f"baseline:{task}", command, [output], [self.prepared[task, model]], inputs)
+
+    def metrics(self, task: str) -> str:
+        return ",".join(metrics(task, self.settings.protocol))
+
+    # --- trainings
+
+    def train(self, trial: Trial) -> Stage:
+        settings, variant = self.settings, trial.variant
+        task, data = TASKS[variant.task], self.data(variant.task, variant.model)
+        words = flags(
+            task="posenc_sentence_prediction",
+            criterion="posenc_sentence_prediction",
+            num_classes=task.classes,
+            regression_target=task.classes == 1,
+            metrics=self.metrics(variant.task),
+            init_token="0",
+            separator_token="2" if settings.separators == 2 else None,
+            arch="posenc_roberta_pretrained",
+            pretrained=self.place(variant.model),
+            segments=variant.segments,
+        )
+        words += [*as_arguments(settings.train), "--lr", f"{trial.lr:g}", "--seed", str(trial.seed)]
+        words += flags(batch_size=settings.batch // settings.batches, max_epoch=trial.epochs)
+        schedule = {"record": f"{data}/{RECORD}", "count": "splits.train.items", "epochs": trial.epochs}
+        schedule |= {"batch": settings.batch, "warmup": settings.warmup}
+        after = [self.prepared[variant.task, variant.model]]
+        return self.training(trial.slug, data, words, schedule, after, best="score")
+
+    def evaluate(self, trial: Trial, train: Stage) -> Stage:
+        variant, scores, answers = trial.variant, f"scores/{trial.slug}.json", f"predictions/{trial.slug}"
+        words = flags(
+            data=self.data(variant.task, variant.model),
+            metrics=self.metrics(variant.task),
+            checkpoint=f"{self.shown}/checkpoints/{trial.slug}/checkpoint_{self.settings.keep}.pt",
+            output=f"{self.shown}/{scores}",
+            predictions=f"{self.shown}/{answers}",
+        )
+        command = [*module("finetune_glue.evaluate"), *words]
+        inputs = [GLUE / "evaluate.py", HERE / "tasks.py"]
+        return self.stage(f"evaluate:{trial.slug}", command, [scores, answers], [train], inputs, on_device=True)
+
+    # --- all of them
+
+    def compare(self, chains: list[list[Stage]]) -> Stage:
+        settings = self.settings
+        variants = [(one.task, one.model.label, one.segments, one.row) for one in self.variants]
+        command = [*module("finetune_glue.compare")]
+        command += flags(output=self.shown, protocol=settings.protocol, variant=variants)
+        command += [*settings.grid.flags(), *flags(differs=settings.departures())]
+        inputs = [*(GLUE / f"{name}.py" for name in ("compare", "published")), HERE.parent / "trials.py"]
+        inputs += [HERE / "tasks.py", HERE / "xnli.py", *tables()]
+        after = [*self.baselines.values(), *(chain[-1] for chain in chains)]
+        return self.stage("compare", command, ["comparison.json", "submission"], after, inputs)

@@ -1,0 +1,64 @@
+"""What is told of rows and their scores, on the screen and in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from recipes.lib import problems
+from recipes.lib.stages import Stage, read_json
+
+from .plan import RECORD
+
+#: the columns of a result that reports look at
+Scored = TypedDict("Scored", {"task": str, "model": str, "language": str, "score": float, "beats baseline": bool})
+
+
+def tell(stage: Stage) -> str:
+    """Return what a finished stage found."""
+    if stage.kind == "check":
+        facts = read_json(stage.outputs[0])
+        return f" {facts['encoding']}, {facts['layers']} layers of {facts['dim']}, {facts['updates']} updates"
+    if stage.kind == "prepare":
+        return f" {counted(stage.outputs[0])}"
+    if stage.kind == "baseline":
+        scores = read_json(stage.outputs[0])["valid"]
+        return " " + ", ".join(f"{name} {one['score']} (always {one['constant']})" for name, one in scores.items())
+    if stage.kind == "evaluate":
+        scores = read_json(stage.outputs[0])["scores"]["valid"]
+        return " " + ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
+    return ""
+
+
+def counted(folder: Path) -> str:
+    """Return how many rows a prepared folder has, and what was cut, is unknown or was wrong."""
+    record = read_json(folder / RECORD)
+    splits = record["splits"].items()
+    told = ["rows " + ", ".join(f"{split} {facts['items']:,} of {facts['given']:,}" for split, facts in splits)]
+    if cut := ", ".join(f"{split} {facts['cut']:,}" for split, facts in splits if facts["cut"]):
+        told.append(f"cut to {record['longest']} pieces: {cut}")
+    if unknown := ", ".join(f"{split} {_unknown(facts):.2%}" for split, facts in splits if facts["unknown"]):
+        told.append(f"pieces that the model does not know: {unknown}")
+    return "; ".join(filter(None, [*told, problems.counted(record["problems"])]))
+
+
+def _unknown(facts: dict[str, Any]) -> float:
+    """Return the part of the pieces that the model does not know."""
+    return float(facts["unknown"] / max(facts["pieces"], 1))
+
+
+def strange(prepared: Sequence[Path]) -> list[str]:
+    """Name the splits whose text is of another kind than the model's, so that their scores say little."""
+    told = []
+    for folder in prepared:
+        record = read_json(folder / RECORD)
+        named = [split for split, facts in record["splits"].items() if _unknown(facts) > record["strange"]]
+        part = f"{folder.name}: more than {record['strange']:.0%} of the pieces of {', '.join(named)}"
+        told += [f"{part} are unknown to the model: scores on it say little."] if named else []
+    return told
+
+
+def behind(names: Sequence[str]) -> list[str]:
+    """Name those that do not beat the baseline."""
+    return [f"Not above the constant answer: {', '.join(names)}."] if names else []

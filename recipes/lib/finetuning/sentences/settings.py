@@ -1,0 +1,187 @@
+"""The settings of recipes that classify sentences by a paper's protocol; ../protocols has the protocols' numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from recipes.lib import launch
+from recipes.lib.departures import of_flags, of_settings
+from recipes.lib.package import nearest
+from recipes.lib.recipe import about
+from recipes.lib.settings import read_preset
+from recipes.lib.values import Refused
+
+from ..settings import BUILTIN, DECIDED, FineTuning
+from ..trials import Grid, Variant
+from .tasks import TASKS
+from .xnli import XNLI
+
+PROTOCOLS = Path(__file__).parents[1] / "protocols"
+OF_PROTOCOL = "unset: the protocol's"
+OR_0 = f"0 or {OF_PROTOCOL}"
+#: settings that a protocol has, with what stands for 'unset'
+PROTOCOL: dict[str, Any] = {
+    "lr": [],
+    "epochs": [],
+    "segments": [],
+    "batch": 0,
+    "runs": 0,
+    "longest": 0,
+    "separators": 0,
+    "keep": "",
+    "warmup": -1.0,
+}
+ENDS = ("tsv", "tsv.gz", "txt", "txt.gz")  # of files with rows
+
+
+@dataclass(kw_only=True)
+class SentenceSettings(FineTuning):
+    """Settings that a protocol fills in, and those of rows."""
+
+    task: list[str]
+    protocol: str
+    bad: Literal["refuse", "skip"] = field(default="refuse", metadata=about("rows that cannot be used as they are"))
+    train_rows: int = launch.at_least(
+        0, "of a FOLDER without a training file: the first rows of its development set", default=0
+    )
+    lr: list[float] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
+    epochs: list[int] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
+    runs: int = launch.at_least(1, f"seeds of each, whose median counts; {OR_0}", default=0)
+    keep: Literal["", "last", "best"] = field(default="", metadata=about(f"the checkpoint that counts; {OF_PROTOCOL}"))
+    batch: int = launch.at_least(1, f"rows of an update; {OR_0}", default=0)
+    warmup: float = field(default=-1.0, metadata=about(f"part of the updates; {OF_PROTOCOL}"))
+    longest: int = launch.at_least(8, f"pieces of an item, the rest is cut off; {OR_0}", default=0)
+    separators: int = field(default=0, metadata=about(f"</s> in a pair: 1 as BERT, 2 as RoBERTa; {OR_0}"))
+    segments: list[str] = field(
+        default_factory=list,
+        metadata=about(f"of pairs: none, input, head (a bias of each), several are compared; {OF_PROTOCOL}"),
+    )
+
+    decided: ClassVar[Mapping[str, str]] = {
+        **DECIDED,
+        "lr": "--lr",
+        "pos-enc-args": "--checkpoint",
+        **dict.fromkeys(("max-tokens", "max-sentences", "batch-size"), "--batch"),
+        **dict.fromkeys(("num-classes", "regression-target", "metrics", "classification-head-name"), "--task"),
+        **dict.fromkeys(("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "the first score of the --task"),
+        **dict.fromkeys(("init-token", "separator-token"), "--separators"),
+        **dict.fromkeys(("train-subset", "valid-subset"), "--data"),
+        "max-positions": "--checkpoint",
+        "criterion": "posenc_sentence_prediction",
+    }
+    #: the tasks, what fetches and prepares them, and what that is called as --data
+    known: ClassVar[tuple[str, ...]]
+    script: ClassVar[str]
+    fetched: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        self._take_protocol()
+        super().__post_init__()
+        if self.keep == "best" and self.train.get("disable-validation"):
+            raise Refused("--train.disable-validation: --keep best is chosen by validations; take --keep last")
+        _known("task", self.task, self.known)
+        _known("segments", self.segments, ("none", "input", "head"))
+        if self.separators not in (1, 2):
+            raise Refused(f"--separators is {self.separators}: 1 or 2 is wanted")
+        if self.train_rows and not self.own:
+            raise Refused("--train-rows is for a FOLDER of your own without a training file: leave it out")
+        if not 0 <= self.warmup < 1:
+            raise Refused(f"--warmup is {self.warmup}: 0 to 1, a part of the updates, is wanted")
+        if min(self.lr) <= 0 or min(self.epochs) < 1:
+            raise Refused("--lr and --epochs: numbers above 0 are wanted")
+        for name in ("lr", "epochs"):  # as they stand in the names of trainings
+            _once(name, [f"{number:g}" for number in getattr(self, name)])
+        if self.batch % self.batches:
+            raise Refused(f"--batch {self.batch} cannot be shared by --batches {self.batches}")
+        if self.own and not Path(self.data).is_dir():
+            raise Refused(f"--data {self.data}: no such folder; there are: {self.fetched}, {BUILTIN}")
+
+    def _take_protocol(self) -> None:
+        """Set what is unset as the protocol has it."""
+        known = [path.stem for path in PROTOCOLS.glob("*.toml")]
+        if self.protocol not in known:
+            raise Refused(f"--protocol: no '{self.protocol}'{nearest(self.protocol, known)}")
+        theirs = read_preset(PROTOCOLS / f"{self.protocol}.toml")
+        for name, unset in PROTOCOL.items():
+            if getattr(self, name) == unset:
+                setattr(self, name, theirs[name])
+        self.train = {**theirs["train"], **self.train}
+
+    def departures(self) -> list[str]:
+        """Return in what the run departs from the protocol; segments do not count, as they choose the paper's row."""
+        theirs = read_preset(PROTOCOLS / f"{self.protocol}.toml")
+        wanted = {name: theirs[name] for name in PROTOCOL if name != "segments"}
+        return of_settings(wanted, self) + of_flags(theirs["train"], self.train, intervals=self.keep == "best")
+
+    def refuse_missing(self) -> None:
+        super().refuse_missing()
+        for task in self.task if self.own else []:
+            if not self.files(task):
+                raise Refused(f"--data {self.data} has no files of {task}, plain or .gz, in it or below")
+
+    def files(self, task: str) -> list[Path]:
+        """Return the user's files of a task; empty where there is none at all."""
+        return files_of_task(Path(self.data), task)
+
+    def unused(self) -> dict[str, str]:
+        return {"raw": "nothing is fetched"} if self.data != self.fetched else {}
+
+    @property
+    def builtin_encodings(self) -> tuple[str, ...]:
+        return ("learned",)
+
+    @property
+    def own(self) -> bool:
+        """Whether the data are the user's."""
+        return self.data not in (BUILTIN, self.fetched)
+
+    @property
+    def chosen(self) -> list[str]:
+        """Which of the files are prepared, as words of the script; all of them unless there are any."""
+        return []
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(self.lr, self.epochs, [self.seed + run for run in range(self.runs)])
+
+    def variants(self) -> list[Variant]:
+        """Return each model on each task; a single sentence has no segments."""
+        row = self.segments[0] if len(self.segments) == 1 else "none"
+        kinds = [(task, kind) for task in self.task for kind in (self.segments if TASKS[task].pair else [""])]
+        return [Variant(task, model, kind or "none", kind or row) for task, kind in kinds for model in self.models]
+
+
+def _known(option: str, given: list[str], known: tuple[str, ...]) -> None:
+    if not given:
+        raise Refused(f"--{option} is empty: name at least one of {', '.join(known)}")
+    for name in given:
+        if name not in known:
+            raise Refused(f"--{option}: no '{name}'{nearest(name, known)}")
+    _once(option, given)
+
+
+def _once(option: str, given: list[str]) -> None:
+    if len(set(given)) < len(given):
+        raise Refused(f"--{option} names one twice")
+
+
+def files_that_count(folder: Path, task: str) -> list[Path]:
+    """Return the user's files that decide a task's rows, wherever data-bin-scripts/glue/reading.py looks for them."""
+    files = files_of_task(folder, task)
+    if task == "MNLI":  # the diagnostic set, which lies beside the tasks' folders
+        files += [path for name in ("AX", "diagnostic") for path in sorted(folder.parent.glob(f"{name}.tsv*"))]
+    if task == XNLI:  # GLUE's training file, which is another task's too
+        files += [path for place in _places(folder, task) for path in sorted(place.glob("MNLI/train.tsv*"))]
+    return files
+
+
+def files_of_task(folder: Path, task: str) -> list[Path]:
+    """Return the files in the task's folders and in the folder itself, where they may be another task's."""
+    return [path for place in _places(folder, task) for end in ENDS for path in sorted(place.glob(f"*.{end}"))]
+
+
+def _places(folder: Path, task: str) -> list[Path]:
+    return [*(folder / name for name in (task, *TASKS[task].folders)), folder]

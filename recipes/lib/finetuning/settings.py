@@ -1,0 +1,107 @@
+"""The settings that all recipes share that fine-tune pretrained models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from recipes.lib import launch, places
+from recipes.lib.encodings import parse_all
+from recipes.lib.places import RAW
+from recipes.lib.recipe import about, of_files
+from recipes.lib.values import Flags, Refused
+
+from .models import LAST, Model, models, of_encodings
+
+BUILTIN = "builtin"
+#: flags of fairseq-train that the plan writes itself, with the setting that decides them
+DECIDED = {
+    **launch.DECIDED,
+    **{name: f"--{name}" for name in ("seed", "segments")},
+    **dict.fromkeys(("pos-enc", "pretrained", "finetune-from-model", "arch"), "--checkpoint"),
+    **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
+    **dict.fromkeys(("max-epoch", "max-update", "total-num-update"), "--epochs"),
+    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "the best and the last checkpoint being kept"),
+    "warmup-updates": "--warmup, a part of the updates",
+}
+
+
+@dataclass(kw_only=True)
+class FineTuning(launch.Training):
+    """Settings of pretrained models and their data."""
+
+    checkpoint: list[str] = field(
+        default_factory=list,
+        metadata=about(
+            "pretrained models: checkpoints, runs of recipes/pretrain_mlm with all their encodings, folders of "
+            f"import-hf, of export-hf or of Hugging Face's; {BUILTIN}: tiny ones, made here"
+        ),
+    )
+    pos_enc: list[str] = field(
+        default_factory=list, metadata=about("those that the models have to have, in this order; unset: as they are")
+    )
+    pretraining: str = field(default="", metadata=of_files("the command that makes the models of a preset"))
+    data: str
+    bad: str
+    warmup: float
+    raw: str = field(default=RAW, metadata=about("where fetch.py puts corpora"))
+    tokenizer_path: str = field(default="", metadata=about("of the models, where it does not lie beside dict.txt"))
+    limit: int = launch.at_least(0, "the first rows or questions of training (0: all)", default=0)
+    train: Flags = field(default_factory=dict, metadata=about("a flag of fairseq-train"))
+
+    batch_flag = "batch-size"
+    #: flags of fairseq-train that are refused
+    decided: ClassVar[Mapping[str, str]] = DECIDED
+    #: values of --tokenizer-path that are no files
+    cuts: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        launch.refuse_decided(self.train, self.decided)
+        self.models = self._models()
+
+    def _models(self) -> list[Model]:
+        if not self.checkpoint:
+            makes = f"{self.pretraining} makes them" if self.pretraining else f"{BUILTIN} pretrains tiny ones"
+            raise Refused(
+                "--checkpoint MODEL is wanted: what recipes/pretrain_mlm made (.../checkpoint_last.pt), or a folder of "
+                f"Hugging Face's; {makes}"
+            )
+        if BUILTIN in self.checkpoint and (not self.builtin or self.pos_enc):
+            raise Refused(f"--checkpoint {BUILTIN} stands alone: its models are made here")
+        if self.builtin:
+            return [Model(label, Path("checkpoints") / label / LAST) for label in self.builtin_encodings]
+        found = models(self.checkpoint)
+        return of_encodings(found, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else found
+
+    def refuse_missing(self) -> None:
+        places.refuse_missing("checkpoint", *([] if self.builtin else [model.path for model in self.models]))
+        places.refuse_missing("tokenizer-path", self.tokenizer_path if self.tokenizer_file else "")
+
+    @property
+    def builtin(self) -> bool:
+        """Whether the models are made here."""
+        return self.checkpoint == [BUILTIN]
+
+    @property
+    def builtin_encodings(self) -> tuple[str, ...]:
+        """The encodings of the models that are made here."""
+        return ("learned", "shaw")
+
+    @property
+    def invented(self) -> bool:
+        """Whether the data are made here."""
+        return self.data == BUILTIN
+
+    @property
+    def tokenizer(self) -> str:
+        """The value of --tokenizer-path as commands get it, which run in the repository."""
+        path = self.tokenizer_path
+        return path if path in ("", *self.cuts) else str(Path(path).resolve())
+
+    @property
+    def tokenizer_file(self) -> Path | None:
+        """The tokenizer that the user names."""
+        return Path(self.tokenizer) if self.tokenizer not in ("", *self.cuts) else None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import Encoding, published
-from recipes.lib.package import figures as printed
 from recipes.lib.finetuning.sentences.settings import PROTOCOL, PROTOCOLS
+from recipes.lib.package import figures as printed
 from recipes.lib.settings import read_preset
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from recipes.finetune_glue import compare
+from recipes.finetune_glue.compare import Results, middle
 from recipes.finetune_glue.published import MISMATCHED, MODELS, ROBERTA, WARM, paper
 from recipes.lib.encodings import parse
-from recipes.lib.package import figures
-from recipes.finetune_glue.compare import Results, middle
 from recipes.lib.finetuning.models import Model
 from recipes.lib.finetuning.sentences import report
 from recipes.lib.finetuning.sentences.tasks import TASKS, metrics
 from recipes.lib.finetuning.trials import Grid, Trial, Variant
+from recipes.lib.package import figures
 
 SIZE = {"updates": 1, "parameters": 2}  # beside scores
 

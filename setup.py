@@ -11,7 +11,7 @@ pip downloads a second torch only to build fairseq.
 from setuptools import find_packages, setup
 
 RECIPES = ["sacrebleu", "sentencepiece", "protobuf", "sacremoses", "tokenizers", "fastBPE"]
-RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests", "filelock"]
+RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests", "filelock>=4.2.11"]
 # data-bin-scripts/corpora; the steps and executors are datatrove's, and they are subclassed.
 RECIPES += ["datatrove==0.9.0", "orjson", "zstandard", "sentencex", "mwparserfromhell"]
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.append(str(ROOT))
 
+from recipes.lib import tied as tied  # noqa: E402
 from recipes.lib.package import nearest as nearest  # noqa: E402
 from recipes.lib.package import suggestion as suggestion  # noqa: E402
 from recipes.lib.package import whole as whole  # noqa: E402

@@ -12,11 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from corpora import tied
 from corpora.errors import CorpusError
 from corpora.job import read_json
 from corpora.partial import RECORD, make
-from shared import digest, write_whole
+from shared import digest, tied, write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ("train", "valid", "test")

@@ -16,12 +16,13 @@ right, and has to guess which noun is whose subject.
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from recipes.lib.lines import write as write_lines
+from recipes.lib.package import whole_folder
 
 # English words: (singular, plural). Regular and common, so that the examples in the report read well.
 # So few that a short training learns them all, and what is left to learn is the order.
@@ -179,14 +180,11 @@ def generate(sizes: dict[str, int], seed: int) -> dict[str, list[Pair]]:
 
 
 def write(splits: dict[str, list[Pair]], folder: Path, names: tuple[str, str] = ("en", "inv")) -> None:
-    """`SPLIT.en` and `SPLIT.inv`, or other `names`, in a folder that appears only when it is complete."""
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    for split, pairs in splits.items():
-        for side, name in enumerate(names):
-            (partial / f"{split}.{name}").write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
-    os.replace(partial, folder)
+    """Write `SPLIT.en` and `SPLIT.inv`, or other `names`, into a folder that appears only when it is complete."""
+    with whole_folder(folder) as partial:
+        for split, pairs in splits.items():
+            for side, name in enumerate(names):
+                write_lines(partial / f"{split}.{name}", (pair[side] for pair in pairs))
 
 
 def main() -> None:

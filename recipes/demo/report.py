@@ -11,7 +11,7 @@ from typing import Any
 
 from recipes.lib import records
 from recipes.lib.encodings import parse
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 from recipes.lib.translation.figure import draw
 
 from .plan import SOURCE, TARGET
@@ -89,8 +89,8 @@ def main() -> None:
     rows = collect(options.output, options.encodings)
     label = "sacreBLEU on the test set (dashed: without positions)"
     draw({one["encoding"]: one["bleu"] for one in rows}, "none", label, options.output / "bleu.png")
-    write_atomically(options.output / "results.md", write_markdown(options.output, rows, options.seed))
-    write_atomically(options.output / "results.json", json.dumps(rows, indent=1) + "\n")
+    write_whole(options.output / "results.md", write_markdown(options.output, rows, options.seed))
+    write_whole(options.output / "results.json", json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from recipes.lib.encodings import Either, parse_stacks
 from recipes.lib.flags import PLUGIN
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 from recipes.lib.translation.score import tokenizer
 
 
@@ -64,7 +64,7 @@ def main() -> None:
             found[encoding.label] = parameters(encoding, asked.flags)
         except ValueError as error:
             sys.exit(f"error: {encoding.label}: {error}")
-    write_atomically(asked.output, json.dumps(found, indent=1))
+    write_whole(asked.output, json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

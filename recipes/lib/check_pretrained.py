@@ -21,7 +21,7 @@ from fairseq_posenc.models.finetuning_config import SEGMENTS
 from fairseq_posenc.models.lengths import check_length, fine_tuned
 from recipes.lib.checkpoints import updates
 from recipes.lib.encodings import options_of, parse
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 
 def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: int) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def main() -> None:
         sys.exit(f"error: --checkpoint {asked.checkpoint}: {error}")
     if asked.pos_enc and differs(asked.pos_enc, found["encoding"]):
         sys.exit(f"error: --checkpoint {asked.checkpoint} has {found['encoding']}, not {asked.pos_enc}")
-    write_atomically(asked.output, json.dumps(found, indent=1))
+    write_whole(asked.output, json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

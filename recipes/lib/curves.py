@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,9 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot, ticker
+from matplotlib.figure import Figure
+
+from .package import whole
 
 Points = list[tuple[int, float]]  # updates, and bits a piece
 
@@ -78,8 +80,12 @@ def draw(
     axes.set_ylabel(label)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, ncols=2)
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, complete or not at all."""
     figure.tight_layout()
-    partial = path.with_name(path.name + ".partial")
-    figure.savefig(partial, format="png", dpi=150)
+    with whole(path) as partial:
+        figure.savefig(partial, format="png", dpi=150)
     pyplot.close(figure)
-    os.replace(partial, path)

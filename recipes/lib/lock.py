@@ -2,48 +2,36 @@
 
 from __future__ import annotations
 
-import fcntl
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 from .outputs import making
-from .screen import Screen
 from .values import Refused
 
-# A command that a killed run had forked, but that has not begun, holds the run's lock for a moment.
-PATIENCE = 1.0
+PATIENCE = 3.0  # seconds that the commands of a killed run have to end (see tied.py)
 
 
 @contextmanager
-def only_one(folder: Path, screen: Screen) -> Iterator[int]:
-    """Hold the folder and give the descriptor that commands are to inherit.
+def only_one(folder: Path) -> Iterator[int]:
+    """Hold the folder, and yield the lock's descriptor.
 
-    Two locks, because two things may be at work here. Another run is refused: it may take days. A command that a
-    killed run left running holds the second one only; it is waited for, not written over.
+    What watches over a command inherits the descriptor. So a killed run holds the folder until its commands have ended,
+    and the next run does not write beside them.
+
+    Raises:
+        Refused: Another run holds the folder, or nothing can be written there.
     """
-    with ExitStack() as opened:
-        with making(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            run, commands = (opened.enter_context((folder / name).open("w")) for name in (".run.lock", ".lock"))
-        if not taken(run, PATIENCE):
-            raise Refused(f"another run is at work in {folder}: wait for it, or choose another folder with --output")
-        if not taken(commands):
-            screen.line(f"waiting: a command that a killed run left is at work in {folder}")
-            fcntl.flock(commands, fcntl.LOCK_EX)
-        yield commands.fileno()
+    from filelock import FileLock, Timeout  # the command line can print its commands without it
 
-
-def taken(file: TextIO, patience: float = 0.0) -> bool:
-    deadline = time.monotonic() + patience
-    while True:
+    descriptors: list[int] = []
+    with making(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock", on_acquired=descriptors.append)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.05)
-        else:
-            return True
+            lock.acquire(PATIENCE)
+        except Timeout:
+            told = f"another run is at work in {folder}: wait for it, or choose another folder with --output"
+            raise Refused(told) from None
+    with lock:
+        yield descriptors[0]

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .stages import read_json, write_atomically
+from .package import write_whole
+from .stages import read_json
 from .values import Refused
 
 RESULT = "result.json"
@@ -45,7 +46,7 @@ def _recipe(output: Path) -> str:
 
 
 def claim(output: Path, recipe: str) -> None:
-    write_atomically(output / RECIPE, recipe + "\n")
+    write_whole(output / RECIPE, recipe + "\n")
 
 
 @contextmanager

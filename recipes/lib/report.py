@@ -11,8 +11,9 @@ from typing import Any
 
 from .machine import machine, versions
 from .outputs import RESULT
+from .package import write_whole
 from .recipe import Hints, Plan, Recipe, Row, S, shown
-from .stages import Ledger, Stage, write_atomically
+from .stages import Ledger, Stage
 
 
 def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:
@@ -31,8 +32,8 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
     if recipe.own_report is None:
         hints = recipe.hints(settings, output, shown(output))
         notes = (*recipe.remarks(settings, output), *plan.notes)
-        write_atomically(output / recipe.report, markdown(recipe, notes, hints, facts))
-    write_atomically(output / RESULT, json.dumps(facts, indent=1) + "\n")
+        write_whole(output / recipe.report, markdown(recipe, notes, hints, facts))
+    write_whole(output / RESULT, json.dumps(facts, indent=1) + "\n")
 
 
 def commits(stages: Iterable[Stage], ledger: Ledger) -> list[str]:

@@ -34,7 +34,7 @@ class Run(Generic[S]):
     def do(self, chosen: list[Stage], force: bool) -> int:
         """The exit status: 0 where the chosen stages are done, and the recipe's claim holds where all are."""
         try:
-            with only_one(self.output, self.screen) as lock:
+            with only_one(self.output) as lock:
                 refuse_open(chosen, self.ledger)
                 if force:
                     self.ledger.forget(chosen, self.plan.stages())

@@ -13,8 +13,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from . import tied
 from .logs import log_of, progress, tail
 from .machine import executable, version_of
 from .recipe import ROOT, Phase, nothing_to_tell
@@ -33,7 +34,7 @@ class Runner:
     output: Path
     ledger: Ledger
     screen: Screen
-    lock: int  # the descriptor of the lock, which the commands inherit
+    lock: int  # the descriptor of the lock on the folder, which whoever watches over a command inherits
     slots: Sequence[Mapping[str, str]] = ({},)  # a job each: what its commands have in their environment
     tell: Callable[[Stage], str] = nothing_to_tell
 
@@ -42,12 +43,12 @@ class Runner:
         for slot in self.slots:
             self.free.put(slot)
         self.commit = version_of(ROOT)
-        self.processes: dict[Stage, subprocess.Popen[bytes]] = {}  # those that run
+        self.processes: dict[Stage, subprocess.Popen[Any]] = {}  # those that run
         self.stopping = threading.Event()
         self.total = self.done = 0
 
     def run(self, phases: list[Phase]) -> None:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` ends the commands too
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` ends the commands, too
         stages = [stage for phase in phases for chain in phase for stage in chain]
         self.total, self.done = len(stages), sum(self.ledger.is_done(stage) for stage in stages)
         if self.done:
@@ -141,15 +142,8 @@ class Runner:
             self.free.put(slot)
 
     def _wait_for(self, stage: Stage, command: list[str], slot: Mapping[str, str], log: BinaryIO) -> int:
-        with subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**os.environ, **slot},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(self.lock,),
-        ) as process:
+        places = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "cwd": ROOT}
+        with tied.start(command, env={**os.environ, **slot}, pass_fds=(self.lock,), **places) as process:
             self.processes[stage] = process
             if self.stopping.is_set():  # it was started while the others were being ended
                 process.terminate()

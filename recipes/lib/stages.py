@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterable
@@ -18,6 +17,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from .package import write_whole
+
+write_atomically = write_whole
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class Ledger:
         else:
             kept = self._make_room(stage)
         attempts.append({"started": time.time(), "commit": commit})
-        write_atomically(self._path(stage, "begun"), json.dumps({"key": key, "attempts": attempts}))
+        write_whole(self._path(stage, "begun"), json.dumps({"key": key, "attempts": attempts}))
         self._path(stage, "done").unlink(missing_ok=True)
         return kept
 
@@ -140,7 +143,7 @@ class Ledger:
         commits = " then ".join(dict.fromkeys(one["commit"] for one in attempts))
         times = {"started": attempts[0]["started"] if attempts else ended, "ended": ended, "seconds": spent}
         known = {"key": self.key(stage), **facts, "commit": commits, **times, "attempts": len(attempts)}
-        write_atomically(self._path(stage, "done"), json.dumps(known, indent=1))
+        write_whole(self._path(stage, "done"), json.dumps(known, indent=1))
         self._path(stage, "begun").unlink(missing_ok=True)
 
     def forget(self, chosen: Iterable[Stage], stages: Iterable[Stage]) -> None:
@@ -150,7 +153,7 @@ class Ledger:
             if stage in open_again or open_again.intersection(stage.after):
                 open_again.add(stage)
                 if any(self._path(stage, state).exists() for state in ("done", "begun")):
-                    write_atomically(self._path(stage, "begun"), json.dumps({FORGOTTEN: True}))  # it may be cleared
+                    write_whole(self._path(stage, "begun"), json.dumps({FORGOTTEN: True}))  # it may be cleared
                 self._path(stage, "done").unlink(missing_ok=True)
 
     def _path(self, stage: Stage, state: str) -> Path:
@@ -172,17 +175,6 @@ def read_marker(path: Path) -> dict[str, Any]:
 
 def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def write_atomically(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    except OSError:
-        partial.unlink(missing_ok=True)  # a full disk: leave it no fuller
-        raise
 
 
 def _remove(path: Path) -> None:

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 from recipes.demo.corpus import Grammar, Lexicon
-from recipes.lib.folders import whole
 from recipes.lib.lines import write
+from recipes.lib.package import whole_folder
 
 ARTICLES = {"train": 150, "valid": 15, "test": 15}
 PARAGRAPHS, SENTENCES = (2, 4), (2, 6)
@@ -31,7 +31,7 @@ def main() -> None:
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
     grammar = Grammar(rng, Lexicon())
-    with whole(asked.output) as partial:
+    with whole_folder(asked.output) as partial:
         for split, number in ARTICLES.items():
             lines = (f" {line} " for one in range(number) for line in article(rng, grammar, one))
             write(partial / f"wiki.{split}.tokens", lines)

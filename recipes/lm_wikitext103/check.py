@@ -17,7 +17,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from recipes.lib.check_models import without_drawing
 from recipes.lib.encodings import Encoding, parse_all
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 
 def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) -> int:
@@ -63,7 +63,7 @@ def main() -> None:
             found[encoding.label] = checked(encoding, asked.flags, asked.trained, asked.longest)
         except ValueError as error:
             sys.exit(f"error: {encoding.label}: {error}")
-    write_atomically(asked.output, json.dumps(found, indent=1))
+    write_whole(asked.output, json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from typing import Any
 from recipes.lib import records
 from recipes.lib.curves import Curve, draw, read
 from recipes.lib.encodings import Encoding, parse, published
-from recipes.lib.package import figures
+from recipes.lib.package import figures, write_whole
 from recipes.lib.recipe import Row
-from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.stages import read_json
 
 
 def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) -> list[Row]:
@@ -66,7 +66,7 @@ def main() -> None:
         one.label: [(update, 2**bits) for update, bits in curve.valid or curve.train] for one, curve in curves.items()
     }
     draw(points, "validation perplexity", asked.output / "curves.png", log=True)
-    write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1) + "\n")
+    write_whole(asked.output / "comparison.json", json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

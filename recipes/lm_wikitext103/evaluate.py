@@ -14,7 +14,7 @@ from fairseq import checkpoint_utils, utils
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
 from recipes.lib.checkpoints import updates
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 
 @torch.no_grad()
@@ -83,7 +83,7 @@ def main() -> None:
         "updates": updates(asked.checkpoint),
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
-    write_atomically(asked.output, json.dumps({**found, **facts}, indent=1))
+    write_whole(asked.output, json.dumps({**found, **facts}, indent=1))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 from recipes.demo.corpus import Grammar, Lexicon
-from recipes.lib.folders import whole
 from recipes.lib.lines import write
+from recipes.lib.package import whole_folder
 
 DOCUMENTS = {"train": 200, "valid": 20}
 SENTENCES = (4, 12)
@@ -27,7 +27,7 @@ def main() -> None:
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
     grammar = Grammar(rng, Lexicon())
-    with whole(asked.output) as partial:
+    with whole_folder(asked.output) as partial:
         for split, number in DOCUMENTS.items():
             lines = (line for _ in range(number) for line in (document(rng, grammar), ""))
             write(partial / f"{split}.txt", lines)

@@ -18,7 +18,7 @@ import fairseq_posenc  # noqa: F401  registers the architectures
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.hub.model import ModelConfig
 from fairseq_posenc.hub.pretrained import read
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 #: of fairseq's flags, the source's fields; weights would fit without some of them, and compute something else
 MEANT = {
@@ -54,7 +54,7 @@ def main() -> None:
     if found:
         sys.exit(f"error: --init-from {asked.source}: {'; '.join(found)}: take its --arch, or --train.FLAG")
     facts = {field: getattr(source, field) for field in (*MEANT.values(), "max_length", "vocabulary")}
-    write_atomically(asked.output, json.dumps(facts, indent=1))
+    write_whole(asked.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

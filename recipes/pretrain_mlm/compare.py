@@ -8,9 +8,10 @@ from pathlib import Path
 
 from recipes.lib.curves import Curve, Points, draw, read
 from recipes.lib.encodings import Encoding, parse_all
+from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
-from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.stages import read_json
 
 LEFT = 0.5  # bits below the loss of frequencies: there the plateau is left
 
@@ -50,7 +51,7 @@ def main() -> None:
     points = {label: curve.valid or curve.train for label, curve in curves.items()}
     floor = ("frequencies of pieces", plateau)
     draw(points, "validation loss, bits a masked piece", asked.output / "curves.png", floor=floor)
-    write_atomically(asked.output / "comparison.json", json.dumps(rows, indent=1) + "\n")
+    write_whole(asked.output / "comparison.json", json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

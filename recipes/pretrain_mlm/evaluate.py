@@ -16,7 +16,7 @@ from torch import Tensor
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
 from recipes.lib.checkpoints import updates
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 MASKS = 1  # the seed that they are drawn from
 TOKENS = 8192  # of a batch
@@ -70,7 +70,7 @@ def main() -> None:
         model.cuda()
     weights = sum(weight.numel() for weight in model.parameters())
     facts = {**evaluate(model, task, gpu), "parameters": weights, "updates": updates(asked.checkpoint)}
-    write_atomically(asked.output, json.dumps(facts, indent=1))
+    write_whole(asked.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

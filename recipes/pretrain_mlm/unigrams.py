@@ -14,7 +14,7 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from numpy.typing import NDArray
 
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 AT_ONCE = 10_000  # items
 
@@ -46,7 +46,7 @@ def main() -> None:
     if asked.without_specials:
         train, valid = train[dictionary.nspecial :], valid[dictionary.nspecial :]
     facts = {"bits": cross_entropy(train, valid), "pieces": int(train.sum()), "valid pieces": int(valid.sum())}
-    write_atomically(asked.output, json.dumps(facts, indent=1))
+    write_whole(asked.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_posenc import metrics
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 from .data import items, units
 from .score import scored
@@ -39,7 +39,7 @@ def main() -> None:
     found = baselines(asked.data, asked.split)
     for name, facts in found.items():
         print(f"{name}: ROUGE-L {100 * facts['rouge_l']:.2f}", flush=True)
-    write_atomically(asked.output, json.dumps(found, indent=1, ensure_ascii=False))
+    write_whole(asked.output, json.dumps(found, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from recipes.lib.folders import whole
+from recipes.lib.package import whole_folder
 
 ARTICLES = {"train": 120, "valid": 12}
 SENTENCES = (3, 6)
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
-    with whole(asked.output) as partial:
+    with whole_folder(asked.output) as partial:
         for split, number in ARTICLES.items():
             found = {"version": "builtin", "data": [article(rng, split, one) for one in range(number)]}
             (partial / f"{split}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -13,9 +13,10 @@ from recipes.lib.curves import draw, figures, read
 from recipes.lib.encodings import Encoding, parse, published
 from recipes.lib.lines import read as read_lines
 from recipes.lib.package import figures as printed
+from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
-from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.stages import read_json
 
 from .data import items
 from .gallery import gallery
@@ -111,8 +112,8 @@ def main() -> None:
     found = compare(variants, asked.output, asked.data, asked.split)
     curves(variants, asked.output, asked.split)
     questions = {one.label: list(read_lines(asked.output / "questions" / f"{one.slug}.txt")) for one in variants}
-    write_atomically(asked.output / "gallery.md", gallery(items(asked.data, asked.split), questions))
-    write_atomically(asked.output / "comparison.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    write_whole(asked.output / "gallery.md", gallery(items(asked.data, asked.split), questions))
+    write_whole(asked.output / "comparison.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

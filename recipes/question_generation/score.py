@@ -15,7 +15,7 @@ from typing import Any
 from fairseq_posenc import metrics
 from fairseq_posenc.data import question_pieces
 from recipes.lib.lines import read
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 from .data import items, units
 
@@ -74,8 +74,8 @@ def main() -> None:
         texts = list(read(asked.hypotheses))
     facts = scored(texts, given, units(asked.data)) | more
     if asked.questions:
-        write_atomically(asked.questions, "".join(f"{' '.join(text.split())}\n" for text in texts))
-    write_atomically(asked.output, json.dumps(facts, indent=1))
+        write_whole(asked.questions, "".join(f"{' '.join(text.split())}\n" for text in texts))
+    write_whole(asked.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ from sacrebleu.significance import PairedTest
 
 from recipes.lib.encodings import Either, parse_stacks
 from recipes.lib.lines import read
+from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
-from recipes.lib.stages import content, read_json, write_atomically
+from recipes.lib.stages import content, read_json
 from recipes.lib.translation.figure import Bars, draw_panels
 from recipes.lib.translation.score import bleu_of
 from recipes.lib.values import Refused
@@ -232,7 +233,7 @@ def main() -> None:
     asked = parser.parse_args()
     made = compare(asked)
     draw_panels(panels(made), "sacreBLEU, 95 % intervals (dashed: the first)", asked.output / "bleu.png")
-    write_atomically(asked.output / "comparison.json", json.dumps(made, indent=1) + "\n")
+    write_whole(asked.output / "comparison.json", json.dumps(made, indent=1) + "\n")
 
 
 if __name__ == "__main__":

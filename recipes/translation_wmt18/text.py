@@ -16,7 +16,7 @@ from .settings import BUILTIN, SPLITS, WMT18, Settings
 
 LIB = ROOT / "recipes" / "lib"
 SHARED = LIB / "translation"
-TEXT = (LIB / "lines.py", LIB / "folders.py", SHARED / "parallel.py")
+TEXT = (LIB / "lines.py", SHARED / "parallel.py")
 BUILTIN_SIZES = {"train": 1000, "valid": 50, "test": 50}
 #: what decides the text besides data-bin-scripts/parallel/
 SHARED_SCRIPTS = ("prepare_parallel.py", "sources.tsv", "corpora/lines.py", "corpora/compressed.py")

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from recipes.lib import tied
 from recipes.lib.machine import executable
 from recipes.lib.package import nearest
 from recipes.lib.recipe import ROOT
@@ -147,7 +148,7 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
     failures: list[OSError] = []
     with tempfile.TemporaryFile() as errors:
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
-        with subprocess.Popen(words, cwd=ROOT, env=environment, **pipes) as process:
+        with tied.start(words, cwd=ROOT, env=environment, **pipes) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             feeding = threading.Thread(target=feed, args=(source, name, process.stdin, order, failures), daemon=True)
@@ -156,7 +157,7 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
                 for number, text in translations(process.stdout):
                     order.receive(number, text)
             except BaseException:
-                process.kill()  # it would go on to the end of the text
+                process.terminate()  # it would go on to the end of the text
                 feeding.join(1)  # it finds the pipe broken, or waits for a line; two may not close the pipe at once
                 raise
         if process.returncode:

@@ -11,9 +11,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import filelock
 import pytest
 
-from recipes.lib import lock as locks
 from recipes.lib.command import main
 from tests.toy_recipe import TOY, toy
 
@@ -52,7 +52,7 @@ def finished(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("stage", ["data", "train:left", "score:left", "table"])
 def test_a_run_killed_in_any_stage_goes_on_to_the_same_result(stage, tmp_path, finished):
-    """The command outlives the run that was killed; the next run waits for it instead of writing beside it."""
+    """The command ends soon after the run that was killed; until then the next run waits."""
     output = tmp_path / "a b"
     with begin(output, stage, "--jobs", "2") as process:
         wait_for(lambda: (output / stage.replace(":", ".")).exists() and stage not in done(output), process)
@@ -152,10 +152,10 @@ def test_an_output_that_cannot_be_made_is_refused(capsys):
 
 
 def test_a_full_disk_fails_in_one_line_and_goes_on_later(tmp_path, monkeypatch, capsys):
-    def full(folder, screen):
-        raise OSError(28, "No space left on device", str(folder))
+    def full(lock, timeout):
+        raise OSError(28, "No space left on device", lock.lock_file)
 
-    monkeypatch.setattr(locks.fcntl, "flock", full)
+    monkeypatch.setattr(filelock.FileLock, "acquire", full)
     assert toy(tmp_path / "out") == 1
     assert "error: " in (shown := capsys.readouterr().err)
     assert "No space left on device" in shown

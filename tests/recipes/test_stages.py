@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from recipes.lib.logs import progress, tail
+from recipes.lib.package import write_whole
 from recipes.lib.runner import Failed, Runner
 from recipes.lib.screen import Screen
-from recipes.lib.stages import Ledger, Stage, write_atomically
+from recipes.lib.stages import Ledger, Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -140,7 +141,7 @@ def test_a_failure_names_its_command_and_its_log(tmp_path):
 
 
 def test_a_command_that_is_not_there_and_an_output_that_did_not_come(tmp_path):
-    with pytest.raises(Failed, match=r"one failed: .*no-such-command"):
+    with pytest.raises(Failed, match=r"exit status 127\n.*\nerror: no-such-command: No such file"):
         run(tmp_path, Stage("one", ("no-such-command",), ()))
     with pytest.raises(Failed, match=r"left no .*out"):
         run(tmp_path, Stage("one", ("true",), (tmp_path / "out",)))
@@ -176,10 +177,10 @@ def test_a_disk_that_fills_while_the_marker_is_written_leaves_none(tmp_path, mon
 
 
 def test_what_was_there_survives_a_write_that_fails(tmp_path, monkeypatch):
-    write_atomically(tmp_path / "file", "old")
+    write_whole(tmp_path / "file", "old")
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
     with pytest.raises(OSError, match="full"):
-        write_atomically(tmp_path / "file", "new")
+        write_whole(tmp_path / "file", "new")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"file": "old"}
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+
+from recipes.lib.curves import save
 
 BLUE, GREY = "#3b6ea5", "#a0a0a0"
 
@@ -62,12 +59,3 @@ def _panel(axes: Axes, bars: Bars, label: str) -> None:
     axes.set_xlim(0, max(1.0, max(values.values())) * 1.09)  # room for the label of a full bar
     axes.set_xlabel(label)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """As a PNG, whole or not at all."""
-    figure.tight_layout()
-    partial = path.with_name(path.name + ".partial")
-    figure.savefig(partial, format="png", dpi=150)
-    pyplot.close(figure)
-    os.replace(partial, path)

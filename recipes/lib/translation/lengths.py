@@ -14,15 +14,14 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
+from recipes.lib.curves import save
 from recipes.lib.lines import read
-from recipes.lib.stages import read_json, write_atomically
-from recipes.lib.translation.figure import GREY, save
+from recipes.lib.package import write_whole
+from recipes.lib.stages import read_json
+from recipes.lib.translation.figure import GREY
 from recipes.lib.translation.score import bleu_of
 
 Row = dict[str, Any]
@@ -158,7 +157,7 @@ def main() -> None:
     within = sum(bucket.high is not None and bucket.high <= asked.trained for bucket in groups)
     draw(systems, asked.trained, within, asked.output.with_name(asked.output.name + ".png"))
     facts = {"trained": asked.trained, "systems": systems, "reasons": reasons(systems, read_json(asked.measured))}
-    write_atomically(asked.output.with_name(asked.output.name + ".json"), json.dumps(facts, indent=1) + "\n")
+    write_whole(asked.output.with_name(asked.output.name + ".json"), json.dumps(facts, indent=1) + "\n")
 
 
 if __name__ == "__main__":

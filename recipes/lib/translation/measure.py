@@ -26,7 +26,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
 from recipes.lib.flags import PLUGIN
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 from recipes.lib.translation import memory
 from recipes.lib.translation.memory import Memory
 
@@ -221,7 +221,7 @@ def main() -> None:
     asked = parser.parse_args()
     named = {name: Path(path) for name, _, path in (word.partition(":") for word in asked.checkpoint)}
     gpu = torch.cuda.is_available() and not asked.cpu
-    write_atomically(asked.output, json.dumps(measure(named, shlex.split(asked.generate), gpu), indent=1))
+    write_whole(asked.output, json.dumps(measure(named, shlex.split(asked.generate), gpu), indent=1))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from recipes.lib.folders import whole
 from recipes.lib.lines import raw_lines
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import whole_folder, write_whole
 
 SHOWN = 5  # problems that are told one by one
 SPLITS = ("train", "valid", "test")
@@ -189,8 +188,8 @@ def main() -> None:
         "--longest-words", type=int, default=0, help="of a side, between spaces, in training and validation (0: all)"
     )
     asked = parser.parse_args()
-    with whole(asked.output) as partial:
-        write_atomically(partial / COUNTS, json.dumps(lay_out(asked, partial), indent=1))
+    with whole_folder(asked.output) as partial:
+        write_whole(partial / COUNTS, json.dumps(lay_out(asked, partial), indent=1))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 from sacrebleu.metrics import BLEU, CHRF
 
 from recipes.lib.lines import read
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 THREE_LETTERS = {"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko"}
 
@@ -73,8 +73,8 @@ def main() -> None:
     facts = score(found, references, asked.language, asked.may_refuse)
     if asked.translation:
         lines = (found.get(number, "") for number in range(len(references)))
-        write_atomically(asked.translation, "".join(line + "\n" for line in lines))
-    write_atomically(asked.output, json.dumps(facts))
+        write_whole(asked.translation, "".join(line + "\n" for line in lines))
+    write_whole(asked.output, json.dumps(facts))
 
 
 if __name__ == "__main__":

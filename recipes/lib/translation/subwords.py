@@ -20,9 +20,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from recipes.lib.folders import whole
 from recipes.lib.lines import read, write
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import whole_folder, write_whole
 from recipes.lib.translation.parallel import COUNTS, SHOWN, SPLITS
 
 Encode = Callable[[str], str]
@@ -252,11 +251,11 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.kind != "sentencepiece" and asked.character_coverage != 1:
         parser.error("--character-coverage is of SentencePiece")
-    with whole(asked.output) as partial:
+    with whole_folder(asked.output) as partial:
         make, pieces = learned(asked, partial)
         # The training set last: a bad line of the others is told before the long work.
         counts = {split: encode_split(make, split, asked, partial) for split in reversed(SPLITS)}
-        write_atomically(partial / COUNTS, json.dumps({**counts, "pieces": pieces}, indent=1))
+        write_whole(partial / COUNTS, json.dumps({**counts, "pieces": pieces}, indent=1))
 
 
 if __name__ == "__main__":

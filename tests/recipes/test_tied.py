@@ -1,0 +1,75 @@
+"""Commands end with the process that started them, also when SIGKILL ended it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from recipes.lib import tied
+
+ROOT = Path(__file__).resolve().parents[2]
+#: a command with a child, which write their process ids and wait; the first notes that it was asked to end
+COMMAND = 'sleep 60 & echo $! > child; trap "touch asked; exit" TERM; echo $$ > own; wait'
+ASKING = "import sys; from recipes.lib import tied; tied.run(['bash', '-c', sys.argv[1]])"
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, "its process group"])
+def test_a_command_ends_with_the_process_that_started_it(how: signal.Signals | str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    asking = [sys.executable, "-c", ASKING, COMMAND]
+    with subprocess.Popen(asking, cwd=tmp_path, env=environment, process_group=0, stderr=subprocess.DEVNULL) as process:
+        wait_for(lambda: (tmp_path / "own").exists() and (tmp_path / "own").read_text().endswith("\n"))
+        if isinstance(how, str):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.send_signal(how)
+    for name in ("own", "child"):
+        wait_for(lambda name=name: not is_alive(int((tmp_path / name).read_text())))
+    assert (tmp_path / "asked").exists()
+
+
+def wait_for(condition) -> None:
+    for _ in range(500):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never came")
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process is there; one that ended and that nobody waited for (a zombie) is not."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{process}/stat")
+    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_what_does_not_end_when_asked_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = (ROOT / "recipes" / "lib" / "tied.py").read_text().replace("GRACE = 10.0", "GRACE = 0.1")
+    (tmp_path / "quick.py").write_text(program)
+    monkeypatch.setattr(tied, "__file__", str(tmp_path / "quick.py"))
+    deaf = f"trap '' TERM; echo $$ > {tmp_path}/own; sleep 60"
+    with tied.start(["bash", "-c", deaf]) as process:
+        wait_for(lambda: (tmp_path / "own").exists())
+        process.terminate()
+    wait_for(lambda: not is_alive(int((tmp_path / "own").read_text())))
+
+
+@pytest.mark.parametrize(("command", "status"), [("exit 3", 3), ("kill -9 $$", 137), ("true", 0)])
+def test_the_exit_status_is_the_commands(command: str, status: int) -> None:
+    assert tied.run(["bash", "-c", command]).returncode == status
+
+
+def test_output_comes_through_and_a_missing_command_is_told() -> None:
+    done = tied.run(["bash", "-c", "cat; echo too"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    assert done.stdout == "too\n"
+    done = tied.run(["no-such-command"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert (done.returncode, done.stdout) == (127, "error: no-such-command: No such file or directory\n")

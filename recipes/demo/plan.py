@@ -46,9 +46,10 @@ class Planner:
         return Plan([[prepare], list(chains.values()), [finish]])
 
     def corpus(self) -> Stage:
-        command = [*_module("corpus"), "--output", f"{self.shown}/raw", "--seed", str(self.settings.seed)]
-        command += as_arguments({**self.settings.corpus})
-        return Stage("corpus", tuple(command), (self.output / "raw",), inputs=(HERE / "corpus.py",))
+        command = ["python", "-m", "recipes.lib.invented.sentences", "--output", f"{self.shown}/raw"]
+        command += ["--seed", str(self.settings.seed), *as_arguments({**self.settings.corpus})]
+        inputs = (SHARED.parent / "invented" / "sentences.py",)
+        return Stage("corpus", tuple(command), (self.output / "raw",), inputs=inputs)
 
     def subwords(self, corpus: Stage) -> Stage:
         command = [*_shared("subwords"), "--raw", f"{self.shown}/raw", "--output", f"{self.shown}/subwords"]

@@ -10,8 +10,8 @@ import argparse
 import random
 from pathlib import Path
 
-from recipes.demo.corpus import VERBS, Grammar, Lexicon
 from recipes.lib.folders import whole
+from recipes.lib.invented.sentences import VERBS, Grammar, Lexicon
 from recipes.lib.lines import write
 
 ROWS = {"train": 400, "dev": 60, "test": 20}

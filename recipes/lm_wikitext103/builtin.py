@@ -6,7 +6,7 @@ import argparse
 import random
 from pathlib import Path
 
-from recipes.demo.corpus import Grammar, Lexicon
+from recipes.lib.invented.sentences import Grammar, Lexicon
 from recipes.lib.lines import write
 from recipes.lib.package import whole_folder
 

@@ -97,7 +97,7 @@ class Planner:
         if settings.corpus == BUILTIN:
             folder = f"{self.shown}/builtin"
             command = (*module("builtin"), "--output", folder, "--seed", str(settings.seed))
-            inputs = (HERE / "builtin.py", ROOT / "recipes" / "demo" / "corpus.py")
+            inputs = (HERE / "builtin.py", ROOT / "recipes" / "lib" / "invented" / "sentences.py")
             return [Stage("builtin", command, (self.output / "builtin",), inputs=inputs)], folder
         # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
         command = ("python", "data-bin-scripts/fetch.py", f"{ARCHIVE}.zip", "--output", settings.raw)

@@ -151,7 +151,7 @@ class Planner:
 
     def builtin(self) -> Stage:
         command = [*module("builtin"), "--output", f"{self.shown}/builtin", "--seed", str(self.settings.seed)]
-        inputs = (HERE / "builtin.py", ROOT / "recipes" / "demo" / "corpus.py")
+        inputs = (HERE / "builtin.py", ROOT / "recipes" / "lib" / "invented" / "sentences.py")
         return Stage("builtin", tuple(command), (self.output / "builtin",), inputs=inputs)
 
     def fetch(self, corpus: str, *more: str, after: list[Stage]) -> Stage:

@@ -93,9 +93,9 @@ class Text:
         return [path for path in wanted if path.exists()]
 
     def builtin(self) -> Stage:
-        command = [*module("demo.corpus"), "--output", self.place.named("builtin"), "--seed", str(self.settings.seed)]
-        command += ["--names", *self.languages, *as_arguments({**BUILTIN_SIZES})]
-        inputs = (ROOT / "recipes" / "demo" / "corpus.py",)
+        command = [*module("lib.invented.sentences"), "--output", self.place.named("builtin")]
+        command += ["--seed", str(self.settings.seed), "--names", *self.languages, *as_arguments({**BUILTIN_SIZES})]
+        inputs = (LIB / "invented" / "sentences.py",)
         return Stage(self.place.stage("builtin"), tuple(command), (self.place.path("builtin"),), inputs=inputs)
 
     @property

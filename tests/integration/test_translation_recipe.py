@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes.demo import corpus
+from recipes.lib.invented import sentences
 from recipes.lib.lines import read
 from recipes.lib.report import RESULT
 
@@ -30,7 +30,7 @@ def recipe(*words: str) -> subprocess.CompletedProcess[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """English to the invented language, one side gzipped."""
     found = tmp_path_factory.mktemp("text") / "my corpus"
-    corpus.write(corpus.generate({"train": 300, "val": 11, "test": 13}, seed=1), found, ("en", "xx"))
+    sentences.write(sentences.generate({"train": 300, "val": 11, "test": 13}, seed=1), found, ("en", "xx"))
     for path in list(found.glob("*.xx")):
         path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from recipes.demo import __main__ as demo
-from recipes.demo import corpus, report
+from recipes.demo import report
 from recipes.demo.__main__ import DEMO
 from recipes.demo.plan import make_plan
 from recipes.demo.settings import Settings
 from recipes.lib import records
 from recipes.lib.command import main
+from recipes.lib.invented import sentences
 from recipes.lib.settings import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,13 +31,13 @@ SIZES = {"train": 1500, "valid": 50, "test": 100}
 
 
 @pytest.fixture(scope="module")
-def splits() -> dict[str, list[corpus.Pair]]:
-    return corpus.generate(SIZES, seed=1)
+def splits() -> dict[str, list[sentences.Pair]]:
+    return sentences.generate(SIZES, seed=1)
 
 
 def test_a_seed_makes_the_same_sentences_and_another_seed_others(splits):
-    assert corpus.generate(SIZES, seed=1) == splits
-    assert corpus.generate(SIZES, seed=2) != splits
+    assert sentences.generate(SIZES, seed=1) == splits
+    assert sentences.generate(SIZES, seed=2) != splits
 
 
 def test_no_sentence_of_one_split_is_in_another(splits):
@@ -61,21 +62,21 @@ def bag(text: str) -> Counter[str]:
 
 def test_every_sentence_has_another_with_the_same_words_and_another_translation():
     """Subject and object change places: a model that sees a bag of words cannot tell which of the two it has."""
-    lexicon = corpus.Lexicon()
-    grammar = corpus.Grammar(random.Random(1), lexicon)
+    lexicon = sentences.Lexicon()
+    grammar = sentences.Grammar(random.Random(1), lexicon)
     for _ in range(300):
         subject, verb, object_, adverb = grammar.parts()
-        given = corpus.put(lexicon, subject, verb, object_, adverb)
-        swapped = corpus.put(lexicon, object_, verb, subject, adverb)
+        given = sentences.put(lexicon, subject, verb, object_, adverb)
+        swapped = sentences.put(lexicon, object_, verb, subject, adverb)
         assert bag(given.source) == bag(swapped.source)
         assert given.target != swapped.target
 
 
 def test_the_verb_agrees_with_a_subject_that_stands_far_away():
-    lexicon = corpus.Lexicon()
+    lexicon = sentences.Lexicon()
     dog, cats, queen = (lexicon.noun(index, plural=index == 1) for index in (0, 1, 10))
-    clause = corpus.Clause(1, corpus.Phrase(cats), head_acts=True)
-    pair = corpus.put(lexicon, corpus.Phrase(dog, clause=clause), 0, corpus.Phrase(queen), None)
+    clause = sentences.Clause(1, sentences.Phrase(cats), head_acts=True)
+    pair = sentences.put(lexicon, sentences.Phrase(dog, clause=clause), 0, sentences.Phrase(queen), None)
     assert pair.source == "The dog that chased the cats saw the queen."
     assert len({noun.ending for noun in (dog, cats, queen)}) == 3
     assert words(pair.target)[-1] == lexicon.verbs[0] + "t" + dog.ending
@@ -83,7 +84,7 @@ def test_the_verb_agrees_with_a_subject_that_stands_far_away():
 
 def test_the_translation_is_a_function_of_the_ordered_sentence():
     """Different sources may not need different targets, but one source has one: nothing is left to chance."""
-    first, second = (corpus.generate({"train": 4000}, seed=seed)["train"] for seed in (1, 2))
+    first, second = (sentences.generate({"train": 4000}, seed=seed)["train"] for seed in (1, 2))
     known = dict(first)
     shared = [pair for pair in second if pair.source in known]
     assert shared

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes.demo import corpus
+from recipes.lib.invented import sentences
 from recipes.lib.lines import read
 from recipes.lib.translation import subwords
 
@@ -28,7 +28,7 @@ SENTENCES = [
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("text") / "raw"
     folder.mkdir()
-    for split, pairs in corpus.generate({"train": 300, "valid": 10, "test": 10}, seed=1).items():
+    for split, pairs in sentences.generate({"train": 300, "valid": 10, "test": 10}, seed=1).items():
         for side, language in enumerate(("en", "de")):
             lines = [*SENTENCES, *(pair[side] for pair in pairs)]
             (folder / f"{split}.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")

@@ -11,7 +11,7 @@ OUT=${1:-results/demo-demo-plain}
 mkdir -p "$OUT/logs"
 
 # corpus
-python -m recipes.demo.corpus --output "$OUT/raw" --seed 1 --train 12000 --valid 300 --test 500
+python -m recipes.lib.invented.sentences --output "$OUT/raw" --seed 1 --train 12000 --valid 300 --test 500
 
 # subwords
 python -m recipes.lib.translation.subwords --raw "$OUT/raw" --output "$OUT/subwords" --languages en inv \

@@ -11,7 +11,7 @@ OUT=${1:-results/demo-smoke-plain}
 mkdir -p "$OUT/logs"
 
 # corpus
-python -m recipes.demo.corpus --output "$OUT/raw" --seed 1 --train 1000 --valid 50 --test 50
+python -m recipes.lib.invented.sentences --output "$OUT/raw" --seed 1 --train 1000 --valid 50 --test 50
 
 # subwords
 python -m recipes.lib.translation.subwords --raw "$OUT/raw" --output "$OUT/subwords" --languages en inv \

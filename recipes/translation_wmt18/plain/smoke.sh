@@ -19,7 +19,8 @@ python -m recipes.lib.check_models --output "$OUT/checked.json" --target-lang de
     --max-epoch 2
 
 # builtin
-python -m recipes.demo.corpus --output "$OUT/builtin" --seed 1 --names en de --train 1000 --valid 50 --test 50
+python -m recipes.lib.invented.sentences --output "$OUT/builtin" --seed 1 --names en de --train 1000 \
+    --valid 50 --test 50
 
 # corpus
 python -m recipes.lib.translation.parallel --folder "$OUT/builtin" --output "$OUT/raw" --source-lang en \

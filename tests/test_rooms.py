@@ -112,3 +112,15 @@ def test_the_inner_rooms_import_no_fairseq(name: str) -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             assert not {one.partition(".")[0] for one in names} & {"fairseq", "fairseq_cli", "hydra", "omegaconf"}, path
+
+
+def test_recipes_import_the_library_of_recipes_and_never_each_other() -> None:
+    recipes = PACKAGE.parent / "recipes"
+    wrong = [
+        f"{path.relative_to(recipes)} imports {name}"
+        for path in sorted(recipes.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else [])
+        if name.startswith("recipes.") and name.split(".")[1] not in ("lib", path.relative_to(recipes).parts[0])
+    ]
+    assert wrong == []

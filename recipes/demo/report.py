@@ -9,6 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tabulate import tabulate
+
 from recipes.lib import records
 from recipes.lib.encodings import parse
 from recipes.lib.package import write_whole
@@ -46,9 +48,12 @@ def row(output: Path, name: str, measured: dict[str, float]) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    line = "| {encoding} | {bleu:.1f} | {parameters:,} | {speed_ratio:.2f} |"
-    head = ["| encoding | BLEU | parameters added | training step, against none |", "|---|---:|---:|---:|"]
-    return "\n".join(head + [line.format(**one) for one in rows])
+    head = ("encoding", "BLEU", "parameters added", "training step, against none")
+    cells = [
+        (one["encoding"], f"{one['bleu']:.1f}", f"{one['parameters']:,}", f"{one['speed_ratio']:.2f}") for one in rows
+    ]
+    align = ("left", "right", "right", "right")
+    return tabulate(cells, head, tablefmt="pipe", disable_numparse=True, colalign=align)
 
 
 def examples(raw: Path, count: int = 2) -> str:

@@ -49,13 +49,17 @@ def minutes(stage: Stage, ledger: Ledger) -> float:
 
 
 def table(rows: list[Row], forms: Mapping[str, str] | None = None) -> str:
-    """Rows of one recipe have the same keys; `forms`: of a column's numbers."""
+    """Return a table in Markdown with the columns of the first row.
+
+    Args:
+        forms: how the numbers of a column are printed, where it is not `.4g`.
+    """
+    from tabulate import tabulate  # the command line can print its commands without it
+
     if not rows:
         return "This recipe has no table of results."
-    names = list(rows[0])
-    lines = [" | ".join(names), " | ".join("---" for _ in names)]
-    lines += [" | ".join(_cell(row.get(name, ""), (forms or {}).get(name, ".4g")) for name in names) for row in rows]
-    return "\n".join(f"| {line} |" for line in lines)
+    cells = [[_cell(row.get(name, ""), (forms or {}).get(name, ".4g")) for name in rows[0]] for row in rows]
+    return tabulate(cells, list(rows[0]), tablefmt="github", disable_numparse=True)
 
 
 def _cell(value: object, form: str = ".4g") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import signal
 from dataclasses import asdict
@@ -254,7 +255,7 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
     lengths = {"trained": 12, "systems": {"learned": rows}, "reasons": {"learned": "has positions for 20 pieces"}}
     for direction in ("en-de", "de-en"):
         Run.write(tmp_path / direction / "lengths.json", [json.dumps(lengths)])
-    told = "\n".join(remarks(found, tmp_path))
+    told = unaligned("\n".join(remarks(found, tmp_path)))
     assert "Text (en-de): pairs: train 5, valid 5, test 5; 1,200 of train longer than 12 words. In subwords" in told
     assert "train 4, valid 5, test 5; 1 left out of training (over-long or without a piece)" in told
     assert "which differs in text, model, updates, training, decoding" not in told
@@ -274,4 +275,9 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
 
 def test_scores_have_two_decimals() -> None:
     row = {"encoding": "shaw", "paper": 40.1, "BLEU": 39.0, "p": 0.001}
-    assert results([row], (), TRANSLATION.forms).endswith("| shaw | 40.10 | 39.00 | 0.001 |")
+    assert unaligned(results([row], (), TRANSLATION.forms)).endswith("| shaw | 40.10 | 39.00 | 0.001 |")
+
+
+def unaligned(table: str) -> str:
+    """Return the table without the spaces that align its columns."""
+    return re.sub(" +", " ", table)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import os
+import re
 import signal
 from dataclasses import asdict
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap

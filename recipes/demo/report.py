@@ -7,18 +7,17 @@ import json
 import platform
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from tabulate import tabulate
 
 from recipes.lib import records
 from recipes.lib.encodings import parse
 from recipes.lib.package import write_whole
+from recipes.lib.recipe import Row
 from recipes.lib.translation.figure import draw
 
 from .plan import SOURCE, TARGET
 
-Row = dict[str, Any]
 TEMPLATE = Path(__file__).with_name("template.md")
 KEYS = ("encoding", "bleu", "signature", "parameters", "speed_ratio", "command", "commit")
 NOT_RECORDED = "unknown"  # of stages that were run by hand

@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .stages import Stage, read_json
 from .values import Refused
 
 ROOT = Path(__file__).resolve().parents[2]  # commands run here, so that they can be copied from any report
-Row = dict[str, object]
+Row = dict[str, Any]  # a result: columns with text, numbers, truth values or None, as JSON has them
 Chain = list[Stage]
 Phase = list[Chain]
 Hints = dict[str, str]
@@ -80,64 +80,60 @@ def shown(output: Path) -> str:
     return os.path.relpath(output, ROOT)
 
 
-def no_rows(settings: Settings, output: Path) -> list[Row]:
-    return []
-
-
 def compared(settings: Settings, output: Path) -> list[Row]:
     """The rows that a stage `compare` left."""
     rows: list[Row] = read_json(output / "comparison.json")
     return rows
 
 
-def always_good(settings: Settings, output: Path) -> int:
-    return 0
-
-
-def nothing_to_tell(stage: Stage) -> str:
-    return ""
-
-
-def no_hints(settings: Settings, output: Path, shown: str) -> Hints:
-    return {}
-
-
-def no_remarks(settings: Settings, output: Path) -> list[str]:
-    return []
-
-
-def one_a_job(settings: Settings) -> list[Mapping[str, str]]:
-    return [{} for _ in range(settings.jobs)]
-
-
-def no_variables(settings: Settings) -> dict[str, str]:
-    return {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Generic[S]):
-    name: str  # of its folder in recipes/
+    """What a recipe is: its settings, what runs, and what comes of it.
+
+    Args:
+        name: The recipe's folder in recipes/.
+        conf: The folder of the presets; `preset` is the one that runs unless another is asked for.
+        plan: Makes the plan from settings, the output folder, and that folder as commands name it.
+        results: One flat row for each result, for result.json and the report.
+        check: The exit status: whether the recipe shows what it claims.
+        tell: What the line of a finished stage says besides its time.
+        environment: Variables for every command.
+        slots: Variables for each of the commands that run side by side.
+        examples: Arguments, for --help.
+        own_report: The Markdown file that a stage writes, where that says more than report.md.
+        columns: Columns of the results that the report's table shows; all unless given.
+        forms: How the numbers of a column are printed (`.2f`); others have four digits.
+        figure: An image among the outputs that the report shows.
+        hints: What can be done with the outputs: a title and a command each.
+        files: What else of the output is worth naming at the end.
+        anew: What does everything anew.
+        default_output: The run's folder in results/, where the recipe's name says too little.
+        remarks: What a reader of the report must know.
+        plain: The presets that plain.py writes as shell. For each, the settings for which the reader has files, with
+            the shell variables that name them.
+    """
+
+    name: str
     description: str
     settings: type[S]
-    conf: Path  # the folder of its presets
-    preset: str  # the one that runs unless another is asked for
-    plan: Callable[[S, Path, str], Plan]  # from settings, output folder, and that folder as commands name it
-    results: Callable[[S, Path], list[Row]] = no_rows  # one flat row a result, for result.json and the report
-    check: Callable[[S, Path], int] = always_good  # the exit status: whether the recipe shows what it claims
-    tell: Callable[[Stage], str] = nothing_to_tell  # what the line of a finished stage says besides its time
-    environment: Callable[[S], Mapping[str, str]] = no_variables  # for every command
-    examples: tuple[str, ...] = ()  # arguments, for --help
-    own_report: str | None = None  # the Markdown that a stage writes, where that says more than report.md
-    columns: tuple[str, ...] = ()  # of the results, those in the report's table; unless given, all
-    forms: Mapping[str, str] = field(default_factory=dict)  # of a column's numbers, `.2f` say; others have four digits
-    figure: str | None = None  # an image among the outputs, shown in the report
-    hints: Callable[[S, Path, str], Hints] = no_hints  # what to do with the outputs: a title and a command each
-    files: tuple[str, ...] = ()  # what else of the output is worth naming at the end
-    anew: str = "--force"  # what does everything anew
-    default_output: Callable[[S], str] | None = None  # its folder in results/, where the recipe's name is too little
-    slots: Callable[[S], list[Mapping[str, str]]] = one_a_job  # for the environment of commands side by side
-    remarks: Callable[[S, Path], list[str]] = no_remarks  # what a reader of the report must know
-    # The presets that plain.py writes as shell; of each, the settings that are the reader's, as variables of the shell.
+    conf: Path
+    preset: str
+    plan: Callable[[S, Path, str], Plan]
+    results: Callable[[S, Path], list[Row]] = lambda settings, output: []
+    check: Callable[[S, Path], int] = lambda settings, output: 0
+    tell: Callable[[Stage], str] = lambda stage: ""
+    environment: Callable[[S], Mapping[str, str]] = lambda settings: {}
+    slots: Callable[[S], list[Mapping[str, str]]] = lambda settings: [{}] * settings.jobs
+    examples: tuple[str, ...] = ()
+    own_report: str | None = None
+    columns: tuple[str, ...] = ()
+    forms: Mapping[str, str] = field(default_factory=dict)
+    figure: str | None = None
+    hints: Callable[[S, Path, str], Hints] = lambda settings, output, shown: {}
+    files: tuple[str, ...] = ()
+    anew: str = "--force"
+    default_output: Callable[[S], str] | None = None
+    remarks: Callable[[S, Path], list[str]] = lambda settings, output: []
     plain: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {"smoke": {}})
 
     def presets(self) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from . import tied
 from .logs import log_of, progress, tail
 from .machine import executable, version_of
-from .recipe import ROOT, Phase, nothing_to_tell
+from .recipe import ROOT, Phase
 from .screen import Screen
 from .stages import InTheWay, Ledger, Stage
 
@@ -36,7 +36,7 @@ class Runner:
     screen: Screen
     lock: int  # the descriptor of the lock on the folder, which whoever watches over a command inherits
     slots: Sequence[Mapping[str, str]] = ({},)  # a job each: what its commands have in their environment
-    tell: Callable[[Stage], str] = nothing_to_tell
+    tell: Callable[[Stage], str] = lambda stage: ""
 
     def __post_init__(self) -> None:
         self.free: SimpleQueue[Mapping[str, str]] = SimpleQueue()

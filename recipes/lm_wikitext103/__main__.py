@@ -60,7 +60,7 @@ def default_output(settings: Settings) -> str:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    best = min(compared(settings, output), key=lambda row: float(str(row["perplexity"])))
+    best = min(compared(settings, output), key=lambda row: row["perplexity"])
     data = settings.corpus if settings.prepared else f"{shown}/data-bin"
     command = eval_lm(best, data, shown, settings.split, settings.eval_batch)
     return {f"fairseq's own evaluation of {best['encoding']} (from the repository's root, .venv active):": command}
@@ -68,7 +68,7 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
 
 def eval_lm(row: Row, data: str, folder: str, split: str, streams: int) -> str:
     """fairseq's command for a row of the table of a run in `folder`."""
-    encoding = parse(str(row["encoding"]))
+    encoding = parse(row["encoding"])
     command = f"fairseq-eval-lm {data} --user-dir fairseq_posenc --task posenc_lm_memory"
     command += f" --path {folder}/checkpoints/{encoding.slug}/checkpoint_best.pt --gen-subset {split}"
     command += f" --batch-size {streams} --eval-mem-length {row['memory']}"

@@ -40,22 +40,19 @@ class Settings(launch.Training):
         )
     )
     raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
-    types: int = field(
-        default=0,
-        metadata=about(f"that the training text must have (0: any; of {WIKITEXT103} {TYPES:,})"),
-    )
-    workers: int = field(default=1, metadata=about("of fairseq-preprocess"))
-    length: int = field(metadata=about("tokens of a segment in training"))
-    mem_train: int = field(metadata=about("states of earlier segments that a layer remembers in training; 0: none"))
+    types: int = launch.at_least(0, f"that the training text must have (0: any; of {WIKITEXT103} {TYPES:,})", default=0)
+    workers: int = launch.at_least(1, "of fairseq-preprocess", default=1)
+    length: int = launch.at_least(1, "tokens of a segment in training")
+    mem_train: int = launch.at_least(0, "states of earlier segments that a layer remembers in training; 0: none")
     mem_eval: list[int] = field(metadata=about("in evaluation: one for each memory"))
-    eval_segment: int = field(
-        metadata=about("tokens of a segment in evaluation where the memory is longer than --length; else --length")
+    eval_segment: int = launch.at_least(
+        1, "tokens of a segment in evaluation where the memory is longer than --length; else --length"
     )
-    eval_clamp: int = field(
-        metadata=about(f"there, the longest distance of {', '.join(with_option('clamp'))} (0: no limit)")
+    eval_clamp: int = launch.at_least(
+        0, f"there, the longest distance of {', '.join(with_option('clamp'))} (0: no limit)"
     )
     eval_same_length: bool = field(metadata=about("there, each token sees as many keys, the last of the memory"))
-    eval_batch: int = field(metadata=about("streams in evaluation"))
+    eval_batch: int = launch.at_least(1, "streams in evaluation")
     split: Literal["test", "valid"] = field(default="test", metadata=about("that is evaluated"))
     arch: str = field(metadata=about("a posenc_transformer_lm architecture"))
     pos_enc: list[str] = field(metadata=about("NAME or NAME[OPTION=VALUE,...]"))
@@ -67,10 +64,6 @@ class Settings(launch.Training):
         super().__post_init__()
         self.encodings = parse_all(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
-        least = {"length": 1, "mem_train": 0, "eval_segment": 1, "eval_clamp": 0, "eval_batch": 1, "types": 0}
-        for name, number in {**least, "workers": 1, "threads": 0}.items():
-            if getattr(self, name) < number:
-                raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
         if not self.mem_eval or min(self.mem_eval) < 0:
             raise Refused(
                 f"--mem-eval is {','.join(map(str, self.mem_eval))}: numbers from 0 on are wanted, 150,640 say"

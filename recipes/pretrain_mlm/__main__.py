@@ -76,7 +76,7 @@ def default_output(settings: Settings) -> str:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    best = min(compared(settings, output), key=lambda row: float(str(row["loss, bits"])))
+    best = min(compared(settings, output), key=lambda row: row["loss, bits"])
     encoding = next(one for one in settings.encodings if one.label == best["encoding"])
     export = f"python -m fairseq_posenc export-hf {shown}/checkpoints/{encoding.slug}/checkpoint_last.pt"
     title = f"For plain torch and Hugging Face, {encoding.label} (from the repository's root, .venv active):"

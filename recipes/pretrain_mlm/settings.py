@@ -50,7 +50,7 @@ class Settings(launch.Training):
     documents: Literal["auto", "text", "jsonl", "wiki", "wikitext", "file"] = field(
         default="auto", metadata=about("the form of a FOLDER's files; auto: by their first line")
     )
-    limit: int = field(default=0, metadata=about("documents of training (0: all)"))
+    limit: int = launch.at_least(0, "documents of training (0: all)", default=0)
     valid_part: float = field(default=0.005, metadata=about("of named corpora's documents, held out"))
     tokenizer: Literal["gpt2", "wordpiece", "sentencepiece"] = "sentencepiece"
     tokenizer_path: str = field(
@@ -61,12 +61,12 @@ class Settings(launch.Training):
         ),
     )
     cased: bool = field(default=False, metadata=about("of WordPiece: keep capitals and accents"))
-    vocabulary: int = field(metadata=about("types, where they are learned from the corpus"))
+    vocabulary: int = launch.at_least(1, "types, where they are learned from the corpus")
     smoothing: float = field(default=0.7, metadata=about("exponent of the languages' shares, of wiki100"))
-    tasks: int = field(default=1, metadata=about("parts in which the text is prepared, and shards of it"))
-    workers: int = field(default=1, metadata=about("of them at once"))
+    tasks: int = launch.at_least(1, "parts in which the text is prepared, and shards of it", default=1)
+    workers: int = launch.at_least(1, "of them at once", default=1)
     executor: Literal["local", "slurm", "ray"] = field(default="local", metadata=about("what prepares the text"))
-    length: int = field(metadata=about("longest sequence, with <s> and </s>"))
+    length: int = launch.at_least(8, "longest sequence, with <s> and </s>")
     masking: Literal["dynamic", "whole-word"] = field(metadata=about("anew each epoch: of pieces, or of words"))
     arch: str = field(metadata=about("a posenc_roberta or posenc_bert architecture"))
     pos_enc: list[str] = field(metadata=about("NAME or NAME[OPTION=VALUE,...]"))
@@ -86,10 +86,6 @@ class Settings(launch.Training):
         self.encodings = parse_all(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
         launch.refuse_decided(set(self.prepare) - MACHINES, dict.fromkeys(self.prepare, "a setting"), "prepare")
-        least = {"vocabulary": 1, "tasks": 1, "workers": 1, "limit": 0, "threads": 0, "length": 8}
-        for name, number in least.items():
-            if getattr(self, name) < number:
-                raise Refused(f"--{name} is {getattr(self, name)}: {number} or more is wanted")
         if not 0 < self.valid_part < 1:
             raise Refused(f"--valid-part is {self.valid_part}: more than 0, less than 1 is wanted")
         if not 0 <= self.smoothing <= 1:

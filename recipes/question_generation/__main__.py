@@ -67,9 +67,9 @@ def default_output(settings: Settings) -> str:
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
     trained = {variant.label: variant for variant in settings.variants}
     rows = [row for row in compared(settings, output) if row["model"] in trained]
-    best = max(rows, key=lambda row: float(str(row["ROUGE-L"])))
+    best = max(rows, key=lambda row: row["ROUGE-L"])
     title = f"Ask with {best['model']} (from the repository's root, .venv active):"
-    return {title: Planner(settings, output, shown).interactive(trained[str(best["model"])])}
+    return {title: Planner(settings, output, shown).interactive(trained[best["model"]])}
 
 
 QUESTION_GENERATION = Recipe(

@@ -75,19 +75,19 @@ class Settings(launch.Training):
     valid_set: str = field(default="", metadata=about("the same, for validation"))
     test_set: str = field(default="", metadata=about("the same, for the score"))
     raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
-    limit: int = field(default=0, metadata=about("the first questions of training (0: all)"))
-    limit_valid: int = field(default=0, metadata=about("the first questions of validation and test (0: all)"))
+    limit: int = launch.at_least(0, "the first questions of training (0: all)", default=0)
+    limit_valid: int = launch.at_least(0, "the first questions of validation and test (0: all)", default=0)
     bad: Literal["refuse", "skip", "repair"] = field(metadata=about("questions that cannot be used as they are"))
     context: Literal["paragraph", "sentence"] = field(metadata=about("of an answer; of lines, always the sentence"))
     tokenizer: Literal["auto", "words", "chars"] = field(
         default="auto", metadata=about(f"with --encoder {SCRATCH}; auto: chars for Chinese, else words")
     )
     cased: bool = field(default=False, metadata=about("words and chars keep capitals"))
-    vocabulary: int = field(metadata=about("words or chars; the others can be copied only"))
-    longest: int = field(metadata=about("pieces of a source"))
-    longest_answer: int = field(default=100, metadata=about("pieces of an answer"))
-    longest_question: int = field(default=50, metadata=about("pieces of a question"))
-    workers: int = field(default=1, metadata=about("of prepare_questions.py"))
+    vocabulary: int = launch.at_least(5, "words or chars; the others can be copied only")
+    longest: int = launch.at_least(8, "pieces of a source")
+    longest_answer: int = launch.at_least(1, "pieces of an answer", default=100)
+    longest_question: int = launch.at_least(1, "pieces of a question", default=50)
+    workers: int = launch.at_least(1, "of prepare_questions.py", default=1)
     encoder: str = field(metadata=about(f"a Hugging Face folder of a BERT or RoBERTa, or {SCRATCH}"))
     freeze_encoder: bool = field(default=False, metadata=about("the encoder stays as it is"))
     copy: Literal["on", "off", "both"] = field(
@@ -104,17 +104,6 @@ class Settings(launch.Training):
         self.encodings = parse_all(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
         launch.refuse_decided(self.generate, DECIDED_GENERATE, "generate")
-        least = {
-            "limit": 0,
-            "limit_valid": 0,
-            "vocabulary": 5,
-            "longest": 8,
-            "longest_answer": 1,
-            "longest_question": 1,
-        }
-        for name, number in {**least, "workers": 1, "threads": 0}.items():
-            if getattr(self, name) < number:
-                raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
         if not (self.of_lines or self.prepared) and self.longest < self.longest_answer + 4:
             raise Refused(f"--longest {self.longest} leaves no room behind --longest-answer {self.longest_answer}")
         self._check_dataset()

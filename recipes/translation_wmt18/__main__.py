@@ -105,7 +105,7 @@ def best(settings: Settings, output: Path, direction: str) -> str | None:
     """The encoding with the highest BLEU; None where none has any."""
     own = {one.label for one in settings.encodings}
     rows = [row for row in compared(settings, output) if row["direction"] == direction and row["encoding"] in own]
-    scored = {str(row["encoding"]): float(str(row["BLEU"])) for row in rows if row["BLEU"] is not None}
+    scored = {row["encoding"]: row["BLEU"] for row in rows if row["BLEU"] is not None}
     return max(scored, key=lambda label: scored[label]) if scored else None
 
 

@@ -200,9 +200,9 @@ def panels(made: list[Row]) -> dict[str, Bars]:
     found: dict[str, Bars] = {}
     for one in made:
         if one["BLEU"] is not None:
-            bars = found.setdefault(str(one["direction"]), Bars({}, str(one["encoding"]), {}))
-            bars.values[str(one["encoding"])] = float(str(one["BLEU"]))
-            bars.within[str(one["encoding"])] = float(str(one["±"]))
+            bars = found.setdefault(one["direction"], Bars({}, one["encoding"], {}))
+            bars.values[one["encoding"]] = one["BLEU"]
+            bars.within[one["encoding"]] = one["±"]
     return found
 
 

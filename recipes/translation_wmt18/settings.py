@@ -67,9 +67,7 @@ class Settings(launch.Training):
         default="", metadata=about("the same, for validation (none: val, or valid of what prepare_wmt18.sh made)")
     )
     test_set: str = field(default="test", metadata=about("the same, for the score"))
-    limit: int = field(
-        default=0, metadata=about(f"the first pairs of training (0: all); of {WMT18} they are Europarl's")
-    )
+    limit: int = launch.at_least(0, f"the first pairs of training (0: all); of {WMT18} they are Europarl's", default=0)
     bad_lines: Literal["refuse", "drop"] = field(
         default="refuse", metadata=about("of training: drop leaves empty, broken and over-long pairs out")
     )
@@ -82,14 +80,13 @@ class Settings(launch.Training):
         metadata=about("of SentencePiece: of the characters of training, by count, so many are pieces; 0.9995, say"),
     )
     separate: bool = field(default=False, metadata=about("subwords and a dictionary a language, not one for both"))
-    vocabulary: int = field(metadata=about("subword types: of both languages together, or with --separate of each"))
-    longest: int = field(default=256, metadata=about("pieces of a sentence; more is a bad line"))
-    train_longest_words: int = field(
+    vocabulary: int = launch.at_least(1, "subword types: of both languages together, or with --separate of each")
+    longest: int = launch.at_least(1, "pieces of a sentence; more is a bad line", default=256)
+    train_longest_words: int = launch.at_least(
+        0,
+        "training (and validation) on pairs of at most so many words a side, and BLEU by length beyond; models "
+        "are as long as --train.max-source-positions says, longer pairs left out (0: all lengths)",
         default=0,
-        metadata=about(
-            "training (and validation) on pairs of at most so many words a side, and BLEU by length beyond; models "
-            "are as long as --train.max-source-positions says, longer pairs left out (0: all lengths)"
-        ),
     )
     lengths: list[int] = field(
         default_factory=list,
@@ -97,7 +94,7 @@ class Settings(launch.Training):
             "BLEU of test sentences by source words: upper bounds, 10,20,40 say; --train-longest-words is one"
         ),
     )
-    workers: int = field(default=1, metadata=about("processes that prepare the text"))
+    workers: int = launch.at_least(1, "processes that prepare the text", default=1)
     arch: str = field(metadata=about("a posenc_transformer architecture"))
     pos_enc: list[str] = field(
         metadata=about("NAME, NAME[OPTION=VALUE,...] or ENCODER/DECODER; all are compared with the first")
@@ -105,7 +102,7 @@ class Settings(launch.Training):
     beside: list[str] = field(
         default_factory=list, metadata=about("folders of earlier runs, whose rows the comparison has too")
     )
-    average: int = field(metadata=about("checkpoints at the end whose mean translates (1: the last)"))
+    average: int = launch.at_least(1, "checkpoints at the end whose mean translates (1: the last)")
     train: Flags = field(metadata=about("a flag of fairseq-train"))
     generate: Flags = field(metadata=about("a flag of fairseq-generate"))
 
@@ -115,10 +112,6 @@ class Settings(launch.Training):
         launch.refuse_decided(self.train, DECIDED)
         launch.refuse_decided(self.generate, DECIDED_GENERATE, "generate")
         self.directions = self._directions()
-        least = {"vocabulary": 1, "longest": 1, "workers": 1, "average": 1, "limit": 0, "threads": 0}
-        for name, number in {**least, "train_longest_words": 0}.items():
-            if getattr(self, name) < number:
-                raise Refused(f"--{name.replace('_', '-')} is {getattr(self, name)}: {number} or more is wanted")
         if not LEAST_COVERAGE <= self.character_coverage <= 1:
             raise Refused(f"--character-coverage is {self.character_coverage}: {LEAST_COVERAGE} to 1 is wanted")
         self._refuse_sets()

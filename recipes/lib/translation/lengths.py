@@ -20,11 +20,10 @@ from matplotlib.axes import Axes
 from recipes.lib.curves import save
 from recipes.lib.lines import read
 from recipes.lib.package import write_whole
+from recipes.lib.recipe import Row
 from recipes.lib.stages import read_json
 from recipes.lib.translation.figure import GREY
 from recipes.lib.translation.score import bleu_of
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

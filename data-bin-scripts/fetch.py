@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fetching import limit, listing, sources
+import command
+from fetching import listing, sources
 from fetching.errors import DiskFullError, FetchError, OverLimitError
 from fetching.fetcher import Fetcher, find_own
-from fetching.limit import Limit
 from fetching.record import Record, only_one
 from fetching.sources import Source
 from fetching.transfer import Policy
@@ -30,23 +31,49 @@ examples:
   fetch.py wmt18 --from ~/corpora                the published files, from a folder of your own
   fetch.py https://example.org/corpus.tgz        any file; its hash is recorded at the first fetch
 """
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+@dataclass
+class Limit:
+    """So many files, or so many bytes, of what was asked for, in whole files."""
+
+    files: int | None = None
+    bytes: int | None = None
+
+    def admits(self, size: int | None) -> bool:
+        """Whether one more file is allowed; one of unknown size is, until its server tells it."""
+        return self.files != 0 and (self.bytes is None or size is None or size <= self.bytes)
+
+    def take(self, size: int) -> None:
+        self.files = None if self.files is None else self.files - 1
+        self.bytes = None if self.bytes is None else self.bytes - size
+
+
+def limit(text: str) -> Limit:
+    """Read `--limit`: `3` are files; `500M`, `2GB` and `1000B` are bytes."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)(B?)", text.strip().upper())
+    if match is None or int(match[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of files (3) nor of bytes (500M, 2GB, 1000B)")
+    if match[2] or match[3]:
+        return Limit(bytes=int(match[1]) * UNITS[match[2]])
+    return Limit(files=int(match[1]))
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="fetch.py", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("wanted", nargs="*", metavar="CORPUS|CORPUS/FILE|URL")
-    parser.add_argument("--output", type=Path, default=Path("data/raw"), metavar="DIR", help="default: data/raw")
-    parser.add_argument("--list", action="store_true", help="list the files, fetch nothing")
-    parser.add_argument("--json", action="store_true", help="with --list: one list of flat objects, a file each")
-    parser.add_argument("--limit", type=limit.parse, metavar="N|BYTES", help="files (3) or bytes (500M)")
-    parser.add_argument("--no-unpack", dest="unpack", action="store_false", help="leave archives as they are")
-    parser.add_argument("--from", dest="own", type=Path, metavar="FOLDER", help="copy from there, download nothing")
-    parser.add_argument("--sources", type=Path, default=HERE / "sources.tsv", metavar="FILE", help="another list")
-    parser.add_argument("--retries", type=int, default=5, metavar="N", help="attempts in a row without progress")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for a byte")
-    parser.add_argument("--dry-run", action="store_true", help="print what would be fetched, touch nothing")
+    parser = command.parser("fetch.py", DESCRIPTION, EXAMPLES)
+    add = parser.add_argument
+    add("wanted", nargs="*", metavar="CORPUS|CORPUS/FILE|URL")
+    add("--output", type=Path, default=Path("data/raw"), metavar="DIR", help="default: data/raw")
+    add("--list", action="store_true", help="list the files, fetch nothing")
+    add("--json", action="store_true", help="with --list: one list of flat objects, a file each")
+    add("--limit", type=limit, metavar="N|BYTES", help="files (3) or bytes (500M)")
+    add("--no-unpack", dest="unpack", action="store_false", help="leave archives as they are")
+    add("--from", dest="own", type=Path, metavar="FOLDER", help="copy from there, download nothing")
+    add("--sources", type=Path, default=HERE / "sources.tsv", metavar="FILE", help="another list")
+    add("--retries", type=int, default=5, metavar="N", help="attempts in a row without progress")
+    add("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for a byte")
+    add("--dry-run", action="store_true", help="print what would be fetched, touch nothing")
     options = parser.parse_args(arguments)
     if not options.wanted and not options.list:
         parser.error("name a corpus or an address; --list shows the corpora")

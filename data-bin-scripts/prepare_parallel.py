@@ -11,7 +11,8 @@ from pathlib import Path
 import command
 from command import at_least
 from corpora.errors import CorpusError
-from parallel import language, sources
+from parallel import sources
+from parallel.cleaning import check_language
 from parallel.pipeline import HELD_OUT, Settings, prepare
 from parallel.sources import Source
 
@@ -128,7 +129,7 @@ def check(asked: argparse.Namespace) -> None:
             if asked.newstest or not sources.NEWSTEST.fullmatch(word):
                 sources.held_out(split, word, asked.newstest, asked.pair, look=True)
     if asked.language_id:
-        language.check(asked.pair)
+        check_language(asked.pair)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 import prepare_parallel  # noqa: E402  (a script's folder, no package)
 from corpora.errors import CorpusError  # noqa: E402
-from parallel import cleaning, language, merge, parts, published, sgm  # noqa: E402
+from parallel import cleaning, merge, parts, sgm  # noqa: E402
 
 __all__ = [
     "SCRIPTS",
@@ -30,12 +30,10 @@ __all__ = [
     "Parallel",
     "cleaning",
     "hashes",
-    "language",
     "lines",
     "merge",
     "parts",
     "prepare_parallel",
-    "published",
     "sentences",
     "sgm",
     "sgm_pair",

@@ -5,14 +5,11 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from .compressed import DAMAGED, damaged
 from .errors import CorpusError
-from .lines import binary, checked
-
-if TYPE_CHECKING:
-    from .documents import Document
+from .lines import Document, binary, checked
 
 #: bytes of a member
 LARGEST = 80_000_000
@@ -24,8 +21,6 @@ def is_tar(head: bytes) -> bool:
 
 def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
     """The line of a document is the number of its member. Links, devices and folders are no documents."""
-    from .documents import Document
-
     number = 0
     try:
         with tarfile.open(fileobj=file, mode="r|") as tar:

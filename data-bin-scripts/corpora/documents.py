@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import orjson
 
 from . import archive, dump
 from .compressed import DAMAGED, damaged, opened
 from .errors import CorpusError
-from .lines import Line, read
+from .lines import Document, Line, read
 
 #: characters of a document; it lies in memory as a whole
 LONGEST = 20_000_000
 _DOC = re.compile(r"<doc id=.*>\s*")
 _TITLE = re.compile(r" ?= [^=]+ = ?")  # WikiText's first level; `= = Section = =` is the second
 _BOOK = re.compile(r"# \S.*")  # Markdown's title
-
-
-class Document(NamedTuple):
-    """At which line it begins, from 1, and its lines, not yet clean; to be gone through once."""
-
-    line: int
-    text: Iterable[str]
 
 
 Reader = Callable[[Path, Iterator[Line]], Iterator[Document]]

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from xml.etree import ElementTree
 
 from .compressed import DAMAGED, damaged
 from .errors import CorpusError
-
-if TYPE_CHECKING:
-    from .documents import Document
+from .lines import Document
 
 #: by their keys in <siteinfo>: what is embedded or only sorts pages
 FILES, CATEGORIES = "6", "14"
@@ -38,8 +36,6 @@ def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
     Raises:
         CorpusError: a damaged file, or XML that is cut.
     """
-    from .documents import Document
-
     number, unwanted, root = 0, {"file", "image", "category"}, None
     try:
         for event, element in ElementTree.iterparse(file, events=("start", "end")):

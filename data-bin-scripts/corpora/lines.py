@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -27,6 +27,13 @@ class Line(NamedTuple):
 
     number: int
     text: str
+
+
+class Document(NamedTuple):
+    """At which line a document begins, from 1, and its lines, not yet clean; to be gone through once."""
+
+    line: int
+    text: Iterable[str]
 
 
 def read(path: Path, file: IO[bytes]) -> Iterator[Line]:

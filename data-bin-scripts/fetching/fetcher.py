@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import os
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .checks import check
+from corpora.compressed import there
+from shared import digest
+
 from .download import download
 from .errors import FetchError, MirrorError, clear_when_full
 from .partial import Partial
-from .record import Entry, Record, publish
+from .record import Entry, Record, sync
 from .sources import Source
 from .transfer import Policy
-from .unpack import target_of, unpack
+from .unpack import target_of, unpacked
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,9 @@ class Fetcher:
         else:
             origin = download(source, partial, policy, checked)
         entry = self._note(source, partial.path, found, origin)
-        publish(partial.path, path)
+        sync(partial.path)  # after a power cut the file has either name, but all of its content
+        os.replace(partial.path, path)
+        sync(path.parent)
         partial.forget()
         print(f"{source.path}: {int(entry.bytes):,} bytes, sha256 {found} ({source.known})", flush=True)
         return entry
@@ -100,16 +105,15 @@ class Fetcher:
             if not entry.unpacked:
                 raise FetchError(f"{final} is in the way of unpacking {path.name}: move it away and run again")
             return
-        partial = unpack(path, final)
-        self.record.put(replace(entry, unpacked=final.relative_to(self.output).as_posix()))
-        publish(partial, final)
+        with unpacked(path, final):
+            self.record.put(replace(entry, unpacked=final.relative_to(self.output).as_posix()))
         print(f"{entry.file}: unpacked to {final}", flush=True)
 
 
 def find_own(folder: Path, source: Source) -> Path | None:
     """The user's copy: in the folder or its corpus's subfolder, plain or with `.gz`."""
     places = [folder / source.path, folder / source.name]
-    return next((p for place in places for p in (place, place.with_name(place.name + ".gz")) if p.is_file()), None)
+    return next((path for place in places if (path := there(place))), None)
 
 
 def _copy(folder: Path, source: Source, partial: Partial) -> str:
@@ -125,3 +129,29 @@ def _copy(folder: Path, source: Source, partial: Partial) -> str:
         partial.remove()
         raise FetchError(f"{own}: cannot be read ({error})") from error
     return str(own)
+
+
+def _is_page(path: Path) -> bool:
+    """Whether it begins as web pages do, such as those of logins and errors that come in place of a file."""
+    with path.open("rb") as file:
+        return file.read(1000).lstrip().lower().startswith((b"<!doctype html", b"<html"))
+
+
+def check(path: Path, source: Source, known: Entry | None) -> str:
+    """The hash of the file, which is the published one, else the recorded one, else the first ever seen."""
+    size = path.stat().st_size
+    if source.size not in (None, size):
+        raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, {size:,} came")
+    if not source.is_hash_published and not source.name.endswith((".html", ".htm")) and _is_page(path):
+        raise MirrorError("a web page came in place of the file")
+    found = digest(path)
+    if source.sha256 and found != source.sha256:
+        raise MirrorError(f"the content is wrong: sha256 {source.sha256} is expected (published), found {found}")
+    if source.md5 and (other := digest(path, "md5")) != source.md5:
+        raise MirrorError(f"the content is wrong: md5 {source.md5} is expected (published), found {other}")
+    if not source.is_hash_published and known and found != known.sha256:
+        raise MirrorError(
+            f"the content is wrong: sha256 {known.sha256} is expected (recorded {known.date}), found {found}; if "
+            f"the publisher changed it and you want the new one, delete the line of {known.file} in fetched.tsv"
+        )
+    return found

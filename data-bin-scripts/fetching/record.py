@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import os
 from collections.abc import Iterator
@@ -11,6 +10,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
+from shared import whole
 
 from .errors import FetchError, clear_when_full
 
@@ -43,10 +45,10 @@ class Record:
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", **PLAIN)
         writer.writeheader()
         writer.writerows(asdict(self.entries[name]) for name in sorted(self.entries))
-        partial = self.path.with_name(self.path.name + ".partial")
-        with clear_when_full(self.path):
+        with clear_when_full(self.path), whole(self.path) as partial:
             partial.write_text(text.getvalue(), encoding="utf-8")
-            publish(partial, self.path)
+            sync(partial)
+        sync(self.path.parent)
 
     def _read(self) -> list[Entry]:
         if not self.path.exists():
@@ -62,14 +64,8 @@ class Record:
         return entries
 
 
-def publish(partial: Path, final: Path) -> None:
-    """Give what is whole its final name; after a power cut it has either name, but all of its content."""
-    _sync(partial)
-    os.replace(partial, final)
-    _sync(final.parent)
-
-
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file or the names in a folder are on the disk: after a power cut they are still there."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -79,13 +75,14 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Two runs in one folder would write the same partial files: the second waits."""
+    """Let the second of two runs in a folder wait: both would write the same partial files."""
     with clear_when_full(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"waiting: another run is at work in {folder}", flush=True)
-            fcntl.flock(file, fcntl.LOCK_EX)
+    lock = FileLock(folder / ".lock")
+    try:
+        held = lock.acquire(timeout=0)
+    except Timeout:
+        print(f"waiting: another run is at work in {folder}", flush=True)
+        held = lock.acquire()
+    with held:
         yield

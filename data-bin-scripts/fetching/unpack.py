@@ -18,10 +18,14 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
+from shared import whole
+
 from .errors import DiskFullError, FetchError, clear_when_full
+from .record import sync
 
 ARCHIVES = (".tar.gz", ".tar.xz", ".tar.bz2", ".tgz", ".tar", ".zip")
 BROKEN = (
@@ -49,34 +53,36 @@ def target_of(name: str) -> str | None:
     return None
 
 
-def unpack(archive: Path, final: Path) -> Path:
-    """Unpack under a temporary name beside `final`; the caller renames it."""
-    partial = final.with_name(final.name + ".unpacking")
-    remove(partial)
-    try:
-        with clear_when_full(final):
-            if archive.name.endswith(ARCHIVES):
-                _unpack_all(archive, partial)
-                os.sync()  # once, as there may be a hundred thousand files
-                return partial
-            with gzip.open(archive) as packed, partial.open("wb") as file:
-                shutil.copyfileobj(packed, file)
-            return partial
-    except DiskFullError:
-        remove(partial)
-        raise
-    except (*BROKEN, RefusedError) as error:
-        remove(partial)
-        told = str(error).partition(":\n")[0].replace("\n", " ") or type(error).__name__  # tarfile tells all its tries
-        cure = "" if isinstance(error, RefusedError) else "; to fetch it anew, delete it and its line in fetched.tsv"
-        raise FetchError(f"{archive}: not unpacked: {told}{cure}") from error
+@contextmanager
+def unpacked(archive: Path, final: Path) -> Iterator[None]:
+    """Unpack under a temporary name beside `final`, which is there if the block ends without an error.
+
+    Raises:
+        FetchError: The archive is damaged, or holds what has no business in a corpus.
+    """
+    with whole(final) as partial:
+        try:
+            with clear_when_full(final):
+                _unpack(archive, partial)
+        except DiskFullError:
+            raise
+        except (*BROKEN, RefusedError) as error:
+            told = str(error).partition(":\n")[0].replace("\n", " ") or type(error).__name__  # tarfile tells its tries
+            anew = "; to fetch it anew, delete it and its line in fetched.tsv"
+            cure = "" if isinstance(error, RefusedError) else anew
+            raise FetchError(f"{archive}: not unpacked: {told}{cure}") from error
+        yield
+    sync(final.parent)
 
 
-def remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _unpack(archive: Path, target: Path) -> None:
+    if archive.name.endswith(ARCHIVES):
+        _unpack_all(archive, target)
+        os.sync()  # once, as there may be a hundred thousand files
+        return
+    with gzip.open(archive) as packed, target.open("wb") as file:
+        shutil.copyfileobj(packed, file)
+    sync(target)
 
 
 def _unpack_all(archive: Path, folder: Path) -> None:
@@ -93,7 +99,7 @@ def _unpack_all(archive: Path, folder: Path) -> None:
     if len(tops) != 1 or not tops[0].is_dir():
         return
     inner = folder.with_name(folder.name + ".inner")
-    remove(inner)
+    shutil.rmtree(inner, ignore_errors=True)
     os.replace(tops[0], inner)
     folder.rmdir()
     os.replace(inner, folder)

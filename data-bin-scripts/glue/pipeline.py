@@ -19,8 +19,7 @@ from shared import digest
 from . import reading
 from .checks import checked, strays, translations
 from .formats import TASKS, Format, language
-from .items import Cutter
-from .output import split_files
+from .output import Cutter, split_files
 from .reading import Row
 
 RECORD = "glue.json"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from corpora.errors import CorpusError
 from corpora.lines import is_seen, tidy
-
-from . import language
 
 #: what is left out, by the name of the step
 STEPS = {
@@ -22,6 +23,8 @@ STEPS = {
 }
 #: words and single marks: near to Moses' tokens, which take a hundred times as long
 WORD = re.compile(r"\w+|[^\w\s]")
+#: tells languages apart (Lui and Baldwin 2012), and brings its model
+PACKAGE = "py3langid"
 Sides = tuple[bytes, bytes]
 
 
@@ -50,7 +53,7 @@ class Cleaner:
 
     def __init__(self, rules: Rules, languages: tuple[str, str]) -> None:
         self.rules, self.languages = rules, languages
-        self._identify = language.identifier() if rules.language_id else None
+        self._identify = identifier() if rules.language_id else None
 
     def judge(self, sides: Sides) -> Kept | str:
         """The pair as it is kept: composed (NFC), without control characters, with single spaces. Or the step that
@@ -78,3 +81,35 @@ class Cleaner:
         if self._identify and tuple(map(self._identify, texts)) != self.languages:
             return "language"
         return None
+
+
+# --- languages
+
+
+def check_language(languages: tuple[str, str]) -> None:
+    """Raises:
+    CorpusError: it is not installed, or does not know one of the languages.
+    """
+    if importlib.util.find_spec(PACKAGE) is None:
+        raise CorpusError(
+            f"--language-id: {PACKAGE} is not installed, and not part of the recipes' environment: pip install "
+            f"{PACKAGE}, or leave the option out"
+        )
+    import py3langid
+
+    known = {code for code, _ in py3langid.rank("language")}
+    for one in languages:
+        if one not in known:
+            raise CorpusError(f"--language-id: {PACKAGE} does not know {one!r}; it knows {', '.join(sorted(known))}")
+
+
+def identifier() -> Callable[[str], str]:
+    """The ISO 639-1 code of a text, of all that it knows."""
+    import py3langid
+
+    def identify(text: str) -> str:
+        found: str = py3langid.classify(text)[0]
+        return found
+
+    identify("language")  # loads its model, before processes are forked
+    return identify

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,26 +20,24 @@ from .sources import Source
 
 @dataclass
 class Tally:
-    """What became of a corpus. lines: the first ones of each step that leaves pairs out. words: of both sides."""
+    """What became of a corpus: pairs read, kept and mended, pairs left out by step, and `words 0` and `words 1`.
+
+    lines: The first lines of each step that leaves pairs out.
+    """
 
     name: str
-    read: int = 0
-    left: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     lines: dict[str, list[int]] = field(default_factory=dict)
-    kept: int = 0
-    mended: int = 0
-    words: tuple[int, int] = (0, 0)
 
     def leave(self, step: str, number: int, lines: list[int]) -> None:
-        self.left[step] += number
+        self.counts[step] += number
         known = self.lines.setdefault(step, [])
         known += lines[: SHOWN - len(known)]
 
-    def keep(self, pairs: NDArray[np.void]) -> None:
-        self.kept += len(pairs)
-        self.mended += int(pairs["mended"].sum())
-        words = pairs["words"].sum(axis=0, dtype=np.int64)
-        self.words = self.words[0] + int(words[0]), self.words[1] + int(words[1])
+
+def total(tallies: Iterable[Tally]) -> Counter[str]:
+    """Return the counts of all corpora."""
+    return sum((one.counts for one in tallies), Counter[str]())
 
 
 def merge(folder: Path, sources: list[Source], targets: tuple[Path, Path], *, duplicates: bool) -> list[Tally]:
@@ -87,10 +85,11 @@ def _chosen(kept: list[NDArray[np.void]], *, duplicates: bool) -> list[NDArray[n
 
 
 def _count(tally: Tally, record: dict[str, Any], kept: NDArray[np.void], mask: NDArray[np.bool_]) -> None:
-    tally.read += record["read"]
     for step, number in record["left out"].items():
         tally.leave(step, number, record["lines"][step])
-    again = kept[~mask]
+    again, taken = kept[~mask], kept[mask]
     if len(again):
         tally.leave("duplicate", len(again), again["line"][:SHOWN].tolist())
-    tally.keep(kept[mask])
+    words = taken["words"].sum(axis=0, dtype=np.int64).tolist()
+    tally.counts.update({"read": record["read"], "kept": len(taken), "mended": int(taken["mended"].sum())})
+    tally.counts.update({f"words {side}": number for side, number in enumerate(words)})

@@ -15,9 +15,9 @@ from corpora.partial import RECORD, make
 from shared import digest, write_whole
 from tqdm import tqdm
 
-from . import language, parts, report, sets
-from .cleaning import STEPS, Cleaner, Rules
-from .merge import Tally, merge
+from . import parts, report, sets
+from .cleaning import PACKAGE, STEPS, Cleaner, Rules, check_language
+from .merge import Tally, merge, total
 from .sources import Source
 
 FORMAT = 2  # 1 kept lines with nothing that can be seen, and byte order marks of sets
@@ -55,7 +55,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
         CorpusError: what is wrong with the text or the options.
     """
     if settings.language_id:
-        language.check(settings.languages)
+        check_language(settings.languages)
     sources = [source for split in SPLITS for source in _of(sources, split)]
     files = [_facts(source) for source in sources]
     identity = {"options": asdict(settings), "files": files, "versions": _versions(settings)}
@@ -70,8 +70,8 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
         _clean(folder / "parts", corpora, settings, workers)
         targets = _sides(result, "train", settings)
         tallies = merge(folder / "parts", corpora, targets, duplicates=settings.duplicates == "keep")
-        if not any(tally.kept for tally in tallies):
-            why = ", ".join(f"{number:,} {step}" for one in tallies for step, number in one.left.items())
+        if not total(tallies)["kept"]:
+            why = ", ".join(f"{one.counts[step]:,} {step}" for one in tallies for step in one.lines)
             raise CorpusError(f"{corpora[0].files[0]}: no pair of training is left ({why})")
         _record(result, identity, tallies, held_out, settings)
         return result
@@ -88,7 +88,7 @@ def _facts(source: Source) -> dict[str, Any]:
 def _versions(settings: Settings) -> dict[str, str]:
     """Of what another version of may write other bytes."""
     known = {"format": str(FORMAT), "unicode": unicodedata.unidata_version}
-    return known | ({language.PACKAGE: version(language.PACKAGE)} if settings.language_id else {})
+    return known | ({PACKAGE: version(PACKAGE)} if settings.language_id else {})
 
 
 def _of(sources: list[Source], split: str) -> list[Source]:
@@ -113,14 +113,15 @@ def _record(
     folder: Path, identity: dict[str, Any], tallies: list[Tally], held_out: report.Sets, settings: Settings
 ) -> None:
     """corpus.json, report.json and report.md: the same wherever, and by however many processes, it was made."""
+    found = total(tallies)
     train = {
-        "pairs": sum(tally.kept for tally in tallies),
-        "read": sum(tally.read for tally in tallies),
-        "left out": {step: sum(tally.left[step] for tally in tallies) for step in settings.steps},
-        "words": {code: sum(tally.words[side] for tally in tallies) for side, code in enumerate(settings.languages)},
+        "pairs": found["kept"],
+        "read": found["read"],
+        "left out": {step: found[step] for step in settings.steps},
+        "words": {code: found[f"words {side}"] for side, code in enumerate(settings.languages)},
     }
     counts = {"train": train} | {split: {"pairs": sum(o["pairs"] for o in some)} for split, some in held_out.items()}
-    kept = [tally.kept for tally in tallies] + [one["pairs"] for split in HELD_OUT for one in held_out[split]]
+    kept = [tally.counts["kept"] for tally in tallies] + [one["pairs"] for split in HELD_OUT for one in held_out[split]]
     sources = [one | {"pairs": number} for one, number in zip(identity["files"], kept, strict=True)]
     record = {"pair": settings.pair, "counts": counts, "sources": sources, "identity": identity}
     rows = report.rows(tallies, held_out, settings.steps, settings.languages)

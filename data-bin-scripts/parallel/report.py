@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .cleaning import STEPS
-from .merge import Tally
+from .merge import Tally, total
 
 Sets = dict[str, list[dict[str, Any]]]
 
@@ -14,10 +14,10 @@ Sets = dict[str, list[dict[str, Any]]]
 def rows(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], pair: tuple[str, str]) -> list[dict[str, Any]]:
     """A flat row for each count of pairs or words, with the first lines that a step left out."""
     found: list[dict[str, Any]] = []
+    names = ("read", *steps, "kept", "mended")
     for tally in tallies:
-        counts = {"read": tally.read, **{step: tally.left[step] for step in steps}}
-        counts |= {"kept": tally.kept, "mended": tally.mended}
-        counts |= {f"words {code}": words for code, words in zip(pair, tally.words, strict=True)}
+        counts = {name: tally.counts[name] for name in names}
+        counts |= {f"words {code}": tally.counts[f"words {side}"] for side, code in enumerate(pair)}
         lines = {step: " ".join(map(str, some)) for step, some in tally.lines.items()}
         found += [_row("train", tally.name, step, count, lines.get(step, "")) for step, count in counts.items()]
     for split, some in sets.items():
@@ -44,18 +44,17 @@ def page(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], options: di
 
 
 def _training(tallies: Sequence[Tally], steps: Sequence[str], pair: Sequence[str]) -> list[str]:
-    total = Tally("all")
-    for one in tallies:
-        total.read, total.kept, total.mended = total.read + one.read, total.kept + one.kept, total.mended + one.mended
-        total.left.update(one.left)
-        total.words = total.words[0] + one.words[0], total.words[1] + one.words[1]
-    columns = [*tallies, total] if len(tallies) > 1 else [*tallies]
-    lines: list[tuple[str, ...]] = [("read", *(f"{one.read:,}" for one in columns))]
-    lines += [(f"- {step}", *(f"{one.left[step]:,}" for one in columns)) for step in steps]
-    lines += [("kept", *(f"{one.kept:,} ({one.kept / max(1, one.read):.1%})" for one in columns))]
-    lines += [("mended", *(f"{one.mended:,}" for one in columns))]
-    lines += [(f"words {language}", *(f"{one.words[side]:,}" for one in columns)) for side, language in enumerate(pair)]
-    return _table(("pairs", *(one.name for one in columns)), lines)
+    columns = [(one.name, one.counts) for one in tallies]
+    if len(tallies) > 1:
+        columns.append(("all", total(tallies)))
+
+    def line(title: str, name: str) -> tuple[str, ...]:
+        return (title, *(f"{counts[name]:,}" for _, counts in columns))
+
+    kept = (f"{counts['kept']:,} ({counts['kept'] / max(1, counts['read']):.1%})" for _, counts in columns)
+    lines = [line("read", "read"), *(line(f"- {step}", step) for step in steps), ("kept", *kept)]
+    lines += [line("mended", "mended"), *(line(f"words {code}", f"words {side}") for side, code in enumerate(pair))]
+    return _table(("pairs", *(name for name, _ in columns)), lines)
 
 
 def _held_out(sets: Sets) -> list[tuple[str, ...]]:

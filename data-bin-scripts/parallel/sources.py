@@ -10,13 +10,15 @@ from typing import NamedTuple
 from corpora.compressed import OPENERS, there
 from corpora.errors import CorpusError
 
-from . import published
-
 #: ISO 639-3, by which OPUS names the files of WMT's test sets
 LONG = {"en": "eng", "de": "deu", "cs": "ces"}
 #: where WMT's archives and OPUS have test sets, below the folder that is given
 BELOW = ("", "dev", "test", "test-full", "{a}-{b}", "{b}-{a}", "{A}-{B}", "{B}-{A}")
 NEWSTEST = re.compile(r"newstest20\d\d")
+#: WMT's test sets as sacreBLEU fetches, checks and keeps them (in ~/.sacrebleu, or $SACREBLEU)
+SACREBLEU = "sacrebleu"
+#: of 2014, sacreBLEU's wmt14 lacks 266 sentences of the en-de set that was published afterwards
+NAMES = {"newstest2014": "wmt14/full"}
 Pair = tuple[str, str]
 
 
@@ -60,8 +62,8 @@ def held_out(split: str, word: str, newstest: str, pair: Pair, *, look: bool = F
                 f"{word}: no such set of {'-'.join(pair)} ({_forms(path.name, pair)}); {_there(path)}{cure}"
             )
         return Source(split, path.name, files)
-    if newstest == published.SACREBLEU:
-        return Source(split, word, published.fetched(word, pair, look=look))
+    if newstest == SACREBLEU:
+        return Source(split, word, _fetched(word, pair, look=look))
     folders = [Path(newstest) / _filled(below, pair) for below in BELOW]
     found = next((files for folder in folders if (files := _named(folder, word, pair))), None)
     if found is None:
@@ -110,3 +112,30 @@ def _there(path: Path) -> str:
 def _filled(below: str, pair: Pair) -> str:
     a, b = pair
     return below.format(a=a, b=b, A=LONG.get(a, a), B=LONG.get(b, b))
+
+
+def _fetched(word: str, pair: Pair, *, look: bool = False) -> tuple[Path, Path]:
+    """The two sgm files of newstestYEAR, fetched if they are not there.
+
+    Args:
+        look: fetch nothing, and name the files as sacreBLEU does.
+    Raises:
+        CorpusError: sacreBLEU does not have the set or the pair, or could not fetch it.
+    """
+    from sacrebleu.dataset import DATASETS  # a second, which --help does not need
+
+    name, languages = NAMES.get(word, f"wmt{word[-2:]}"), "-".join(pair)
+    dataset = DATASETS.get(name)
+    if dataset is None or languages not in dataset.langpairs:
+        raise CorpusError(f"--newstest {SACREBLEU}: it has no {languages} of {word} ({name}); --newstest FOLDER")
+    named = dataset.langpairs[languages]
+    if look:
+        return Path(f"{SACREBLEU}:{name}", named[0]), Path(f"{SACREBLEU}:{name}", named[1])
+    try:
+        lines = Path(dataset.get_files(languages)[0])
+    except (OSError, SystemExit, EOFError) as error:  # it ends the program where a checksum is wrong
+        raise CorpusError(
+            f"--newstest {SACREBLEU}: {word} could not be fetched from {' '.join(dataset.data)} ({error}); try "
+            "again, or --newstest FOLDER with the sgm files"
+        ) from None
+    return lines.parent / "raw" / named[0], lines.parent / "raw" / named[1]

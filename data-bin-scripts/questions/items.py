@@ -7,10 +7,11 @@ Without answers: <s> sentence </s>.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import sentences
 from .problems import Problem, made
@@ -135,3 +136,32 @@ def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
     second = [*ids(cut.context), END]
     target = [known.get(name, unknown.get(name, UNKNOWN)) for name in cut.question]
     return Ids([*first, *second], [0] * len(first) + [1] * len(second), [*target, END], [*unknown])
+
+
+class Item(NamedTuple):
+    """source: a digest of what the model sees. facts: its line, but for what depends on other items."""
+
+    source: bytes
+    facts: dict[str, Any]
+
+
+def described(one: Question, cut: Cut, ids: Ids) -> Item:
+    """Of a question and its pieces."""
+    # The pieces count, not the words around them nor the answer's offset, which the model does not see.
+    seen = hashlib.sha256(repr((ids.source, ids.unknown)).encode()).digest()
+    answer = {"answer": one.answers[0].text} if one.answers else {}
+    facts = {"id": one.id, "question": one.text, **answer, "sentence": cut.sentence, "unknown": ids.unknown}
+    return Item(seen, facts)
+
+
+def grouped(found: Sequence[Item]) -> list[dict[str, Any]]:
+    """The lines; questions with the same source are references of each other."""
+    asked: dict[bytes, list[str]] = {}
+    for one in found:
+        asked.setdefault(one.source, []).append(one.facts["question"])
+    place = {source: number for number, source in enumerate(asked)}
+    references = {source: list(dict.fromkeys(texts)) for source, texts in asked.items()}
+    return [
+        {"id": facts["id"], "source": place[source], "references": references[source], **facts}
+        for source, facts in found
+    ]

@@ -14,9 +14,9 @@ import numpy as np
 from corpora.binary import dtype_for, shard
 from corpora.errors import CorpusError
 
-from . import output, problems, splits, surface, vocabulary, workers
+from . import output, problems, splits, vocabulary, workers
 from .checks import checked
-from .items import Cut, Cutter, Ids, Shape, numbered
+from .items import Cut, Cutter, Ids, Item, Shape, described, grouped, numbered
 from .problems import Problem
 from .reading import Question, is_json
 from .sentences import BY_CHARACTERS, language_of
@@ -137,7 +137,7 @@ class Run:
         """Write SPLIT.src-tgt.{src,tgt} and SPLIT.segments as fairseq reads them, and SPLIT.surface.jsonl."""
         known, size, tally = dictionary.ids(), len(dictionary), Counter[str]()
         ids, small = dtype_for(size + self.settings.shape.longest), np.dtype(np.uint16)
-        items = list[surface.Item]()
+        items = list[Item]()
         with ExitStack() as stack:
             types = {"src-tgt.src": ids, "src-tgt.tgt": ids} | ({"segments": small} if self.answers else {})
             shards = [
@@ -149,9 +149,9 @@ class Run:
                 item = numbered(cut, known, size)
                 for writer, part in zip(shards, (item.source, item.target, item.segments), strict=False):
                     writer.put(part)
-                items.append(surface.item(one, cut, item))
+                items.append(described(one, cut, item))
                 tally.update(_tally(cut, item, size))
-        lines = surface.grouped(items)
+        lines = grouped(items)
         (self.folder / f"{split}.surface.jsonl").write_text(output.json_lines(lines), encoding="utf-8")
         return {name: tally[name] for name in TALLIED} | {"sources": len({line["source"] for line in lines})}
 

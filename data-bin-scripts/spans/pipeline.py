@@ -18,8 +18,7 @@ from questions.pipeline import quiet
 from questions.problems import Problem, made
 from questions.reading import Answer, Question
 
-from .cutter import Cutter
-from .output import SplitWriter, split_files, squad_format
+from .output import Cutter, SplitWriter, split_files, squad_format
 from .vocabulary import Vocabulary, of_model
 
 FLAGS = "--train and --eval"  # by which a user names files

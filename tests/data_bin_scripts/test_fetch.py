@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from support_fetch import HASH, SCRIPTS, TEXT, record, sources, tar, transfer, unpack
+from support_fetch import HASH, SCRIPTS, TEXT, record, sources, tar, transfer
 
 pytest_plugins = ["support_fetch"]  # the fixtures `site` and `lab`
 
@@ -232,7 +233,7 @@ def test_what_an_outdated_archive_held_is_not_taken_for_the_new(lab, site):
     lab.list.write_text("\t".join(sources.COLUMNS) + "\n")
     lab.row("a.tgz", f"{site.address}/a.tgz", hashlib.sha256(new).hexdigest())
     assert "is in the way" in lab.run().error
-    unpack.remove(lab.output / "text/a")
+    shutil.rmtree(lab.output / "text/a")
     assert lab.run().status == 0
     assert (lab.output / "text/a/one").read_bytes() == b"2"
 

@@ -94,8 +94,8 @@ def test_a_link_inside_becomes_a_copy(lab, site):
 
 def test_what_a_killed_run_left_half_unpacked_is_replaced(lab, site):
     lab.row("a.tgz", site.put("a.tgz", tar(("one", b"1"))))
-    (lab.output / "text/a.unpacking").mkdir(parents=True)
-    (lab.output / "text/a.unpacking/half").write_text("x")
+    (lab.output / "text/a.partial").mkdir(parents=True)
+    (lab.output / "text/a.partial/half").write_text("x")
     assert lab.run().status == 0
     assert lab.files() == {"text/a.tgz", "text/a/one"}
 

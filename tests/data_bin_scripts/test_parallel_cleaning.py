@@ -8,7 +8,7 @@ import sys
 import types
 
 import pytest
-from support_parallel import Parallel, language, lines, parts, sentences
+from support_parallel import Parallel, cleaning, lines, parts, sentences
 
 pytest_plugins = ["support_parallel"]
 #: two sides, and the step that leaves the pair out; None: kept
@@ -141,7 +141,7 @@ def test_other_languages_are_left_out_if_asked(parallel: Parallel, monkeypatch: 
     assert "--language-id: py3langid does not know 'nl'; it knows cs, de, en" in ended.error
 
 
-@pytest.mark.skipif(language.importlib.util.find_spec(language.PACKAGE) is not None, reason="it is installed here")
+@pytest.mark.skipif(cleaning.importlib.util.find_spec(cleaning.PACKAGE) is not None, reason="it is installed here")
 def test_language_identification_says_what_to_install(parallel: Parallel) -> None:
     ended = parallel.run(*parallel.words(parallel.write("mine", *sentences(3, 1))), "--language-id")
     assert ended.status == 1

@@ -30,7 +30,7 @@ from corpora import (  # noqa: E402
     sample,
     sentences,
     stages,
-    steps,
+    tokenise,
 )
 from corpora import documents as reading  # noqa: E402
 from corpora.errors import CorpusError  # noqa: E402
@@ -58,8 +58,8 @@ __all__ = [
     "sample",
     "sentences",
     "stages",
-    "steps",
     "text",
+    "tokenise",
     "words",
 ]
 

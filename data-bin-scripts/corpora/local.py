@@ -68,7 +68,7 @@ def _preload() -> None:
     here, known = str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")
     if here not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))
-    set_forkserver_preload(["corpora.steps", "sentencepiece", "tokenizers"])
+    set_forkserver_preload(["corpora.pipeline", "sentencepiece", "tokenizers"])
 
 
 def _task(executor: bytes, rank: int, log: Path) -> None:

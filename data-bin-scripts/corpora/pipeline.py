@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 from shared import digest, write_whole
 
-from . import pieces, stages
+from . import pieces, sample, shard, stages
 from .binary import dtype_for
 from .counts import Table, factors
 from .errors import CorpusError
 from .files import Source
 from .job import Job, Settings, read_json
 from .partial import make
-from .stages import Machines
-from .steps import Clean, Learn, Read, Shard, Tokenise
-from .tokenise import languages
+from .stages import Machines, Task
+from .tokenise import languages, tokenise
 
 #: another version of one of these may write other bytes
 LIBRARIES = ("sentencepiece", "tokenizers", "sentencex", "mwparserfromhell")
@@ -49,9 +48,9 @@ def prepare(sources: list[Source], output: Path, settings: Settings, own: Path |
     def work(folder: Path) -> Path:
         write_whole(folder / "files.json", json.dumps([(str(one.path), *one[1:]) for one in sources]))
         _tokenizer(job, tokenizer, own, machines)
-        stages.run(job, "tokenise", [Read(job), Clean(job), Tokenise(job)], settings.tasks, machines)
+        stages.run(Task(job, "tokenise", tokenise), settings.tasks, machines)
         table = _merged(job)
-        stages.run(job, "shard", [Shard(job)], settings.tasks, machines)
+        stages.run(Task(job, "shard", shard.make), settings.tasks, machines)
         _record(job, identity, table)
         return job.result
 
@@ -64,7 +63,7 @@ def _tokenizer(job: Job, given: dict[str, bytes], own: Path | None, machines: Ma
         job.tokenizer.mkdir(parents=True, exist_ok=True)
         (job.tokenizer / name).write_bytes(content)
     if not given:
-        stages.run(job, "learn", [Learn(job)], 1, machines)
+        stages.run(Task(job, "learn", sample.learn), 1, machines)
     pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
     if own and job.settings.tokenizer == "wordpiece":
         pieces.check_case(own, cased=job.settings.cased)

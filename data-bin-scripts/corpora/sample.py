@@ -23,11 +23,14 @@ ALPHABET = 1000
 BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def learn(job: Job) -> None:
-    """Raises:
-    CorpusError: no text, or too little for the vocabulary.
+def learn(job: Job, task: int, meter: Meter) -> None:
+    """Learn a vocabulary: tokenizer/.
+
+    Raises:
+        CorpusError: There is no text, or too little for the vocabulary.
     """
-    sample = [text for language, files in sorted(_by_language(job).items()) for text in _sample(job, language, files)]
+    languages = sorted(_by_language(job).items())
+    sample = [text for language, files in languages for text in _sample(job, language, files, meter)]
     if not sample:
         raise CorpusError(f"{job.sources()[0].path}: no document with text, nor in the other files; see --documents")
     job.tokenizer.mkdir(parents=True, exist_ok=True)
@@ -61,18 +64,16 @@ def shares(job: Job) -> dict[str, float]:
     return {language: size / sum(drawn.values()) for language, size in drawn.items()}
 
 
-def _sample(job: Job, language: str, files: list[tuple[int, Source]]) -> Iterator[str]:
+def _sample(job: Job, language: str, files: list[tuple[int, Source]], meter: Meter) -> Iterator[str]:
     """Documents as their sentences, a line each."""
     room = int(SAMPLE * shares(job)[language])
     sample, left = Sample(room), room * LOOKED_AT
-    meter = Meter(job, "learn", 0)
     for key, text in _documents(job, files):
         sample.add(key, text)
         meter.add()
         left -= len(text)
         if left <= 0:
             break
-    meter.tell()
     for text in sample:
         yield "\n".join(sentences.split(language, text.split("\n")))
 

@@ -6,6 +6,8 @@ Which documents it has, how often and in which order depends on draws by their n
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,36 +20,34 @@ from .job import Job, Meter, read_json
 Places = NDArray[np.void]
 
 
-def make(job: Job, number: int) -> None:
-    """shardNUMBER/ with train.bin, train.idx and dict.txt, and, in the first, valid.bin and valid.idx.
+def make(job: Job, number: int, meter: Meter) -> None:
+    """Write shardNUMBER/ with train.bin, train.idx and dict.txt, and, in the first, valid.bin and valid.idx.
 
     Raises:
-        CorpusError: no document for the shard.
+        CorpusError: There is no document for the shard.
     """
     merged = read_json(job.merged)
     tokens = TokenFiles(job.tokens, job.settings.tasks, np.dtype(merged["dtype"]))
     folder = job.shard(number)
     if number == 0:
-        _write(job, number, tokens, "valid", _valid(tokens))
+        _write(folder / "valid", tokens, _valid(tokens), lambda: None)
     places = _train(job, number, tokens, merged["factors"])
     if not len(places):
         raise CorpusError(
             f"shard {number} of {job.settings.tasks} has no document: there are too few for so many; give a smaller "
             "--tasks"
         )
-    _write(job, number, tokens, "train", _sorted(places, "key", "file", "index", "copy"))
+    _write(folder / "train", tokens, _sorted(places, "key", "file", "index", "copy"), meter.add)
     shutil.copyfile(job.dictionary, folder / "dict.txt")
 
 
-def _write(job: Job, number: int, tokens: TokenFiles, split: str, places: Places) -> None:
-    meter = Meter(job, "shard", number)
-    with shard(job.shard(number) / split, tokens.dtype) as writer:
+def _write(prefix: Path, tokens: TokenFiles, places: Places, count: Callable[[], None]) -> None:
+    with shard(prefix, tokens.dtype) as writer:
         for place in places:
             task = int(place["task"])
             ids = tokens.read(task, "ids", int(place["id"]), int(place["ids"]))
             writer.add(ids, tokens.read(task, "sizes", int(place["item"]), int(place["items"])))
-            meter.add()
-    meter.tell()
+            count()
 
 
 def _sorted(places: Places, *names: str) -> Places:

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from datatrove.executor import RayPipelineExecutor
-from datatrove.pipeline.base import PipelineStep
 from loguru import logger
 from tqdm import tqdm
 
 from . import cluster
 from .errors import CorpusError
-from .job import Job, done
+from .job import Job, Meter, done
 from .local import Local
 
 #: Shows how many documents a stage has done.
@@ -48,14 +47,30 @@ def shown(job: Job, stage: str) -> Iterator[Watch]:
     print(f"{stage}: {done(job, stage):,} documents, {time.monotonic() - started:.0f} s", flush=True)
 
 
-def run(job: Job, stage: str, steps: Sequence[PipelineStep], tasks: int, machines: Machines) -> None:
-    """All tasks of a stage that are not done.
+@dataclass(frozen=True)
+class Task:
+    """What datatrove calls for each task of a stage; what goes wrong is left for the run that waits."""
+
+    job: Job
+    stage: str
+    work: Callable[[Job, int, Meter], None]
+
+    def __call__(self, data: object, rank: int = 0, world_size: int = 1) -> None:
+        with self.job.telling(self.stage, rank):
+            meter = Meter(self.job, self.stage, rank)
+            self.work(self.job, rank, meter)
+            meter.tell()
+
+
+def run(task: Task, tasks: int, machines: Machines) -> None:
+    """Run all tasks of a stage that are not done.
 
     Raises:
-        CorpusError: what a task told, or that some did not end.
+        CorpusError: A task left an error, or some tasks did not end.
     """
+    job, stage = task.job, task.stage
     logger.remove()  # it would fill the screen; the tasks have their logs
-    common = {"pipeline": list(steps), "tasks": tasks, "logging_dir": str(job.logs(stage))}
+    common = {"pipeline": [task], "tasks": tasks, "logging_dir": str(job.logs(stage))}
     for left in (job.folder / "errors").glob(f"{stage}-*"):
         left.unlink()  # of an earlier run
     with shown(job, stage) as watch:

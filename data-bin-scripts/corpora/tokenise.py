@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-from datatrove.data import Document
 
 from . import keys, pieces, sentences
 from .binary import ENDS, RECORD, dtype_for, replacing
 from .compressed import BLOCK
 from .counts import Counts, Table
+from .documents import documents
 from .errors import CorpusError
 from .files import Source, Split
-from .job import Job
+from .job import Job, Meter
+from .lines import Document
 
 #: the part of unknown pieces beyond which the tokenizer is another's, and how many pieces tell, at least and at most
 MOST_UNKNOWN, FEWEST, ENOUGH = 0.2, 100, 1_000_000
@@ -46,29 +47,29 @@ class Tokens:
         self.languages = {code: number for number, code in enumerate(languages(job.sources()))}
         self._pending, self._waiting = list[pieces.Ids](), 0
 
-    def add(self, document: Document) -> None:
-        """Raises:
-        CorpusError: text of which the tokenizer does not know a fifth.
+    def add(self, file: int, index: int, source: Source, document: Document) -> None:
+        """Add a document, by the number of its file and its number there.
+
+        Raises:
+            CorpusError: The tokenizer does not know a fifth of the text.
         """
-        facts: dict[str, Any] = document.metadata
-        source: Source = facts["source"]
-        split = split_of(self.job, source, facts["file"], facts["index"])
-        found = sentences.split(source.language, document.text.split("\n")) if document.text else []
+        split = split_of(self.job, source, file, index)
+        found = sentences.split(source.language, sentences.clean(document.text))
         ids, lengths = self.pieces.encode(found)
         if not len(ids):
             self.table.of(split, source.language).without_text += 1
             return
         out, sizes = sentences.items(ids, lengths, self.pieces.begins, self.job.settings.longest)
-        name = (facts["file"], facts["index"], self.languages[source.language], split == "valid")
+        name = (file, index, self.languages[source.language], split == "valid")
         record = np.array((*name, len(sizes), len(out)), RECORD)
-        for file, content in zip(self._files, (out.astype(self.dtype), sizes.astype("<i4"), record), strict=True):
-            file.write(content.tobytes())
+        for target, content in zip(self._files, (out.astype(self.dtype), sizes.astype("<i4"), record), strict=True):
+            target.write(content.tobytes())
         unknown = int((ids == pieces.UNKNOWN).sum())
         counts = Counts(1, 0, len(found), len(sizes), len(ids), unknown, sum(map(len, found)))
         self.table.of(split, source.language).add(counts)
         if split == "train":
             self.count(ids)
-        self.check(split, ENOUGH, f"{source.path}:{facts['line']}")
+        self.check(split, ENOUGH, f"{source.path}:{document.line}")
 
     def count(self, ids: pieces.Ids | None = None) -> None:
         if ids is not None:
@@ -102,3 +103,36 @@ def tokens(job: Job, task: int) -> Iterator[Tokens]:
         with new["npy"].open("wb") as file:
             np.save(file, found.table.frequencies)
         new["json"].write_text(json.dumps(found.table.to_json()), encoding="utf-8")
+
+
+def tokenise(job: Job, task: int, meter: Meter) -> None:
+    """Write the documents of a task as ids."""
+    with tokens(job, task) as writer:
+        for file, index, source, document in own_documents(job, task):
+            writer.add(file, index, source, document)
+            meter.add()
+
+
+def own_documents(job: Job, task: int) -> Iterator[tuple[int, int, Source, Document]]:
+    """Yield the documents of a task, each with the number of its file and its number there.
+
+    They are those of every tasks-th file. Where there are fewer files than tasks, it is every tasks-th document of
+    each: a dump is a single file.
+    """
+    sources, tasks = list(enumerate(job.sources())), job.settings.tasks
+    shared = len(sources) < tasks
+    left = room(job.settings.limit, task, tasks)
+    for file, source in sources if shared else sources[task::tasks]:
+        for index, document in enumerate(documents(source.path, source.documents)):
+            if shared and index % tasks != task:
+                continue
+            if source.split == "train":
+                if left == 0:
+                    break
+                left -= 1
+            yield file, index, source, document
+
+
+def room(limit: int, task: int, tasks: int) -> int:
+    """Return how many documents of training a task may read; below 0: all."""
+    return limit // tasks + (task < limit % tasks) if limit else -1

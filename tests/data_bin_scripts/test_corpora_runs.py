@@ -28,8 +28,8 @@ from support_corpora import (
     prepare_corpus,
     sample,
     stages,
-    steps,
     text,
+    tokenise,
 )
 
 pytest_plugins = ["support_corpora"]
@@ -123,11 +123,11 @@ class TestKilled:
         seen = []
         original = stages.run
 
-        def run(job, stage, *more):
-            if stage == "shard":
+        def run(task, *more):
+            if task.stage == "shard":
                 seen.append({path: path.stat().st_mtime_ns for path in self.finished(corpora)})
                 seen.append((tokens / "00000.ids").stat().st_mtime_ns)
-            return original(job, stage, *more)
+            return original(task, *more)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(stages, "run", run)
@@ -334,5 +334,5 @@ class TestDraws:
         assert len(found) == 24
 
     def test_a_limit_is_shared_by_tasks(self):
-        assert [steps.room(11, task, 3) for task in range(3)] == [4, 4, 3]
-        assert steps.room(0, 0, 3) < 0
+        assert [tokenise.room(11, task, 3) for task in range(3)] == [4, 4, 3]
+        assert tokenise.room(0, 0, 3) < 0

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
+import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +58,7 @@ __all__ = [
     "prepare_corpus",
     "reading",
     "sample",
+    "script",
     "sentences",
     "stages",
     "text",
@@ -96,6 +99,13 @@ def gpt2(folder: Path) -> Path:
     order = random.Random(1).sample(range(len(vocabulary)), len(vocabulary))
     (folder / "dict.txt").write_text("".join(f"{number} {9}\n" for number in order))
     return folder
+
+
+def script(name: str, *words: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run prepare_NAME.sh in a folder, with this environment."""
+    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
+    command = map(str, [SCRIPTS / f"prepare_{name}.sh", *words])
+    return subprocess.run([*command], cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 class Ended(NamedTuple):

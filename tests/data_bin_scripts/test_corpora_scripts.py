@@ -5,23 +5,14 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from support_corpora import SCRIPTS, documents, gpt2, text
+from support_corpora import SCRIPTS, documents, gpt2, script, text
 
 pytest_plugins = ["support_corpora"]
 NAMES = ("wikipedia", "openwebtext", "c4", "bookscorpus")
-
-
-def script(name: str, *words: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    """In a folder of its own, with this environment."""
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-    command = [SCRIPTS / f"prepare_{name}.sh", *words]
-    return subprocess.run(map(str, command), cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def page(number: int, lines: list[str]) -> str:

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from support_corpora import SCRIPTS
-
-
-def told(folder: Path, script: str, *words: object) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-    command = [SCRIPTS / script, *words]
-    return subprocess.run(map(str, command), cwd=folder, env=environment, capture_output=True, text=True, check=False)
+from support_corpora import SCRIPTS, script
 
 
 @pytest.mark.parametrize(
@@ -27,8 +16,8 @@ def told(folder: Path, script: str, *words: object) -> subprocess.CompletedProce
         ("MRPC", "glue/msr_paraphrase_train.txt glue/msr_paraphrase_test.txt glue/mrpc_dev_ids.tsv"),
     ],
 )
-def test_a_tasks_archives_are_fetched(task: str, fetched: str, tmp_path: Path) -> None:
-    done = told(tmp_path, "prepare_glue.sh", "--task", task, "--checkpoint", "x.pt", "--dry-run")
+def test_a_tasks_archives_are_fetched(task: str, fetched: str) -> None:
+    done = script("glue", "--task", task, "--checkpoint", "x.pt", "--dry-run")
     assert done.returncode == 0, done.stderr
     fetch, prepare = done.stdout.splitlines()
     assert f"fetch.py {fetched} --output data/raw" in fetch
@@ -37,14 +26,14 @@ def test_a_tasks_archives_are_fetched(task: str, fetched: str, tmp_path: Path) -
     assert all("\t".join(one.split("/")) in listed for one in fetched.split())
 
 
-def test_ones_own_files_are_not_fetched(tmp_path: Path) -> None:
+def test_ones_own_files_are_not_fetched() -> None:
     words = ("--task=RTE", "--checkpoint", "x.pt", "--text", "mine", "--output", "out", "--dry-run")
-    (prepare,) = told(tmp_path, "prepare_glue.sh", *words).stdout.splitlines()
+    (prepare,) = script("glue", *words).stdout.splitlines()
     assert "prepare_glue.py --data mine --output out --task=RTE --checkpoint x.pt" in prepare
 
 
-def test_xnli_is_fetched(tmp_path: Path) -> None:
-    done = told(tmp_path, "prepare_xtreme.sh", "--task", "XNLI", "--checkpoint", "x.pt", "--dry-run")
+def test_xnli_is_fetched() -> None:
+    done = script("xtreme", "--task", "XNLI", "--checkpoint", "x.pt", "--dry-run")
     fetch, prepare = done.stdout.splitlines()
     assert "fetch.py xnli/XNLI-1.0.zip xnli/XNLI-MT-1.0.zip --output data/raw" in fetch
     assert "--data data/raw --output data-bin/xnli --task XNLI" in prepare
@@ -58,10 +47,8 @@ def test_xnli_is_fetched(tmp_path: Path) -> None:
         ("tydiqa", (), "tydiqa/tydiqa-goldp-v1.1-dev.tgz"),
     ],
 )
-def test_questions_in_other_languages_are_fetched(
-    task: str, words: tuple[str, ...], fetched: str, tmp_path: Path
-) -> None:
-    done = told(tmp_path, "prepare_xtreme.sh", f"--task={task}", *words, "--checkpoint", "x.pt", "--dry-run")
+def test_questions_in_other_languages_are_fetched(task: str, words: tuple[str, ...], fetched: str) -> None:
+    done = script("xtreme", f"--task={task}", *words, "--checkpoint", "x.pt", "--dry-run")
     fetch, prepare = done.stdout.replace("\\", "").splitlines()
     assert f"fetch.py {fetched} --output data/raw" in fetch
     chosen = " ".join(["--set", task, *words, "--checkpoint x.pt"])
@@ -79,7 +66,7 @@ def test_questions_in_other_languages_are_fetched(
         (("--task", "RTE", "--fetch-limit", "1"), "--fetch-limit: files are fetched whole"),
     ],
 )
-def test_what_is_refused(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = told(tmp_path, "prepare_glue.sh", *words, "--dry-run")
+def test_what_is_refused(words: tuple[str, ...], message: str) -> None:
+    done = script("glue", *words, "--dry-run")
     assert done.returncode == 1
     assert message in done.stderr

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support_corpora import SCRIPTS
+from support_corpora import script
 
 import prepare_words  # isort: skip  (a script's folder, which support_corpora puts on the path)
 
 TEXT = {"train": " = A = \n\n a b <unk> a \n", "valid": " a b \n", "test": " c  a \n"}
 TYPES = 5  # =, A, a, b and <unk> of the text
 ARCHIVE = "wikitext-103/wikitext-103-v1"
-
-
-def prepare(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    """In a folder, with this environment."""
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-    command = [SCRIPTS / "prepare_wikitext103.sh", *words]
-    return subprocess.run(map(str, command), cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def write(folder: Path, packed: bool = False) -> Path:
@@ -37,10 +27,10 @@ def write(folder: Path, packed: bool = False) -> Path:
 
 
 def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
-    told = prepare(tmp_path, "--help")
+    told = script("wikitext103", "--help", folder=tmp_path)
     assert told.returncode == 0
     assert "267,735 types" in told.stdout
-    told = prepare(tmp_path, "--dry-run", "--workers", 3)
+    told = script("wikitext103", "--dry-run", "--workers", 3, folder=tmp_path)
     assert told.returncode == 0, told.stderr
     fetch, words, removed, binarise, counts, moved = told.stdout.splitlines()
     assert "fetch.py wikitext-103/wikitext-103-v1.zip --output data/raw" in fetch
@@ -54,7 +44,8 @@ def test_a_folder_becomes_what_fairseq_reads(tmp_path: Path) -> None:
     from fairseq.data import Dictionary, data_utils  # seconds, which not all tests need
 
     text = write(tmp_path / "text", packed=True)
-    told = prepare(tmp_path, "--text", text, "--types", TYPES + 1, "--output", "out")  # and <eos>
+    words = ["--text", text, "--types", TYPES + 1, "--output", "out"]  # and <eos>
+    told = script("wikitext103", *words, folder=tmp_path)
     assert told.returncode == 0, told.stderr
     dictionary = Dictionary.load(str(tmp_path / "out" / "dict.txt"))
     lines = data_utils.load_indexed_dataset(str(tmp_path / "out" / "test"), dictionary)
@@ -63,13 +54,13 @@ def test_a_folder_becomes_what_fairseq_reads(tmp_path: Path) -> None:
     counts = json.loads((tmp_path / "out" / "counts.json").read_text())
     assert counts["types"] == TYPES + 1
     assert counts["splits"]["train"]["tokens"] == 10
-    again = prepare(tmp_path, "--text", text, "--types", 0, "--output", "out")
+    again = script("wikitext103", "--text", text, "--types", 0, "--output", "out", folder=tmp_path)
     assert (again.returncode, again.stderr) == (1, "error: out is there: move it, or choose another --output\n")
 
 
 def test_what_was_fetched_before_is_unpacked_text_like_any_other(tmp_path: Path) -> None:
-    write(tmp_path / "data" / "raw" / ARCHIVE)
-    told = prepare(tmp_path, "--text", tmp_path / "data" / "raw" / ARCHIVE, "--types", 0, "--text-only")
+    text = write(tmp_path / "data" / "raw" / ARCHIVE)
+    told = script("wikitext103", "--text", text, "--types", 0, "--text-only", folder=tmp_path)
     assert told.returncode == 0, told.stderr
     assert told.stdout == "data-bin/wikitext103.text\n"
     assert (tmp_path / "data-bin" / "wikitext103.text" / "test.txt").read_text() == "c a\n"
@@ -86,7 +77,7 @@ def test_what_was_fetched_before_is_unpacked_text_like_any_other(tmp_path: Path)
     ],
 )
 def test_options_that_are_wrong_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
-    told = prepare(tmp_path, "--text", "text", *words)
+    told = script("wikitext103", "--text", "text", *words, folder=tmp_path)
     assert (told.returncode, told.stdout) == (1, "")
     assert message in told.stderr
 
@@ -95,7 +86,8 @@ def test_another_file_than_the_published_is_refused_and_nothing_is_left(tmp_path
     own = tmp_path / "own" / f"{ARCHIVE}.zip"
     own.parent.mkdir(parents=True)
     own.write_bytes(b"another file")
-    assert "the size is wrong: 190,229,076 bytes are published" in prepare(tmp_path, "--fetch-from", "own").stderr
+    told = script("wikitext103", "--fetch-from", "own", folder=tmp_path)
+    assert "the size is wrong: 190,229,076 bytes are published" in told.stderr
     assert not (tmp_path / "data-bin").exists()
 
 

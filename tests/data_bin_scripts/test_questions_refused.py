@@ -6,13 +6,12 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support_prepared import CITY, DATA, SCRIPTS, Prepared, asked, items, needs_data, problems, squad
+from support_corpora import script
+from support_prepared import CITY, DATA, Prepared, asked, items, needs_data, problems, squad
 
 from questions.checks import nearest  # isort: skip  (a script's folder, which support_corpora puts on the path)
 
@@ -197,12 +196,6 @@ def test_neither_workers_nor_places_change_a_byte(prepared: Prepared, monkeypatc
 
 
 # --- the scripts
-
-
-def script(name: str, *words: object) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "VIRTUAL_ENV": sys.prefix}
-    command = map(str, [SCRIPTS / f"prepare_{name}.sh", *words])
-    return subprocess.run([*command], env=environment, capture_output=True, text=True, check=False)
 
 
 def test_scripts_fetch_and_prepare() -> None:

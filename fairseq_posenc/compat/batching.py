@@ -13,7 +13,7 @@ from .patching import replace, say_once
 logger = logging.getLogger(__name__)
 
 
-def keep_tail_batch() -> None:
+def mend() -> None:
     """Keep the last batch of a data set when its size is no multiple of --required-batch-size-multiple.
 
     Every caller (data/fairseq_dataset.py:145) looks the function up in `data_utils`.
@@ -23,28 +23,25 @@ def keep_tail_batch() -> None:
     replace(data_utils, "batch_by_size", _with_tail)
 
 
-def _with_tail(original: Callable[..., Any]) -> Callable[..., Any]:
-    def batch_by_size(indices: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(indices, np.ndarray):
-            indices = np.fromiter(indices, dtype=np.int64, count=-1)
-        if len(indices) == 0:
-            return []  # fairseq looks at b[-1] and dies with an IndexError
-        batches = original(indices, *args, **kwargs)
-        tail = indices[sum(len(batch) for batch in batches) :]
-        # With fixed shapes (TPU, --num-batch-buckets) batches are no consecutive runs, and none is dropped.
-        if len(tail) == 0 or _argument(kwargs, args, "fixed_shapes", 5) is not None:
-            return batches
-        multiple = _argument(kwargs, args, "required_batch_size_multiple", 4)
-        say_once(
-            logger,
-            f"kept a last batch of {len(tail)} sentences: fairseq drops it, because that is no multiple of "
-            f"--required-batch-size-multiple {multiple}",
-        )
-        return [*batches, tail]
-
-    return batch_by_size
+def _with_tail(original: Callable[..., Any], indices: Any, *args: Any, **kwargs: Any) -> Any:
+    if not isinstance(indices, np.ndarray):
+        indices = np.fromiter(indices, dtype=np.int64, count=-1)
+    if len(indices) == 0:
+        return []  # fairseq looks at b[-1] and dies with an IndexError
+    batches = original(indices, *args, **kwargs)
+    tail = indices[sum(len(batch) for batch in batches) :]
+    # With fixed shapes (TPU, --num-batch-buckets) batches are no consecutive runs, and none is dropped.
+    if len(tail) == 0 or _argument(kwargs, args, "fixed_shapes", 5) is not None:
+        return batches
+    multiple = _argument(kwargs, args, "required_batch_size_multiple", 4)
+    say_once(
+        logger,
+        f"kept a last batch of {len(tail)} sentences: fairseq drops it, because that is no multiple of "
+        f"--required-batch-size-multiple {multiple}",
+    )
+    return [*batches, tail]
 
 
 def _argument(kwargs: dict[str, Any], args: tuple[Any, ...], name: str, place: int) -> Any:
-    """The argument `name` of batch_by_size; `place` counts after `indices`."""
+    """Return the argument `name` of batch_by_size; `place` counts after `indices`."""
     return args[place] if len(args) > place else kwargs.get(name)

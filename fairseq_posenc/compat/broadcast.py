@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 _CONFIG = "__fairseq_posenc_config__"
 
 
-def broadcast_plain_objects() -> None:
+def mend() -> None:
     """Send a state without OmegaConf containers, and allow the stand-ins of its tensors.
 
     The receiver reads with torch.load (distributed/utils.py:805). Plain dicts travel in place of configs, so
@@ -34,33 +34,22 @@ def broadcast_plain_objects() -> None:
     replace(utils, "_broadcast_object_slow", _plain)
 
 
-def _plain(original: Callable[..., Any]) -> Callable[..., Any]:
-    def _broadcast_object_slow(obj: Any, src_rank: int, group: object, dist_device: torch.device) -> Any:
-        plain = _stripped(obj)
-        received = original(plain, src_rank, group, dist_device)
-        return obj if received is plain else _restored(received)
-
-    return _broadcast_object_slow
-
-
-def _stripped(obj: Any) -> Any:
-    """A dict state with each config as a plain container."""
-    if not isinstance(obj, dict) or not any(isinstance(value, DictConfig) for value in obj.values()):
+def _plain(original: Callable[..., Any], obj: Any, *args: Any) -> Any:
+    """Send a state with each of its configs as a plain container, and restore them on arrival."""
+    plain = obj
+    if isinstance(obj, dict) and any(isinstance(value, DictConfig) for value in obj.values()):
+        say_once(logger, "the checkpoint's configuration is sent to the other processes as plain data")
+        plain = {key: _strip(value) for key, value in obj.items()}
+    received = original(plain, *args)
+    if received is plain:
         return obj
-    say_once(logger, "the checkpoint's configuration is sent to the other processes as plain data")
-    return {key: _strip(value) for key, value in obj.items()}
+    return {key: _restore(value) for key, value in received.items()} if isinstance(received, dict) else received
 
 
 def _strip(value: Any) -> Any:
     if not isinstance(value, DictConfig):
         return value
     return {_CONFIG: OmegaConf.to_container(value, resolve=False, enum_to_str=True)}
-
-
-def _restored(obj: Any) -> Any:
-    if not isinstance(obj, dict):
-        return obj
-    return {key: _restore(value) for key, value in obj.items()}
 
 
 def _restore(value: Any) -> Any:

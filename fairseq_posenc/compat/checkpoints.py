@@ -46,7 +46,7 @@ def allowed_globals() -> list[Any]:
     return [argparse.Namespace, np.dtype, np.ndarray, *dict.fromkeys(numbers), *named]
 
 
-def load_safely() -> None:
+def mend() -> None:
     """Make fairseq's checkpoint loader explicit about `weights_only` and clear in its refusals.
 
     It covers checkpoint_utils.py:340 (train, generate, validate, hub) and :909 (EMA weights). torch itself
@@ -60,20 +60,16 @@ def load_safely() -> None:
     evaluate_literals_only()
 
 
-def _checked_again(original: Callable[..., Any]) -> Callable[..., Any]:
+def _checked_again(original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
     """Check the configuration again after fairseq has converted old options, which can change names."""
+    from omegaconf import DictConfig, OmegaConf
 
-    def load_checkpoint_to_cpu(path: Any, *args: Any, **kwargs: Any) -> Any:
-        from omegaconf import DictConfig, OmegaConf
-
-        state = original(path, *args, **kwargs)
-        configuration = state.get("cfg")
-        if isinstance(configuration, DictConfig):
-            configuration = OmegaConf.to_container(configuration, resolve=False)
-        _refuse_offence({"cfg": configuration}, path)
-        return state
-
-    return load_checkpoint_to_cpu
+    state = original(path, *args, **kwargs)
+    configuration = state.get("cfg")
+    if isinstance(configuration, DictConfig):
+        configuration = OmegaConf.to_container(configuration, resolve=False)
+    _refuse_offence({"cfg": configuration}, path)
+    return state
 
 
 def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:

@@ -18,75 +18,60 @@ logger = logging.getLogger(__name__)
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def read_options_as_meant() -> None:
-    """Read `--bf16` as bfloat16, and give every command the flag `--allow-checkpoint-names`.
+def mend() -> None:
+    """Read `--bf16` as bfloat16, add the flag `--allow-checkpoint-names`, and refuse a second copy of this package.
 
     Without torch_xla, fairseq reads `--bf16` as `--tpu` (options.py:200). The plugin is imported inside
     `options.get_parser`, before that adds the first options: those of CommonConfig.
     """
-    from fairseq import options
+    from fairseq import options, utils
 
     replace(options, "parse_args_and_arch", _as_meant)
     replace(options, "gen_parser_from_dataclass", _with_flag)
+    replace(utils, "import_user_module", _of_one_copy)
 
 
-def _as_meant(original: Callable[..., Any]) -> Callable[..., Any]:
-    def parse_args_and_arch(parser: Any, input_args: list[str] | None = None, *args: Any, **kwargs: Any) -> Any:
-        parsed = original(parser, input_args, *args, **kwargs)
-        namespace = parsed[0] if isinstance(parsed, tuple) else parsed
-        words = sys.argv[1:] if input_args is None else input_args
-        if getattr(namespace, "bf16", False) and "--tpu" not in words and not _has_xla():
-            say_once(logger, "--bf16 is read as bfloat16 on this device; fairseq would ask for a TPU")
-            namespace.tpu = False
-        if names := getattr(namespace, "allow_checkpoint_names", None):
-            checkpoint_names.allow(names)
-        return parsed
+def _as_meant(
+    original: Callable[..., Any], parser: Any, input_args: list[str] | None = None, *args: Any, **kwargs: Any
+) -> Any:
+    parsed = original(parser, input_args, *args, **kwargs)
+    namespace = parsed[0] if isinstance(parsed, tuple) else parsed
+    words = sys.argv[1:] if input_args is None else input_args
+    has_xla = importlib.util.find_spec("torch_xla") is not None
+    if getattr(namespace, "bf16", False) and "--tpu" not in words and not has_xla:
+        say_once(logger, "--bf16 is read as bfloat16 on this device; fairseq would ask for a TPU")
+        namespace.tpu = False
+    if names := getattr(namespace, "allow_checkpoint_names", None):
+        checkpoint_names.allow(names)
+    return parsed
 
-    return parse_args_and_arch
 
-
-def _with_flag(original: Callable[..., None]) -> Callable[..., None]:
+def _with_flag(original: Callable[..., None], parser: Any, dataclass: Any, *args: Any, **kwargs: Any) -> None:
     from fairseq.dataclass.configs import CommonConfig
 
-    def gen_parser_from_dataclass(parser: Any, dataclass: Any, *args: Any, **kwargs: Any) -> None:
-        original(parser, dataclass, *args, **kwargs)
-        if isinstance(dataclass, CommonConfig):
-            checkpoint_names.add_flag(parser)
-
-    return gen_parser_from_dataclass
+    original(parser, dataclass, *args, **kwargs)
+    if isinstance(dataclass, CommonConfig):
+        checkpoint_names.add_flag(parser)
 
 
-def _has_xla() -> bool:
-    return importlib.util.find_spec("torch_xla") is not None
-
-
-def refuse_second_copy() -> None:
+def _of_one_copy(original: Callable[..., None], args: Any) -> None:
     """Say it clearly when --user-dir names another copy of this package than the imported one (utils.py:464).
 
     fairseq's own message ('not globally unique') names one folder and comes once: the second call passes in
     silence. It also refuses a link to the very folder that is imported.
     """
-    from fairseq import utils
-
-    replace(utils, "import_user_module", _of_one_copy)
-
-
-def _of_one_copy(original: Callable[..., None]) -> Callable[..., None]:
-    def import_user_module(args: Any) -> None:
-        folder = _user_dir(args)
-        # From the parent of a clone, its folder of the same name is found, with the package in it.
-        if folder is not None and _PACKAGE in (folder.resolve(), folder.resolve() / _PACKAGE.name):
-            logger.debug(f"--user-dir {folder} is imported already")  # and it registers on import
-        elif folder is not None and folder.name == _PACKAGE.name:
-            raise ImportError(
-                f"--user-dir {folder} is another copy of {_PACKAGE.name} than the one already imported from "
-                f"{_PACKAGE}. Pass --user-dir {_PACKAGE}, or take that one off the Python path (pip "
-                f"uninstall fairseq-posenc) to use the copy in {folder}."
-            )
-        else:
-            original(args)
-
-    return import_user_module
+    folder = _user_dir(args)
+    # From the parent of a clone, its folder of the same name is found, with the package in it.
+    if folder is not None and _PACKAGE in (folder.resolve(), folder.resolve() / _PACKAGE.name):
+        logger.debug(f"--user-dir {folder} is imported already")  # and it registers on import
+    elif folder is not None and folder.name == _PACKAGE.name:
+        raise ImportError(
+            f"--user-dir {folder} is another copy of {_PACKAGE.name} than the one already imported from "
+            f"{_PACKAGE}. Pass --user-dir {_PACKAGE}, or take that one off the Python path (pip "
+            f"uninstall fairseq-posenc) to use the copy in {folder}."
+        )
+    else:
+        original(args)
 
 
 def _user_dir(args: Any) -> Path | None:

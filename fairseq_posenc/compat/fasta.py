@@ -9,20 +9,17 @@ from typing import Any
 from .patching import replace
 
 
-def refuse_paths_that_shells_read() -> None:
+def mend() -> None:
     """Refuse a path in which a shell would see more than one word."""
     from fairseq.data.fasta_dataset import FastaDataset
 
     replace(FastaDataset, "_build_index", _of_one_word)
 
 
-def _of_one_word(original: Callable[..., Any]) -> Callable[..., Any]:
-    def _build_index(self: Any, path: str) -> Any:
-        if shlex.quote(path) != path:
-            raise ValueError(
-                f"{path!r}: fairseq passes this path to a shell, which would read more in it than a name: rename the "
-                "folder and the files so that they have letters, digits and '_-./' only, or use --dataset-impl mmap"
-            )
-        return original(self, path)
-
-    return _build_index
+def _of_one_word(original: Callable[..., Any], dataset: Any, path: str) -> Any:
+    if shlex.quote(path) != path:
+        raise ValueError(
+            f"{path!r}: fairseq passes this path to a shell, which would read more in it than a name: rename the "
+            "folder and the files so that they have letters, digits and '_-./' only, or use --dataset-impl mmap"
+        )
+    return original(dataset, path)

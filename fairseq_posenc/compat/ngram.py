@@ -13,7 +13,7 @@ from .patching import say_once
 logger = logging.getLogger(__name__)
 
 
-def block_ngrams() -> None:
+def mend() -> None:
     """Compare n-grams with the end of the hypothesis, not with the end of its buffer.
 
     `tokens` is padded to the maximum length: fairseq compares with pads and bans nothing. The original

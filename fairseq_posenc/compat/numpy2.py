@@ -12,7 +12,7 @@ from .patching import overlay, say_once
 logger = logging.getLogger(__name__)
 
 
-def restore_numpy_names() -> None:
+def mend() -> None:
     """Give three modules of fairseq the names that they miss; numpy itself stays as it is.
 
     - `np.compat.long`: --sample-break-mode eos (token_block_dataset.py:125), --num-batch-buckets

@@ -19,15 +19,20 @@ def say_once(logger: logging.Logger, message: str) -> None:
         logger.info(message)
 
 
-def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Put `make(original)` in place of `owner.name`, once; the original stays reachable as `__wrapped__`.
+def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
+    """Let calls of `owner.name` call `mend` with the original and their arguments, once.
 
-    `functools.wraps` also carries over function attributes, such as `import_user_module.memo`.
+    The original stays reachable as `__wrapped__`. `functools.wraps` also carries over function attributes, such as
+    `import_user_module.memo`.
     """
     original = getattr(owner, name)
     if hasattr(original, _MARK):
         return
-    mended = functools.wraps(original)(make(original))
+
+    @functools.wraps(original)
+    def mended(*args: Any, **kwargs: Any) -> Any:
+        return mend(original, *args, **kwargs)
+
     setattr(mended, _MARK, True)
     setattr(owner, name, mended)
 

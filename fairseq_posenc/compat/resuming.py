@@ -22,8 +22,12 @@ logger = logging.getLogger(__name__)
 _EARLY_STOP = "early_stop"  # the key in a checkpoint's `extra_state`
 
 
-def resume_exactly() -> None:
-    """Make the batches of a resumed training as the undisturbed one has them."""
+def mend() -> None:
+    """Make the batches of a resumed training as the undisturbed one has them, and no update where it has ended.
+
+    What --patience counts is remembered in checkpoints.
+    """
+    from fairseq import checkpoint_utils
     from fairseq.data.iterators import EpochBatchIterator
     from fairseq.tasks import FairseqTask
     from fairseq.trainer import Trainer
@@ -32,13 +36,6 @@ def resume_exactly() -> None:
     replace(Trainer, "get_train_iterator", _with_its_seed)
     replace(EpochBatchIterator, "next_epoch_itr", _with_workers_of_the_epoch)
     replace(EpochBatchIterator, "_get_iterator_for_epoch", _with_its_batches_fixed)
-
-
-def finish_once() -> None:
-    """Make no update where a training has ended, and remember for --patience how long nothing has improved."""
-    from fairseq import checkpoint_utils
-    from fairseq.trainer import Trainer
-
     replace(Trainer, "save_checkpoint", _with_patience)
     replace(checkpoint_utils, "load_checkpoint", _before_training)
 
@@ -46,95 +43,81 @@ def finish_once() -> None:
 # -- batches
 
 
-def _as_in_epoch_1(original: Callable[..., Any]) -> Callable[..., Any]:
+def _as_in_epoch_1(original: Callable[..., Any], task: Any, *args: Any, **kwargs: Any) -> Any:
     """Make the batches that serve all epochs with the seed of epoch 1, as the undisturbed training did."""
-    signature = inspect.signature(original)
-
-    def get_batch_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
-        call = signature.bind(self, *args, **kwargs)
-        call.apply_defaults()
-        given = call.arguments
-        dataset, epoch = given["dataset"], given["epoch"]
-        is_kept = not given["disable_iterator_cache"] and not given["update_epoch_batch_itr"]
-        is_kept = is_kept and self.can_reuse_epoch_itr(dataset)
-        if epoch == 1 or not is_kept or dataset in self.dataset_to_epoch_iter:
-            return original(self, *args, **kwargs)
-        say_once(logger, f"resuming in epoch {epoch} with the batches of epoch 1; fairseq would make others")
-        given["epoch"] = 1
-        given["seed"] -= (epoch - 1) * getattr(self, "_seed_step", 0)
-        iterator = original(*call.args, **call.kwargs)
-        dataset.set_epoch(epoch)
-        iterator.epoch = epoch
-        return iterator
-
-    return get_batch_iterator
+    call = inspect.signature(original).bind(task, *args, **kwargs)
+    call.apply_defaults()
+    given = call.arguments
+    dataset, epoch = given["dataset"], given["epoch"]
+    is_kept = not given["disable_iterator_cache"] and not given["update_epoch_batch_itr"]
+    is_kept = is_kept and task.can_reuse_epoch_itr(dataset)
+    if epoch == 1 or not is_kept or dataset in task.dataset_to_epoch_iter:
+        return original(task, *args, **kwargs)
+    say_once(logger, f"resuming in epoch {epoch} with the batches of epoch 1; fairseq would make others")
+    given["epoch"] = 1
+    given["seed"] -= (epoch - 1) * getattr(task, "_seed_step", 0)
+    iterator = original(*call.args, **call.kwargs)
+    dataset.set_epoch(epoch)
+    iterator.epoch = epoch
+    return iterator
 
 
-def _with_its_seed(original: Callable[..., Any]) -> Callable[..., Any]:
+def _with_its_seed(original: Callable[..., Any], trainer: Any, *args: Any, **kwargs: Any) -> Any:
     """Record how much the seed increases with every epoch, and pass --fix-batches-to-gpus on to a resumed epoch."""
-
-    def get_train_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self.task._seed_step = int(self.cfg.dataset.update_ordered_indices_seed)
-        iterator = original(self, *args, **kwargs)
-        iterator._fix_batches = self.cfg.distributed_training.fix_batches_to_gpus
-        return iterator
-
-    return get_train_iterator
+    trainer.task._seed_step = int(trainer.cfg.dataset.update_ordered_indices_seed)
+    iterator = original(trainer, *args, **kwargs)
+    iterator._fix_batches = trainer.cfg.distributed_training.fix_batches_to_gpus
+    return iterator
 
 
-def _with_its_batches_fixed(original: Callable[..., Any]) -> Callable[..., Any]:
+def _with_its_batches_fixed(
+    original: Callable[..., Any],
+    iterator: Any,
+    epoch: int,
+    shuffle: bool,
+    fix_batches_to_gpus: bool = False,
+    offset: int = 0,
+) -> Any:
     """Keep --fix-batches-to-gpus when an epoch is resumed, which fairseq forgets (data/iterators.py:470)."""
-
-    def _get_iterator_for_epoch(
-        self: Any, epoch: int, shuffle: bool, fix_batches_to_gpus: bool = False, offset: int = 0
-    ) -> Any:
-        is_forgotten = offset > 0 and not fix_batches_to_gpus and getattr(self, "_fix_batches", False)
-        if is_forgotten:
-            say_once(logger, "--fix-batches-to-gpus also holds for the resumed epoch, for which fairseq forgets it")
-        return original(self, epoch, shuffle, fix_batches_to_gpus or is_forgotten, offset)
-
-    return _get_iterator_for_epoch
+    is_forgotten = offset > 0 and not fix_batches_to_gpus and getattr(iterator, "_fix_batches", False)
+    if is_forgotten:
+        say_once(logger, "--fix-batches-to-gpus also holds for the resumed epoch, for which fairseq forgets it")
+    return original(iterator, epoch, shuffle, fix_batches_to_gpus or is_forgotten, offset)
 
 
-def _with_workers_of_the_epoch(original: Callable[..., Any]) -> Callable[..., Any]:
+def _with_workers_of_the_epoch(
+    original: Callable[..., Any],
+    iterator: Any,
+    shuffle: bool = True,
+    fix_batches_to_gpus: bool = False,
+    set_dataset_epoch: bool = True,
+) -> Any:
     """Start new data workers in each epoch of training.
 
     A worker holds a copy of the data set. Where it outlives its epoch, all epochs have the masks of the first, and
     --curriculum never ends. Validation reads the same in all epochs and keeps its workers.
     """
-
-    def next_epoch_itr(
-        self: Any, shuffle: bool = True, fix_batches_to_gpus: bool = False, set_dataset_epoch: bool = True
-    ) -> Any:
-        if set_dataset_epoch and self._next_epoch_itr is None and self.dataloader is not None:
-            say_once(
-                logger, "each epoch of training has its own data workers and order; fairseq keeps those of the first"
-            )
-            self.dataloader = None
-        return original(self, shuffle, fix_batches_to_gpus, set_dataset_epoch)
-
-    return next_epoch_itr
+    if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
+        say_once(logger, "each epoch of training has its own data workers and order; fairseq keeps those of the first")
+        iterator.dataloader = None
+    return original(iterator, shuffle, fix_batches_to_gpus, set_dataset_epoch)
 
 
 # -- the end
 
 
-def _before_training(original: Callable[..., Any]) -> Callable[..., Any]:
+def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
     """Prepare fairseq_cli.train, whichever way it was started, when it loads its checkpoint."""
-
-    def load_checkpoint(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-        extra_state, epoch_itr = original(cfg, trainer, **kwargs)
-        begins = not trainer.get_num_updates()  # with new weights, or with those of --finetune-from-model
-        kept = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
-        if kept:
-            say_once(logger, "--patience goes on counting where the checkpoint was saved; fairseq would begin anew")
-        for module in _train_modules():
-            replace(module, "train", _unless_finished)
-            vars(module.should_stop_early).clear()
-            vars(module.should_stop_early).update({key: kept[key] for key in ("best", "num_runs") if key in kept})
-        return extra_state, epoch_itr
-
-    return load_checkpoint
+    extra_state, epoch_itr = original(cfg, trainer, **kwargs)
+    begins = not trainer.get_num_updates()  # with new weights, or with those of --finetune-from-model
+    kept = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
+    if kept:
+        say_once(logger, "--patience goes on counting where the checkpoint was saved; fairseq would begin anew")
+    for module in _train_modules():
+        replace(module, "train", _unless_finished)
+        vars(module.should_stop_early).clear()
+        vars(module.should_stop_early).update({key: kept[key] for key in ("best", "num_runs") if key in kept})
+    return extra_state, epoch_itr
 
 
 def _train_modules() -> Iterator[ModuleType]:
@@ -145,14 +128,11 @@ def _train_modules() -> Iterator[ModuleType]:
             yield module
 
 
-def _unless_finished(original: Callable[..., Any]) -> Callable[..., Any]:
-    def train(cfg: Any, trainer: Any, task: Any, epoch_itr: Any) -> Any:
-        if reason := _reason_to_stop(cfg, trainer):
-            logger.info(f"training has already finished: {reason}. Raise that limit to continue")
-            return [None], True
-        return original(cfg, trainer, task, epoch_itr)
-
-    return train
+def _unless_finished(original: Callable[..., Any], cfg: Any, trainer: Any, task: Any, epoch_itr: Any) -> Any:
+    if reason := _reason_to_stop(cfg, trainer):
+        logger.info(f"training has already finished: {reason}. Raise that limit to continue")
+        return [None], True
+    return original(cfg, trainer, task, epoch_itr)
 
 
 def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
@@ -173,13 +153,9 @@ def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
     return None
 
 
-def _with_patience(original: Callable[..., Any]) -> Callable[..., Any]:
+def _with_patience(original: Callable[..., Any], trainer: Any, filename: str, extra_state: dict[str, Any]) -> Any:
     """Save what --patience counts, which fairseq forgets."""
-
-    def save_checkpoint(self: Any, filename: str, extra_state: dict[str, Any]) -> Any:
-        for module in _train_modules():
-            if self.cfg.checkpoint.patience > 0:
-                extra_state = {**extra_state, _EARLY_STOP: dict(vars(module.should_stop_early))}
-        return original(self, filename, extra_state)
-
-    return save_checkpoint
+    for module in _train_modules():
+        if trainer.cfg.checkpoint.patience > 0:
+            extra_state = {**extra_state, _EARLY_STOP: dict(vars(module.should_stop_early))}
+    return original(trainer, filename, extra_state)

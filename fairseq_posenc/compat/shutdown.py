@@ -51,7 +51,7 @@ class _StoppableQueue:
                 return
 
 
-def stop_buffer_threads() -> None:
+def mend() -> None:
     """Make the thread behind `--data-buffer-size` stop with its iterator, and before the interpreter does."""
     from fairseq.data import iterators
 
@@ -64,30 +64,21 @@ def stop_buffer_threads() -> None:
     atexit.register(_stop_all)
 
 
-def _with_stoppable_queue(original: Callable[..., None]) -> Callable[..., None]:
-    def __init__(self: Any, queue: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, _StoppableQueue(queue), *args, **kwargs)
-        _running.add(self)
-
-    return __init__
+def _with_stoppable_queue(original: Callable[..., None], thread: Any, queue: Any, *args: Any, **kwargs: Any) -> None:
+    original(thread, _StoppableQueue(queue), *args, **kwargs)
+    _running.add(thread)
 
 
-def _until_stopped(original: Callable[..., None]) -> Callable[..., None]:
-    def run(self: Any) -> None:
-        with contextlib.suppress(_Stopped):
-            original(self)
-
-    return run
+def _until_stopped(original: Callable[..., None], thread: Any) -> None:
+    with contextlib.suppress(_Stopped):
+        original(thread)
 
 
-def _with_finalizer(original: Callable[..., None]) -> Callable[..., None]:
-    def _create_consumer(self: Any) -> None:
-        original(self)
-        # The thread holds the queue and the data loader, not this iterator, so that this can happen. It does
-        # not wait: the garbage collector may call it in a thread that the reading thread waits for.
-        weakref.finalize(self, self._consumer._queue.stop).atexit = False
-
-    return _create_consumer
+def _with_finalizer(original: Callable[..., None], iterator: Any) -> None:
+    original(iterator)
+    # The thread holds the queue and the data loader, not this iterator, so that this can happen. It does
+    # not wait: the garbage collector may call it in a thread that the reading thread waits for.
+    weakref.finalize(iterator, iterator._consumer._queue.stop).atexit = False
 
 
 def _stop_all() -> None:

@@ -10,24 +10,21 @@ import torch
 from .patching import replace
 
 
-def refuse_to_spawn_nothing() -> None:
+def mend() -> None:
     """Raise where fairseq would spawn min(GPUs, world size) = 0 processes."""
     from fairseq.distributed import utils
 
     replace(utils, "call_main", _of_some_processes)
 
 
-def _of_some_processes(original: Callable[..., Any]) -> Callable[..., Any]:
-    def call_main(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
-        distributed = cfg.distributed_training
-        several = distributed.distributed_world_size > 1 and not cfg.common.tpu
-        if several and not distributed.distributed_no_spawn and torch.cuda.device_count() == 0:
-            raise RuntimeError(
-                f"--distributed-world-size {distributed.distributed_world_size} without a GPU: fairseq spawns one "
-                "process a GPU, here none, and would exit without training. On CPUs start each process yourself, with "
-                "--distributed-no-spawn --distributed-rank R --distributed-init-method tcp://HOST:PORT "
-                "--distributed-backend gloo --ddp-backend legacy_ddp"
-            )
-        return original(cfg, main, **kwargs)
-
-    return call_main
+def _of_some_processes(original: Callable[..., Any], cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
+    distributed = cfg.distributed_training
+    several = distributed.distributed_world_size > 1 and not cfg.common.tpu
+    if several and not distributed.distributed_no_spawn and torch.cuda.device_count() == 0:
+        raise RuntimeError(
+            f"--distributed-world-size {distributed.distributed_world_size} without a GPU: fairseq spawns one "
+            "process a GPU, here none, and would exit without training. On CPUs start each process yourself, with "
+            "--distributed-no-spawn --distributed-rank R --distributed-init-method tcp://HOST:PORT "
+            "--distributed-backend gloo --ddp-backend legacy_ddp"
+        )
+    return original(cfg, main, **kwargs)

@@ -11,7 +11,7 @@ from .patching import replace, say_once
 logger = logging.getLogger(__name__)
 
 
-def ask_all_workers() -> None:
+def mend() -> None:
     """Call a task's `before_save` in every worker ahead of a checkpoint.
 
     fairseq asks the task of worker 0 alone for its state (checkpoint_utils.py:99), after the others have left, so
@@ -19,15 +19,12 @@ def ask_all_workers() -> None:
     """
     from fairseq import checkpoint_utils
 
-    replace(checkpoint_utils, "save_checkpoint", _asking)
+    replace(checkpoint_utils, "save_checkpoint", _asking_all_workers)
 
 
-def _asking(original: Callable[..., Any]) -> Callable[..., Any]:
-    def save_checkpoint(cfg: Any, trainer: Any, *args: Any, **kwargs: Any) -> Any:
-        before = getattr(trainer.task, "before_save", None)
-        if before is not None and not cfg.no_save:
-            say_once(logger, "every worker's task is asked for its state; fairseq asks that of worker 0 alone")
-            before()
-        return original(cfg, trainer, *args, **kwargs)
-
-    return save_checkpoint
+def _asking_all_workers(original: Callable[..., Any], cfg: Any, trainer: Any, *args: Any, **kwargs: Any) -> Any:
+    before = getattr(trainer.task, "before_save", None)
+    if before is not None and not cfg.no_save:
+        say_once(logger, "every worker's task is asked for its state; fairseq asks that of worker 0 alone")
+        before()
+    return original(cfg, trainer, *args, **kwargs)

@@ -14,6 +14,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..core.options import option
 from ..metrics import classification
 
 _OLD = ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman")
@@ -23,12 +24,10 @@ _OLD = ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman")
 class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
     """fairseq's, and what is scored."""
 
-    metrics: str = dataclasses.field(
-        default="accuracy",
-        metadata={
-            "help": f"scores of validation, in percent, joined by commas: {', '.join(classification.METRICS)}; "
-            "`score` is the first"
-        },
+    metrics: str = option(
+        "accuracy",
+        "scores of validation, in percent, joined by commas; `score` is the first; there are: "
+        + ", ".join(classification.METRICS),
     )
 
 

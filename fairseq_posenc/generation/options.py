@@ -6,6 +6,7 @@ from typing import Any
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask
 
+from ..core.options import option
 from .search import FORMS, GnmtGenerator, GnmtGeneratorWithAlignment
 
 
@@ -13,12 +14,9 @@ from .search import FORMS, GnmtGenerator, GnmtGeneratorWithAlignment
 class SearchConfig(FairseqDataclass):
     """What fairseq's generation options lack."""
 
-    lenpen_form: ChoiceEnum(FORMS) = dataclasses.field(  # type: ignore[valid-type]
-        default="fairseq",
-        metadata={
-            "help": "what --lenpen A divides the score of n tokens by: fairseq: n^A; gnmt: ((5 + n) / 6)^A (Wu et al. "
-            "2016)"
-        },
+    lenpen_form: ChoiceEnum(FORMS) = option(  # type: ignore[valid-type]
+        "fairseq",
+        "what --lenpen A divides the score of n tokens by: fairseq: n^A; gnmt: ((5 + n) / 6)^A (Wu et al. 2016)",
     )
 
 

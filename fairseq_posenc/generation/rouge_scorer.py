@@ -13,6 +13,8 @@ from typing import NamedTuple
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
+from ..core.options import option
+
 logger = logging.getLogger(__name__)
 
 #: as fairseq_posenc.metrics has them, which needs packages that fairseq does not
@@ -48,15 +50,11 @@ def expect(items: Sequence[Expected]) -> None:
 class RougeConfig(FairseqDataclass):
     """The options of `--scoring rouge_l`."""
 
-    rouge_variant: ChoiceEnum(VARIANTS) = dataclasses.field(  # type: ignore[valid-type]
-        default="f1",
-        metadata={
-            "help": "f1: of precision and recall with the best reference; coco: beta 1.2, as the captions' evaluation "
-            "has it"
-        },
+    rouge_variant: ChoiceEnum(VARIANTS) = option(  # type: ignore[valid-type]
+        "f1", "f1: of precision and recall with the best reference; coco: beta 1.2, as the captions' evaluation has it"
     )
-    rouge_units: ChoiceEnum((AUTO, *UNITS)) = dataclasses.field(  # type: ignore[valid-type]
-        default=AUTO, metadata={"help": f"what is compared; {AUTO}: as the task knows, otherwise words"}
+    rouge_units: ChoiceEnum((AUTO, *UNITS)) = option(  # type: ignore[valid-type]
+        AUTO, f"what is compared; {AUTO}: as the task knows, otherwise words"
     )
 
 

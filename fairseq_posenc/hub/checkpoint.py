@@ -13,8 +13,8 @@ from ..compat.checkpoints import CheckpointError
 from ..data.words import MASK
 from . import names, tokenizer
 from .convert import Report
-from .folder import whole_folder
-from .pretrained import SPECIALS, Pretrained, symbols_of
+from .folder import new_folder
+from .pretrained import SPECIALS, Pretrained, distinct, symbols_of
 
 CHECKPOINT, DICTIONARY, REPORT, TOKENIZER = "checkpoint.pt", "dict.txt", "report.json", "tokenizer"
 
@@ -24,7 +24,7 @@ def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
 
     `model` is in fairseq's order. Without a vocabulary the symbols are numbers, and dict.txt says nothing of text.
     """
-    with whole_folder(output) as folder:
+    with new_folder(output) as folder:
         _write_dictionary(model, folder / DICTIONARY)
         if model.vocabulary is not None and source.is_dir():
             _keep_tokenizer(model, report, source, folder)
@@ -33,16 +33,9 @@ def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
 
 
 def symbols_in_dictionary(model: Pretrained) -> list[str]:
-    """What dict.txt has of a model in fairseq's order: all but the special symbols, and <mask>.
-
-    A piece that is there twice, or is written as a special symbol, cannot be in it: it gets a name that no text has.
-    """
+    """Return what dict.txt has of a model in fairseq's order: all but the special symbols and <mask>."""
     pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
-    seen, symbols = {*SPECIALS, MASK}, []
-    for i, piece in enumerate(pieces[len(SPECIALS) : -1], len(SPECIALS)):
-        symbols.append(f"madeupword{i}" if piece in seen else piece)
-        seen.add(piece)
-    return symbols
+    return distinct(pieces)[len(SPECIALS) : -1]
 
 
 def _write_dictionary(model: Pretrained, path: Path) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from ..compat.checkpoints import CheckpointError
 from . import names, tokenizer
 from .convert import as_it_is, converted
-from .folder import SAFE, whole_folder
+from .folder import SAFE, new_folder
 from .model import ModelConfig
 from .pretrained import OWN, Pretrained, read
 
@@ -50,7 +50,7 @@ def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None =
     from safetensors.torch import save_file
 
     config = model.config
-    with whole_folder(output) as folder:
+    with new_folder(output) as folder:
         weights = {name: tensor.contiguous().clone() for name, tensor in _weights(model).items()}
         save_file(weights, folder / SAFE, metadata={"format": "pt"})
         (folder / "config.json").write_text(json.dumps(settings(config), indent=2) + "\n", "utf-8")

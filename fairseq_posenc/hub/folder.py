@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError, safe_load
+from ..core.writing import whole_folder
 
 SAFE, BINARY = "model.safetensors", "pytorch_model.bin"
 
@@ -111,22 +111,12 @@ def _by_id(ids: dict[str, int], path: Path) -> list[str]:
     return [pieces[i] for i in range(len(pieces))]
 
 
-@contextmanager
-def whole_folder(output: Path) -> Iterator[Path]:
-    """A folder to write to that becomes `output` when all is written; what is there already is never touched.
+def new_folder(output: Path) -> AbstractContextManager[Path]:
+    """Return a context with a folder to write to, which becomes `output` when all is written (see `whole_folder`).
 
     Raises:
-        CheckpointError: there is something in `output`.
+        CheckpointError: there is something in `output`, which is never touched.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise CheckpointError(f"{output} is there already: name another --output, or remove it")
-    unfinished = output.with_name(f".{output.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    try:
-        yield unfinished
-        if output.exists():
-            output.rmdir()
-        unfinished.rename(output)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    return whole_folder(output)

@@ -92,35 +92,36 @@ def _pattern(template: str) -> re.Pattern[str]:
     return re.compile(re.escape(template).replace(r"\{\}", r"(\d+)"))
 
 
-_STACK, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
+_STACK = "encoder.sentence_encoder."
+#: what fairseq's names begin with, and ours; the first that fits counts
+_FAIRSEQ = {
+    "encoder.lm_head.": "lm_head.",
+    f"{_STACK}embed_tokens.": "embed_tokens.",
+    f"{_STACK}embed_positions.": f"{POSITIONS}.",
+    _STACK: "encoder.",
+}
 
 
 def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
     """Of a RoBERTa, stock (also as released in 2019) or with an encoding."""
-    found = Renamed()
+    renamed = Renamed()
     for name, tensor in _modern(tensors).items():
-        if name.startswith(_HEAD):
-            found.tensors["lm_head." + name.removeprefix(_HEAD)] = tensor
-        elif name == f"{_STACK}embed_tokens.weight":
-            found.tensors["embed_tokens.weight"] = tensor
-        elif name == f"{_STACK}embed_positions.weight":
-            found.tensors[f"{POSITIONS}.weight"] = tensor
-        elif name.startswith(_STACK) and not name.endswith(("version", "_float_tensor")):
-            found.tensors["encoder." + name.removeprefix(_STACK)] = tensor
-        elif not name.endswith(("version", "_float_tensor")):
-            found.unused.append(name)
-    return found
+        prefix = next((prefix for prefix in _FAIRSEQ if name.startswith(prefix)), None)
+        if name.endswith(("version", "_float_tensor")):
+            continue
+        if prefix is None:
+            renamed.unused.append(name)
+        else:
+            renamed.tensors[_FAIRSEQ[prefix] + name.removeprefix(prefix)] = tensor
+    return renamed
 
 
 def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The state of a `posenc_roberta`."""
-    named = {}
-    for name, tensor in tensors.items():
-        if name.startswith("lm_head."):
-            named["encoder." + name] = tensor
-        else:
-            named[_STACK + name.removeprefix("encoder.")] = tensor
-    return named
+    return {
+        ("encoder." if name.startswith("lm_head.") else _STACK) + name.removeprefix("encoder."): tensor
+        for name, tensor in tensors.items()
+    }
 
 
 def _modern(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

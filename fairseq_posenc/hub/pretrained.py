@@ -62,15 +62,24 @@ def of_folder(folder: Path) -> Pretrained:
     settings = read_config(folder)
     if OWN in settings:
         return _exported(folder, settings)
-    kind = settings.get("model_type")
-    if kind not in names.HEADS:
-        raise CheckpointError(f"{folder} holds a {kind or 'model without model_type'}: bert and roberta can be read")
-    renamed = names.from_hf(read_weights(folder), kind)
+    renamed = names.from_hf(read_weights(folder), kind_of(folder, settings))
     vocabulary = read_vocabulary(folder)
     config = _of_hf(folder, settings, renamed.tensors, vocabulary)
     if config.tied:
         renamed.tensors.pop("lm_head.weight", None)
     return Pretrained(config, renamed.tensors, vocabulary, renamed.unused)
+
+
+def kind_of(folder: Path, settings: Mapping[str, Any]) -> str:
+    """Return "bert" or "roberta".
+
+    Raises:
+        CheckpointError: config.json names another kind of model, or none.
+    """
+    kind = settings.get("model_type")
+    if kind not in names.HEADS:
+        raise CheckpointError(f"{folder} holds a {kind or 'model without model_type'}: bert and roberta can be read")
+    return str(kind)
 
 
 def _exported(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
@@ -295,3 +304,15 @@ def in_order(listed: list[str], order: list[int]) -> list[str]:
     """The pieces of a vocabulary in this order, the special ones by fairseq's names; those beyond it are made up."""
     others = (listed[i] if i < len(listed) else f"madeupword{i}" for i in order[len(SPECIALS) : -1])
     return [*SPECIALS, *others, MASK]
+
+
+def distinct(pieces: list[str]) -> list[str]:
+    """Return a vocabulary in fairseq's order as its dictionary can hold it.
+
+    A piece that is there twice, or is written as a special symbol, gets a name that no text has.
+    """
+    seen, named = {*SPECIALS, MASK}, list(pieces)
+    for i, piece in enumerate(pieces[len(SPECIALS) : -1], len(SPECIALS)):
+        named[i] = f"madeupword{i}" if piece in seen else piece
+        seen.add(piece)
+    return named

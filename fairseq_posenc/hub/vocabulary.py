@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from ..compat.checkpoints import CheckpointError
-from ..data.words import MASK
-from . import names, tokenizer
+from . import tokenizer
 from .folder import read_config, read_vocabulary
 from .pretrained import (
     OWN,
-    SPECIALS,
     dictionary_of,
+    distinct,
     fairseq_order,
     in_order,
+    kind_of,
     settings_of,
     special_ids,
     symbols_of,
@@ -72,12 +72,8 @@ def dictionary(folder: Path) -> list[str]:
     ids = _ids(folder, settings, listed)
     if missing := [name for name in (*FIRST, "mask", "vocabulary") if ids.get(name) is None]:
         raise CheckpointError(f"{folder}/config.json does not say '{missing[0]}': download it again")
-    made = in_order(listed, fairseq_order([ids[name] for name in FIRST], ids["mask"], ids["vocabulary"]))
-    seen = {*SPECIALS, MASK}
-    for i, piece in enumerate(made[len(SPECIALS) : -1], len(SPECIALS)):
-        made[i] = f"madeupword{i}" if piece in seen else piece
-        seen.add(piece)
-    return made
+    order = fairseq_order([ids[name] for name in FIRST], ids["mask"], ids["vocabulary"])
+    return distinct(in_order(listed, order))
 
 
 def _ids(folder: Path, settings: Mapping[str, Any], listed: list[str]) -> Mapping[str, Any]:
@@ -85,9 +81,7 @@ def _ids(folder: Path, settings: Mapping[str, Any], listed: list[str]) -> Mappin
     if OWN in settings:
         own: Mapping[str, Any] = settings[OWN]
         return own
-    kind = settings.get("model_type")
-    if kind not in names.HEADS:
-        raise CheckpointError(f"{folder} holds a {kind or 'model without model_type'}: bert and roberta can be read")
+    kind = kind_of(folder, settings)
     size = settings.get("vocab_size", 0)
     pad = settings.get("pad_token_id", 1 if kind == "roberta" else 0)
     known = {**settings, "vocab_size": size}

@@ -1,25 +1,31 @@
 """The flat options of the models, and which encoding each stack gets."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+import functools
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
-from fairseq.dataclass import FairseqDataclass
-from fairseq.models.transformer import TransformerConfig
+from fairseq import utils
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import register_model_architecture
+from fairseq.models.transformer import DEFAULT_MIN_PARAMS_TO_WRAP, TransformerConfig
 from fairseq.models.transformer.transformer_config import DecoderConfig, EncDecBaseConfig, QuantNoiseConfig
 from omegaconf import DictConfig, OmegaConf
 
+from ..core.options import option
 from ..encodings.building import with_defaults
 
 Field = tuple[str, Any, Any]
+
+ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
 
 # A decoder follows its encoder unless told otherwise, as in fairseq's own `transformer` architectures.
 _FOLLOWS_ENCODER = {"decoder_embed_dim": "encoder_embed_dim", "decoder_ffn_embed_dim": "encoder_ffn_embed_dim"}
 _FOLLOWS_DECODER = {"decoder_input_dim": "decoder_embed_dim", "decoder_output_dim": "decoder_embed_dim"}
 
 # What fairseq parses and these models do not have: the flag and what to do instead.
-_REFUSED = {
+REFUSED = {
     "encoder_learned_pos": "use --pos-enc learned",
     "decoder_learned_pos": "use --pos-enc learned",
     "no_token_positional_embeddings": "use --pos-enc none",
@@ -29,32 +35,28 @@ _REFUSED = {
     "encoder_layers_to_keep": "position tables are stored for all layers of a stack",
     "decoder_layers_to_keep": "position tables are stored for all layers of a stack",
     "base_layers": "BASE layers take no positions",
-    "adaptive_input": "translation models have no adaptive input",
+    "character_embeddings": "these models read no characters",
     "char_inputs": "translation models read no characters",
     "export": "TorchScript cannot follow the encodings' hooks",
 }
-
-
-def _option(default: Any, help: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": help})
 
 
 @dataclasses.dataclass
 class PosEncConfig(FairseqDataclass):
     """The plugin's own options."""
 
-    pos_enc: str = _option(
+    pos_enc: str = option(
         "sinusoidal",
         "position encoding of all self-attention; several are joined by '+' "
         "(`python -m fairseq_posenc list` shows all)",
     )
-    pos_enc_args: Optional[str] = _option(None, "its options, as 'clip=64,share=head-wise'")
-    pos_enc_defaults: Optional[str] = _option(
+    pos_enc_args: Optional[str] = option(None, "its options, as 'clip=64,share=head-wise'")
+    pos_enc_defaults: Optional[str] = option(
         None,
         "what a preset wants of an encoding by name, as 'sinusoidal.freq=t2t': holds wherever that encoding is used "
         "and its own arguments say nothing",
     )
-    pos_enc_no_decay: bool = _option(
+    pos_enc_no_decay: bool = option(
         False, "weight decay leaves alone the parameters that the encoding's page in docs/encodings lists for it"
     )
 
@@ -63,10 +65,22 @@ class PosEncConfig(FairseqDataclass):
 class StacksPosEncConfig(PosEncConfig):
     """Those of models with two stacks."""
 
-    pos_enc_encoder: Optional[str] = _option(None, "the encoder's own position encoding, in place of --pos-enc")
-    pos_enc_encoder_args: Optional[str] = _option(None, "its options, in place of --pos-enc-args")
-    pos_enc_decoder: Optional[str] = _option(None, "the decoder's own position encoding, in place of --pos-enc")
-    pos_enc_decoder_args: Optional[str] = _option(None, "its options, in place of --pos-enc-args")
+    pos_enc_encoder: Optional[str] = option(None, "the encoder's own position encoding, in place of --pos-enc")
+    pos_enc_encoder_args: Optional[str] = option(None, "its options, in place of --pos-enc-args")
+    pos_enc_decoder: Optional[str] = option(None, "the decoder's own position encoding, in place of --pos-enc")
+    pos_enc_decoder_args: Optional[str] = option(None, "its options, in place of --pos-enc-args")
+
+
+@dataclasses.dataclass
+class LayersConfig(PosEncConfig):
+    """What all layers have in common, for models whose options are not made of fairseq's."""
+
+    dropout: float = option(0.1, "probability of dropping a number of a layer's output")
+    attention_dropout: float = option(0.1, "probability of dropping an attention weight")
+    activation_dropout: float = option(0.0, "probability of dropping a number behind a feed-forward activation")
+    checkpoint_activations: bool = option(False, "recompute each layer in the backward, which saves memory")
+    offload_activations: bool = option(False, "the same, with what is kept on the CPU")
+    min_params_to_wrap: int = option(DEFAULT_MIN_PARAMS_TO_WRAP, "smallest layer that FSDP wraps on its own")
 
 
 def _flattened() -> Iterator[Field]:
@@ -86,7 +100,7 @@ def _flattened() -> Iterator[Field]:
 def _renamed(name: str, field: dataclasses.Field[Any]) -> Field:
     leader = _FOLLOWS_ENCODER.get(name) or _FOLLOWS_DECODER.get(name)
     if leader:
-        return name, Optional[int], _option(None, f"unset: {leader}")
+        return name, Optional[int], option(None, f"unset: {leader}")
     return name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
 
@@ -114,15 +128,25 @@ def nested_config(flat: Any) -> TransformerConfig:
         ValueError: an option that these models do not have.
     """
     values = values_of(flat, StacksPosEncConfig)
-    for name, reason in _REFUSED.items():
-        if values.get(name):
-            raise ValueError(f"--{name.replace('_', '-')} is not for posenc architectures: {reason}")
+    refuse(values, {**REFUSED, "adaptive_input": "translation models have no adaptive input"})
     for follower, leader in {**_FOLLOWS_ENCODER, **_FOLLOWS_DECODER}.items():
         if values.get(follower) is None:
             values[follower] = values[leader]
     config = TransformerConfig.from_namespace(Namespace(**values))
     config.no_token_positional_embeddings = True  # fairseq's own positions are never built
     return config
+
+
+def refuse(values: Mapping[str, Any], refused: Mapping[str, str]) -> None:
+    """Raise ValueError if one of the `refused` options is set, with what the mapping says of it."""
+    for name, reason in refused.items():
+        if values.get(name):
+            raise ValueError(f"{flag(name)} is not for posenc architectures: {reason}")
+
+
+def flag(name: str) -> str:
+    """Return the flag of an option: `pos_enc` -> `--pos-enc`."""
+    return f"--{name.replace('_', '-')}"
 
 
 class Chosen(NamedTuple):
@@ -164,8 +188,18 @@ def check_overrides(config: Any) -> None:
         raise ValueError("--pos-enc-args has no effect: encoder and decoder have their own; leave it out")
 
 
-def apply_preset(args: Any, preset: Mapping[str, Any]) -> None:
-    """Write a preset's values into the arguments that the user left open."""
+def register_sizes(model: str, prefix: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
+    """Register an architecture for each preset of a model; its name is `prefix` and the preset's name."""
+    for name, preset in presets.items():
+        register_model_architecture(model, prefix + name)(functools.partial(_apply_preset, preset))
+
+
+def _apply_preset(preset: Mapping[str, Any], args: Any) -> None:
+    """Write a preset's values into the arguments that the user left open.
+
+    An encoder that --encoder-from names has sizes of its own.
+    """
+    pretrained = getattr(args, "encoder_from", None)
     for name, value in preset.items():
-        if not hasattr(args, name):
+        if not hasattr(args, name) and not (pretrained and name.startswith("encoder_")):
             setattr(args, name, value)

@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 
@@ -40,11 +39,6 @@ _DIET = ("diet-rel", "diet-abs", "diet-abs-lin")
 @register_model(ARCH, dataclass=PretrainedConfig)
 class PosEncPretrained(PosEncRoberta):
     """A `posenc_roberta` whose masked-LM head rests: it gets no gradients, so that several processes agree."""
-
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """The flat options, without defaults: those come from the dataclass."""
-        gen_parser_from_dataclass(parser, PretrainedConfig(), delete_default=True)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncPretrained:

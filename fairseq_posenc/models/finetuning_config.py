@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum
 
+from ..core.options import option
 from .masked_lm_config import MaskedLMPosEncConfig
 
 #: how a pair's sentences are told apart, and the encoding that does it (METHODS.md 2.23)
@@ -22,20 +23,16 @@ SIZES = {
 }
 
 
-def _option(default: Any, help: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": help})
-
-
 def _fields() -> Iterator[tuple[str, Any, Any]]:
     """Those that are open until the model is read, and those of its start."""
     for field in dataclasses.fields(MaskedLMPosEncConfig):
         if field.name in ("pos_enc", *SIZES):
             told = field.metadata["help"].partition("; unset:")[0]
-            yield field.name, Optional[field.type], _option(None, f"{told}; unset: that of --pretrained")
+            yield field.name, Optional[field.type], option(None, f"{told}; unset: that of --pretrained")
     yield (
         "pretrained",
         Optional[str],
-        _option(
+        option(
             None,
             "the model to start from: a checkpoint of fairseq's RoBERTa (stock or posenc), or a folder of Hugging "
             "Face's or of export-hf; with its sizes, its positions and its weights",
@@ -44,7 +41,7 @@ def _fields() -> Iterator[tuple[str, Any, Any]]:
     yield (
         "segments",
         ChoiceEnum(list(SEGMENTS)),
-        _option("none", "of sentence pairs: vectors at the input, or biases of each head; made anew"),
+        option("none", "of sentence pairs: vectors at the input, or biases of each head; made anew"),
     )
 
 

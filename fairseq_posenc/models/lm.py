@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fairseq import options
-from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from fairseq.models import FairseqLanguageModel, register_model
 from fairseq.models.transformer import Embedding
 from fairseq.modules import AdaptiveInput, AdaptiveSoftmax
 from torch import Tensor, nn
 
 from ..attention.memory import SegmentMemory
 from .adaptive import CountingAdaptiveSoftmax, OneMatrixSoftmax
-from .config import apply_preset
+from .config import register_sizes
 from .decoder import PosEncDecoder
 from .lm_config import LMPosEncConfig, decoder_config
 from .presets import LM
@@ -78,11 +76,6 @@ class PosEncTransformerLM(FairseqLanguageModel):
     remembers = True
 
     @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """The flat options, without defaults: those come from the dataclass, after the architecture's."""
-        gen_parser_from_dataclass(parser, LMPosEncConfig(), delete_default=True)
-
-    @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncTransformerLM:
         """From the flat options.
 
@@ -133,12 +126,4 @@ def _embedding(config: Any, dictionary: Any) -> nn.Module:
     )
 
 
-def _architecture(name: str) -> Callable[[Any], None]:
-    def write(args: Any) -> None:
-        apply_preset(args, LM[name])
-
-    return write
-
-
-for _name in LM:
-    register_model_architecture("posenc_transformer_lm", f"posenc_transformer_lm_{_name}")(_architecture(_name))
+register_sizes("posenc_transformer_lm", "posenc_transformer_lm_", LM)

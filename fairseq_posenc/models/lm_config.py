@@ -8,17 +8,9 @@ from typing import Any, Optional
 from fairseq.models.transformer import TransformerConfig
 from fairseq.models.transformer_lm import TransformerLanguageModelConfig
 
-from .config import Field, PosEncConfig, values_of
+from ..core.options import option
+from .config import REFUSED, Field, PosEncConfig, flag, refuse, values_of
 
-# What fairseq parses and these models do not have: the flag and what to do instead.
-_REFUSED = {
-    "decoder_learned_pos": "use --pos-enc learned",
-    "no_token_positional_embeddings": "use --pos-enc none",
-    "decoder_xformers_att_config": "self-attention here applies the position encoding itself",
-    "decoder_layers_to_keep": "position tables are stored for all layers of a stack",
-    "base_layers": "BASE layers take no positions",
-    "character_embeddings": "these models read no characters",
-}
 _FOLLOWS = ("decoder_input_dim", "decoder_output_dim")
 #: fairseq's adaptive input and softmax, which --adaptive-one-matrix replaces
 _OTHER_ADAPTIVE = {
@@ -31,23 +23,19 @@ _OTHER_ADAPTIVE = {
 }
 
 
-def _option(default: Any, help: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": help})
-
-
 @dataclasses.dataclass
 class OwnLMConfig(PosEncConfig):
     """What fairseq's `transformer_lm` does not have."""
 
-    no_attention_bias: bool = _option(
+    no_attention_bias: bool = option(
         False, "no biases in the projections of self-attention: Transformer-XL's; its encoding has u and v"
     )
-    adaptive_one_matrix: bool = _option(
+    adaptive_one_matrix: bool = option(
         False,
         "adaptive input and softmax in bands of one matrix, without projections, with biases of the words: "
         "Transformer-XL's with div_val 1; the bands are --adaptive-softmax-cutoff",
     )
-    init_std: Optional[float] = _option(
+    init_std: Optional[float] = option(
         None, "draw all matrices of the model from a normal distribution of this width (Transformer-XL's: 0.02)"
     )
 
@@ -56,7 +44,7 @@ def _fields() -> Iterator[Field]:
     """fairseq's own; input and output are as wide as the decoder unless told otherwise, as in its architectures."""
     for field in dataclasses.fields(TransformerLanguageModelConfig):
         if field.name in _FOLLOWS:
-            yield field.name, Optional[int], _option(None, "unset: decoder_embed_dim")
+            yield field.name, Optional[int], option(None, "unset: decoder_embed_dim")
         elif not field.name.startswith("_") and field.name != "add_bos_token":
             yield field.name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
@@ -73,9 +61,7 @@ def decoder_config(flat: Any) -> TransformerConfig:
         ValueError: options that these models do not have, or that contradict each other.
     """
     values = values_of(flat, OwnLMConfig)
-    for name, reason in _REFUSED.items():
-        if values.get(name):
-            raise ValueError(f"{_flag(name)} is not for posenc architectures: {reason}")
+    refuse(values, REFUSED)
     _check_adaptive(values)
     for name in _FOLLOWS:
         values[name] = values["decoder_embed_dim"] if values[name] is None else values[name]
@@ -92,7 +78,7 @@ def _check_adaptive(values: dict[str, Any]) -> None:
     if one:
         for name, default in _OTHER_ADAPTIVE.items():
             if values[name] != default:
-                raise ValueError(f"{_flag(name)} has no effect with --adaptive-one-matrix: leave one of them out")
+                raise ValueError(f"{flag(name)} has no effect with --adaptive-one-matrix: leave one of them out")
         if len({values["decoder_embed_dim"], *(values[name] or values["decoder_embed_dim"] for name in _FOLLOWS)}) > 1:
             raise ValueError("--adaptive-one-matrix has no projections: leave out --decoder-input-dim and -output-dim")
     if values["tie_adaptive_weights"]:
@@ -109,10 +95,4 @@ def _check_tied(values: dict[str, Any]) -> None:
         ("decoder_input_dim", "decoder_output_dim"),
     ):
         if values[one] != values[other]:
-            raise ValueError(
-                f"--tie-adaptive-weights: {_flag(one)} is {values[one]}, {_flag(other)} is {values[other]}"
-            )
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+            raise ValueError(f"--tie-adaptive-weights: {flag(one)} is {values[one]}, {flag(other)} is {values[other]}")

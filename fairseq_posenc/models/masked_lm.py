@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import FairseqEncoder, register_model, register_model_architecture
+from fairseq.models import BaseFairseqModel, FairseqEncoder, register_model
 from fairseq.models.roberta import RobertaEncoder, RobertaModel
 from torch import Tensor, nn
 
-from .config import apply_preset
+from .config import register_sizes
 from .encoder import PosEncEncoder
 from .masked_lm_config import MaskedLMPosEncConfig, stack_config
 from .presets import MASKED_LM
@@ -123,10 +122,8 @@ class PosEncRobertaEncoder(RobertaEncoder):
 class PosEncRoberta(WithSpanHead, RobertaModel):
     """fairseq's RoBERTa, with its classification heads, whose self-attention takes `--pos-enc`."""
 
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """The flat options, without defaults: those come from the dataclass, after the architecture's."""
-        gen_parser_from_dataclass(parser, MaskedLMPosEncConfig(), delete_default=True)
+    # the flat options, without defaults: those come from the dataclass, after the architecture's
+    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     def apply(self, fn: Callable[[nn.Module], Any]) -> PosEncRoberta:
         """Not on the meta device, which has no numbers: fairseq draws them on the CPU and copies."""
@@ -141,19 +138,16 @@ class PosEncRoberta(WithSpanHead, RobertaModel):
         """
         longest = task.max_positions() if cfg.max_positions is None else cfg.max_positions
         model = cls(cfg, PosEncRobertaEncoder(cfg, task.source_dictionary, longest))
-        for module in model.modules():
-            if "LayerNorm" in type(module).__name__:  # torch's or apex's
-                module.eps = cfg.layer_norm_eps
+        set_epsilon(model, cfg.layer_norm_eps)
         refuse_without_effect(cfg, model.encoder.sentence_encoder)
         return model
 
 
-def _architecture(name: str) -> Callable[[Any], None]:
-    def write(args: Any) -> None:
-        apply_preset(args, MASKED_LM[name])
+def set_epsilon(model: Any, value: float) -> None:
+    """Set what the layer norms of a model add to variances."""
+    for module in model.modules():
+        if "LayerNorm" in type(module).__name__:  # torch's or apex's
+            module.eps = value
 
-    return write
 
-
-for _name in MASKED_LM:
-    register_model_architecture("posenc_roberta", f"posenc_{_name}")(_architecture(_name))
+register_sizes("posenc_roberta", "posenc_", MASKED_LM)

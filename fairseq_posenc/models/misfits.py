@@ -32,32 +32,26 @@ def name_misfits() -> None:
     replace(Trainer, "load_checkpoint", _compared)
 
 
-def _compared(original: Callable[..., Any]) -> Callable[..., Any]:
-    def load_checkpoint(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
-        # A training builds nothing of what the checkpoint names: its own names are those of the command line.
-        with checkpoint_names.allowing_all():
-            return compared(self, filename, *args, **kwargs)
-
-    def compared(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
-        state = None if getattr(self, "is_fsdp", False) else _state(filename)
+def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
+    # A training builds nothing of what the checkpoint names: its own names are those of the command line.
+    with checkpoint_names.allowing_all():
+        state = None if getattr(trainer, "is_fsdp", False) else _state(filename)
         if state is None:
-            return original(self, filename, *args, **kwargs)
+            return original(trainer, filename, *args, **kwargs)
         theirs = {**_length(_settings(state, "task")), **_settings(state, "model")}
-        mine = {**_length(_vars(self.cfg.task)), **_vars(self.cfg.model)}
-        _check_dictionary(self.task, state, filename)
+        mine = {**_length(_vars(trainer.cfg.task)), **_vars(trainer.cfg.model)}
+        _check_dictionary(trainer.task, state, filename)
         if wrong := differences(theirs, mine, _HEADS):
             raise CheckpointError(refusal(filename, wrong, [], theirs, mine))
         try:
-            loaded = original(self, filename, *args, **kwargs)
+            loaded = original(trainer, filename, *args, **kwargs)
         except Exception as error:
             if not str(error).startswith(_FAILED):
                 raise
-            raise CheckpointError(refusal(filename, None, _misfits(self, state), theirs, mine)) from error
-        for difference in differences(theirs, mine, _MEANT):
-            logger.warning(f"{filename} is loaded all the same, but it was trained otherwise: {difference}")
-        return loaded
-
-    return load_checkpoint
+            raise CheckpointError(refusal(filename, None, _misfits(trainer, state), theirs, mine)) from error
+    for difference in differences(theirs, mine, _MEANT):
+        logger.warning(f"{filename} is loaded all the same, but it was trained otherwise: {difference}")
+    return loaded
 
 
 def _state(filename: str) -> Any:

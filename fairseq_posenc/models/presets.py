@@ -7,69 +7,36 @@ from __future__ import annotations
 
 from typing import Any
 
-#: fairseq's transformer_tiny
-TINY = {
-    "encoder_embed_dim": 64,
-    "encoder_ffn_embed_dim": 64,
-    "encoder_layers": 2,
-    "encoder_attention_heads": 2,
-    "decoder_layers": 2,
-    "decoder_attention_heads": 2,
-}
 
-#: for corpora of some ten thousand sentences (Multi30k): 3 + 3 layers, 128 wide
-SMALL = {
-    "encoder_embed_dim": 128,
-    "encoder_ffn_embed_dim": 512,
-    "encoder_layers": 3,
-    "encoder_attention_heads": 4,
-    "decoder_layers": 3,
-    "decoder_attention_heads": 4,
-}
+def _encoder(layers: int, dim: int, heads: int, ffn: int | None = None) -> dict[str, Any]:
+    """Return the sizes of an encoder, whose feed-forward layers are four times as wide unless told otherwise."""
+    return {
+        "encoder_layers": layers,
+        "encoder_embed_dim": dim,
+        "encoder_ffn_embed_dim": ffn or 4 * dim,
+        "encoder_attention_heads": heads,
+    }
 
-#: fairseq's transformer_iwslt_de_en
-IWSLT = {
-    "encoder_embed_dim": 512,
-    "encoder_ffn_embed_dim": 1024,
-    "encoder_layers": 6,
-    "encoder_attention_heads": 4,
-    "decoder_layers": 6,
-    "decoder_attention_heads": 4,
-}
 
-#: 'base' of Vaswani et al. 2017, fairseq's transformer_wmt_en_de; also the size without suffix
-BASE: dict[str, Any] = {}
+def _both(layers: int, dim: int, heads: int, ffn: int) -> dict[str, Any]:
+    """Return the sizes of an encoder and of a decoder, which is as wide."""
+    return {**_encoder(layers, dim, heads, ffn), "decoder_layers": layers, "decoder_attention_heads": heads}
+
 
 #: 'big' of Vaswani et al. 2017, fairseq's transformer_vaswani_wmt_en_de_big
-BIG = {
-    "encoder_embed_dim": 1024,
-    "encoder_ffn_embed_dim": 4096,
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "dropout": 0.3,
-}
+BIG = {**_both(6, 1024, 16, 4096), "dropout": 0.3}
 
 #: the WMT presets have the sinusoids of tensor2tensor, as the DIET paper does: they are not the formula's
 T2T = {"pos_enc_defaults": "sinusoidal.freq=t2t"}
 
+#: translation; `posenc_transformer`, without suffix, is 'base' of Vaswani et al. 2017, fairseq's transformer_wmt_en_de
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": TINY,
-    "small": SMALL,
-    "iwslt_de_en": IWSLT,
-    "wmt_en_de": {**BASE, **T2T},
+    "tiny": _both(2, 64, 2, 64),  # fairseq's transformer_tiny
+    "small": _both(3, 128, 4, 512),  # for corpora of some ten thousand sentences (Multi30k)
+    "iwslt_de_en": _both(6, 512, 4, 1024),  # fairseq's transformer_iwslt_de_en
+    "wmt_en_de": T2T,
     "wmt_en_de_big": {**BIG, **T2T},
 }
-
-
-def _encoder(layers: int, dim: int, heads: int) -> dict[str, Any]:
-    """Four times as wide in between."""
-    return {
-        "encoder_layers": layers,
-        "encoder_embed_dim": dim,
-        "encoder_ffn_embed_dim": 4 * dim,
-        "encoder_attention_heads": heads,
-    }
-
 
 BERT = {"layer_norm_eps": 1e-12}
 
@@ -119,10 +86,7 @@ LM: dict[str, dict[str, Any]] = {
 #: is given) and the decoder of the LFHC/GCDF paper: 3 layers, 12 heads, feed-forward layers of 3072
 QUESTION_GENERATION: dict[str, dict[str, Any]] = {
     "tiny": {
-        "encoder_layers": 2,
-        "encoder_embed_dim": 64,
-        "encoder_ffn_embed_dim": 128,
-        "encoder_attention_heads": 4,
+        **_encoder(2, 64, 4, ffn=128),
         "decoder_layers": 2,
         "decoder_ffn_embed_dim": 128,
         "decoder_attention_heads": 4,

@@ -5,20 +5,18 @@ Legend: B batch, S source tokens, T target tokens, d width, V dictionary, E >= V
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
+from fairseq.models import FairseqEncoderDecoderModel, register_model
 from fairseq.models.transformer import Embedding
 from torch import Tensor, nn
 
 from . import copying
-from .config import apply_preset
+from .config import register_sizes
 from .copying import Copied, Copier, known
 from .decoder import PosEncDecoder
-from .masked_lm import SentenceEncoder
+from .masked_lm import SentenceEncoder, set_epsilon
 from .presets import QUESTION_GENERATION
 from .question_generation_config import QuestionGenerationConfig, check, complete, decoder_config, encoder_config
 from .weight_decay import refuse_without_effect
@@ -123,11 +121,6 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
     decoder: CopyDecoder
 
     @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """The flat options, without defaults: those come from the dataclass, after the architecture's."""
-        gen_parser_from_dataclass(parser, QuestionGenerationConfig(), delete_default=True)
-
-    @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncQuestionGeneration:
         """From the flat options; `--task posenc_question_generation` fills in --encoder-from's sizes and weights.
 
@@ -142,7 +135,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         embedding = Embedding(len(dictionary), values["encoder_embed_dim"], dictionary.pad())
         config = decoder_config(values)
         encoder = SourceEncoder(encoder_config(values), dictionary, embedding)
-        _set_epsilon(encoder, values["encoder_layer_norm_eps"])
+        set_epsilon(encoder, values["encoder_layer_norm_eps"])
         model = cls(encoder, CopyDecoder(config, dictionary, embedding, copy=not values["no_copy"]))
         refuse_without_effect(config, encoder, model.decoder)
         if values["freeze_encoder"]:
@@ -183,26 +176,4 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         return copying.target_log_probs(*_parts(net_output), target)
 
 
-def _set_epsilon(encoder: Any, value: float) -> None:
-    for module in encoder.modules():
-        if "LayerNorm" in type(module).__name__:  # torch's or apex's
-            module.eps = value
-
-
-_OF_ENCODER = "encoder_"
-
-
-def _architecture(name: str) -> Callable[[Any], None]:
-    def write(args: Any) -> None:
-        preset = QUESTION_GENERATION[name]
-        if getattr(args, "encoder_from", None):  # which has sizes of its own
-            preset = {key: value for key, value in preset.items() if not key.startswith(_OF_ENCODER)}
-        apply_preset(args, preset)
-
-    return write
-
-
-for _name in QUESTION_GENERATION:
-    register_model_architecture("posenc_question_generation", f"posenc_question_generation_{_name}")(
-        _architecture(_name)
-    )
+register_sizes("posenc_question_generation", "posenc_question_generation_", QUESTION_GENERATION)

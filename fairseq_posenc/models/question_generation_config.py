@@ -4,12 +4,11 @@ import dataclasses  # no `from __future__ import annotations` here: fairseq read
 from argparse import Namespace
 from typing import Any, Optional
 
-from fairseq import utils
-from fairseq.dataclass import ChoiceEnum
-from fairseq.models.transformer import DEFAULT_MIN_PARAMS_TO_WRAP, TransformerConfig
+from fairseq.models.transformer import TransformerConfig
 from omegaconf import II
 
-from .config import PosEncConfig, values_of
+from ..core.options import option
+from .config import ACTIVATIONS, LayersConfig, values_of
 
 #: what an encoder from scratch has where nothing is given: BERT base
 SCRATCH = {
@@ -23,67 +22,51 @@ SCRATCH = {
 }
 
 
-def _option(default: Any, help: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": help})
-
-
-_ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
-
-
 @dataclasses.dataclass
-class QuestionGenerationConfig(PosEncConfig):
+class QuestionGenerationConfig(LayersConfig):
     """An encoder of BERT's kind and a decoder as wide, which share their embedding."""
 
-    pos_enc: str = _option(
+    pos_enc: str = option(
         "sinusoidal",
         "position encoding of the decoder's self-attention; several are joined by '+' "
         "(`python -m fairseq_posenc list` shows all)",
     )
-    encoder_from: Optional[str] = _option(
+    encoder_from: Optional[str] = option(
         None,
         "the encoder and the embedding are those of a pretrained BERT or RoBERTa: a folder of Hugging Face's, or a "
         "checkpoint of fairseq's; with its sizes and its positions",
     )
-    freeze_encoder: bool = _option(
+    freeze_encoder: bool = option(
         False, "encoder and embedding, which the decoder shares, stay as --encoder-from has them"
     )
-    no_copy: bool = _option(
+    no_copy: bool = option(
         False, "do not copy words from the source: those that the dictionary does not have are <unk>"
     )
-    pos_enc_encoder: Optional[str] = _option(
+    pos_enc_encoder: Optional[str] = option(
         None, f"the encoder's position encoding; unset: --encoder-from's own, or {SCRATCH['pos_enc_encoder']}"
     )
-    pos_enc_encoder_args: Optional[str] = _option(None, "its options")
-    encoder_layers: Optional[int] = _option(None, "layers of the encoder; unset: --encoder-from's, or 12")
-    encoder_embed_dim: Optional[int] = _option(None, "width of both stacks; unset: --encoder-from's, or 768")
-    encoder_ffn_embed_dim: Optional[int] = _option(
+    pos_enc_encoder_args: Optional[str] = option(None, "its options")
+    encoder_layers: Optional[int] = option(None, "layers of the encoder; unset: --encoder-from's, or 12")
+    encoder_embed_dim: Optional[int] = option(None, "width of both stacks; unset: --encoder-from's, or 768")
+    encoder_ffn_embed_dim: Optional[int] = option(
         None, "width of the encoder's feed-forward layers; unset: --encoder-from's, or 3072"
     )
-    encoder_attention_heads: Optional[int] = _option(None, "heads of the encoder; unset: --encoder-from's, or 12")
-    encoder_activation_fn: Optional[_ACTIVATIONS] = dataclasses.field(  # type: ignore[valid-type]
-        default=None,
-        metadata={"help": "of the encoder's feed-forward layers; unset: --encoder-from's, or gelu"},
+    encoder_attention_heads: Optional[int] = option(None, "heads of the encoder; unset: --encoder-from's, or 12")
+    encoder_activation_fn: Optional[ACTIVATIONS] = option(
+        None, "of the encoder's feed-forward layers; unset: --encoder-from's, or gelu"
     )
-    encoder_layer_norm_eps: Optional[float] = _option(
+    encoder_layer_norm_eps: Optional[float] = option(
         None, "what layer norms add to variances; unset: --encoder-from's, or BERT's 1e-12"
     )
-    encoder_normalize_before: bool = _option(False, "layer norm before each block of the encoder, not after it")
-    no_encoder_embedding_norm: bool = _option(False, "no layer norm of the encoder's embeddings")
-    decoder_layers: int = _option(3, "layers of the decoder")
-    decoder_ffn_embed_dim: int = _option(3072, "width of the decoder's feed-forward layers")
-    decoder_attention_heads: int = _option(12, "heads of the decoder")
-    decoder_activation_fn: _ACTIVATIONS = dataclasses.field(  # type: ignore[valid-type]
-        default="gelu", metadata={"help": "of the decoder's feed-forward layers"}
-    )
-    decoder_normalize_before: bool = _option(False, "layer norm before each block of the decoder, not after it")
-    dropout: float = _option(0.1, "probability of dropping a number of a layer's output")
-    attention_dropout: float = _option(0.1, "probability of dropping an attention weight")
-    activation_dropout: float = _option(0.0, "probability of dropping a number behind a feed-forward activation")
+    encoder_normalize_before: bool = option(False, "layer norm before each block of the encoder, not after it")
+    no_encoder_embedding_norm: bool = option(False, "no layer norm of the encoder's embeddings")
+    decoder_layers: int = option(3, "layers of the decoder")
+    decoder_ffn_embed_dim: int = option(3072, "width of the decoder's feed-forward layers")
+    decoder_attention_heads: int = option(12, "heads of the decoder")
+    decoder_activation_fn: ACTIVATIONS = option("gelu", "of the decoder's feed-forward layers")
+    decoder_normalize_before: bool = option(False, "layer norm before each block of the decoder, not after it")
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
-    checkpoint_activations: bool = _option(False, "recompute each layer in the backward, which saves memory")
-    offload_activations: bool = _option(False, "the same, with what is kept on the CPU")
-    min_params_to_wrap: int = _option(DEFAULT_MIN_PARAMS_TO_WRAP, "smallest layer that FSDP wraps on its own")
 
 
 def complete(flat: Any) -> dict[str, Any]:
@@ -93,20 +76,8 @@ def complete(flat: Any) -> dict[str, Any]:
 
 
 #: what both stacks read
-_COMMON = (
-    "dropout",
-    "attention_dropout",
-    "activation_dropout",
-    "checkpoint_activations",
-    "offload_activations",
-    "min_params_to_wrap",
-    "pos_enc",
-    "pos_enc_args",
-    "pos_enc_defaults",
-    "pos_enc_no_decay",
-    "pos_enc_encoder",
-    "pos_enc_encoder_args",
-)
+_COMMON = [field.name for field in dataclasses.fields(LayersConfig) if not field.name.startswith("_")]
+_COMMON += ["pos_enc_encoder", "pos_enc_encoder_args"]
 
 
 def encoder_config(values: dict[str, Any]) -> TransformerConfig:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerModelBase
 from torch import nn
 
-from .config import TransformerPosEncConfig, apply_preset, check_overrides, nested_config
+from .config import TransformerPosEncConfig, check_overrides, nested_config, register_sizes
 from .decoder import PosEncDecoder
 from .encoder import PosEncEncoder
 from .presets import PRESETS
@@ -21,10 +19,8 @@ from .weight_decay import refuse_without_effect
 class PosEncTransformer(TransformerModelBase):
     """Encoder and decoder self-attention take `--pos-enc`; cross-attention stays plain."""
 
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """The flat options, without defaults: those come from the dataclass, after the architecture's."""
-        gen_parser_from_dataclass(parser, TransformerPosEncConfig(), delete_default=True)
+    # the flat options, without defaults: those come from the dataclass, after the architecture's
+    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncTransformer:
@@ -49,12 +45,4 @@ class PosEncTransformer(TransformerModelBase):
         return PosEncDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
 
-def _architecture(name: str) -> Callable[[Any], None]:
-    def write(args: Any) -> None:
-        apply_preset(args, PRESETS[name])
-
-    return write
-
-
-for _name in PRESETS:
-    register_model_architecture("posenc_transformer", f"posenc_transformer_{_name}")(_architecture(_name))
+register_sizes("posenc_transformer", "posenc_transformer_", PRESETS)

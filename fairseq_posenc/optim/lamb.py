@@ -7,7 +7,7 @@ weights as they are; biases and layer norms (all vectors) neither decay nor have
 
 import math  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, List
 
 from fairseq.dataclass import FairseqDataclass
@@ -15,14 +15,16 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II, OmegaConf
 from torch import nn
 
+from ..core.options import option
+
 
 @dataclass
 class PosEncLambConfig(FairseqDataclass):
     """Options of LAMB."""
 
-    lamb_betas: str = field(default="(0.9, 0.999)", metadata={"help": "decay of the moments of gradients"})
-    lamb_eps: float = field(default=1e-6, metadata={"help": "what is added to the root of the second moment"})
-    weight_decay: float = field(default=0.01, metadata={"help": "the authors' 0.01"})
+    lamb_betas: str = option("(0.9, 0.999)", "decay of the moments of gradients")
+    lamb_eps: float = option(1e-6, "what is added to the root of the second moment")
+    weight_decay: float = option(0.01, "the authors' 0.01")
     lr: List[float] = II("optimization.lr")
 
 

@@ -1,42 +1,38 @@
 """The options of `posenc_lm_memory`."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
-from typing import Any, Optional
+from typing import Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
+from ..core.options import option
 from ..data.words import SCHEMES
 
 #: Transformer-XL's on WikiText-103
 SEGMENT, MEMORY = 150, 150
 
 
-def _option(default: Any, help: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": help})
-
-
 @dataclasses.dataclass
 class LMMemoryConfig(FairseqDataclass):
     """How streams are cut, and how much of them is remembered."""
 
-    data: Optional[str] = _option(None, "folder of fairseq-preprocess --only-source; several are joined by ':'")
-    tokens_per_sample: int = _option(
+    data: Optional[str] = option(None, "folder of fairseq-preprocess --only-source; several are joined by ':'")
+    tokens_per_sample: int = option(
         0, f"tokens of a segment in training (0: {SEGMENT}; in evaluation those that the model was trained with)"
     )
-    mem_length: Optional[int] = _option(
+    mem_length: Optional[int] = option(
         None,
         f"states of earlier segments that each layer remembers in training; 0: none (unset: {MEMORY}; in evaluation "
         "those that the model was trained with)",
     )
-    eval_segment_length: Optional[int] = _option(None, "tokens of a segment in evaluation; unset: as in training")
-    eval_mem_length: Optional[int] = _option(None, "states remembered in evaluation; unset: as in training")
-    same_length: bool = _option(
+    eval_segment_length: Optional[int] = option(None, "tokens of a segment in evaluation; unset: as in training")
+    eval_mem_length: Optional[int] = option(None, "states remembered in evaluation; unset: as in training")
+    same_length: bool = option(
         False, "each query sees the same number of keys, the last --mem-length (in evaluation --eval-mem-length)"
     )
-    subwords: Optional[ChoiceEnum(list(SCHEMES))] = dataclasses.field(  # type: ignore[valid-type]
-        default=None,
-        metadata={"help": "how pieces mark words, for the perplexity per word; unset: each token is a word"},
+    subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
+        None, "how pieces mark words, for the perplexity per word; unset: each token is a word"
     )
     max_target_positions: Optional[int] = II("task.tokens_per_sample")  # memory and segment: build_model says
     sentence_avg: bool = II("optimization.sentence_avg")

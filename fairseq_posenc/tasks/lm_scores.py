@@ -74,36 +74,28 @@ def name_both() -> None:
     replace(SequenceScorer, "generate", _telling)
 
 
-def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
+def _telling(original: Callable[..., Any], scorer: Any, models: Any, sample: dict[str, Any], **kwargs: Any) -> Any:
     """Tell batches of ours what a scorer found: eval_lm sums in float32."""
-
-    def generate(self: Any, models: Any, sample: dict[str, Any], **kwargs: Any) -> Any:
-        found = original(self, models, sample, **kwargs)
-        for best, *_ in found if "score" in sample else ():
-            sample["score"](best["positional_scores"])
-        return found
-
-    return generate
+    hypotheses = original(scorer, models, sample, **kwargs)
+    for best, *_ in hypotheses if "score" in sample else ():
+        sample["score"](best["positional_scores"])
+    return hypotheses
 
 
-def _naming(original: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    def eval_lm(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        source = getattr(kwargs.get("batch_iterator"), "iterable", None)
-        if not isinstance(source, Remembering):
-            return original(*args, **kwargs)
-        if kwargs.get("post_process"):
-            raise ValueError("--post-process: words are counted by --subwords here, which names both perplexities")
-        found = original(*args, **kwargs)
-        if source.scored != source.tokens:
-            raise RuntimeError(f"{source.tokens} tokens were read, {source.scored} were scored")
-        nll = source.nats / source.tokens
-        per_word = nll * source.tokens / source.words
-        both = {"token_nll": nll, "word_nll": per_word, "tokens": source.tokens, "words": source.words}
-        both |= {"token_ppl": _perplexity(nll), "word_ppl": _perplexity(per_word)}
-        logger.info(
-            "per token: nll %.8f, perplexity %.4f (%d tokens); per word: nll %.8f, perplexity %.4f (%d words)",
-            *(both[key] for key in ("token_nll", "token_ppl", "tokens", "word_nll", "word_ppl", "words")),
-        )
-        return {**found, **both}
-
-    return eval_lm
+def _naming(original: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
+    source = getattr(kwargs.get("batch_iterator"), "iterable", None)
+    if not isinstance(source, Remembering):
+        return original(*args, **kwargs)
+    if kwargs.get("post_process"):
+        raise ValueError("--post-process: words are counted by --subwords here, which names both perplexities")
+    results = original(*args, **kwargs)
+    if source.scored != source.tokens:
+        raise RuntimeError(f"{source.tokens} tokens were read, {source.scored} were scored")
+    per_token, per_word = source.nats / source.tokens, source.nats / source.words
+    both = {"token_nll": per_token, "word_nll": per_word, "tokens": source.tokens, "words": source.words}
+    both |= {"token_ppl": _perplexity(per_token), "word_ppl": _perplexity(per_word)}
+    logger.info(
+        "per token: nll {token_nll:.8f}, perplexity {token_ppl:.4f} ({tokens} tokens); "
+        "per word: nll {word_nll:.8f}, perplexity {word_ppl:.4f} ({words} words)".format(**both)
+    )
+    return {**results, **both}

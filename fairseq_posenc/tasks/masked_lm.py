@@ -10,6 +10,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 
+from ..core.options import option
 from ..data.whole_words import Masking, WholeWordMasks
 from ..data.words import SCHEMES, Words, gpt2_pieces
 
@@ -18,12 +19,10 @@ from ..data.words import SCHEMES, Words, gpt2_pieces
 class PosEncMaskedLMConfig(MaskedLMConfig):
     """fairseq's, and how words are cut into pieces."""
 
-    subwords: Optional[ChoiceEnum(list(SCHEMES))] = dataclasses.field(  # type: ignore[valid-type]
-        default=None, metadata={"help": "how the dictionary's pieces mark words; --mask-whole-words needs it"}
+    subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
+        None, "how the dictionary's pieces mark words; --mask-whole-words needs it"
     )
-    gpt2_encoder_json: Optional[str] = dataclasses.field(
-        default=None, metadata={"help": "encoder.json, where --subwords gpt2 has a dictionary of numbers"}
-    )
+    gpt2_encoder_json: Optional[str] = option(None, "encoder.json, where --subwords gpt2 has a dictionary of numbers")
 
 
 @register_task("posenc_masked_lm", dataclass=PosEncMaskedLMConfig)

@@ -9,6 +9,7 @@ from fairseq.data import Dictionary
 from fairseq.tasks import register_task
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
+from ..core.options import option
 from ..models.finetuning import Finetuning
 from ..models.lengths import check_length
 
@@ -19,9 +20,7 @@ RECORD = "glue.json"  # of prepare_glue.py
 class PosEncSentencePredictionConfig(SentencePredictionConfig):
     """fairseq's; the longest sequence is the model's own affair."""
 
-    max_positions: Optional[int] = dataclasses.field(
-        default=None, metadata={"help": "longest sequence; unset: what the model was pretrained with"}
-    )
+    max_positions: Optional[int] = option(None, "longest sequence; unset: what the model was pretrained with")
 
 
 @register_task("posenc_sentence_prediction", dataclass=PosEncSentencePredictionConfig)

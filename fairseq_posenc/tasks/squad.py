@@ -12,6 +12,7 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II
 
 from ..compat.checkpoints import CheckpointError
+from ..core.options import option
 from ..data import spans
 from ..data.words import MASK
 from ..encodings import Composition
@@ -29,9 +30,7 @@ SHAPE = ("separators", "longest", "stride", "longest_question")
 class SquadTaskConfig(FairseqDataclass):
     """Where the windows are."""
 
-    data: Optional[str] = dataclasses.field(
-        default=None, metadata={"help": "folder that data-bin-scripts/prepare_spans.py made"}
-    )
+    data: Optional[str] = option(None, "folder that data-bin-scripts/prepare_spans.py made")
     train_subset: str = II("dataset.train_subset")
 
 

@@ -150,7 +150,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path, capsys: pytest.Capture
 
 def test_an_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
     def interrupted() -> None:
-        with folders.whole_folder(tmp_path / "out") as folder:
+        with folders.new_folder(tmp_path / "out") as folder:
             (folder / "half").write_text("x")
             raise KeyboardInterrupt
 

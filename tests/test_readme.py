@@ -19,7 +19,7 @@ INDEX = (ROOT / "docs" / "encodings" / "index.md").read_text(encoding="utf-8")
 
 def table() -> dict[str, list[str]]:
     """Return the options of each encoding, as the table of docs/encodings/index.md has them."""
-    rows = re.findall(r"^\| `([a-z][^`]*)` \| [^|]+ \|(.*)\|$", INDEX.replace(r"\|", "/"), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z][^`]*)` +\| [^|]+ \|(.*)\|$", INDEX.replace(r"\|", "/"), re.MULTILINE)
     return {name: [option.partition("=")[0] for option in re.findall(r"`([^`]+)`", cell)] for name, cell in rows}
 
 

@@ -18,21 +18,25 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tabulate import tabulate
 
 from ..core.options import describe
+from ..core.writing import write_whole
 from ..encodings import Composition, StackShape, build, get, names
 from .listing import CAPABILITIES, declared
 from .params import BASE, on_meta, split
 
 PAGE = "which-encoding.md"
 BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: the alignment of a table whose second column has numbers
+ONE_NUMBER = ("left", "right")
 #: what a reader chooses by
 COLUMNS = {key: text for key, text in CAPABILITIES.items() if key != "shift_invariant"}
 
 
 def write(path: Path) -> None:
     """Fill the blocks of the page."""
-    path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+    write_whole(path, filled(path.read_text(encoding="utf-8")))
 
 
 def filled(text: str) -> str:
@@ -78,9 +82,8 @@ def _block(found: re.Match[str], unseen: list[str]) -> str:
 def table(labels: list[str]) -> str:
     """A row an encoding: its parameters at base size, what it can do, what it must be given."""
     head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "reads"]
-    lines = [" | ".join(head), " | ".join(["---", "---:", *["---"] * (len(head) - 2)])]
-    lines += [" | ".join([f"`{label}`", *_cells(*split(label))]) for label in labels]
-    return "\n".join(f"| {line} |" for line in lines)
+    lines = [[f"`{label}`", *_cells(*split(label))] for label in labels]
+    return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)
 
 
 def names_with_links() -> str:
@@ -91,11 +94,11 @@ def names_with_links() -> str:
 
 def options_table() -> str:
     """Return a row for each encoding: what it is, its options, and the choices of options that are its own."""
-    lines = ["`--pos-enc` | what | options", "---|---|---"]
+    lines = []
     for name in names():
-        told = [_with_choices(row) for row in describe(get(name).Options)]
-        lines.append(f"`{name}` | {get(name).facts.title} | {', '.join(told)}")
-    return "\n".join(f"| {line} |" for line in lines)
+        options = [_with_choices(row) for row in describe(get(name).Options)]
+        lines.append([f"`{name}`", get(name).facts.title, ", ".join(options)])
+    return tabulate(lines, ["`--pos-enc`", "what", "options"], tablefmt="github", disable_numparse=True)
 
 
 def _with_choices(option: dict[str, Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tabulate import tabulate
+
 from .rounding import MOVED, MOVED_CONSTANT, PRECISIONS
 
 Row = Mapping[str, Any]
@@ -160,5 +162,5 @@ def _number(value: float | None, unit: float) -> str:
 def _lines(table: Sequence[Sequence[str]]) -> str:
     """A Markdown table: a heading and rows, of which two columns are words."""
     head, *rows = table
-    lines = [head, ["---", "---", *["---:"] * (len(head) - 2)], *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    align = ("left", "left", *["right"] * (len(head) - 2))
+    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True, colalign=align) + "\n"

@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tabulate import tabulate
+
 from ..core.options import describe, fill
+from ..core.writing import write_whole
 from ..encodings import get, names
 from ..encodings.building import form_of
 from . import choosing
@@ -63,13 +66,13 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
 def index() -> str:
     """A row an encoding."""
     head = ["encoding", "what", "paper", *CAPABILITIES.values()]
-    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    lines = []
     for name in names():
         facts = get(name).facts
         can = declared(name)
         marks = ["yes" if can.get(key) else "" for key in CAPABILITIES]
-        lines.append(" | ".join([f"[`{name}`]({name}.md)", facts.title, facts.paper, *marks]))
-    table = "\n".join(f"| {line} |" for line in lines)
+        lines.append([f"[`{name}`]({name}.md)", facts.title, facts.paper, *marks])
+    table = tabulate(lines, head, tablefmt="github", disable_numparse=True)
     note = "With the default options. Written by `python -m fairseq_posenc docs`, from the registry; do not edit."
     which = f"[Which one to use](../{choosing.PAGE}): what the papers' tables and our measurements show."
     more = "How near each stays to float64 in float16, bfloat16 and autocast: [half precision](../half-precision.md)."
@@ -120,21 +123,21 @@ def _sentence(text: str) -> str:
 def _options(options: list[dict[str, Any]]) -> str:
     if not options:
         return "None."
-    lines = ["option | default | choices | what", "---|---|---|---"]
-    for one in options:
-        default = "unset" if one["default"] is None else str(one["default"])
-        help = one["help"].replace("|", r"\|")
-        lines.append(f"`{one['name']}` | {default} | {', '.join(one['choices'])} | {help}")
-    return "\n".join(f"| {line} |" for line in lines)
+    lines = []
+    for option in options:
+        default = "unset" if option["default"] is None else str(option["default"])
+        help = option["help"].replace("|", r"\|")
+        lines.append([f"`{option['name']}`", default, ", ".join(option["choices"]), help])
+    return tabulate(lines, ["option", "default", "choices", "what"], tablefmt="github", disable_numparse=True)
 
 
 def _counts(counted: list[dict[str, Any]]) -> str:
-    lines = ["options | parameters | printed in the papers | time | memory | note", "---|---:|---|---|---|---"]
+    head = ["options", "parameters", "printed in the papers", "time", "memory", "note"]
+    lines = []
     for row in counted:
         options = f"`{row['options']}`" if row["options"] else "defaults"
-        told = [options, f"{row['count']:,}", row["printed"], row["time"], row["memory"], row["note"]]
-        lines.append(" | ".join(told))
-    return "\n".join(f"| {line} |" for line in lines)
+        lines.append([options, f"{row['count']:,}", row["printed"], row["time"], row["memory"], row["note"]])
+    return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=choosing.ONE_NUMBER)
 
 
 def _no_decay(name: str) -> list[str]:
@@ -165,7 +168,7 @@ def main(argv: Sequence[str]) -> int:
     print(f"{folder}: {_write(folder)} pages")
     top = folder.parent.parent
     if (top / KNOWN).exists():
-        (top / KNOWN).write_text(known(), encoding="utf-8")
+        write_whole(top / KNOWN, known())
     pages_by_hand = (folder.parent / choosing.PAGE, top / "README.md")
     return max([_fill(page) for page in pages_by_hand if page.exists()], default=0)
 
@@ -188,7 +191,7 @@ def _write(folder: Path) -> int:
         if path.name not in written and _is_ours(path):
             path.unlink()
     for name, text in written.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        write_whole(folder / name, text)
     return len(written)
 
 

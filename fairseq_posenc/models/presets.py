@@ -24,7 +24,13 @@ def _both(layers: int, dim: int, heads: int, ffn: int) -> dict[str, Any]:
 
 
 #: 'big' of Vaswani et al. 2017, fairseq's transformer_vaswani_wmt_en_de_big
-BIG = {**_both(6, 1024, 16, 4096), "dropout": 0.3}
+BIG = {
+    "encoder_embed_dim": 1024,
+    "encoder_ffn_embed_dim": 4096,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "dropout": 0.3,
+}
 
 #: the WMT presets have the sinusoids of tensor2tensor, as the DIET paper does: they are not the formula's
 T2T = {"pos_enc_defaults": "sinusoidal.freq=t2t"}

@@ -24,7 +24,7 @@ PRECISIONS = {str(precision): precision for precision in rounding.PRECISIONS}
 def tables(page: str) -> list[list[list[str]]]:
     """The cells of each table, the heading first."""
     found = re.findall(r"(?:^\|.*\|\n)+", page, re.MULTILINE)
-    cells = [[line.strip("| ").split(" | ") for line in table.splitlines()] for table in found]
+    cells = [[[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()] for table in found]
     return [[table[0], *table[2:]] for table in cells]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,11 @@ from fairseq_posenc.commands import choosing, pages
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "encodings"
 WHICH = (FOLDER.parent / choosing.PAGE).read_text(encoding="utf-8")
 PAGES = pages.pages()
+
+
+def narrow(text: str) -> str:
+    """Return a text without the spaces that make the columns of its tables as wide."""
+    return re.sub(" +", " ", text)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -38,7 +44,7 @@ def test_no_page_is_left_of_an_encoding_that_is_gone(tmp_path: Path) -> None:
 
 
 def test_a_page_has_formula_options_capabilities_and_counts() -> None:
-    shaw = PAGES["shaw.md"]
+    shaw = narrow(PAGES["shaw.md"])
     for part in (
         "$$e_{ij} = ",
         "Shaw et al. 2018",
@@ -57,7 +63,7 @@ def test_the_page_that_helps_to_choose_is_what_the_registry_says() -> None:
 
 def test_its_tables_are_written_anew_and_nothing_else(tmp_path: Path) -> None:
     page = tmp_path / choosing.PAGE
-    row = "| `t5` | 384 | yes | yes | yes | yes | yes |  |"
+    (row,) = {line for line in WHICH.splitlines() if narrow(line).startswith("| `t5` | 384 |")}
     page.write_text(WHICH.replace(row, row.replace("384", "385")).replace("In short", "At length"))
     assert page.read_text().count("385") == WHICH.count(row) > 1
     assert pages.main(["--output", str(tmp_path / "encodings")]) == 0
@@ -87,7 +93,7 @@ def test_a_marker_without_its_other_half_takes_nothing_with_it(
     ],
 )
 def test_what_an_encoding_costs_can_do_and_reads(label: str, told: str) -> None:
-    assert choosing.table([label]).splitlines()[-1].endswith(told)
+    assert narrow(choosing.table([label]).splitlines()[-1]).endswith(narrow(told))
 
 
 @pytest.mark.parametrize("case", every(), ids=str)

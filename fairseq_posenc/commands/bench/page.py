@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tabulate import tabulate
+
 from ...core.quiet import warnings_only
 from ...core.writing import write_whole
 from ...papers.reading import figures
@@ -166,10 +168,8 @@ def diet(rows: Sequence[Row]) -> str:
     ours = {(row.shape, row.mode, row.encoding): row for row in rows if _of_diet(row)}
     theirs = figures("DIET", table="Table 1")
     names = dict.fromkeys(one.encoding for one in theirs)
-    heads = [head for name in names for head in (f"{name}, DIET", "ours")]
-    lines = ["## Beside the DIET paper's Table 1", ""]
-    lines += ["Theirs: BERT on TPU v2. Ours: one layer at n = 512, fp32 on two CPU cores.", ""]
-    lines += ["| | " + " | ".join(heads) + " |", "| --- " * (len(heads) + 1) + "|"]
+    head = ["", *(column for name in names for column in (f"{name}, DIET", "ours"))]
+    lines = []
     for column in dict.fromkeys(one.column for one in theirs):
         shape, mode = column.split(", ")
         cells = []
@@ -177,8 +177,10 @@ def diet(rows: Sequence[Row]) -> str:
             row = ours.get((shape, mode, printed.encoding))
             cells += [f"{1 + (printed.value or 0) / 100:.2f}"]  # printed as percent more than BERT
             cells += [f"{row.ratio:.2f}" if row and row.ratio is not None else "not measured"]
-        lines.append(f"| {column} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([column, *cells])
+    text = "## Beside the DIET paper's Table 1\n\n"
+    text += "Theirs: BERT on TPU v2. Ours: one layer at n = 512, fp32 on two CPU cores.\n\n"
+    return text + tabulate(lines, head, tablefmt="github", disable_numparse=True)
 
 
 def aims(rows: Sequence[Row]) -> str:
@@ -188,16 +190,18 @@ def aims(rows: Sequence[Row]) -> str:
         found = targets.family(row.encoding, row.options, set()) if row.stretch else None
         if found:
             together.setdefault(found.name, []).append(row)
-    lines = ["## How far each family is from its aim", "", "At n = 512, base.", ""]
-    lines += ["| family | aim, train | measured | aim, infer | measured |", "| --- | --- | --- | --- | --- |"]
+    lines = []
     for name, members in together.items():
         cells = []
         for mode in ("train", "infer"):
             some = [row for row in members if row.mode == mode and row.ratio is not None]
             ratios = [row.ratio for row in some if row.ratio is not None]
             cells += [f"{some[0].stretch:.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"] if some else ["", ""]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([name, *cells])
+    table = tabulate(
+        lines, ["family", "aim, train", "measured", "aim, infer", "measured"], tablefmt="github", disable_numparse=True
+    )
+    return f"## How far each family is from its aim\n\nAt n = 512, base.\n\n{table}"
 
 
 def _of_diet(row: Row) -> bool:

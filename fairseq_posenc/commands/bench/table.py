@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tabulate import tabulate
+
 from .rows import Row
 
 #: the facts below the tables
@@ -24,8 +26,7 @@ class Section:
 
 def text(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
     """Columns of equal width."""
-    parts = [f"{one.title}\n{_aligned([one.head, *one.lines])}" for one in sections(rows)]
-    return "\n\n".join([*parts, _verdict(rows), _below(facts)])
+    return "\n\n".join([_tables(rows, "{}\n", "plain"), _verdict(rows), _below(facts)])
 
 
 def markdown(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
@@ -34,12 +35,16 @@ def markdown(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
 
 
 def markdown_tables(rows: Sequence[Row], title: str) -> str:
-    """All sections; `title` says how a title is set, `### {}`."""
-    parts = []
-    for one in sections(rows):
-        lines = ["| " + " | ".join(line) + " |" for line in [one.head, ["---"] * len(one.head), *one.lines]]
-        parts.append("\n".join([title.format(one.title), "", *lines]))
-    return "\n\n".join(parts)
+    """Return all sections; `title` says how a title is set, `### {}`."""
+    return _tables(rows, f"{title}\n\n", "github")
+
+
+def _tables(rows: Sequence[Row], title: str, form: str) -> str:
+    tables = (
+        title.format(section.title) + tabulate(section.lines, section.head, tablefmt=form, disable_numparse=True)
+        for section in sections(rows)
+    )
+    return "\n\n".join(tables)
 
 
 def sections(rows: Sequence[Row]) -> Iterator[Section]:
@@ -97,12 +102,6 @@ def _cells(row: Row) -> list[str]:
         return [f"{row.ratio:.3f}", target, f"{row.mib:.1f}"]
     mib = [f"{row.mib:.1f}" if row.mib is not None else ""] if row.what == "length" else []
     return [f"{row.ratio:.3f} ± {row.spread:.3f}", target, f"{row.milliseconds:.2f}", *mib]
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
-    return "\n".join(line.rstrip() for line in padded)
 
 
 def _verdict(rows: Sequence[Row]) -> str:

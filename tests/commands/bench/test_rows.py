@@ -83,7 +83,7 @@ def test_the_tables_and_the_figure_are_written(
     assert json.loads((tmp_path / "cost" / "bench.json").read_text()) == found
     page = (tmp_path / "cost" / "bench.md").read_text()
     for text in (
-        "| shaw:clip=8 |",
+        "| shaw:clip=8 ",
         "left-padded",
         "MiB a sequence",
         "exponent of the length",

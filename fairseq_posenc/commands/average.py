@@ -6,7 +6,6 @@ fairseq's scripts/average_checkpoints.py, which no wheel ships, gives the same n
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Iterable
@@ -17,27 +16,22 @@ import torch
 from torch import Tensor
 
 from ..compat import CheckpointError, checkpoint_names, safe_load
+from ..core.writing import whole
 
 
 def average_checkpoints(paths: Iterable[str | Path]) -> dict[str, Any]:
-    """The first checkpoint with the mean of all models: half precision is summed, and kept, in float32.
+    """Return the first checkpoint with the mean of all models: half precision is summed, and kept, in float32.
 
     Integers are divided rounding down, as fairseq does; booleans must agree.
     """
-    state: dict[str, Any] | None = None
-    total: dict[str, Tensor] = {}
-    count = 0
-    for path in paths:
-        loaded = _load(path)
-        if state is None:
-            state = loaded
-            total = {name: _wide(value).clone() for name, value in loaded["model"].items()}
-        else:
-            _add(total, loaded["model"], path)
-        count += 1
-    if state is None:
+    first, *others = [*paths] or [""]
+    if not first:
         raise CheckpointError("no checkpoint to average; name some with --inputs")
-    state["model"] = {name: _divide(value, count) for name, value in total.items()}
+    state = _load(first)
+    total = {name: _wide(value).clone() for name, value in state["model"].items()}
+    for path in others:
+        _add(total, _load(path)["model"], path)
+    state["model"] = {name: _divide(value, 1 + len(others)) for name, value in total.items()}
     return state
 
 
@@ -116,17 +110,6 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     return [found[n] for n in wanted]
 
 
-def _save(state: dict[str, Any], output: Path) -> None:
-    """Write beside the output, then rename: an interrupted run leaves no half checkpoint under that name."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = output.with_name(f"{output.name}.{os.getpid()}.tmp")
-    try:
-        torch.save(state, unfinished)
-        os.replace(unfinished, output)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc average",
@@ -171,7 +154,9 @@ def main(argv: list[str]) -> int:
     try:
         with checkpoint_names.allowing((args.allow_checkpoint_names or "").split(",")):
             paths = _inputs(parser, args)
-            _save(average_checkpoints(paths), args.output)
+            state = average_checkpoints(paths)
+            with whole(args.output) as partial:
+                torch.save(state, partial)
     except (CheckpointError, OSError) as error:
         print(f"average: {error}", file=sys.stderr)
         return 1

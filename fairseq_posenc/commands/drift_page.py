@@ -106,7 +106,7 @@ def _farthest(rows: Sequence[Row], most: int = 6) -> str:
     encodings = {row["encoding"] for row in rows}
     parts = [head, "".join(text for name, text in REASONS.items() if name in encodings)]
     for what, keys in (("outputs", OUTPUTS[:1]), ("gradients", GRADIENTS[:2])):
-        parts.append(_lines([[what, "stack", "module", "weights alone", "autocast"], *_ranked(rows, keys, most)]))
+        parts.append(_lines([what, "stack", "module", "weights alone", "autocast"], _ranked(rows, keys, most)))
     return "\n".join(parts)
 
 
@@ -128,15 +128,13 @@ def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[st
 
 def _table(rows: Sequence[Row], what: tuple[str, str, str]) -> str:
     """A row for each encoding, reading and stack; a column for each precision."""
-    precisions = [str(precision) for precision in PRECISIONS]
-    lines = [["encoding", "stack", "positions", *precisions]]
+    columns = ["positions", *map(str, PRECISIONS)]
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
-        found = cells.setdefault((_label(row), row["stack"]), {"positions": _number(row["positions"], 1)})
-        found[row["precision"]] = _cell(row, what)
-    for key, found in cells.items():
-        lines.append([*key, found["positions"], *(found[precision] for precision in precisions)])
-    return _lines(lines)
+        line = cells.setdefault((_label(row), row["stack"]), {"positions": _number(row["positions"], 1)})
+        line[row["precision"]] = _cell(row, what)
+    lines = [[*key, *(line[column] for column in columns)] for key, line in cells.items()]
+    return _lines(["encoding", "stack", *columns], lines)
 
 
 def _label(row: Row) -> str:
@@ -159,8 +157,7 @@ def _number(value: float | None, unit: float) -> str:
     return f"{value * unit:.0f}" if value * unit >= 10 else f"{value * unit:.2g}"
 
 
-def _lines(table: Sequence[Sequence[str]]) -> str:
-    """A Markdown table: a heading and rows, of which two columns are words."""
-    head, *rows = table
+def _lines(head: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table, of which the first two columns are words."""
     align = ("left", "left", *["right"] * (len(head) - 2))
     return tabulate(rows, head, tablefmt="pipe", disable_numparse=True, colalign=align) + "\n"

@@ -8,11 +8,12 @@ import math
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 import torch
+from tabulate import tabulate
 
 from ..core import tables
 from ..core.factors import rank_of
@@ -188,6 +189,11 @@ def _value(term: str, member: PositionEncoding) -> float:
 MODEL_FLAGS = tuple(f"--pos-enc{stack}{args}" for stack in ("", "-encoder", "-decoder") for args in ("", "-args"))
 
 
+def _field(flag: str) -> str:
+    """Return the name of a flag's value: `--pos-enc` -> `pos_enc`."""
+    return flag.removeprefix("--").replace("-", "_")
+
+
 def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
     """The parameters of a whole model with a dictionary of nothing but special symbols, or of its `TYPES`.
 
@@ -208,12 +214,12 @@ def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
         known = ", ".join(sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")))
         raise ValueError(f"--arch {arch}: not an architecture of this plugin; there are {known}")
     options = {field.name for field in fields(MODEL_DATACLASS_REGISTRY[ARCH_MODEL_NAME_REGISTRY[arch]])}
-    own = [flag for flag in given if flag.removeprefix("--").replace("-", "_") not in options]
+    own = [flag for flag in given if _field(flag) not in options]
     if own:
         raise ValueError(f"{own[0]} is for models of two stacks, which {arch} is not: use --pos-enc")
-    lm = ARCH_MODEL_NAME_REGISTRY[arch] == "posenc_transformer_lm"
     words = ["data", "--arch", arch, *(f"{flag}={value}" for flag, value in given.items())]
-    words += ["--task=language_modeling", f"--tokens-per-sample={BASE.max_length}"] if lm else []
+    if ARCH_MODEL_NAME_REGISTRY[arch] == "posenc_transformer_lm":
+        words += ["--task=language_modeling", f"--tokens-per-sample={BASE.max_length}"]
     config = convert_namespace_to_omegaconf(parsers.parse_args_and_arch(parsers.get_training_parser(), words))
     dictionary, types = Dictionary(), TYPES.get(arch)
     for number in range(len(dictionary), types or 0):
@@ -225,7 +231,7 @@ def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
         model = models.build_model(config.model, task)
     positions = {name: value.numel() for name, value in model.named_parameters() if ".pos." in name}
     every = sum(value.numel() for value in model.parameters())
-    facts = {flag.removeprefix("--").replace("-", "_"): value for flag, value in given.items()}
+    facts = {_field(flag): value for flag, value in given.items()}
     counted = {"types": types, "model": every} if types else {"model_without_words": every}
     return {"arch": arch, **facts, **counted, "positions": sum(positions.values()), **positions}
 
@@ -243,35 +249,33 @@ def main(argv: Sequence[str]) -> int:
     for flag in MODEL_FLAGS:
         parser.add_argument(flag, help="with --arch" + (" (none)" if flag == "--pos-enc" else ""))
     args = parser.parse_args(argv)
-    told = ((flag, getattr(args, flag.removeprefix("--").replace("-", "_"))) for flag in MODEL_FLAGS)
-    given = {flag: value for flag, value in told if value is not None}
+    given = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
     if given and not args.arch:
         parser.error(f"{', '.join(given)} belongs to --arch; without it the table has all encodings")
     try:
-        found = [of_architecture(args.arch, {"--pos-enc": "none", **given})] if args.arch else rows()
+        counted = [of_architecture(args.arch, {"--pos-enc": "none", **given})] if args.arch else rows()
     except ValueError as error:
         print(f"params: {error}", file=sys.stderr)
         return 1
-    print(json.dumps(found, indent=2) if args.json else "\n".join(_text(found, bool(args.arch))))
+    if args.json:
+        print(json.dumps(counted, indent=2))
+    else:
+        print(_text_of_architecture(counted[0]) if args.arch else _text(counted))
     return 0
 
 
-def _text(found: list[dict[str, Any]], one: bool) -> Iterator[str]:
-    if one:
-        yield from (
-            f"{name:<24} {value:,}" if isinstance(value, int) else f"{name:<24} {value}"
-            for name, value in found[0].items()
-        )
-        return
-    head = f"{'encoding':<15} {'options':<28} {'count':>11} {'printed':>8}  {'formula':<28} {'time':<11} {'memory':<9}"
-    yield f"{head} note"
-    for row in found:
-        whole = f"; total {row['total']:,}" if row["total"] else ""
-        yield (
-            f"{row['encoding']:<15} {row['options']:<28} {row['count']:>11,} {row['printed']:>8}  {row['formula']:<28} "
-            f"{row['time']:<11} {row['memory']:<9} {row['note']}{whole}"
-        ).rstrip()
+def _text(rows: list[dict[str, Any]]) -> str:
+    """Return the table of all encodings."""
+    head = ["encoding", "options", "count", "printed", "formula", "time", "memory", "note"]
+    lines = []
+    for row in rows:
+        total = f"; total {row['total']:,}" if row["total"] else ""
+        shown = {**row, "count": f"{row['count']:,}", "note": row["note"] + total}
+        lines.append([shown[name] for name in head])
+    align = ("left", "left", "right", "right")
+    return tabulate(lines, head, tablefmt="plain", disable_numparse=True, colalign=align)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _text_of_architecture(facts: dict[str, Any]) -> str:
+    lines = [[name, f"{value:,}" if isinstance(value, int) else value] for name, value in facts.items()]
+    return tabulate(lines, tablefmt="plain", disable_numparse=True)

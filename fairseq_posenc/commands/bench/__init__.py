@@ -11,11 +11,14 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
 from ...core.quiet import warnings_only
-from . import arguments, machine, output, parts, table
+from ...core.writing import write_whole
+from . import arguments, figure, machine, parts, table
+from .rows import Row
 
 __all__ = ["main"]
 
@@ -32,8 +35,19 @@ def main(argv: Sequence[str]) -> int:
         flat = [row.flat(facts) for row in rows]
         print(json.dumps(flat, indent=1) if args.json else table.text(rows, facts))
         if args.output:
-            output.write(args.output, rows, flat, facts)
+            write_whole(args.output / "bench.json", json.dumps(flat, indent=1) + "\n")
+            write_whole(args.output / "bench.md", table.markdown(rows, facts))
+            _draw(rows, args.output / "bench.png")
     missed = [row for row in rows if row.holds is False]
     for row in missed:
         print(f"over its target: {row}", file=sys.stderr)
     return int(bool(missed))
+
+
+def _draw(rows: Sequence[Row], path: Path) -> None:
+    """Draw the figure, or say why there is none: matplotlib is a requirement of the recipes only."""
+    try:
+        if not figure.draw(rows, path):
+            print("bench: no figure, as no layer was measured", file=sys.stderr)
+    except ImportError:
+        print("bench: no figure, as matplotlib is missing: pip install matplotlib", file=sys.stderr)

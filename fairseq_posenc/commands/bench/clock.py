@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from scipy import stats
 
 Step = Callable[[], object]
 #: replaced in tests
@@ -59,8 +59,5 @@ def _wait(device: torch.device) -> None:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Half the interquartile range; 0 of a single value."""
-    if len(values) < 2:
-        return 0.0
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return (high - low) / 2
+    """Return half the interquartile range; 0 of a single value."""
+    return float(stats.iqr(values)) / 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...core.writing import whole
 from .rows import Row
 
 BLUE, GREY, RED = "#3b6ea5", "#a0a0a0", "#b5403a"
@@ -35,22 +35,21 @@ def draw(rows: Sequence[Row], path: Path) -> bool:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    names = list(dict.fromkeys(_label(row) for row in layers))[::-1]
+    names = list(dict.fromkeys(row.name + row.origin for row in layers))[::-1]
     figure, panels = pyplot.subplots(1, 2, figsize=(9, 0.24 * len(names) + 1.4), sharey=True, sharex=True)
     for mode, axes in zip(MODES, panels, strict=True):
         _panel(axes, [row for row in layers if row.mode == mode], names)
         axes.set_title(f"{mode}, {layers[0].shape} layer, n = {layers[0].length}", fontsize=9)
     figure.tight_layout()
-    partial = path.with_name(path.name + ".partial")
-    figure.savefig(partial, format="png", dpi=130)
+    with whole(path) as partial:
+        figure.savefig(partial, format="png", dpi=130)
     pyplot.close(figure)
-    os.replace(partial, path)
     return True
 
 
 def _panel(axes: Any, rows: Sequence[Row], names: Sequence[str]) -> None:
     for row in rows:
-        at = names.index(_label(row))
+        at = names.index(row.name + row.origin)
         color = RED if row.holds is False else BLUE
         axes.errorbar(row.ratio, at, xerr=row.spread, fmt="s" if row.peer else "o", color=color, markersize=4)
         if row.target is not None:
@@ -59,8 +58,3 @@ def _panel(axes: Any, rows: Sequence[Row], names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), names, fontsize=7)
     axes.set_xlabel("time, relative to no encoding (bar: target)", fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _label(row: Row) -> str:
-    name = f"{row.encoding}:{row.options}" if row.options else row.encoding
-    return f"{name} [{row.peer}]" if row.peer else name

@@ -25,7 +25,7 @@ from .clock import Rounds, Step
 from .measure import Plan
 from .rows import Row
 from .settings import Setting, Shape, Subject
-from .subjects import without_gradients
+from .subjects import step_on
 
 #: Transformer-XL's layer on WikiText-103, its segment and memory; a quarter of its depth
 SHAPE = Shape("wt103", 410, 10, ((150, 4),), ((150, 60),))
@@ -78,25 +78,17 @@ def steps(subject: Subject, setting: Setting) -> list[Step]:
         torch.manual_seed(0)
         stack = Stack(subject.encoding, subject.options, _shape(setting.shape, setting.length), ffn=FFN)
     stack = stack.to(setting.dtype).train(setting.mode == "train")
-    if setting.mode == "train":
-        return [_training(stack, setting, 0), _training(stack, setting, MEMORY)]
-    window = replace(setting, length=MEMORY + 1)
-    return [_evaluation(stack, window, 0), _evaluation(stack, setting, MEMORY)]
+    without = setting if setting.mode == "train" else replace(setting, length=MEMORY + 1)
+    return [_step(stack, without, 0), _step(stack, setting, MEMORY)]
 
 
 def _shape(shape: Shape, length: int) -> StackShape:
     return StackShape(LAYERS, shape.heads, shape.dim, MEMORY + length, causal=True)
 
 
-def _training(stack: Stack, setting: Setting, memory: int) -> Step:
+def _step(stack: Stack, setting: Setting, memory: int) -> Step:
     x, states = _inputs(setting, memory)
-    given, grad = [x.requires_grad_(), *stack.parameters()], torch.randn_like(x)
-    return lambda: torch.autograd.grad(_forward(stack, x, states), given, grad, allow_unused=True)
-
-
-def _evaluation(stack: Stack, setting: Setting, memory: int) -> Step:
-    x, states = _inputs(setting, memory)
-    return without_gradients(lambda: _forward(stack, x, states))
+    return step_on(x, lambda x: _forward(stack, x, states), stack)
 
 
 def _inputs(setting: Setting, memory: int) -> tuple[Tensor, list[Tensor]]:

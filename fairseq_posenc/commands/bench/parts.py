@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from tqdm import tqdm
+
 from . import lm_memory, memory, peers, scaling, targets, translation
 from . import measure as measuring
-from .measure import Measured, Plan
-from .progress import Progress
+from .measure import Plan
 from .rows import Row, timed
 from .settings import Setting, Shape, Subject
 from .subjects import step_of
@@ -19,8 +21,6 @@ PARTS = ("layer", "padded", "model", "decode", "memory")
 EXTRA_PARTS = ("scaling", "peers", "translation", "lm-memory")
 #: rounds of the first pass, and of `--quick`: as many in this range as fit its seconds
 ROUNDS, LEAST, MOST, QUICK_SECONDS = 11, 2, 15, 17 * 60
-#: columns; sequences, as beam search with a beam of 4 over 4 sentences has them
-DECODING_LENGTHS, DECODING_BATCH = (128, 512), 16
 MODEL_LAYERS = 4
 #: where the prototypes counted
 MEMORY_LENGTH = 512
@@ -34,7 +34,7 @@ def rows(args: Namespace) -> list[Row]:
     parts: dict[str, Callable[[Namespace, Tell], Iterable[Row]]] = {
         "layer": lambda args, tell: _timed(_layers(args), args, tell),
         "padded": lambda args, tell: _timed(_layers(args, padded=True), args, tell),
-        "model": lambda args, tell: _timed(_models(args), args, tell),
+        "model": lambda args, tell: _timed(_layers(args, "model", layers=MODEL_LAYERS), args, tell),
         "decode": _decoding_beside_fairseq,
         "memory": _memory,
         "scaling": lambda args, tell: scaling.rows(args.subjects, args.device, plan_of(args, tell)),
@@ -44,8 +44,15 @@ def rows(args: Namespace) -> list[Row]:
         ),
         "lm-memory": lambda args, tell: lm_memory.rows(args.subjects, args.device, plan_of(args, tell)),
     }
-    with Progress() as progress:
-        return [row for part in args.parts for row in parts[part](args, progress.tell)]
+    with tqdm(file=sys.stderr, unit="group", dynamic_ncols=True, leave=False) as bar:
+
+        def tell(what: str, left: int) -> None:
+            """Show that a group begins, of which so many are left in this pass, itself included."""
+            bar.update(bool(bar.desc))
+            bar.total = bar.n + left
+            bar.set_description(what)
+
+        return [row for part in args.parts for row in parts[part](args, tell)]
 
 
 def plan_of(args: Namespace, tell: Tell) -> Plan:
@@ -57,33 +64,24 @@ def plan_of(args: Namespace, tell: Tell) -> Plan:
 
 
 def _timed(wanted: Iterable[Wanted], args: Namespace, tell: Tell) -> Iterator[Row]:
-    found: list[Measured] = measuring.measure(list(wanted), plan_of(args, tell))
-    return (timed(one) for one in found)
+    return map(timed, measuring.measure(list(wanted), plan_of(args, tell)))
 
 
-def _layers(args: Namespace, *, padded: bool = False) -> Iterator[Wanted]:
-    """Those of one setting together, as they share a baseline."""
+def _layers(args: Namespace, what: str = "layer", *, padded: bool = False, layers: int = 1) -> Iterator[Wanted]:
+    """Yield those of one setting together, as they share a baseline."""
     for shape, (length, batch) in _sizes(args):
         for mode in ("train", "infer"):
             for subject in args.subjects:
-                setting = Setting("layer", mode, shape, length, batch, args.device, subject.causal(), padded)
-                yield subject, setting
-
-
-def _models(args: Namespace) -> Iterator[Wanted]:
-    for shape, (length, batch) in _sizes(args):
-        for mode in ("train", "infer"):
-            for subject in args.subjects:
-                where = (shape, length, batch, args.device, subject.causal())
-                yield subject, Setting("model", mode, *where, layers=MODEL_LAYERS)
+                where = (shape, length, batch, args.device, subject.causal(), padded, layers)
+                yield subject, Setting(what, mode, *where)
 
 
 def _decoding(args: Namespace) -> Iterator[Wanted]:
     able = [subject for subject in args.subjects if subject.decodes()]
     for shape in args.shapes:
-        for length in DECODING_LENGTHS:
+        for length in peers.DECODING_LENGTHS:
             for subject in able:
-                yield subject, Setting("decode", "infer", shape, length, DECODING_BATCH, args.device, causal=True)
+                yield subject, Setting("decode", "infer", shape, length, peers.DECODING_BATCH, args.device, causal=True)
 
 
 def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:

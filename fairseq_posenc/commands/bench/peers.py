@@ -22,13 +22,14 @@ from torch import Tensor
 from .measure import Plan, measure
 from .rows import Row, timed
 from .settings import Setting, Shape, Subject
-from .subjects import TOKENS, Step, step_of, without_gradients
+from .subjects import TOKENS, Step, step_of, step_on, without_gradients
 
 if TYPE_CHECKING:
     from .peer_layers import Layer
 
 #: relative_key and its kin are those that our methods are compared with; later versions changed them
 TRANSFORMERS = "4.46"
+#: columns; sequences, as beam search with a beam of 4 over 4 sentences has them
 DECODING_LENGTHS, DECODING_BATCH = (128, 512), 16
 
 
@@ -134,10 +135,7 @@ def _layer_step(layer: Layer, setting: Setting) -> Step:
     size = setting.batch, setting.length, setting.shape.dim
     x = torch.randn(*size, device=setting.device, dtype=setting.dtype)
     layer.module.to(setting.device, setting.dtype).train(setting.mode == "train")
-    if setting.mode == "infer":
-        return without_gradients(lambda: layer.run(x))
-    given, grad = [x.requires_grad_(), *layer.module.parameters()], torch.randn_like(x)
-    return lambda: torch.autograd.grad(layer.run(x), given, grad, allow_unused=True)
+    return step_on(x, layer.run, layer.module)
 
 
 def _decoding_step(setting: Setting) -> Step:

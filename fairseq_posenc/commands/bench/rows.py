@@ -87,10 +87,19 @@ class Row:
         """For JSON."""
         return {**dataclasses.asdict(self), "holds": self.holds, **machine}
 
+    @property
+    def name(self) -> str:
+        """The encoding with its options, as the user asks for it."""
+        return str(Subject(self.encoding, self.options))
+
+    @property
+    def origin(self) -> str:
+        """The package that another implementation is from, in brackets."""
+        return f" [{self.peer}]" if self.peer else ""
+
     def __str__(self) -> str:
-        name = f"{self.encoding}:{self.options}" if self.options else self.encoding
         where = f"{self.what} {self.mode}, {self.shape}, n={self.length} x {self.batch}"
-        return f"{name}, {where}: {self.ratio:.3f} ± {self.spread:.3f}, target {self.target:.2f} + {self.noise}"
+        return f"{self.name}, {where}: {self.ratio:.3f} ± {self.spread:.3f}, target {self.target:.2f} + {self.noise}"
 
 
 def timed(one: Measured, peer: str | None = None) -> Row:

@@ -7,6 +7,7 @@ that the exponents of time lie below those that the formulas have in the limit.
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -29,10 +30,7 @@ def exponent(lengths: Sequence[int], values: Sequence[float]) -> float | None:
     """The slope of log(value) over log(length); None of fewer than two lengths."""
     if len(lengths) < 2:
         return None
-    x, y = ([math.log(value) for value in some] for some in (lengths, values))
-    middle, height = sum(x) / len(x), sum(y) / len(y)
-    along = sum((one - middle) * (other - height) for one, other in zip(x, y, strict=True))
-    return along / sum((one - middle) ** 2 for one in x)
+    return statistics.linear_regression([*map(math.log, lengths)], [*map(math.log, values)]).slope
 
 
 def rows(subjects: Sequence[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:

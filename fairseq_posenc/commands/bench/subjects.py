@@ -127,10 +127,15 @@ def step_of(subject: Subject | None, setting: Setting) -> Step:
 
 def _layer_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
     x = torch.randn(setting.batch, setting.length, setting.shape.dim, device=setting.device, dtype=setting.dtype)
-    if setting.mode == "infer":
-        return without_gradients(lambda: stack(x, batch.positions(stack))[0])
-    given, grad = [x.requires_grad_(), *stack.parameters()], torch.randn_like(x)
-    return lambda: torch.autograd.grad(stack(x, batch.positions(stack))[0], given, grad, allow_unused=True)
+    return step_on(x, lambda x: stack(x, batch.positions(stack))[0], stack)
+
+
+def step_on(x: Tensor, run: Callable[[Tensor], Tensor], module: nn.Module) -> Step:
+    """Return a step of a module: its `run` on x, and in training a backward to x and to its parameters."""
+    if not module.training:
+        return without_gradients(lambda: run(x))
+    inputs, gradient = [x.requires_grad_(), *module.parameters()], torch.randn_like(x)
+    return lambda: torch.autograd.grad(run(x), inputs, gradient, allow_unused=True)
 
 
 def _model_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
@@ -166,10 +171,5 @@ def _decoding_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 
 
 def without_gradients(step: Step) -> Step:
-    """The step in inference."""
-
-    def run() -> object:
-        with torch.no_grad():
-            return step()
-
-    return run
+    """Return the step in inference."""
+    return torch.no_grad()(step)

@@ -81,9 +81,8 @@ def _title(row: Row) -> str:
 
 
 def _name(row: Row) -> str:
-    name = f"{row.encoding}:{row.options}" if row.options else row.encoding
     where = " (decoder)" if row.causal and row.what != "decode" else ""
-    return f"{name}{where}{f' [{row.peer}]' if row.peer else ''}"
+    return row.name + where + row.origin
 
 
 def _columns(row: Row, mode: str) -> list[str]:

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..compat import CheckpointError, checkpoint_names, safe_load
+from ..compat import checkpoint_names
+from ..compat.checkpoints import CheckpointError, load_model
 from ..core.writing import whole
 
 
@@ -27,18 +28,11 @@ def average_checkpoints(paths: Iterable[str | Path]) -> dict[str, Any]:
     first, *others = [*paths] or [""]
     if not first:
         raise CheckpointError("no checkpoint to average; name some with --inputs")
-    state = _load(first)
+    state = load_model(first)
     total = {name: _wide(value).clone() for name, value in state["model"].items()}
     for path in others:
-        _add(total, _load(path)["model"], path)
+        _add(total, load_model(path)["model"], path)
     state["model"] = {name: _divide(value, 1 + len(others)) for name, value in total.items()}
-    return state
-
-
-def _load(path: str | Path) -> dict[str, Any]:
-    state = safe_load(path)
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"{path}: no fairseq checkpoint (it has no 'model')")
     return state
 
 
@@ -99,7 +93,7 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
         CheckpointError: one is missing: an older one in its place would be another mean.
     """
     last = Path(folder) / "checkpoint_last.pt"
-    updates = int(_load(last)["optimizer_history"][-1]["num_updates"])
+    updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
     newest = (updates if upper_bound is None else min(updates, upper_bound)) // every * every
     wanted = range(newest, newest - number * every, -every)
     found = _by_number(folder, by_update=True) | {updates: last}

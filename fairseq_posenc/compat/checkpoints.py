@@ -13,7 +13,7 @@ import os
 import pickletools
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,31 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         raise UnsafeCheckpointError(_refusal(file, offending)) from error
     _refuse_offence(state, file)
     return state
+
+
+def load_model(file: Any) -> dict[str, Any]:
+    """Return what `safe_load` reads of a checkpoint of fairseq's.
+
+    Raises:
+        CheckpointError: the file cannot be read, or holds no model.
+    """
+    state = safe_load(file)
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise CheckpointError(f"{file}: no fairseq checkpoint (it has no 'model')")
+    return state
+
+
+def settings_of(state: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """Return the options of a checkpoint's model or task: today's, or the flat ones of old checkpoints."""
+    cfg = state.get("cfg")
+    return as_dict(cfg[part] if cfg else state.get("args"))
+
+
+def as_dict(settings: Any) -> dict[str, Any]:
+    """Return a configuration, a dataclass or a namespace as a dictionary; nothing is an empty one."""
+    if settings is None:
+        return {}
+    return dict(settings) if isinstance(settings, Mapping) else dict(vars(settings))
 
 
 def _refuse_offence(state: Any, file: Any) -> None:

@@ -143,8 +143,7 @@ class Windows(FairseqDataset):
     def num_tokens(self, index: int) -> int:
         return int(self.tokens.sizes[index])
 
-    def size(self, index: int) -> int:
-        return int(self.tokens.sizes[index])
+    size = num_tokens
 
     @property
     def sizes(self) -> Any:
@@ -154,13 +153,6 @@ class Windows(FairseqDataset):
         """By length, those of the same in a drawn order: batches have few pads."""
         found = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))  # noqa: NPY002 - fairseq's
         return found[np.argsort(self.sizes[found], kind="mergesort")]
-
-    def prefetch(self, indices: Sequence[int]) -> None:
-        """Nothing: files are mapped."""
-
-    @property
-    def supports_prefetch(self) -> bool:
-        return False
 
 
 def load(folder: Path, split: str, dictionary: Dictionary, *, shuffle: bool) -> Windows:

@@ -10,7 +10,8 @@ from typing import Any
 from torch import Tensor
 
 from .. import stack
-from ..compat.checkpoints import CheckpointError, safe_load
+from ..compat import checkpoints
+from ..compat.checkpoints import CheckpointError, load_model, safe_load
 from ..data.words import MASK
 from ..encodings.building import with_defaults
 from . import names
@@ -175,9 +176,7 @@ def of_checkpoint(path: Path) -> Pretrained:
     Raises:
         CheckpointError: other models.
     """
-    state = safe_load(path)
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"{path}: no fairseq checkpoint (it has no 'model')")
+    state = load_model(path)
     given, task = _settings(state, path)
     renamed = names.from_fairseq(state["model"])
     embedding = _there(renamed.tensors, "embed_tokens.weight", path)
@@ -237,16 +236,9 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of model and task: today's configuration, or the flat arguments of old checkpoints."""
-    cfg = state.get("cfg")
-    if cfg:
-        model = cfg["model"]
-        given = dict(vars(model)) if hasattr(model, "__dict__") else dict(model)
-        task = cfg["task"]
-        task = dict(vars(task)) if hasattr(task, "__dict__") else dict(task)
-    elif state.get("args") is not None:
-        given = task = dict(vars(state["args"]))
-    else:
+    if not state.get("cfg") and state.get("args") is None:
         raise CheckpointError(f"{path} has no settings (neither 'cfg' nor 'args')")
+    given, task = (checkpoints.settings_of(state, part) for part in ("model", "task"))
     name = str(given.get("_name") or given.get("arch"))
     if "roberta" not in name and "bert" not in name:
         raise CheckpointError(f"{path} is a {name}: BERT and RoBERTa, stock or posenc_, can be read")

@@ -12,11 +12,14 @@ from .masked_lm_config import MaskedLMPosEncConfig
 #: how a pair's sentences are told apart, and the encoding that does it (METHODS.md 2.23)
 SEGMENTS = {"none": "", "input": "segments-input", "head": "segments"}
 #: what a pretrained model has, so that nothing has to be said of it: options, and what they are in its settings
-SIZES = {
+ENCODER_SIZES = {
     "encoder_layers": "layers",
     "encoder_embed_dim": "dim",
     "encoder_ffn_embed_dim": "ffn",
     "encoder_attention_heads": "heads",
+}
+SIZES = {
+    **ENCODER_SIZES,
     "activation_fn": "activation",
     "layer_norm_eps": "layer_norm_eps",
     "max_positions": "max_length",

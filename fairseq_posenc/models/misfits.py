@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compat import checkpoint_names
-from ..compat.checkpoints import CheckpointError, safe_load
+from ..compat.checkpoints import CheckpointError, as_dict, safe_load, settings_of
 from ..compat.patching import replace
 from .misfit_words import Settings, differences, refusal
 
@@ -38,8 +38,8 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
         state = None if getattr(trainer, "is_fsdp", False) else _state(filename)
         if state is None:
             return original(trainer, filename, *args, **kwargs)
-        theirs = {**_length(_settings(state, "task")), **_settings(state, "model")}
-        mine = {**_length(_vars(trainer.cfg.task)), **_vars(trainer.cfg.model)}
+        theirs = {**_length(settings_of(state, "task")), **settings_of(state, "model")}
+        mine = {**_length(as_dict(trainer.cfg.task)), **as_dict(trainer.cfg.model)}
         _check_dictionary(trainer.task, state, filename)
         if wrong := differences(theirs, mine, _HEADS):
             raise CheckpointError(refusal(filename, wrong, [], theirs, mine))
@@ -67,19 +67,6 @@ def _state(filename: str) -> Any:
     return None
 
 
-def _vars(settings: Any) -> Settings:
-    """Of a configuration, a dataclass or a namespace."""
-    if settings is None:
-        return {}
-    return dict(settings) if isinstance(settings, Mapping) else dict(vars(settings))
-
-
-def _settings(state: Mapping[str, Any], part: str) -> Settings:
-    """Today's configuration, or the flat arguments of old checkpoints."""
-    cfg = state.get("cfg")
-    return _vars(cfg[part] if cfg else state.get("args"))
-
-
 def _length(task: Settings) -> Settings:
     """Which models without --max-positions take from their task."""
     return {name: task[name] for name in ("tokens_per_sample",) if task.get(name)}
@@ -103,7 +90,7 @@ def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> Non
     from ..hub.pretrained import dictionary_of
 
     mine = getattr(task, "source_dictionary", None)
-    found = dictionary_of(Path(filename), _settings(state, "task"))
+    found = dictionary_of(Path(filename), settings_of(state, "task"))
     rows = [tensor.shape[0] for name, tensor in state["model"].items() if name.endswith("embed_tokens.weight")]
     if not isinstance(mine, Dictionary) or found is None or not rows:
         return
@@ -129,7 +116,7 @@ def _numbers(symbols: Sequence[str]) -> bool:
 
 def _encoder(task: Any) -> Path | None:
     """encoder.json of the data: what --gpt2-encoder-json names, otherwise in tokenizer/."""
-    settings = _vars(getattr(task, "cfg", None) or getattr(task, "args", None))
+    settings = as_dict(getattr(task, "cfg", None) or getattr(task, "args", None))
     if settings.get("gpt2_encoder_json"):
         return Path(settings["gpt2_encoder_json"])
     folders = [Path(folder) for folder in str(settings.get("data") or "").split(":") if folder]

@@ -13,15 +13,13 @@ from ..data.words import MASK
 from ..hub.checkpoint import symbols_in_dictionary
 from ..hub.convert import as_it_is, converted
 from ..hub.pretrained import Pretrained, read, reordered
+from .finetuning_config import ENCODER_SIZES
 
 logger = logging.getLogger(__name__)
 
 #: options of the model, and what they are in the source's settings
 _SIZES = {
-    "encoder_layers": "layers",
-    "encoder_embed_dim": "dim",
-    "encoder_ffn_embed_dim": "ffn",
-    "encoder_attention_heads": "heads",
+    **ENCODER_SIZES,
     "encoder_activation_fn": "activation",
     "encoder_layer_norm_eps": "layer_norm_eps",
     "pos_enc_encoder": "pos_enc",

@@ -1,6 +1,7 @@
 """`posenc_lm_memory`: language modelling of contiguous streams, with memory of earlier segments."""
 
 import logging
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Optional
 
@@ -27,6 +28,7 @@ class LMMemoryTask(FairseqTask):
     evaluation; each begins anew with the first segment.
     """
 
+    source_dictionary = target_dictionary = property(attrgetter("dictionary"))
     training: SegmentMemory
     evaluating: SegmentMemory
 
@@ -42,14 +44,6 @@ class LMMemoryTask(FairseqTask):
         #: how many segments an epoch of training has
         self.epoch_length = 0
         self._gathered: list[Any] = []
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        return self.dictionary
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        return self.dictionary
 
     def max_positions(self) -> None:
         """No limit but the encoding's."""

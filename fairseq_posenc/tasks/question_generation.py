@@ -1,34 +1,58 @@
 """`posenc_question_generation`: questions of prepared sources, with words copied from them."""
 
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import logging
 from argparse import Namespace
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Optional
 
 from fairseq import utils
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
+from omegaconf import II
 from torch import Tensor
 
 from ..compat.checkpoints import CheckpointError
+from ..core.options import option
 from ..data import questions
 from ..data.copied_words import CopyDictionary
 from ..data.question_lengths import check_lengths
 from ..data.question_lines import QuestionLines
 from ..data.question_text import QuestionText
-from ..generation.options import Searching, refuse_in_training
+from ..generation.options import SearchConfig, Searching, refuse_in_training
 from ..generation.rouge_scorer import Expected, expect
 from ..generation.search import CopyingGenerator, CopyingGnmtGenerator
 from ..models.copying import known
 from ..models.pretrained_encoder import load_encoder, pretrained_encoder, take_sizes
 from ..models.question_generation import PosEncQuestionGeneration
-from .question_generation_config import QuestionGenerationTaskConfig
 
 logger = logging.getLogger(__name__)
 
 #: a penalty in nats that no score makes up for
 NEVER = 1e4
+
+
+@dataclasses.dataclass
+class QuestionGenerationTaskConfig(SearchConfig):
+    """Where prepared questions are, and how batches are made of them."""
+
+    data: Optional[str] = option(
+        None, "folder of prepared questions: SPLIT.src-tgt.*, SPLIT.surface.jsonl, dict.src.txt"
+    )
+    right_pad_source: bool = option(False, "pad sources on the right; fairseq's translation pads on the left")
+    max_source_positions: int = option(512, "longest source, in tokens")
+    # the paper's questions have at most 50 pieces; </s>, and some to spare
+    max_target_positions: int = option(64, "longest question, in tokens; learned positions have as many rows")
+    eval_rouge: bool = option(
+        False,
+        "generate questions in validation, greedily and without <unk>, and log their ROUGE-L as rouge_l "
+        "(--best-checkpoint-metric)",
+    )
+    dataset_impl: Optional[str] = II("dataset.dataset_impl")
+    train_subset: str = II("dataset.train_subset")
+    skip_invalid_size_inputs_valid_test: bool = II("dataset.skip_invalid_size_inputs_valid_test")
 
 
 @register_task("posenc_question_generation", dataclass=QuestionGenerationTaskConfig)
@@ -40,6 +64,7 @@ class QuestionGenerationTask(Searching):
 
     #: --encoder-from is read here: a checkpoint must hold its sizes, and not read it again
     starts_encoders = True
+    source_dictionary = target_dictionary = property(attrgetter("dictionary"))
 
     def __init__(self, cfg: QuestionGenerationTaskConfig, dictionary: CopyDictionary) -> None:
         super().__init__(cfg)
@@ -66,14 +91,6 @@ class QuestionGenerationTask(Searching):
             raise ValueError(f"{source} and {target} differ: words are copied from one to the other, so prepare one")
         logger.info("dictionary: %d types", len(dictionary))
         return cls(cfg, dictionary)
-
-    @property
-    def source_dictionary(self) -> CopyDictionary:
-        return self.dictionary
-
-    @property
-    def target_dictionary(self) -> CopyDictionary:
-        return self.dictionary
 
     def max_positions(self) -> tuple[int, int]:
         """The longest source and the longest question."""

@@ -3,6 +3,7 @@
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import hashlib
 import logging
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Optional
 
@@ -41,6 +42,8 @@ class SquadTask(Finetuning):
     Where the windows are longer than what the model was pretrained with, its encoding has to be defined there.
     """
 
+    source_dictionary = target_dictionary = property(attrgetter("dictionary"))
+
     def __init__(self, cfg: Any, dictionary: Dictionary) -> None:
         super().__init__(cfg)
         self.dictionary = dictionary
@@ -56,14 +59,6 @@ class SquadTask(Finetuning):
         dictionary.add_symbol(MASK)
         logger.info("dictionary: %d types", len(dictionary))
         return cls(cfg, dictionary)
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        return self.dictionary
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        return self.dictionary
 
     def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
         return self.dictionary, self.folder / spans.DICTIONARY

@@ -65,17 +65,20 @@ def test_tables_of_distances_are_shaw_and_m4(kind: str, name: str, size: str, tm
     close(logits(ours, batch("bert")), logits(theirs, batch("bert")))
 
 
-def test_roberta_with_distances_keeps_its_logits(tmp_path: Path) -> None:
-    theirs = made("roberta", position_embedding_type="relative_key_query")
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("roberta", {"position_embedding_type": "relative_key_query"}),
+        ("bert", {"tie_word_embeddings": False}),
+        ("bert", {"hidden_act": "gelu_new"}),
+        ("bert", {"hidden_act": "relu"}),
+    ],
+)
+def test_settings_keep_their_logits(kind: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    theirs = made(kind, **settings)
     ours = fairseq_posenc.load(saved(theirs, tmp_path / "hf"))
-    close(logits(ours, batch("roberta")), logits(theirs, batch("roberta")))
-
-
-def test_a_head_of_its_own_stays_one(tmp_path: Path) -> None:
-    theirs = made("bert", tie_word_embeddings=False)
-    ours = fairseq_posenc.load(saved(theirs, tmp_path / "hf"))
-    assert not ours.config.tied
-    close(logits(ours, batch("bert")), logits(theirs, batch("bert")))
+    assert ours.config.tied == settings.get("tie_word_embeddings", True)
+    close(logits(ours, batch(kind)), logits(theirs, batch(kind)))
 
 
 def test_weights_in_several_files(tmp_path: Path) -> None:
@@ -88,13 +91,6 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
     saved_files[0].unlink()
     with pytest.raises(CheckpointError, match="download it again"):
         fairseq_posenc.load(tmp_path / "hf")
-
-
-@pytest.mark.parametrize("activation", ["gelu_new", "relu"])
-def test_activations(activation: str, tmp_path: Path) -> None:
-    theirs = made("bert", hidden_act=activation)
-    ours = fairseq_posenc.load(saved(theirs, tmp_path / "hf"))
-    close(logits(ours, batch("bert")), logits(theirs, batch("bert")))
 
 
 # -- into fairseq -------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import fairseq_posenc
 from fairseq_posenc.__main__ import main
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.hub import folder as folders
+from fairseq_posenc.hub.folder import SAFE
 
 
 def test_odd_vocabularies_become_dictionaries(tmp_path: Path) -> None:
@@ -43,46 +44,24 @@ def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> 
     assert "lm_head.dense.weight" in report["made"]
 
 
-def fewer_layers(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 1}), "utf-8")
+def settings(**changes: Any) -> Callable[[Path], Any]:
+    """Return a function that changes a folder's config.json."""
+
+    def spoil(folder: Path) -> None:
+        known = json.loads((folder / "config.json").read_text("utf-8"))
+        (folder / "config.json").write_text(json.dumps(known | changes), "utf-8")
+
+    return spoil
 
 
-def more_layers(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 3}), "utf-8")
-
-
-def unsized(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "hidden_size": None}), "utf-8")
-
-
-def no_cls(folder: Path) -> None:
-    (folder / "vocab.txt").write_text("\n".join(f"w{i}" for i in range(WORDS)), "utf-8")
-
-
-def too_many_words(folder: Path) -> None:
-    (folder / "vocab.txt").write_text("\n".join([*BERT_WORDS, "more"]), "utf-8")
-
-
-def no_index(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "model.safetensors.index.json")
+def vocabulary(words: Sequence[str]) -> Callable[[Path], Any]:
+    """Return a function that replaces a folder's vocabulary."""
+    return lambda folder: (folder / "vocab.txt").write_text("\n".join(words), "utf-8")
 
 
 def truncate(folder: Path) -> None:
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:200])
-
-
-def narrow(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "intermediate_size": 7}), "utf-8")
-
-
-def rename(folder: Path) -> None:
-    settings = json.loads((folder / "config.json").read_text("utf-8"))
-    (folder / "config.json").write_text(json.dumps({**settings, "model_type": "gpt2"}), "utf-8")
 
 
 def pickled(folder: Path) -> None:
@@ -100,16 +79,16 @@ def climbing(folder: Path) -> None:
     ("spoil", "message"),
     [
         (truncate, "model.safetensors cannot be read"),
-        (narrow, r"fc1.weight is \[96, 48\] in the source"),
-        (rename, "holds a gpt2: bert and roberta"),
+        (settings(intermediate_size=7), r"fc1.weight is \[96, 48\] in the source"),
+        (settings(model_type="gpt2"), "holds a gpt2: bert and roberta"),
         (pickled, "refused, because it holds"),
         (climbing, "a file outside of the folder"),
-        (fewer_layers, r"encoder.layers.1.\S+, for which its settings have no place"),
-        (more_layers, r"no encoder.layers.2.\S+, which its settings ask for"),
-        (unsized, "no number hidden_size"),
-        (no_cls, r"has no \[CLS\]: it is another model's"),
-        (too_many_words, "vocab_size 40, but 41 pieces"),
-        (no_index, "is no index of weights"),
+        (settings(num_hidden_layers=1), r"encoder.layers.1.\S+, for which its settings have no place"),
+        (settings(num_hidden_layers=3), r"no encoder.layers.2.\S+, which its settings ask for"),
+        (settings(hidden_size=None), "no number hidden_size"),
+        (vocabulary([f"w{i}" for i in range(WORDS)]), r"has no \[CLS\]: it is another model's"),
+        (vocabulary([*BERT_WORDS, "more"]), "vocab_size 40, but 41 pieces"),
+        (lambda folder: (folder / SAFE).rename(folder / f"{SAFE}.index.json"), "is no index of weights"),
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "is no JSON"),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),

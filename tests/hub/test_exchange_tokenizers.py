@@ -143,50 +143,26 @@ def test_the_tokenizer_of_another_model_is_refused(
     assert [one.name for one in tmp_path.iterdir()] == ["model"]
 
 
-def bad_merges(folder: Path) -> Path:
-    (folder / "encoder.json").write_text(json.dumps({"a": 0, "b": 1, "ab": 2}), "utf-8")
-    (folder / "vocab.bpe").write_text("#version: 0.2\na b c\n", "utf-8")
-    return folder / "encoder.json"
-
-
-def no_merges(folder: Path) -> Path:
-    (folder / "encoder.json").write_text("{}", "utf-8")
-    return folder / "encoder.json"
-
-
-def no_model(folder: Path) -> Path:
-    (folder / "sentencepiece.model").write_text("a b c")
-    return folder
-
-
-def a_list(folder: Path) -> Path:
-    (folder / "vocab.txt").write_text("a\nb\n")
-    return folder
-
-
-def other_json(folder: Path) -> Path:
-    (folder / "tokenizer.json").write_text("[]")
-    return folder
-
-
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("files", "name", "message"),
     [
-        (bad_merges, "vocab.bpe has lines that are no pairs"),
-        (no_merges, "vocab.bpe"),
-        (no_model, "is no model of SentencePiece"),
-        (a_list, "no vocabulary of WordPiece"),
-        (other_json, "is no tokenizer"),
-        (lambda folder: folder, "holds no tokenizer: wanted is sentencepiece.model; vocab.txt"),
-        (lambda folder: folder / "missing", "does not exist: a tokenizer is"),
+        ({"encoder.json": "{}", "vocab.bpe": "#version: 0.2\na b c\n"}, "encoder.json", "lines that are no pairs"),
+        ({"encoder.json": "{}"}, "encoder.json", "vocab.bpe"),
+        ({"sentencepiece.model": "a b c"}, "", "is no model of SentencePiece"),
+        ({"vocab.txt": "a\nb\n"}, "", "no vocabulary of WordPiece"),
+        ({"tokenizer.json": "[]"}, "", "is no tokenizer"),
+        ({}, "", "holds no tokenizer: wanted is sentencepiece.model; vocab.txt"),
+        ({}, "missing", "does not exist: a tokenizer is"),
     ],
 )
 def test_what_is_no_tokenizer_is_named(
-    spoil: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: dict[str, str], name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = checkpoint(["a", "b"], tmp_path / "model")
+    given = tmp_path / "given" / name
     (tmp_path / "given").mkdir()
-    given = spoil(tmp_path / "given")
+    for file, text in files.items():
+        (tmp_path / "given" / file).write_text(text)
     assert main(["export-hf", str(path), "--output", str(tmp_path / "out"), "--tokenizer", str(given)]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

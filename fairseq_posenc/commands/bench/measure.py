@@ -60,7 +60,7 @@ class Plan:
 
 def measure(wanted: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measured]:
     """All of them, in the order given."""
-    found = [_empty(subject, setting) for subject, setting in wanted]
+    found = [Measured(*pair, *target_of(*pair)) for pair in wanted]
     start = clock.now()
     _one_pass(found, plan, 1, start + FIRST_PART * plan.seconds)
     for attempt in range(2, AGAIN + 2):
@@ -69,10 +69,6 @@ def measure(wanted: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measu
             break
         _one_pass(over, plan, attempt, start + plan.seconds)
     return found
-
-
-def _empty(subject: Subject, setting: Setting) -> Measured:
-    return Measured(subject, setting, *target_of(subject, setting))
 
 
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
@@ -93,7 +89,8 @@ def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float |
 def _one_pass(some: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
     """Each group gets a share of what is left of the time; a later pass has more rounds, and may remain unfinished."""
     groups = list(_groups(some))
-    weights = [len(group) * _weight(group[0].setting) for group in groups]
+    costs = {"train": TRAIN_WEIGHT, "infer": INFER_WEIGHT}
+    weights = [len(group) * costs[group[0].setting.mode] for group in groups]
     for i, group in enumerate(groups):
         left = until - clock.now()
         if attempt > 1 and left <= 0:
@@ -101,10 +98,6 @@ def _one_pass(some: Sequence[Measured], plan: Plan, attempt: int, until: float) 
         plan.tell(f"{group[0].setting}{', again' if attempt > 1 else ''}", len(groups) - i)
         share = left * weights[i] / sum(weights[i:])
         _time(group, plan, Rounds(plan.least, plan.most * attempt, clock.now() + share))
-
-
-def _weight(setting: Setting) -> int:
-    return TRAIN_WEIGHT if setting.mode == "train" else INFER_WEIGHT
 
 
 def _groups(some: Iterable[Measured]) -> Iterator[tuple[Measured, ...]]:

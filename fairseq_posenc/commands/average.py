@@ -70,22 +70,23 @@ def _divide(value: Tensor, count: int) -> Tensor:
 
 
 def _by_number(folder: str | Path, by_update: bool) -> dict[int, Path]:
+    """Return the checkpoints of a folder by the number of their epoch or update."""
     pattern = re.compile(r"checkpoint_\d+_(\d+)\.pt" if by_update else r"checkpoint(\d+)\.pt")
     return {int(match.group(1)): path for path in Path(folder).iterdir() if (match := pattern.fullmatch(path.name))}
 
 
 def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bound: int | None = None) -> list[Path]:
-    """The `number` newest of checkpointN.pt (an epoch) or checkpoint_E_N.pt (an update), newest first."""
-    found = _by_number(folder, by_update)
-    numbers = sorted((n for n in found if upper_bound is None or n <= upper_bound), reverse=True)
+    """Return the `number` newest of checkpointN.pt (an epoch) or checkpoint_E_N.pt (an update), newest first."""
+    checkpoints = _by_number(folder, by_update)
+    numbers = sorted((n for n in checkpoints if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
         kind = "update" if by_update else "epoch"
         raise CheckpointError(f"{folder}: {number} {kind} checkpoints wanted, {len(numbers)} found")
-    return [found[n] for n in numbers[:number]]
+    return [checkpoints[n] for n in numbers[:number]]
 
 
 def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound: int | None = None) -> list[Path]:
-    """Those of the last `number` updates that `every` divides, newest first.
+    """Return the checkpoints of the last `number` updates that `every` divides, newest first.
 
     Where an epoch ends there, fairseq writes no checkpoint_E_N.pt; at the end of the training checkpoint_last.pt is it.
 
@@ -96,12 +97,12 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
     newest = (updates if upper_bound is None else min(updates, upper_bound)) // every * every
     wanted = range(newest, newest - number * every, -every)
-    found = _by_number(folder, by_update=True) | {updates: last}
-    missing = [n for n in wanted if n not in found]
+    checkpoints = _by_number(folder, by_update=True) | {updates: last}
+    missing = [n for n in wanted if n not in checkpoints]
     if missing:
         what = f"updates {', '.join(map(str, wanted))} wanted, of {', '.join(map(str, missing))} there is none"
         raise CheckpointError(f"{folder}: {what} (fairseq saves none where an epoch ends): average fewer")
-    return [found[n] for n in wanted]
+    return [checkpoints[n] for n in wanted]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -142,7 +143,7 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
 
 
 def main(argv: list[str]) -> int:
-    """Average as the command line says; 0 when done, 1 with one line when it cannot be."""
+    """Average as the command line says; return 0 when done, 1 with one line of error when it cannot be."""
     parser = _parser()
     args = parser.parse_args(argv)
     try:

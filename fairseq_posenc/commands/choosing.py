@@ -17,14 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from tabulate import tabulate
 
 from ..core.options import describe
 from ..core.writing import write_whole
-from ..encodings import Composition, StackShape, build, get, names
-from .listing import CAPABILITIES, declared
-from .params import BASE, on_meta, split
+from ..encodings import Composition, StackShape, get, names
+from .listing import CAPABILITIES, declared, on_meta
+from .params import BASE, at_base_size, split
 
 PAGE = "which-encoding.md"
 BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -40,7 +39,7 @@ def write(path: Path) -> None:
 
 
 def filled(text: str) -> str:
-    """The page with its blocks written anew.
+    """Return the page with its blocks written anew.
 
     Raises:
         ValueError: a marker without its other half, which would take text by hand with it; an unknown encoding.
@@ -48,28 +47,28 @@ def filled(text: str) -> str:
     counts = text.count("<!-- derived:"), text.count("<!-- end -->"), len(BLOCK.findall(text))
     if len(set(counts)) > 1:
         raise ValueError("{} markers 'derived' and {} 'end' make {} blocks".format(*counts))
-    told = mentioned(by_hand(text))
-    unseen = [name for name in names() if name not in told]
+    with_evidence = mentioned(by_hand(text))
+    unseen = [name for name in names() if name not in with_evidence]
     return BLOCK.sub(partial(_block, unseen=unseen), text)
 
 
 def by_hand(text: str) -> str:
-    """The page without its blocks."""
+    """Return the page without its blocks."""
     return BLOCK.sub("", text)
 
 
 def quoted(text: str) -> list[str]:
-    """What stands in backticks."""
+    """Return what stands in backticks."""
     return re.findall(r"`([^`\n]+)`", text)
 
 
 def mentioned(text: str) -> set[str]:
-    """The encodings that stand in backticks, alone or composed, with or without options."""
-    return {name for one in quoted(text) for name in split(one)[0].split("+")} & set(names())
+    """Return the encodings that stand in backticks, alone or composed, with or without options."""
+    return {name for label in quoted(text) for name in split(label)[0].split("+")} & set(names())
 
 
-def _block(found: re.Match[str], unseen: list[str]) -> str:
-    head, what, end = found.groups()
+def _block(block: re.Match[str], unseen: list[str]) -> str:
+    head, what, end = block.groups()
     if what == "without evidence":
         body = ", ".join(f"`{name}`" for name in unseen) or "None."
     elif what == "names":
@@ -80,7 +79,7 @@ def _block(found: re.Match[str], unseen: list[str]) -> str:
 
 
 def table(labels: list[str]) -> str:
-    """A row an encoding: its parameters at base size, what it can do, what it must be given."""
+    """Return a row for each encoding: its parameters at base size, what it can do, what it must be given."""
     head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "reads"]
     lines = [[f"`{label}`", *_cells(*split(label))] for label in labels]
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)
@@ -102,43 +101,40 @@ def options_table() -> str:
 
 
 def _with_choices(option: dict[str, Any]) -> str:
-    """Those of tables, which many encodings have, are told once, in the text."""
-    known = option["name"] in ("share", "init", "extend")
-    choices = "" if known or not option["choices"] else "=" + r"\|".join(option["choices"])
+    """Return an option with its choices; those of tables, which many encodings have, are named once, in the text."""
+    is_common = option["name"] in ("share", "init", "extend")
+    choices = "" if is_common or not option["choices"] else "=" + r"\|".join(option["choices"])
     return f"`{option['name']}{choices}`"
 
 
 def _cells(spec: str, options: str) -> list[str]:
-    built = on_meta(spec, options)
+    built = at_base_size(spec, options)
     can = declared(spec, options)
     count = sum(parameter.numel() for parameter in built.parameters())
     return [f"{count:,}", *("yes" if can.get(key) else "" for key in COLUMNS), ", ".join(_reads(built, spec, options))]
 
 
 def _reads(built: Composition, spec: str, options: str) -> list[str]:
-    """What the model must give beside the tokens and their padding."""
+    """Return what the model must give beside the tokens and their padding."""
     needs = {"segments": built.needs_segments, "sentence ends": built.needs_boundaries}
     cls = _of_cls(spec, options)
     return [text for text, needed in needs.items() if needed] + ([cls] if cls else [])
 
 
 def _of_cls(spec: str, options: str) -> str:
-    """Found by building it for encoders with and without a [CLS]."""
-    without, beside = (_size(spec, options, has_cls) for has_cls in (False, True))
-    if without != beside:
+    """Return how the encoding reads a [CLS], found by building it for encoders with and without one."""
+    without, with_cls = (_size(spec, options, has_cls) for has_cls in (False, True))
+    if without != with_cls:
         return "[CLS]" if without is None else "[CLS], where there is one"
     if options or spec not in names():
         return ""
     choices = [(row["name"], choice) for row in describe(get(spec).Options) for choice in row["choices"]]
-    asking = {name: None for name, choice in choices if _of_cls(spec, f"{name}={choice}") == "[CLS]"}
-    return f"[CLS], with {', '.join(f'`{name}`' for name in asking)}" if asking else ""
+    asking = dict.fromkeys(f"`{name}`" for name, choice in choices if _of_cls(spec, f"{name}={choice}") == "[CLS]")
+    return f"[CLS], with {', '.join(asking)}" if asking else ""
 
 
 def _size(spec: str, options: str, has_cls: bool) -> int | None:
-    """The parameters in an encoder; None where it is refused."""
+    """Return the number of parameters in an encoder; None where it is refused."""
     shape = StackShape(BASE.layers, BASE.heads, BASE.dim, BASE.max_length, has_cls=has_cls)
-    try:
-        with torch.device("meta"):
-            return sum(parameter.numel() for parameter in build(spec, options, shape).parameters())
-    except ValueError:
-        return None
+    built = on_meta(spec, options, shape)
+    return None if built is None else sum(parameter.numel() for parameter in built.parameters())

@@ -16,9 +16,10 @@ import torch
 from ..core.options import written
 from ..core.quiet import warnings_only
 from ..core.writing import write_whole
-from ..encodings import StackShape, build, get, names
+from ..encodings import StackShape, get, names
 from ..stack import Stack
 from .drift_page import page
+from .listing import on_meta
 from .rounding import drawn, measured
 
 #: options that choose between readings of one method
@@ -57,13 +58,8 @@ class Case:
         )  # fmt: skip
 
     def works(self) -> bool:
-        """Whether this stack can have these options."""
-        try:
-            with torch.device("meta"):
-                build(self.encoding, dict(self.options), self.shape)
-        except ValueError:
-            return False
-        return True
+        """Return whether this stack can have these options."""
+        return on_meta(self.encoding, dict(self.options), self.shape) is not None
 
     def built(self) -> Stack:
         """With the weights that it starts with."""

@@ -76,9 +76,11 @@ unit variance, as after loss scaling. Units as above.
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Markdown, from one row for each encoding, reading, stack and precision."""
+    """Return Markdown, from one row for each encoding, reading, stack and precision."""
+    where = f"torch {rows[0]['torch']} on {rows[0]['device']} (`--device cuda` measures a GPU)"
+    setting = f"Length {rows[0]['length']}, {where}, seed {rows[0]['seed']}."
     parts = [
-        INTRODUCTION.format(setting=_setting(rows[0]), verdict=_verdict(rows)),
+        INTRODUCTION.format(setting=setting, verdict=_verdict(rows)),
         _farthest(rows),
         OUTPUT_TEXT,
         _table(rows, OUTPUTS),
@@ -88,20 +90,15 @@ def page(rows: Sequence[Row]) -> str:
     return "\n".join(parts)
 
 
-def _setting(row: Row) -> str:
-    where = f"torch {row['torch']} on {row['device']} (`--device cuda` measures a GPU)"
-    return f"Length {row['length']}, {where}, seed {row['seed']}."
-
-
 def _verdict(rows: Sequence[Row]) -> str:
     wrong = sum(not row["near"] for row in rows)
-    bounds = ", ".join(f"{one} {one.outputs:g} and {one.gradients:g}" for one in PRECISIONS if not one.autocast)
-    told = "All is finite and within bounds" if not wrong else f"**{wrong} of {len(rows)} are not finite or too far**"
-    return f"{told}. Bounds of the rms of outputs and of gradients:\n{bounds}, under autocast the same."
+    bounds = ", ".join(f"{p} {p.outputs:g} and {p.gradients:g}" for p in PRECISIONS if not p.autocast)
+    verdict = f"**{wrong} of {len(rows)} are not finite or too far**" if wrong else "All is finite and within bounds"
+    return f"{verdict}. Bounds of the rms of outputs and of gradients:\n{bounds}, under autocast the same."
 
 
 def _farthest(rows: Sequence[Row], most: int = 6) -> str:
-    """Which drift most in bfloat16, as measured."""
+    """Return which encodings drift most in bfloat16, as measured."""
     head = "## Which drift most\n\nIn bfloat16, thousandths; of gradients the larger of the two numbers below.\n"
     encodings = {row["encoding"] for row in rows}
     parts = [head, "".join(text for name, text in REASONS.items() if name in encodings)]
@@ -111,7 +108,7 @@ def _farthest(rows: Sequence[Row], most: int = 6) -> str:
 
 
 def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[str]]:
-    """The farthest, and `none` to compare with; of several numbers the largest."""
+    """Return the farthest, and `none` to compare with; of several numbers the largest."""
 
     def size(row: Row, prefix: str = "") -> float:
         return max(row[prefix + key] or 0.0 for key in keys)
@@ -122,12 +119,12 @@ def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[st
     )
     ordered = sorted((key for key in module if key in autocast), key=lambda key: -size(module[key]))
     chosen = [key for number, key in enumerate(ordered) if number < most or key[0] == "`none`"]
-    found = [(key, (size(module[key]), size(module[key], "weights_"), size(autocast[key]))) for key in chosen]
-    return [[*key, *(_number(number, 1e3) for number in numbers)] for key, numbers in found]
+    drifts = [(key, (size(module[key]), size(module[key], "weights_"), size(autocast[key]))) for key in chosen]
+    return [[*key, *(_number(number, 1e3) for number in numbers)] for key, numbers in drifts]
 
 
 def _table(rows: Sequence[Row], what: tuple[str, str, str]) -> str:
-    """A row for each encoding, reading and stack; a column for each precision."""
+    """Return a row for each encoding, reading and stack, with a column for each precision."""
     columns = ["positions", *map(str, PRECISIONS)]
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
@@ -151,7 +148,7 @@ def _cell(row: Row, what: tuple[str, str, str]) -> str:
 
 
 def _number(value: float | None, unit: float) -> str:
-    """Two digits, and all before the point."""
+    """Write a number with two digits, and with all before the point."""
     if value is None:
         return "-"
     return f"{value * unit:.0f}" if value * unit >= 10 else f"{value * unit:.2g}"

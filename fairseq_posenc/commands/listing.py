@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from ..core.options import describe
-from ..encodings import PositionEncoding, StackShape, build, get, names
+from ..encodings import Composition, PositionEncoding, StackShape, build, get, names
 
 CAPABILITIES = {
     "causal": "decoders",
@@ -24,7 +24,7 @@ CAPABILITIES = {
 
 
 def rows() -> list[dict[str, Any]]:
-    """One flat row an encoding: name, paper, equation, options, capabilities."""
+    """Return a flat row for each encoding: name, paper, equation, options, capabilities."""
     return [_row(name) for name in names()]
 
 
@@ -61,7 +61,7 @@ def _row(name: str) -> dict[str, Any]:
 
 
 def declared(spec: str, options: str | None = None) -> dict[str, bool]:
-    """What the encoding declares in an encoder or a decoder, with a [CLS] only where it is refused without."""
+    """Return what the encoding declares in an encoder or a decoder, with a [CLS] only where it is refused without."""
     return _declared(spec, options, has_cls=False) or _declared(spec, options, has_cls=True)
 
 
@@ -69,14 +69,19 @@ def _declared(spec: str, options: str | None, has_cls: bool) -> dict[str, bool]:
     can: dict[str, bool] = {}
     for causal in (True, False):
         shape = StackShape(layers=1, heads=12, dim=768, max_length=512, causal=causal, has_cls=has_cls)
-        try:
-            with torch.device("meta"):
-                built = build(spec, options, shape)
-        except ValueError:
-            continue
-        for key, value in dataclasses.asdict(built.capabilities).items():
-            can[key] = value or can.get(key, False)
+        if built := on_meta(spec, options, shape):
+            for key, value in dataclasses.asdict(built.capabilities).items():
+                can[key] = value or can.get(key, False)
     return can
+
+
+def on_meta(spec: str, options: str | dict[str, Any] | None, shape: StackShape) -> Composition | None:
+    """Build an encoding without its numbers; return None where a stack of this shape cannot have it."""
+    try:
+        with torch.device("meta"):
+            return build(spec, options, shape)
+    except ValueError:
+        return None
 
 
 STACKS = {
@@ -87,22 +92,23 @@ STACKS = {
 
 
 def constant(name: str) -> list[tuple[str, str, list[str]]]:
-    """What the softmax cannot see of its parameters: part, the option with which it is one, and in which stacks.
+    """Return what the softmax cannot see of its parameters: part, the option with which it is one, in which stacks.
 
-    No option where the defaults do; no stacks where all that take the option do.
+    There is no option where the defaults have the part, and no stacks where all that take the option have it.
     """
-    found: dict[str, tuple[str, str, list[str]]] = {}
+    parts: dict[str, tuple[str, str, list[str]]] = {}
     for setting in _settings(name):
-        built = {words: one for words, stack in STACKS.items() if (one := _built(name, setting, stack))}
-        for part in sorted({part for one in built.values() for part in one.constant_along_row}):
-            where = [words for words, one in built.items() if part in one.constant_along_row]
-            found.setdefault(part, (part, setting, where if len(where) < len(built) else []))
-    return list(found.values())
+        built = {words: encoding for words, stack in STACKS.items() if (encoding := _built(name, setting, stack))}
+        for part in sorted({part for encoding in built.values() for part in encoding.constant_along_row}):
+            where = [words for words, encoding in built.items() if part in encoding.constant_along_row]
+            parts.setdefault(part, (part, setting, where if len(where) < len(built) else []))
+    return list(parts.values())
 
 
 def _settings(name: str) -> list[str]:
-    """The defaults, and every choice of every option alone."""
-    return ["", *(f"{one['name']}={choice}" for one in describe(get(name).Options) for choice in one["choices"])]
+    """Return the defaults, and every choice of every option alone."""
+    options = describe(get(name).Options)
+    return ["", *(f"{option['name']}={choice}" for option in options for choice in option["choices"])]
 
 
 def _built(name: str, setting: str, stack: StackShape) -> PositionEncoding | None:

@@ -34,10 +34,10 @@ or `interpolate`."""
 
 
 def pages() -> dict[str, str]:
-    """File name -> Markdown."""
+    """Return the Markdown of each page by the name of its file."""
     counted = rows()
-    found = {f"{name}.md": page(name, [row for row in counted if row["encoding"] == name]) for name in names()}
-    return {"index.md": index(), **found}
+    by_encoding = {f"{name}.md": page(name, [row for row in counted if row["encoding"] == name]) for name in names()}
+    return {"index.md": index(), **by_encoding}
 
 
 def page(name: str, counted: list[dict[str, Any]]) -> str:
@@ -64,7 +64,7 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
 
 
 def index() -> str:
-    """A row an encoding."""
+    """Return the page with a row for each encoding."""
     head = ["encoding", "what", "paper", *CAPABILITIES.values()]
     lines = []
     for name in names():
@@ -81,16 +81,13 @@ def index() -> str:
 
 
 def known() -> str:
-    """What recipes plan with: whether an encoding has segment memory, and its options with their defaults."""
-    rows = [
-        f" {json.dumps(name)}: " + json.dumps({"memory": declared(name)["memory"], "options": _defaults(name)})
-        for name in names()
-    ]
+    """Return what recipes plan with: whether an encoding has segment memory, and its options with their defaults."""
+    rows = []
+    for name in names():
+        defaults = {option["name"]: option["default"] for option in describe(get(name).Options)}
+        facts = {"memory": declared(name)["memory"], "options": defaults}
+        rows.append(f" {json.dumps(name)}: {json.dumps(facts)}")
     return "{\n" + ",\n".join(rows) + "\n}\n"
-
-
-def _defaults(name: str) -> dict[str, Any]:
-    return {one["name"]: one["default"] for one in describe(get(name).Options)}
 
 
 def _answer(name: str, key: str) -> str:
@@ -98,20 +95,20 @@ def _answer(name: str, key: str) -> str:
 
 
 def _forms(name: str) -> list[str]:
-    """What each class that serves one choice of an option says of itself, where the method has several."""
-    told = []
-    for one in describe(get(name).Options):
-        forms = {choice: _form(name, {one["name"]: choice}) for choice in one["choices"]}
+    """Return the docstring of each class that serves one choice of an option, where the method has several."""
+    texts = []
+    for option in describe(get(name).Options):
+        forms = {choice: _form(name, {option["name"]: choice}) for choice in option["choices"]}
         for choice, form in forms.items() if len(set(forms.values()) - {None}) > 1 else ():
-            told.append(f"`{one['name']}={choice}`: {inspect.cleandoc(getattr(form, '__doc__', None) or '')}")
-    return told
+            texts.append(f"`{option['name']}={choice}`: {inspect.cleandoc(getattr(form, '__doc__', None) or '')}")
+    return texts
 
 
-def _form(name: str, given: dict[str, str]) -> type | None:
-    """None where these options need others."""
+def _form(name: str, options: dict[str, str]) -> type | None:
+    """Return the class that serves these options; None where they need others."""
     cls = get(name)
     try:
-        return form_of(cls, fill(cls.Options, given))
+        return form_of(cls, fill(cls.Options, options))
     except ValueError:
         return None
 
@@ -141,9 +138,9 @@ def _counts(counted: list[dict[str, Any]]) -> str:
 
 
 def _no_decay(name: str) -> list[str]:
-    named = ", ".join(f"`{parameter}`" for parameter in get(name).no_decay)
-    text = f"Weight decay pulls {named} to where attention is flat or dead; `--pos-enc-no-decay` keeps it away."
-    return [text] if named else []
+    parameters = ", ".join(f"`{parameter}`" for parameter in get(name).no_decay)
+    text = f"Weight decay pulls {parameters} to where attention is flat or dead; `--pos-enc-no-decay` keeps it away."
+    return [text] if parameters else []
 
 
 def _without_effect(name: str) -> list[str]:
@@ -184,8 +181,7 @@ def _fill(page: Path) -> int:
 
 
 def _write(folder: Path) -> int:
-    """How many; those of encodings that are gone are removed, and no other file."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the pages and return how many; pages of encodings that are gone are removed, and no other file."""
     written = pages()
     for path in folder.glob("*.md"):
         if path.name not in written and _is_ours(path):
@@ -196,6 +192,6 @@ def _write(folder: Path) -> int:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether it begins as `page` begins: the folder may be anyone's."""
+    """Return whether a file begins as `page` begins: the folder may be anyone's."""
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.readline().startswith(f"# `{path.stem}`:")

@@ -20,6 +20,7 @@ from ..core.factors import rank_of
 from ..encodings import Composition, Cost, PositionEncoding, StackShape, build, get, names
 from ..encodings.linformer import slots_of
 from ..papers.reading import figures
+from .listing import on_meta
 
 BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
 VOCABULARY = 30_522  # of the DIET paper's totals: BERT's, with pooler and masked-LM head
@@ -112,7 +113,7 @@ def _printed(label: str) -> list[str]:
 
 
 def total(count: int) -> int:
-    """BERT-base with its masked-LM head, with `count` parameters in place of the table of absolute positions."""
+    """Return the size of BERT-base with its masked-LM head and `count` parameters for its absolute positions."""
     d, layers = BASE.dim, BASE.layers
     embeddings = VOCABULARY * d + 2 * d + 2 * d  # words, segments, the norm
     layer = 4 * (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
@@ -122,7 +123,7 @@ def total(count: int) -> int:
 
 def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
     encoding, options = split(label)
-    built = on_meta(encoding, options)
+    built = at_base_size(encoding, options)
     count = sum(parameter.numel() for parameter in built.parameters())
     is_total = printed.endswith("M")
     on_total = NOTES_ON_TOTALS.get(label, "a total, without the input table of 393,216")
@@ -145,28 +146,27 @@ def split(label: str) -> tuple[str, str]:
     return encoding, options
 
 
-def on_meta(encoding: str, options: str) -> Composition:
-    """At base size, in an encoder or, where it serves none, in a decoder; nothing is allocated."""
+def at_base_size(encoding: str, options: str) -> Composition:
+    """Build it at base size, in an encoder or, if it serves none, in a decoder; nothing is allocated."""
+    if built := on_meta(encoding, options, BASE):
+        return built
     with torch.device("meta"):
-        try:
-            return build(encoding, options, BASE)
-        except ValueError:
-            return build(encoding, options, StackShape(12, 12, 768, 512, causal=True))
+        return build(encoding, options, StackShape(12, 12, 768, 512, causal=True))
 
 
 def cost(built: Composition, which: int) -> str:
-    """The term that leads at base size."""
+    """Return the term that leads at base size."""
     values = {one[which]: _value(one[which], member) for member in built.members.values() for one in costs_of(member)}
     return f"O({max(values, key=lambda term: values[term], default='0')})"
 
 
 def costs_of(member: PositionEncoding) -> tuple[Cost, ...]:
-    """What the encoding says of itself, or else its hooks."""
+    """Return what the encoding says of itself, or else the costs of its hooks."""
     return member.costs or tuple(_of_hook(member, hook) for hook in member.hooks)
 
 
 def _of_hook(member: PositionEncoding, hook: str) -> Cost:
-    """A table of one number a distance costs a bias or a factor of each head's logits, made once for all that share."""
+    """Return the cost of a hook; a table of one number for each distance is made once for all that share it."""
     scalars = [parameter.dim() == 3 for parameter in member.parameters()]  # [L or 1, h or 1, rows]
     if hook in ("bias", "scores") and scalars and all(scalars) and hasattr(member.options, "share"):
         return Cost("mhn^2", f"{tables.axes(member.options.share)}n^2")
@@ -174,7 +174,7 @@ def _of_hook(member: PositionEncoding, hook: str) -> Cost:
 
 
 def _value(term: str, member: PositionEncoding) -> float:
-    """`mn^2d/h` at base size."""
+    """Return the value of a term such as `mn^2d/h` at base size."""
     slots, rank = (getattr(member.options, name, None) for name in ("slots", "rank"))
     sizes = {"m": BASE.layers, "h": BASE.heads, "d": BASE.dim, "n": BASE.max_length}
     sizes |= {"k": slots_of(slots, BASE), "d_p": rank_of(rank, BASE)}
@@ -195,7 +195,7 @@ def _field(flag: str) -> str:
 
 
 def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """The parameters of a whole model with a dictionary of nothing but special symbols, or of its `TYPES`.
+    """Count the parameters of a whole model, with a dictionary of special symbols only or of its `TYPES`.
 
     Args:
         arch: its name.

@@ -34,7 +34,7 @@ class UnsafeCheckpointError(CheckpointError):
 
 
 def allowed_globals() -> list[Any]:
-    """What fairseq saves beside what torch allows: options of legacy models, numpy numbers of metrics."""
+    """Return what fairseq saves beside what torch allows: options of old models, numpy numbers of metrics."""
     scalar = np.float64(0).__reduce__()[0]
     reconstruct = np.zeros(1).__reduce__()[0]
     named = [
@@ -143,7 +143,7 @@ def _offending_global(message: str) -> str | None:
 
 
 def _foreign_pickle(file: Any, error: Exception) -> str | None:
-    """The globals that a pickle names which torch did not write, read from its instructions without running them.
+    """Return the globals of a pickle that torch did not write, read from it without running anything.
 
     torch gives up at the first instruction that it never writes ('Unsupported operand'), before any name.
     """

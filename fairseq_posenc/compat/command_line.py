@@ -75,7 +75,7 @@ def _of_one_copy(original: Callable[..., None], args: Any) -> None:
 
 
 def _user_dir(args: Any) -> Path | None:
-    """The folder that fairseq would import for --user-dir; None where that is fairseq's to refuse."""
+    """Return the folder that fairseq would import for --user-dir; None where fairseq refuses it itself."""
     import fairseq
 
     given = getattr(args, "user_dir", None)

@@ -27,7 +27,7 @@ def mend() -> None:
 
 
 def forward(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-    """NGramRepeatBlock.forward, as TorchScript can compile it; only the slice is new."""
+    """Block repeated n-grams as NGramRepeatBlock.forward, which TorchScript compiles too; only the slice is new."""
     if tokens.size(0) != bsz * beam_size or lprobs.size(0) != bsz * beam_size:  # the CUDA extension does not check
         raise ValueError(f"expected {bsz * beam_size} hypotheses, got {tokens.size(0)} and {lprobs.size(0)}")
     if self.use_extension:

@@ -42,7 +42,7 @@ class _StoppableQueue:
         self.batches.put(item)
 
     def stop(self) -> None:
-        """Never blocks. A `put` that waits for room gets it here, and the next one sees the flag."""
+        """Stop the thread without blocking: a `put` that waits for room gets it, and the next one sees the flag."""
         self.stopped.set()
         while True:
             try:

@@ -46,7 +46,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
         self.metrics = classification.named(cfg.metrics.split(","), regression=cfg.regression_target)
 
     def forward(self, model: Any, sample: Any, reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """The summed loss, the number of samples, and what is logged; in validation with predictions and targets."""
+        """Return the summed loss, the number of samples, and what is logged, in validation with predictions."""
         logits, _ = model(
             **sample["net_input"], features_only=True, classification_head_name=self.classification_head_name
         )
@@ -66,7 +66,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
 
     @staticmethod
     def reduce_metrics(logging_outputs: Sequence[dict[str, Any]]) -> None:
-        """The loss in bits (of regression, squared errors), and the scores."""
+        """Log the loss in bits (for regression, squared errors) and the scores."""
         size = sum(one["sample_size"] for one in logging_outputs)
         loss = sum(float(one["loss"]) for one in logging_outputs)
         metrics.log_scalar("loss", loss / size / math.log(2), size, round=3)
@@ -79,13 +79,13 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Lists cannot."""
+        """Return False, because lists cannot be summed."""
         return False
 
 
 def _score(name: str) -> Any:
     def of(meters: Any) -> float:
-        """In percent."""
+        """Return the score in percent."""
         found, wanted = (meters[side].tensor.numpy() for side in ("_found", "_wanted"))
         return 100 * classification.METRICS[name](found, wanted)
 

@@ -57,7 +57,7 @@ class Context(NamedTuple):
 
 
 def record(folder: Path) -> dict[str, Any]:
-    """How the folder was made.
+    """Return how the folder was made.
 
     Raises:
         CheckpointError: it is none of prepare_spans.py.
@@ -71,7 +71,7 @@ def record(folder: Path) -> dict[str, Any]:
 
 
 def rows(folder: Path, split: str) -> list[Row]:
-    """The windows of a split.
+    """Return the windows of a split.
 
     Raises:
         CheckpointError: there is none.
@@ -85,17 +85,17 @@ def rows(folder: Path, split: str) -> list[Row]:
 
 
 def splits(folder: Path) -> list[str]:
-    """That were prepared."""
+    """Return the splits that were prepared."""
     return list(record(folder)["splits"])
 
 
 def questions(folder: Path, split: str) -> list[Question]:
-    """Of a split, in the order of their numbers."""
+    """Return the questions of a split, in the order of their numbers."""
     return [Question(**one) for one in _lines(folder / f"{split}.questions.jsonl")]
 
 
 def contexts(folder: Path, split: str) -> list[Context]:
-    """The same of its contexts."""
+    """Return the contexts of a split, in the order of their numbers."""
     found = _lines(folder / f"{split}.contexts.jsonl")
     return [Context(one["text"], [(start, end) for start, end in one["offsets"]]) for one in found]
 
@@ -125,7 +125,7 @@ class Windows(FairseqDataset):
         return len(self.rows)
 
     def collater(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """fairseq's batch: `src_tokens` [B, T], padded on the right; `start` and `end` [B]."""
+        """Return fairseq's batch: `src_tokens` [B, T], padded on the right; `start` and `end` [B]."""
         if not samples:
             return {}
         tokens = [sample["tokens"].long() for sample in samples]
@@ -150,13 +150,13 @@ class Windows(FairseqDataset):
         return self.tokens.sizes
 
     def ordered_indices(self) -> NDArray[np.int64]:
-        """By length, those of the same in a drawn order: batches have few pads."""
+        """Return them by length, in a drawn order among the same length, so that batches have few pads."""
         found = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))  # noqa: NPY002 - fairseq's
         return found[np.argsort(self.sizes[found], kind="mergesort")]
 
 
 def load(folder: Path, split: str, dictionary: Dictionary, *, shuffle: bool) -> Windows:
-    """A split of a folder that prepare_spans.py made.
+    """Load a split of a folder that prepare_spans.py made.
 
     Raises:
         CheckpointError: there is no such split, or one of another dictionary.

@@ -25,7 +25,7 @@ class Searching(FairseqTask):
 
     @property
     def form(self) -> str:
-        """fairseq or gnmt."""
+        """Return the form of the length penalty: fairseq or gnmt."""
         return str(self.cfg.lenpen_form)
 
     def build_generator(
@@ -36,14 +36,16 @@ class Searching(FairseqTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Any = None,
     ) -> Any:
-        """fairseq's, with our search.
+        """Build fairseq's generator with our search.
 
         Raises:
             ValueError: options without effect beside --lenpen-form gnmt.
         """
         extra = dict(extra_gen_cls_kwargs or {})
-        if self.form == "gnmt":
-            _check_gnmt(args)
+        for name in ("unnormalized", "score_reference"):
+            if self.form == "gnmt" and getattr(args, name, False):
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(f"--lenpen-form gnmt has no effect with {flag}: leave one of them out")
         if seq_gen_cls is None:
             seq_gen_cls, more = self.generator_of(args)
             extra |= more
@@ -56,7 +58,7 @@ class Searching(FairseqTask):
         )
 
     def generator_of(self, args: Any) -> tuple[Any, dict[str, Any]]:
-        """The class of the search, None for fairseq's choice, and its own arguments."""
+        """Return the class of the search, None for fairseq's choice, and its own arguments."""
         if self.form == "fairseq":
             return None, {}
         alignment = getattr(args, "print_alignment", None)
@@ -65,14 +67,8 @@ class Searching(FairseqTask):
         return GnmtGenerator, {}
 
 
-def _check_gnmt(args: Any) -> None:
-    for name in ("unnormalized", "score_reference"):
-        if getattr(args, name, False):
-            raise ValueError(f"--lenpen-form gnmt has no effect with --{name.replace('_', '-')}: leave one of them out")
-
-
 def refuse_in_training(cfg: Any) -> None:
-    """Training does not compare hypotheses of several lengths.
+    """Refuse --lenpen-form in a training, which does not compare hypotheses of several lengths.
 
     Raises:
         ValueError: --lenpen-form gnmt.

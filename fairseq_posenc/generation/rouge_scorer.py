@@ -41,7 +41,7 @@ _listening = False
 
 
 def expect(items: Sequence[Expected]) -> None:
-    """Of the items that are scored next; where nothing is scored by ROUGE-L, nothing is kept."""
+    """Announce the items that are scored next; they are kept only if something is scored by ROUGE-L."""
     if _listening:
         _expected.extend(items)
 
@@ -73,7 +73,7 @@ class RougeScorer(BaseScorer):
         _expected.clear()  # of what was generated before in this process
 
     def add_string(self, ref: str, pred: str) -> None:
-        """A target and what was generated."""
+        """Add a target and what was generated for it."""
         if not _expected and self._grouped:
             self._grouped = False
             logger.warning("--scoring rouge_l: the task tells no sources, so each text has its own reference alone")
@@ -83,11 +83,11 @@ class RougeScorer(BaseScorer):
         self._sums = [self._sums[0] + value * known.weight, self._sums[1] + known.weight]
 
     def score(self) -> float:
-        """From 0 to 1, as rouge_l in validation; 0 of nothing."""
+        """Return the mean from 0 to 1, as rouge_l in validation; 0 of nothing."""
         return self._sums[0] / self._sums[1] if self._sums[1] else 0.0
 
     def result_string(self) -> str:
-        """In percent."""
+        """Return the score in percent, with what it is of."""
         what = "sources with all of their references" if self._grouped else "texts with a reference each"
         told = f"{self.cfg.rouge_variant}, {self._units}, {round(self._sums[1])} {what}"
         return f"ROUGE-L = {100 * self.score():.2f} ({told})"

@@ -14,13 +14,13 @@ from ..data.words import MASK
 from . import names, tokenizer
 from .convert import Report
 from .folder import new_folder
-from .pretrained import SPECIALS, Pretrained, distinct, symbols_of
+from .pretrained import FAIRSEQ, SPECIALS, Pretrained, distinct, symbols_of
 
 CHECKPOINT, DICTIONARY, REPORT, TOKENIZER = "checkpoint.pt", "dict.txt", "report.json", "tokenizer"
 
 
 def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
-    """The folder `output` with checkpoint.pt, dict.txt, report.json and, where `source` has one, tokenizer/.
+    """Write the folder `output`: checkpoint.pt, dict.txt, report.json and, where `source` has one, tokenizer/.
 
     `model` is in fairseq's order. Without a vocabulary the symbols are numbers, and dict.txt says nothing of text.
     """
@@ -39,7 +39,7 @@ def symbols_in_dictionary(model: Pretrained) -> list[str]:
 
 
 def _write_dictionary(model: Pretrained, path: Path) -> None:
-    """dict.txt without <mask>, which fairseq's task adds behind the others.
+    """Write dict.txt without <mask>, which fairseq's task adds behind the others.
 
     Raises:
         CheckpointError: a piece that fairseq does not read back.
@@ -53,7 +53,7 @@ def _write_dictionary(model: Pretrained, path: Path) -> None:
 
 
 def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Path) -> None:
-    """tokenizer/, where export-hf finds it, with the ids of dict.txt; the model is whole without it."""
+    """Write tokenizer/, where export-hf finds it, with the ids of dict.txt; the model is whole without it."""
     config, output = model.config, folder / TOKENIZER
     try:
         made, path = tokenizer.read(source)
@@ -89,7 +89,7 @@ def _state(model: Pretrained, folder: Path) -> dict[str, Any]:
 
 
 def _configuration(model: Pretrained, folder: Path) -> dict[str, Any]:
-    """What fairseq-train would save with these flags."""
+    """Return what fairseq-train would save with these flags."""
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from omegaconf import OmegaConf
@@ -103,22 +103,12 @@ def _configuration(model: Pretrained, folder: Path) -> dict[str, Any]:
 
 
 def flags(model: Pretrained) -> list[str]:
-    """fairseq-train's, of the model and the length of its samples."""
+    """Return fairseq-train's flags of the model and of the length of its samples."""
     config = model.config
-    sizes = {
-        "encoder-layers": config.layers,
-        "encoder-embed-dim": config.dim,
-        "encoder-ffn-embed-dim": config.ffn,
-        "encoder-attention-heads": config.heads,
-        "activation-fn": config.activation,
-        "layer-norm-eps": config.layer_norm_eps,
-        "dropout": config.dropout,
-        "attention-dropout": config.attention_dropout,
-        "max-positions": config.max_length,
-        "tokens-per-sample": config.max_length,
-        "pos-enc": config.pos_enc,
-    }
-    words = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+    values = {theirs: getattr(config, ours) for ours, (theirs, default) in FAIRSEQ.items() if type(default) is not bool}
+    values |= {"encoder_embed_dim": config.dim, "max_positions": config.max_length}
+    values |= {"tokens_per_sample": config.max_length, "pos_enc": config.pos_enc}
+    words = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     words += ["--pos-enc-args", config.pos_enc_args] if config.pos_enc_args else []
     words += ["--encoder-normalize-before"] * config.normalize_before
     words += ["--layernorm-embedding"] * (not config.layernorm_embedding)  # fairseq's flag switches it off

@@ -62,13 +62,13 @@ def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None =
 
 
 def as_roberta(config: ModelConfig) -> bool:
-    """Whether it is a RoBERTa as transformers knows it."""
+    """Return whether it is a RoBERTa as transformers knows it."""
     plain = config.layernorm_embedding and not config.normalize_before and config.activation == "gelu"
     return config.pos_enc == "learned" and not config.pos_enc_args and plain and config.pad == 1
 
 
 def settings(config: ModelConfig) -> dict[str, Any]:
-    """config.json, with ours under `fairseq_posenc`."""
+    """Return the contents of config.json, with ours under `fairseq_posenc`."""
     known = as_roberta(config)
     return {
         "model_type": ROBERTA if known else OWN,
@@ -113,7 +113,7 @@ def _card(config: ModelConfig, tokens: bool) -> str:
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
-    """What is written, and a line about it; `model` is as it was read."""
+    """Return the tokenizer to write, and a line about it; `model` is as it was read."""
     found = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
     if found is None or str(source) == "none":
         return None, f"no tokenizer files: --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS}) would write them"
@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Export; 0 when done, 1 with one line when it cannot be."""
+    """Export as the command line says; return 0 when done, 1 with one line of error when it cannot be."""
     args = _parser().parse_args(argv)
     try:
         found = read(args.checkpoint)

@@ -17,7 +17,7 @@ SAFE, BINARY = "model.safetensors", "pytorch_model.bin"
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """config.json.
+    """Read config.json.
 
     Raises:
         CheckpointError: no such folder or file, or no JSON in it.
@@ -37,7 +37,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """All weights, from safetensors where there are some, otherwise as data only from .bin.
+    """Read all weights, from safetensors where there are some, otherwise as data only from .bin.
 
     Raises:
         CheckpointError: no weights, or files that cannot be read, or that the index names and are not there.
@@ -86,7 +86,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def read_vocabulary(folder: Path) -> list[str] | None:
-    """The pieces by id: of vocab.txt, vocab.json or tokenizer.json; None where there is none of them."""
+    """Return the pieces by id, from vocab.txt, vocab.json or tokenizer.json; None without any of them."""
     if (folder / "vocab.txt").is_file():
         return (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
     if (folder / "vocab.json").is_file():

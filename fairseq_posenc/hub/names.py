@@ -58,7 +58,7 @@ class Renamed:
 
 
 def from_hf(tensors: Mapping[str, Tensor], kind: str) -> Renamed:
-    """Of a BERT or RoBERTa, with or without its head; `kind` is bert or roberta."""
+    """Rename the weights of a BERT or RoBERTa, with or without its head; `kind` is bert or roberta."""
     table = {**BODY, **POSITIONAL, **HEADS[kind]}
     patterns = [(_pattern(theirs), ours) for theirs, ours in table.items()]
     found = Renamed()
@@ -75,7 +75,7 @@ def from_hf(tensors: Mapping[str, Tensor], kind: str) -> Renamed:
 
 
 def to_hf(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """By RoBERTa's names; those of the encoding keep the plain model's."""
+    """Return the weights by RoBERTa's names; those of the encoding keep the plain model's."""
     back = {ours: f"roberta.{theirs}" for theirs, ours in BODY.items()}
     back |= {ours: theirs for theirs, ours in HEADS["roberta"].items()}  # lm_head comes last: not its decoder
     patterns = [(_pattern(ours), theirs) for ours, theirs in back.items()]
@@ -103,7 +103,7 @@ _FAIRSEQ = {
 
 
 def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
-    """Of a RoBERTa, stock (also as released in 2019) or with an encoding."""
+    """Rename the weights of a RoBERTa, stock (also as released in 2019) or with an encoding."""
     renamed = Renamed()
     for name, tensor in _modern(tensors).items():
         prefix = next((prefix for prefix in _FAIRSEQ if name.startswith(prefix)), None)
@@ -117,7 +117,7 @@ def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
 
 
 def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The state of a `posenc_roberta`."""
+    """Return the state of a `posenc_roberta`."""
     return {
         ("encoder." if name.startswith("lm_head.") else _STACK) + name.removeprefix("encoder."): tensor
         for name, tensor in tensors.items()
@@ -125,7 +125,7 @@ def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _modern(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The names of today: `decoder` was the encoder once, and its q, k and v were one matrix."""
+    """Return today's names: `decoder` was the encoder once, and its q, k and v were one matrix."""
     found = {}
     for name, tensor in tensors.items():
         if name.startswith("decoder."):

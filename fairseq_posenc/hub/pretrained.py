@@ -25,6 +25,18 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh":
 KINDS = {"absolute": "learned", "relative_key": "shaw", "relative_key_query": "m4"}
 #: fairseq's special symbols, by id
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
+#: settings of fairseq's RoBERTa, and their defaults there, by the names of `ModelConfig`
+FAIRSEQ = {
+    "layers": ("encoder_layers", 12),
+    "ffn": ("encoder_ffn_embed_dim", 3072),
+    "heads": ("encoder_attention_heads", 12),
+    "activation": ("activation_fn", "gelu"),
+    "layer_norm_eps": ("layer_norm_eps", 1e-5),
+    "dropout": ("dropout", 0.1),
+    "attention_dropout": ("attention_dropout", 0.1),
+    "normalize_before": ("encoder_normalize_before", False),
+    "layernorm_embedding": ("layernorm_embedding", True),
+}
 #: settings of the task or of old models that say the longest sequence
 LENGTHS = ("max_positions", "tokens_per_sample")
 
@@ -48,7 +60,7 @@ class Pretrained:
 
 
 def read(source: Path) -> Pretrained:
-    """A folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's.
+    """Read a folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's.
 
     Raises:
         CheckpointError: what cannot be read, and models that are neither BERT nor RoBERTa.
@@ -59,7 +71,7 @@ def read(source: Path) -> Pretrained:
 
 
 def of_folder(folder: Path) -> Pretrained:
-    """With config.json."""
+    """Read a folder with config.json."""
     settings = read_config(folder)
     if OWN in settings:
         return _exported(folder, settings)
@@ -142,7 +154,7 @@ def _of_hf(
 def special_ids(
     where: str, kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, pad: int
 ) -> dict[str, Any]:
-    """Of the special symbols: by their names in the vocabulary, without one those of the published models."""
+    """Return the ids of the special symbols: from the vocabulary, or without one those of the published models."""
     if kind == "roberta":
         words = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "mask": MASK}
         usual = {"bos": 0, "eos": 2, "unk": 3, "mask": settings["vocab_size"] - 1}
@@ -171,7 +183,7 @@ def _there(tensors: Mapping[str, Tensor], name: str, source: Path) -> Tensor:
 
 
 def of_checkpoint(path: Path) -> Pretrained:
-    """Of `posenc_roberta` or stock `roberta`, with dict.txt beside it or in its task's data.
+    """Read a `posenc_roberta` or stock `roberta`, with dict.txt beside it or in its task's data.
 
     Raises:
         CheckpointError: other models.
@@ -193,22 +205,14 @@ def of_checkpoint(path: Path) -> Pretrained:
     dictionary = dictionary_of(path, task)
     pieces = _symbols(dictionary, path, len(embedding)) if dictionary else None
     config = ModelConfig(
-        layers=given.get("encoder_layers", 12),
         dim=embedding.shape[1],
-        ffn=given.get("encoder_ffn_embed_dim", 3072),
-        heads=given.get("encoder_attention_heads", 12),
         max_length=len(table) - 2 if table is not None else longest or 0,  # stock fairseq counts from pad + 1
         vocabulary=len(embedding),
         pos_enc=name if own else "learned",
         pos_enc_args=args or None,
-        activation=given.get("activation_fn", "gelu"),
-        layer_norm_eps=given.get("layer_norm_eps", 1e-5),
-        normalize_before=given.get("encoder_normalize_before", False),
-        layernorm_embedding=given.get("layernorm_embedding", True),
         tied=output is None or output.equal(embedding),
-        dropout=given.get("dropout", 0.1),
-        attention_dropout=given.get("attention_dropout", 0.1),
         mask=pieces.index(MASK) if pieces else len(embedding) - 1,
+        **{ours: given.get(theirs, default) for ours, (theirs, default) in FAIRSEQ.items()},
     )
     if config.activation not in stack.ACTIVATIONS:
         raise CheckpointError(f"{path}: activation {config.activation!r}; known: {', '.join(stack.ACTIVATIONS)}")
@@ -218,7 +222,7 @@ def of_checkpoint(path: Path) -> Pretrained:
 
 
 def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of the model and the task of a checkpoint, without its weights.
+    """Return the settings of the model and of the task of a checkpoint, without its weights.
 
     Raises:
         CheckpointError: no checkpoint, or of another model.
@@ -235,7 +239,7 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of model and task: today's configuration, or the flat arguments of old checkpoints."""
+    """Return the settings of the model and of the task."""
     if not state.get("cfg") and state.get("args") is None:
         raise CheckpointError(f"{path} has no settings (neither 'cfg' nor 'args')")
     given, task = (checkpoints.settings_of(state, part) for part in ("model", "task"))
@@ -246,13 +250,13 @@ def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dic
 
 
 def dictionary_of(path: Path, task: Mapping[str, Any]) -> Path | None:
-    """dict.txt beside a checkpoint, or in the data that its task names."""
+    """Return dict.txt beside a checkpoint, or in the data that its task names."""
     folders = [path.parent, *(Path(one) for one in str(task.get("data") or "").split(":") if one)]
     return next((folder / "dict.txt" for folder in folders if (folder / "dict.txt").is_file()), None)
 
 
 def symbols_of(dictionary: Path) -> list[str]:
-    """The pieces of dict.txt, by id, with <mask>."""
+    """Return the pieces of dict.txt, by id, with <mask>."""
     lines = dictionary.read_text("utf-8").rstrip("\n").split("\n")
     pieces = [*SPECIALS, *(line.removesuffix(" #fairseq:overwrite").rsplit(" ", 1)[0] for line in lines)]
     return pieces if MASK in pieces else [*pieces, MASK]
@@ -268,7 +272,7 @@ def _symbols(dictionary: Path, path: Path, size: int) -> list[str]:
 
 
 def reordered(source: Pretrained) -> Pretrained:
-    """In fairseq's order: special symbols first, <mask> last.
+    """Return the model in fairseq's order: special symbols first, <mask> last.
 
     Raises:
         CheckpointError: the mask's id, or one of the four, is not known.
@@ -288,12 +292,12 @@ def reordered(source: Pretrained) -> Pretrained:
 
 
 def fairseq_order(first: list[int], mask: int, size: int) -> list[int]:
-    """All ids, those of <s>, <pad>, </s> and <unk> first and <mask> last."""
+    """Return all ids, those of <s>, <pad>, </s> and <unk> first and <mask> last."""
     return [*first, *sorted(set(range(size)) - {*first, mask}), mask]
 
 
 def in_order(listed: list[str], order: list[int]) -> list[str]:
-    """The pieces of a vocabulary in this order, the special ones by fairseq's names; those beyond it are made up."""
+    """Return a vocabulary's pieces in this order, with fairseq's special symbols; ids beyond it get made-up names."""
     others = (listed[i] if i < len(listed) else f"madeupword{i}" for i in order[len(SPECIALS) : -1])
     return [*SPECIALS, *others, MASK]
 

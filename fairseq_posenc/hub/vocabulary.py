@@ -26,7 +26,7 @@ FIRST = ("bos", "pad", "eos", "unk")
 
 
 def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], tokenizer.Tokenizer]:
-    """How a pretrained model cuts text: its pieces by id, and the contents of a tokenizer.json with these ids.
+    """Return how a pretrained model cuts text: its pieces by id, and a tokenizer.json with these ids.
 
     Args:
         source: a folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's. files: of the tokenizer, or
@@ -48,7 +48,7 @@ def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], 
 
 
 def _dictionary_beside(checkpoint: Path) -> Path:
-    """dict.txt of a checkpoint, where fairseq has it, or where recipes/pretrain_mlm lays it."""
+    """Return dict.txt of a checkpoint, where fairseq has it or where recipes/pretrain_mlm lays it."""
     found = dictionary_of(checkpoint, settings_of(checkpoint)[1])
     run = checkpoint.absolute().parents[2:3]  # RUN/checkpoints/ENCODING/checkpoint_last.pt
     found = found or next((path for folder in run for path in sorted(folder.glob("data/shard*/dict.txt"))), None)
@@ -58,7 +58,7 @@ def _dictionary_beside(checkpoint: Path) -> Path:
 
 
 def dictionary(folder: Path) -> list[str]:
-    """The pieces of a folder of Hugging Face's or of `export-hf`, by the ids that `import-hf` gives them.
+    """Return the pieces of a folder of Hugging Face's or of `export-hf`, by the ids that `import-hf` gives them.
 
     fairseq's four special symbols come first, <mask> last; what the model has beyond its vocabulary, or twice, gets
     a name that no text has.
@@ -77,7 +77,7 @@ def dictionary(folder: Path) -> list[str]:
 
 
 def _ids(folder: Path, settings: Mapping[str, Any], listed: list[str]) -> Mapping[str, Any]:
-    """Of the special symbols, and the size, by the names of `ModelConfig`."""
+    """Return the ids of the special symbols, and the size, by the names of `ModelConfig`."""
     if OWN in settings:
         own: Mapping[str, Any] = settings[OWN]
         return own

@@ -2,6 +2,10 @@
 evaluate-v1.1.py and evaluate-v2.0.py), MLQA (Lewis et al. 2020; mlqa_evaluation_v1.py).
 
 XQuAD and TyDiQA-GoldP are scored by SQuAD 1.1's rules, in every language with English articles.
+
+No maintained library has all three. transformers' squad_metrics has SQuAD 2.0's rules only (a test compares this file
+with it): by 1.1's an answer without words has F1 0, where 2.0's gives 1 if both have none, and MLQA's rules have
+articles and punctuation of each language, and Chinese characters as words.
 """
 
 from __future__ import annotations

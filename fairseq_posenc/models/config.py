@@ -84,7 +84,7 @@ class LayersConfig(PosEncConfig):
 
 
 def _flattened() -> Iterator[Field]:
-    """TransformerConfig's fields with the nested ones as `encoder_layers` and so on.
+    """Yield TransformerConfig's fields with the nested ones as `encoder_layers` and so on.
 
     Hierarchical subclasses of TransformerConfig lose values given on the command line.
     """
@@ -92,7 +92,8 @@ def _flattened() -> Iterator[Field]:
     for field in dataclasses.fields(TransformerConfig):
         if field.name in nested:
             for inner in dataclasses.fields(nested[field.name]):
-                yield _renamed(f"{field.name}_{inner.name}", inner)
+                if not inner.name.startswith("_"):
+                    yield _renamed(f"{field.name}_{inner.name}", inner)
         elif not field.name.startswith("_"):
             yield _renamed(field.name, field)
 
@@ -104,25 +105,21 @@ def _renamed(name: str, field: dataclasses.Field[Any]) -> Field:
     return name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
 
-def _without_private(fields: Iterator[Field]) -> list[Field]:
-    return [entry for entry in fields if not entry[0].endswith("__name")]
-
-
 TransformerPosEncConfig = dataclasses.make_dataclass(
-    "TransformerPosEncConfig", _without_private(_flattened()), bases=(StacksPosEncConfig,)
+    "TransformerPosEncConfig", list(_flattened()), bases=(StacksPosEncConfig,)
 )
 TransformerPosEncConfig.__module__ = __name__
 TransformerPosEncConfig.__doc__ = "All options of fairseq's transformer, flat, and the plugin's."
 
 
 def values_of(flat: Any, config: type[PosEncConfig]) -> dict[str, Any]:
-    """All options by name. A checkpoint may be older than one of the plugin's fields: then its default holds."""
+    """Return all options by name. A checkpoint may lack newer ones of the plugin: then their defaults hold."""
     own = {field.name: field.default for field in dataclasses.fields(config) if not field.name.startswith("_")}
     return {**own, **(OmegaConf.to_container(flat) if isinstance(flat, DictConfig) else vars(flat))}
 
 
 def nested_config(flat: Any) -> TransformerConfig:
-    """fairseq's hierarchical config from the flat options, with the plugin's fields on it.
+    """Return fairseq's hierarchical config from the flat options, with the plugin's fields on it.
 
     Raises:
         ValueError: an option that these models do not have.
@@ -159,7 +156,7 @@ class Chosen(NamedTuple):
 
 
 def encoding_of(config: Any, side: str) -> Chosen:
-    """The encoding of the `encoder` or `decoder`.
+    """Return the encoding of the `encoder` or `decoder`.
 
     --pos-enc-args belong to --pos-enc: a stack that names its own encoding has its own arguments only.
     """

@@ -34,7 +34,8 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
     ) -> Positions:
         """Where the tokens [B, T] stand, behind the memory: the cache holds memory and the first of the tokens."""
         columns = 0 if memory is None else memory.columns
-        cached = self._first_attention.cached_length(incremental_state) if self.num_layers else 0
+        first: Any = self.layers._modules.get("0")  # not by iteration, which LayerDrop cuts short
+        cached = first.self_attn.cached_length(incremental_state) if first is not None else 0
         cached = cached - columns if cached else 0
         if cached >= prev_output_tokens.shape[1]:
             raise ValueError(f"{prev_output_tokens.shape[1]} tokens given, {cached} are cached already")
@@ -48,10 +49,6 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         )
         self.pos.check(where)
         return where
-
-    @property
-    def _first_attention(self) -> Any:
-        return self.layers._modules["0"].self_attn  # not by iteration, which LayerDrop cuts short
 
     def embed(self, tokens: Tensor, where: Positions) -> Tensor:
         """The new tokens [B, Q] with positions, normalised and dropped out: [B, Q, d]."""

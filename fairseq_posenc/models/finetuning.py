@@ -42,7 +42,7 @@ class PosEncPretrained(PosEncRoberta):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncPretrained:
-        """From options that `Finetuning.build_model` has completed.
+        """Build the model from options that `Finetuning.build_model` has completed.
 
         Raises:
             ValueError: see PosEncRoberta; and options that no pretrained model completed.
@@ -62,7 +62,7 @@ class Finetuning(FairseqTask):
     """A task whose models start from --pretrained: first among the bases of a task's class."""
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """The model, with the weights of --pretrained.
+        """Build the model with the weights of --pretrained.
 
         Raises:
             ValueError: options that contradict the pretrained model. CheckpointError: what cannot be started from.
@@ -76,11 +76,11 @@ class Finetuning(FairseqTask):
         return model
 
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
-        """The model with its heads, before any weights are loaded."""
+        """Build the model with its heads, before any weights are loaded."""
         return FairseqTask.build_model(self, cfg, from_checkpoint)
 
     def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
-        """That of the data, and its file."""
+        """Return the dictionary of the data, and its file."""
         raise TypeError(f"{type(self).__name__} does not say which dictionary its data have")
 
 
@@ -108,7 +108,7 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
 
 
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
-    """--pos-enc and --pos-enc-args: the pretrained model's, with what the options change, and with segments.
+    """Return --pos-enc and --pos-enc-args: the pretrained model's, with what the options change, and segments.
 
     Args:
         segments: a key of `SEGMENTS`.

@@ -27,7 +27,7 @@ SIZES = {
 
 
 def _fields() -> Iterator[tuple[str, Any, Any]]:
-    """Those that are open until the model is read, and those of its start."""
+    """Yield the options that are open until the model is read, and those of its start."""
     for field in dataclasses.fields(MaskedLMPosEncConfig):
         if field.name in ("pos_enc", *SIZES):
             told = field.metadata["help"].partition("; unset:")[0]

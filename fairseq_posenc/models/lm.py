@@ -77,7 +77,7 @@ class PosEncTransformerLM(FairseqLanguageModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncTransformerLM:
-        """From the flat options.
+        """Build the model from the flat options.
 
         Raises:
             ValueError: unknown encodings or options, encodings asked for what they cannot do, and fairseq's own
@@ -93,7 +93,7 @@ class PosEncTransformerLM(FairseqLanguageModel):
         return model
 
     def draw(self, std: float) -> None:
-        """Matrices N(0, std), biases zeros; the encoding's parameters and layer norms keep their own start."""
+        """Draw matrices N(0, std) and set biases to zero; the encoding and layer norms keep their own start."""
         drawn: set[int] = set()  # a matrix that is tied is drawn once
         for module in self.modules():
             for name, parameter in module.named_parameters(recurse=False):
@@ -110,7 +110,7 @@ class PosEncTransformerLM(FairseqLanguageModel):
 
 
 def _embedding(config: Any, dictionary: Any) -> nn.Module:
-    """As fairseq draws it; with --adaptive-input in bands with projections."""
+    """Build the embedding as fairseq draws it; with --adaptive-input in bands with projections."""
     if not config.adaptive_input:
         embedding: nn.Module = Embedding(len(dictionary), config.decoder.input_dim, dictionary.pad())
         return embedding

@@ -41,7 +41,7 @@ class OwnLMConfig(PosEncConfig):
 
 
 def _fields() -> Iterator[Field]:
-    """fairseq's own; input and output are as wide as the decoder unless told otherwise, as in its architectures."""
+    """Yield fairseq's options; input and output are as wide as the decoder unless told otherwise."""
     for field in dataclasses.fields(TransformerLanguageModelConfig):
         if field.name in _FOLLOWS:
             yield field.name, Optional[int], option(None, "unset: decoder_embed_dim")
@@ -55,7 +55,7 @@ LMPosEncConfig.__doc__ = "All options of fairseq's transformer_lm, and the plugi
 
 
 def decoder_config(flat: Any) -> TransformerConfig:
-    """fairseq's hierarchical config of the decoder, with the plugin's fields on it.
+    """Return fairseq's hierarchical config of the decoder, with the plugin's fields on it.
 
     Raises:
         ValueError: options that these models do not have, or that contradict each other.
@@ -86,7 +86,7 @@ def _check_adaptive(values: dict[str, Any]) -> None:
 
 
 def _check_tied(values: dict[str, Any]) -> None:
-    """What fairseq asserts without a word."""
+    """Refuse what fairseq asserts without a word."""
     if not values["adaptive_input"]:
         raise ValueError("--tie-adaptive-weights needs --adaptive-input")
     for one, other in (

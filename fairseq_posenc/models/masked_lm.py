@@ -52,7 +52,7 @@ class SentenceEncoder(PosEncEncoder):
 
 
 def pair_segments(tokens: Tensor, eos: int, pad: int) -> Tensor:
-    """What stands behind the first </s> is segment 1 (METHODS.md 2.23).
+    """Return segment 1 for what stands behind the first </s> (METHODS.md 2.23).
 
     In `<s> a </s></s> b </s>`, RoBERTa's pairs, the second </s> begins it; in `<s> a </s> b </s>`, BERT's, b does. Of a
     single sentence all is segment 0, as are pads.
@@ -114,7 +114,7 @@ class PosEncRobertaEncoder(RobertaEncoder):
         return x, {"inner_states": found["encoder_states"] if return_all_hiddens else None}
 
     def max_positions(self) -> int:
-        """The longest sequence that the encoding defines."""
+        """Return the longest sequence that the encoding defines."""
         return self.sentence_encoder.max_positions()
 
 
@@ -126,12 +126,12 @@ class PosEncRoberta(WithSpanHead, RobertaModel):
     add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     def apply(self, fn: Callable[[nn.Module], Any]) -> PosEncRoberta:
-        """Not on the meta device, which has no numbers: fairseq draws them on the CPU and copies."""
+        """Apply a function, but not on the meta device: it has no numbers, and fairseq draws on the CPU and copies."""
         return self if next(self.parameters()).is_meta else super().apply(fn)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncRoberta:
-        """From the flat options.
+        """Build the model from the flat options.
 
         Raises:
             ValueError: unknown encodings or options, encodings asked for what they cannot do.

@@ -43,7 +43,8 @@ def refusal(
     Args:
         settings: lines about settings; None: what the weights need. weights: lines about weights.
     """
-    others, tables = _parted(weights)
+    tables = [line for line in weights if any(mark in line for mark in _TABLES)]
+    others = [line for line in weights if line not in tables]
     names = [*(SIZES if others or settings else ()), *(ENCODING + LENGTHS if tables or others else ())]
     told = list(settings) if settings else _models(theirs, mine) + differences(theirs, mine, names)
     symbols = [line for line in weights if _is_of_symbols(line)]
@@ -56,12 +57,6 @@ def refusal(
 def _models(theirs: Settings, mine: Settings) -> list[str]:
     one, other = (given.get("_name") or given.get("arch") for given in (theirs, mine))
     return [f"it is a {one}, the model a {other}"] if one != other else []
-
-
-def _parted(weights: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What is said of positions comes last."""
-    tables = [line for line in weights if any(mark in line for mark in _TABLES)]
-    return [line for line in weights if line not in tables], tables
 
 
 def _is_of_symbols(line: str) -> bool:

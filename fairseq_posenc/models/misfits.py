@@ -55,7 +55,7 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
 
 
 def _state(filename: str) -> Any:
-    """The checkpoint without its tensors in memory; None where fairseq has something to say first."""
+    """Return the checkpoint without its tensors in memory; None where fairseq has something to say first."""
     if not os.path.isfile(filename):
         return None
     for mapped in ({"mmap": True}, {}):  # which old files do not let one do
@@ -68,12 +68,12 @@ def _state(filename: str) -> Any:
 
 
 def _length(task: Settings) -> Settings:
-    """Which models without --max-positions take from their task."""
+    """Return the length that models without --max-positions take from their task."""
     return {name: task[name] for name in ("tokens_per_sample",) if task.get(name)}
 
 
 def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
-    """A line for each weight that does not fit."""
+    """Return a line for each weight that does not fit."""
     model, found = trainer.get_model(), dict(state["model"])
     model.upgrade_state_dict(found)  # names of older versions
     wanted = model.state_dict()
@@ -109,13 +109,13 @@ def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> Non
 
 
 def _numbers(symbols: Sequence[str]) -> bool:
-    """GPT-2's, in place of the pieces, as fairseq's RoBERTa has; <mask> and what fills dictionaries up are none."""
+    """Return whether the symbols are GPT-2's numbers, as in fairseq's RoBERTa; <mask> and fillers do not count."""
     named = [symbol for symbol in symbols if symbol != "<mask>" and not symbol.startswith("madeupword")]
     return bool(named) and all(symbol.isdecimal() for symbol in named)
 
 
 def _encoder(task: Any) -> Path | None:
-    """encoder.json of the data: what --gpt2-encoder-json names, otherwise in tokenizer/."""
+    """Return encoder.json of the data: what --gpt2-encoder-json names, otherwise the one in tokenizer/."""
     settings = as_dict(getattr(task, "cfg", None) or getattr(task, "args", None))
     if settings.get("gpt2_encoder_json"):
         return Path(settings["gpt2_encoder_json"])
@@ -124,7 +124,7 @@ def _encoder(task: Any) -> Path | None:
 
 
 def _beside(folder: Path) -> Path | None:
-    """Of a folder with dict.txt, or of the one that its shards are in."""
+    """Return encoder.json of a folder with dict.txt, or of the folder that its shards are in."""
     places = [place / "tokenizer" / "encoder.json" for place in (folder, folder.absolute().parent)]
     return next((path for path in places if path.is_file()), None)
 
@@ -132,7 +132,7 @@ def _beside(folder: Path) -> Path | None:
 def _spelled(
     symbols: Sequence[str], specials: int, encoder: Path | None, others: Sequence[str], told: str
 ) -> Sequence[str]:
-    """A dictionary of numbers as pieces. Without the encoder as many of `others`: that much is known.
+    """Return a dictionary of numbers as pieces; without the encoder, as many of `others`: that much is known.
 
     Raises:
         CheckpointError: an encoder of other numbers.

@@ -46,17 +46,13 @@ class Positioned:
             has_cls=self.has_cls,
         )
         self.pos = build(chosen.name, chosen.args, shape)
-        self._refuse_segments(chosen.name_flag)
+        needing = [name for name, member in self.pos.members.items() if member.needs_segments]
+        if needing and not self.gives_segments:  # refused before any data is read
+            raise ValueError(missing(needing[0], chosen.name_flag))
         number(self.layers, self.pos)
         self.no_decay = spare(self.pos) if cfg.pos_enc_no_decay else None
         parameters = sum(p.numel() for p in self.pos.parameters())
         logger.info("%s position encoding: %s, %d parameters", side, self.pos, parameters)
-
-    def _refuse_segments(self, flag: str) -> None:
-        """Before any data is read."""
-        needing = [name for name, member in self.pos.members.items() if member.needs_segments]
-        if needing and not self.gives_segments:
-            raise ValueError(missing(needing[0], flag))
 
     @property
     def boundaries(self) -> tuple[int, ...]:

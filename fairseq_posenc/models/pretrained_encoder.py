@@ -29,7 +29,7 @@ _OWN = ("encoder.", "embed_tokens.", "lm_head.")
 
 
 def pretrained_encoder(source: Path, dictionary: Dictionary, dictionary_file: Path) -> Pretrained:
-    """A folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's, with all its positions.
+    """Read a folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's, with all its positions.
 
     Args:
         dictionary: that of the data, from `dictionary_file`; with or without <mask> at its end.

@@ -51,7 +51,7 @@ class SourceEncoder(SentenceEncoder):
         return {**found, "src_tokens": [src_tokens], "size": [max(size, int(src_tokens.max()) + 1)]}
 
     def train(self, mode: bool = True) -> SourceEncoder:
-        """Frozen, it stays in evaluation."""
+        """Set the mode; a frozen encoder stays in evaluation."""
         made: SourceEncoder = super().train(mode and not self.frozen)
         return made
 
@@ -94,18 +94,18 @@ class CopyDecoder(PosEncDecoder):
         return found
 
     def _no_words(self, source: Tensor) -> Tensor:
-        """[B, S] bool, true at <s> and </s>: ends are not copied. In the paper symbols of their own end a question."""
+        """Return [B, S] bool, true at <s> and </s>: ends are not copied. The paper's questions have their own end."""
         marks = source.eq(self.dictionary.bos()) | source.eq(self.dictionary.eos()) | source.eq(self.dictionary.pad())
         return marks & ~marks.all(1, keepdim=True)  # of an empty source they are all that is there
 
     def get_normalized_probs(self, net_output: Output, log_probs: bool, sample: Any = None) -> Tensor:
-        """Probabilities of the dictionary and of the unknown words, or their logs: [B, T, E] in at least float32."""
+        """Return probabilities of the dictionary and of unknown words, or their logs: [B, T, E], at least float32."""
         made = copying.log_probs(*_parts(net_output))
         return made if log_probs else made.exp()
 
 
 def _parts(net_output: Output) -> tuple[Tensor, Copied | None]:
-    """fairseq's generator without a cache keeps the last token's logits, and all of the rest."""
+    """Return logits and what is copied; fairseq's generator without a cache keeps the last token's logits only."""
     logits, copied = net_output[0], net_output[1]["copied"]
     return logits, None if copied is None else copied.last(logits.shape[1])
 
@@ -122,7 +122,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncQuestionGeneration:
-        """From the flat options; `--task posenc_question_generation` fills in --encoder-from's sizes and weights.
+        """Build the model; `--task posenc_question_generation` fills in --encoder-from's sizes and weights.
 
         Raises:
             ValueError: unknown encodings or options, encodings asked for what they cannot do, options without effect.
@@ -144,11 +144,11 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
 
     @property
     def copies(self) -> bool:
-        """Whether words are copied from the source."""
+        """Return whether words are copied from the source."""
         return self.decoder.copier is not None
 
     def freeze(self) -> None:
-        """Encoder and embedding stay as they are."""
+        """Keep encoder and embedding as they are."""
         self.encoder.requires_grad_(False)
         self.encoder.frozen = True
         self.encoder.eval()
@@ -167,12 +167,12 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         return found
 
     def get_targets(self, sample: dict[str, Any], net_output: Output) -> Tensor:
-        """[B, T]; without copying, words that the dictionary does not have are <unk>."""
+        """Return targets [B, T]; without copying, words that the dictionary does not have are <unk>."""
         target: Tensor = sample["target"]
         return target if self.copies else known(target, net_output[0].shape[-1], self.decoder.dictionary.unk())
 
     def target_log_probs(self, net_output: Output, target: Tensor) -> Tensor:
-        """`get_normalized_probs` at the targets [B, T], without a number for each word: [B, T]."""
+        """Return `get_normalized_probs` at the targets [B, T], without a number for each word: [B, T]."""
         return copying.target_log_probs(*_parts(net_output), target)
 
 

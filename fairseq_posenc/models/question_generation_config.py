@@ -70,7 +70,7 @@ class QuestionGenerationConfig(LayersConfig):
 
 
 def complete(flat: Any) -> dict[str, Any]:
-    """All options by name, with what an encoder from scratch has where nothing is given."""
+    """Return all options by name, with those of an encoder from scratch where nothing is given."""
     values = values_of(flat, QuestionGenerationConfig)
     return {**values, **{name: default for name, default in SCRATCH.items() if values[name] is None}}
 
@@ -81,7 +81,7 @@ _COMMON += ["pos_enc_encoder", "pos_enc_encoder_args"]
 
 
 def encoder_config(values: dict[str, Any]) -> TransformerConfig:
-    """fairseq's hierarchical config of the encoder, from all options."""
+    """Return fairseq's hierarchical config of the encoder, from all options."""
     own = {name: values[name] for name in values if name.startswith("encoder_")}
     own |= {
         "activation_fn": values["encoder_activation_fn"],
@@ -93,7 +93,7 @@ def encoder_config(values: dict[str, Any]) -> TransformerConfig:
 
 
 def decoder_config(values: dict[str, Any]) -> TransformerConfig:
-    """The same of the decoder, which is as wide. It scales embeddings as fairseq's Transformer and norms them."""
+    """Return the config of the decoder, which is as wide; it scales embeddings as fairseq does, and norms them."""
     own = {name: values[name] for name in values if name.startswith("decoder_")}
     width = values["encoder_embed_dim"]
     own |= {

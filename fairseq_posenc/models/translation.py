@@ -24,7 +24,7 @@ class PosEncTransformer(TransformerModelBase):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncTransformer:
-        """From the flat options.
+        """Build the model from the flat options.
 
         Raises:
             ValueError: unknown encodings or options, encodings asked for what they cannot do, and

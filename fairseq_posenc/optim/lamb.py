@@ -54,7 +54,7 @@ class PosEncLamb(FairseqOptimizer):
         self._spare_vectors()
 
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None) -> None:
-        """fairseq's, which gives all groups the same weight decay."""
+        """Load as fairseq does, which gives all groups the same weight decay."""
         super().load_state_dict(state_dict, optimizer_overrides)
         self._spare_vectors()
 
@@ -64,7 +64,7 @@ class PosEncLamb(FairseqOptimizer):
 
     @property
     def optimizer_config(self) -> dict[str, Any]:
-        """What a resumed training takes from its own command line."""
+        """Return what a resumed training takes from its own command line."""
         lr = OmegaConf.to_container(self.cfg.lr) if OmegaConf.is_config(self.cfg.lr) else self.cfg.lr
         first, second = (float(part) for part in self.cfg.lamb_betas.strip("() ").split(","))
         return {
@@ -76,5 +76,5 @@ class PosEncLamb(FairseqOptimizer):
 
     @property
     def supports_flat_params(self) -> bool:
-        """No: the trust ratio is one of a tensor. --fp16 needs --fp16-no-flatten-grads, and is told so by fairseq."""
+        """Return False: each tensor has a trust ratio. fairseq asks --fp16 for --fp16-no-flatten-grads."""
         return False

@@ -46,12 +46,12 @@ class LMMemoryTask(FairseqTask):
         self._gathered: list[Any] = []
 
     def max_positions(self) -> None:
-        """No limit but the encoding's."""
+        """Return no limit: the encoding has its own."""
 
     # -- lengths ---------------------------------------------------------------------------------------
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """The model, whose longest row in training is memory and segment.
+        """Build the model, whose longest row in training is memory and segment.
 
         Raises:
             ValueError: memory for an encoding, or an architecture, that has none.
@@ -83,7 +83,7 @@ class LMMemoryTask(FairseqTask):
         self.state.merge_state_dict(told)  # into every checkpoint
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Of a checkpoint that is evaluated: how its model was trained.
+        """Load how the model of a checkpoint was trained, for its evaluation.
 
         Raises:
             ValueError: it does not say, or flags of training say something else.
@@ -103,7 +103,7 @@ class LMMemoryTask(FairseqTask):
                 )
 
     def _adopt(self, subwords: Optional[str]) -> None:
-        """How pieces marked words in training."""
+        """Take over how pieces marked words in training."""
         own = self.cfg.subwords and str(self.cfg.subwords)
         if subwords and own != subwords:
             if own or self.trains:
@@ -111,7 +111,7 @@ class LMMemoryTask(FairseqTask):
             self.words = lm_checks.words(self.dictionary, subwords)
 
     def _told(self) -> dict[str, int]:
-        """Of a model that was trained with another task."""
+        """Return the lengths for a model that was trained with another task."""
         length, remembered = self.cfg.eval_segment_length, self.cfg.eval_mem_length
         if length is None or remembered is None:
             raise ValueError(
@@ -122,12 +122,12 @@ class LMMemoryTask(FairseqTask):
 
     @property
     def eval_length(self) -> int:
-        """Tokens of a segment in evaluation."""
+        """Return the tokens of a segment in evaluation."""
         return int(self.cfg.eval_segment_length or self.trained["tokens_per_sample"])
 
     @property
     def eval_memory(self) -> int:
-        """States remembered in evaluation."""
+        """Return the states remembered in evaluation."""
         own = self.cfg.eval_mem_length
         return int(self.trained["mem_length"] if own is None else own)
 
@@ -137,7 +137,7 @@ class LMMemoryTask(FairseqTask):
     # -- data ------------------------------------------------------------------------------------------
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """A split, as one long text."""
+        """Load a split, as one long text."""
         paths = utils.split_paths(self.cfg.data)
         path = str(Path(paths[(epoch - 1) % len(paths)]) / split)
         lines = data_utils.load_indexed_dataset(path, self.dictionary, self.cfg.dataset_impl, combine=combine)
@@ -163,7 +163,7 @@ class LMMemoryTask(FairseqTask):
         grouped_shuffling: bool = False,
         **unused: Any,
     ) -> StreamIterator:
-        """Segments in order, of --batch-size streams a worker; none is dropped, skipped or shuffled.
+        """Return segments in order, of --batch-size streams a worker; none is dropped, skipped or shuffled.
 
         Raises:
             ValueError: flags that would drop segments or change their order, or rows beyond what the encoding defines.
@@ -196,7 +196,7 @@ class LMMemoryTask(FairseqTask):
         context_window: int = 0,
         **kwargs: Any,
     ) -> lm_scores.Remembering:
-        """For fairseq-eval-lm: one stream unless --batch-size says more.
+        """Return batches for fairseq-eval-lm: one stream unless --batch-size says more.
 
         Raises:
             ValueError: what `get_batch_iterator` refuses.
@@ -213,24 +213,24 @@ class LMMemoryTask(FairseqTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """fairseq's, with the memory of training."""
+        """Train as fairseq does, with the memory of training."""
         given = lm_scores.with_memory(sample, self.training)
         loss, size, output = super().train_step(given, model, criterion, optimizer, update_num, ignore_grad)
         return loss, size, {**output, "nwords": sample["nwords"]}
 
     def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
-        """fairseq's, with the memory of evaluation; the loss is a Python float, as float32 cannot sum a corpus."""
+        """Validate with the memory of evaluation; the loss is a Python float, as float32 cannot sum a corpus."""
         loss, size, output = super().valid_step(lm_scores.with_memory(sample, self.evaluating), model, criterion)
         exact = {name: float(output[name]) for name in ("loss", "nll_loss") if name in output}
         return loss, size, {**output, **exact, "nwords": sample["nwords"]}
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
-        """fairseq's, and the perplexities per token and per word."""
+        """Log what fairseq logs, and the perplexities per token and per word."""
         super().reduce_metrics(logging_outputs, criterion)
         lm_scores.log(logging_outputs)
 
     def inference_step(self, *args: Any, **kwargs: Any) -> Any:
-        """Not here."""
+        """Refuse: this task does not generate."""
         raise ValueError(
             "--task posenc_lm_memory scores text: fairseq-generate and -interactive need --task language_modeling; "
             "with memory, fairseq_posenc.generation.continuation.continued goes on from a prompt"
@@ -243,7 +243,7 @@ class LMMemoryTask(FairseqTask):
         self._gathered = lm_states.gathered(self.training)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """The memory of training. At the end of an epoch there is none to keep."""
+        """Return the memory of training. At the end of an epoch there is none to keep."""
         if self.training.segment + 1 >= self.epoch_length:
             return {}
         return {type(self).__name__: {"segment": self.training.segment, "states": self._gathered}}

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def log(outputs: Sequence[Mapping[str, Any]]) -> None:
-    """`token_nll` and `word_nll` in nats, `token_ppl` and `word_ppl`: of all tokens, so of any batches."""
+    """Log `token_nll` and `word_nll` in nats, `token_ppl` and `word_ppl`, all of the sum over all tokens."""
     nats = sum(float(output.get("nll_loss", output["loss"])) for output in outputs)
     for unit, count in (("token", "ntokens"), ("word", "nwords")):
         number = sum(int(output.get(count, 0)) for output in outputs)
@@ -54,13 +54,13 @@ class Remembering:
             yield {**with_memory(sample, self.memory), "score": self.score}
 
     def score(self, log_probabilities: Tensor) -> None:
-        """Of tokens that a model has scored."""
+        """Count tokens that a model has scored."""
         self.scored += log_probabilities.numel()
         self.nats -= float(log_probabilities.double().sum())
 
 
 def with_memory(sample: Mapping[str, Any], memory: SegmentMemory) -> dict[str, Any]:
-    """The batch, whose model gets the memory at its segment."""
+    """Return the batch, whose model gets the memory at its segment."""
     memory.begin(sample["segment"])
     return {**sample, "net_input": {**sample["net_input"], "memory": memory}}
 

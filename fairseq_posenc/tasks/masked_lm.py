@@ -34,7 +34,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
         _check(cfg)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """fairseq's samples, in its order."""
+        """Load fairseq's samples, in its order."""
         blocks = self._load_dataset_split(split, epoch, combine)
         source, target = self._masked(blocks)
         with data_utils.numpy_seed(self.cfg.seed):
@@ -47,7 +47,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
         return RightPadDataset(dataset, pad_idx=self.source_dictionary.pad())
 
     def _masked(self, blocks: Any) -> tuple[Any, Any]:
-        """Sources and targets."""
+        """Return sources and targets."""
         cfg, dictionary = self.cfg, self.source_dictionary
         if cfg.mask_whole_words:
             return WholeWordMasks.both(blocks, self._words(), self._masking())

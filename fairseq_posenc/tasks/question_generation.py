@@ -80,7 +80,7 @@ class QuestionGenerationTask(Searching):
 
     @classmethod
     def setup_task(cls, cfg: QuestionGenerationTaskConfig, **unused: Any) -> "QuestionGenerationTask":
-        """With the dictionary of the data.
+        """Set the task up with the dictionary of the data.
 
         Raises:
             ValueError: sources and questions have different ones.
@@ -93,13 +93,13 @@ class QuestionGenerationTask(Searching):
         return cls(cfg, dictionary)
 
     def max_positions(self) -> tuple[int, int]:
-        """The longest source and the longest question."""
+        """Return the longest source and the longest question."""
         return self.cfg.max_source_positions, self.cfg.max_target_positions
 
     # -- model and loss --------------------------------------------------------------------------------
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """The model, which starts with --encoder-from.
+        """Build the model, which starts with --encoder-from.
 
         Raises:
             ValueError: another architecture, or options without effect. CheckpointError: what cannot be started from.
@@ -128,7 +128,7 @@ class QuestionGenerationTask(Searching):
         return model
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """fairseq's.
+        """Build fairseq's criterion.
 
         Raises:
             ValueError: label smoothing of a model that copies.
@@ -143,7 +143,7 @@ class QuestionGenerationTask(Searching):
     # -- data ------------------------------------------------------------------------------------------
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """A split of the prepared folder; see `questions.load` and `check_lengths` for what is refused."""
+        """Load a split; see `questions.load` and `check_lengths` for what is refused."""
         options = {"left_pad_source": not self.cfg.right_pad_source, "shuffle": split == self.cfg.train_subset}
         folder = _folder(self.cfg.data)
         found = questions.load(folder, split, self.dictionary, self.cfg.dataset_impl, **options)
@@ -154,18 +154,18 @@ class QuestionGenerationTask(Searching):
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Any
     ) -> tuple[list[Tensor], list[int]]:
-        """Lines `answer </s> context`, or a sentence each: see `QuestionLines`."""
+        """Read lines `answer </s> context`, or a sentence each: see `QuestionLines`."""
         made = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
         return made, [len(tokens) for tokens in made]
 
     def build_bpe(self, args: Any) -> Any:
-        """What --bpe says, otherwise how the folder's questions were cut: D- lines and interactive's are text."""
+        """Return what --bpe names, otherwise how the folder's questions were cut, so that D- lines are text."""
         return super().build_bpe(args) or self.spelled
 
     def build_dataset_for_inference(
         self, src_tokens: Any, src_lengths: Any, constraints: Optional[Tensor] = None
     ) -> questions.Questions:
-        """Of fairseq-interactive."""
+        """Return the data set of fairseq-interactive."""
         return questions.Questions(
             src_tokens,
             None,
@@ -178,7 +178,7 @@ class QuestionGenerationTask(Searching):
     # -- generation ------------------------------------------------------------------------------------
 
     def generator_of(self, args: Any) -> tuple[Any, dict[str, Any]]:
-        """The search over unknown words too, where models copy.
+        """Return the search over unknown words too, where models copy.
 
         Raises:
             ValueError: options that know the dictionary only.
@@ -193,7 +193,7 @@ class QuestionGenerationTask(Searching):
     def inference_step(
         self, generator: Any, models: Any, sample: Any, prefix_tokens: Any = None, constraints: Any = None
     ) -> Any:
-        """Hypotheses whose tokens the dictionary spells, copied words too; so are those of the sample from then on."""
+        """Return hypotheses that the dictionary spells, copied words too; the sample is changed likewise."""
         found = self._spelled(generator, models, sample, prefix_tokens, constraints)
         if "references" in sample:
             known = zip(found, sample["references"], sample["weights"], strict=True)
@@ -218,12 +218,12 @@ class QuestionGenerationTask(Searching):
         return super().inference_step(generator, models, sample, prefix_tokens=prefix, constraints=constraints)
 
     def _of_sample(self, sample: Any) -> Any:
-        """fairseq-interactive's sample with ids of its own, and `unknown`."""
+        """Return fairseq-interactive's sample with ids of its own, and `unknown`."""
         source, words = self.dictionary.of_samples(sample["net_input"]["src_tokens"], self.size)
         return {**sample, "net_input": {**sample["net_input"], "src_tokens": source}, "unknown": words}
 
     def _spell(self, sample: Any, unknown: Sequence[Sequence[str]]) -> None:
-        """fairseq-generate prints sources and references too."""
+        """Spell sources and references, which fairseq-generate prints too."""
         for where, name in ((sample["net_input"], "src_tokens"), (sample, "target")):
             if where.get(name) is not None:
                 where[name] = self.dictionary.all_for_good(where[name], unknown, self.size)
@@ -231,7 +231,7 @@ class QuestionGenerationTask(Searching):
     # -- validation ------------------------------------------------------------------------------------
 
     def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
-        """fairseq's, and the ROUGE-L of greedy questions: a mean over sources, as the final score is."""
+        """Validate as fairseq does, and add the ROUGE-L of greedy questions: a mean over sources."""
         loss, size, output = super().valid_step(sample, model, criterion)
         if self._greedy is not None:
             scores, weights = self._scores(sample, model), sample["weights"]
@@ -249,11 +249,11 @@ class QuestionGenerationTask(Searching):
         return scores
 
     def text(self, tokens: Tensor) -> str:
-        """A question as it is compared with its references."""
+        """Return a question as it is compared with its references."""
         return self.spelled.decode(self.dictionary.string(utils.strip_pad(tokens, self.dictionary.pad())))
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
-        """fairseq's, and rouge_l."""
+        """Log what fairseq logs, and rouge_l."""
         super().reduce_metrics(logging_outputs, criterion)
         count = sum(one.get("rouge_count", 0) for one in logging_outputs)
         if count:

@@ -39,7 +39,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
                 raise ValueError(f"--{name.replace('_', '-')} is for other models: use --task sentence_prediction")
 
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
-        """With a new head of --num-classes, which reads [CLS]."""
+        """Build the model with a new head of --num-classes, which reads [CLS]."""
         model = super().untrained(cfg, from_checkpoint)
         if longest := self.longest_item():
             cure = "--longest LIMIT of prepare_glue.py cuts them off, or another encoding"
@@ -48,7 +48,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         return model
 
     def longest_item(self) -> int:
-        """Of all splits, in pieces; 0 where the folder does not say: others than prepare_glue.py made it."""
+        """Return the longest item of all splits, in pieces; 0 if the folder does not say (not by prepare_glue.py)."""
         record = Path(self.cfg.data) / RECORD
         if not record.is_file():
             return 0

@@ -54,7 +54,7 @@ class SquadTask(Finetuning):
 
     @classmethod
     def setup_task(cls, cfg: Any, **unused: Any) -> "SquadTask":
-        """With the dictionary of the data, and <mask>, which the pretrained model has."""
+        """Set the task up with the dictionary of the data and <mask>, which the pretrained model has."""
         dictionary = Dictionary.load(str(_folder(cfg.data) / spans.DICTIONARY))
         dictionary.add_symbol(MASK)
         logger.info("dictionary: %d types", len(dictionary))
@@ -64,11 +64,11 @@ class SquadTask(Finetuning):
         return self.dictionary, self.folder / spans.DICTIONARY
 
     def max_positions(self) -> int:
-        """Of the windows."""
+        """Return the length of the windows."""
         return self.longest
 
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
-        """With a new head for spans.
+        """Build the model with a new head for spans.
 
         Raises:
             ValueError: another architecture, an encoding that is not defined for windows of this length.
@@ -84,11 +84,11 @@ class SquadTask(Finetuning):
         return model
 
     def symbols_hash(self) -> str:
-        """Of the dictionary, whatever its counts."""
+        """Return a hash of the dictionary's symbols, whatever their counts."""
         return hashlib.sha256("\n".join(self.dictionary.symbols).encode()).hexdigest()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Of a checkpoint that answers: what its model was trained on.
+        """Check what the model of a checkpoint was trained on, before it answers.
 
         Raises:
             CheckpointError: other pieces, or windows of another form.
@@ -108,7 +108,7 @@ class SquadTask(Finetuning):
             logger.warning("the model was trained on windows of prepare_spans.py %s, and answers others", told)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """A split of the prepared folder."""
+        """Load a split of the prepared folder."""
         shuffle = split == self.cfg.train_subset
         self.datasets[split] = spans.load(self.folder, split, self.dictionary, shuffle=shuffle)
 

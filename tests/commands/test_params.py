@@ -65,7 +65,7 @@ def test_costs_are_those_of_the_method_and_its_sharing() -> None:
     ],
 )
 def test_the_cost_is_the_term_that_leads_at_base_size(spec: str, options: str, time: str, memory: str) -> None:
-    built = params.on_meta(spec, options)
+    built = params.at_base_size(spec, options)
     assert (params.cost(built, 0), params.cost(built, 1)) == (time, memory)
 
 

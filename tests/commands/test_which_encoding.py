@@ -10,7 +10,7 @@ from support_which_encoding import HAND, PAGE, ROOT, cells, sections
 
 from fairseq_posenc.__main__ import COMMANDS
 from fairseq_posenc.commands import choosing
-from fairseq_posenc.commands.params import on_meta, rows, split
+from fairseq_posenc.commands.params import at_base_size, rows, split
 from fairseq_posenc.core.options import names as option_names
 from fairseq_posenc.encodings import get, names
 
@@ -51,7 +51,7 @@ def unknown(text: str) -> list[str]:
 
 def builds(label: str) -> bool:
     try:
-        on_meta(*split(label))
+        at_base_size(*split(label))
     except ValueError:
         return False
     return True

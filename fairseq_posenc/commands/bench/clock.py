@@ -24,12 +24,12 @@ class Rounds:
     until: float = math.inf
 
     def another(self, done: int) -> bool:
-        """Whether there is one more."""
+        """Return whether there is one more round."""
         return done < self.least or (done < self.most and now() < self.until)
 
 
 def interleaved(steps: Sequence[Step], rounds: Rounds, device: torch.device) -> list[list[float]]:
-    """Seconds of each step in each round; every round times each step once, and begins with another one.
+    """Return the seconds of each step in each round; a round times each step once and begins with another one.
 
     All steps run once before, which compiles and fills what they keep.
     """

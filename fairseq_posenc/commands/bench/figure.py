@@ -14,7 +14,7 @@ MODES = ("train", "infer")
 
 
 def chosen(rows: Sequence[Row]) -> list[Row]:
-    """The layers without pads of the first shape, at its longest length (512 where that was measured)."""
+    """Return the layers without pads of the first shape, at its longest length (512 where that was measured)."""
     layers = [row for row in rows if row.what == "layer" and not row.padded]
     layers = [row for row in layers if row.shape == layers[0].shape]
     lengths = {row.length for row in layers}
@@ -22,7 +22,7 @@ def chosen(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> bool:
-    """Whether there was anything to draw.
+    """Draw the figure and return whether there was anything to draw.
 
     Raises:
         ImportError: without matplotlib.

@@ -17,9 +17,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ...encodings import StackShape, build
+from ...encodings import StackShape
 from ...positions import Positions
 from ...stack import Stack
+from ..listing import on_meta
 from . import clock, targets
 from .clock import Rounds, Step
 from .measure import Plan
@@ -33,16 +34,13 @@ FFN, MEMORY, LAYERS = 2100, 150, 4
 
 
 def remembers(subject: Subject) -> bool:
-    """Whether a decoder of it has memory."""
-    try:
-        with torch.device("meta"):
-            return build(subject.encoding, subject.options, _shape(SHAPE, SHAPE.batches[0][0])).capabilities.memory
-    except ValueError:
-        return False
+    """Return whether a decoder with this encoding has memory."""
+    built = on_meta(subject.encoding, subject.options, _shape(SHAPE, SHAPE.batches[0][0]))
+    return built is not None and built.capabilities.memory
 
 
 def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Two of each encoding that has memory; one that has none is named."""
+    """Yield two rows for each encoding that has memory; those that have none are named on stderr."""
     subjects = list(subjects)
     able = [one for one in subjects if remembers(one)]
     left_out = ", ".join(str(one) for one in subjects if one not in able)
@@ -73,7 +71,7 @@ def _row(subject: Subject, setting: Setting, target: float, rounds: Rounds) -> R
 
 
 def steps(subject: Subject, setting: Setting) -> list[Step]:
-    """Without memory (in evaluation: a window for each stream), and with it."""
+    """Return the step without memory (in evaluation: a window for each stream) and the one with it."""
     with torch.random.fork_rng(), torch.device(setting.device):
         torch.manual_seed(0)
         stack = Stack(subject.encoding, subject.options, _shape(setting.shape, setting.length), ffn=FFN)
@@ -92,7 +90,7 @@ def _step(stack: Stack, setting: Setting, memory: int) -> Step:
 
 
 def _inputs(setting: Setting, memory: int) -> tuple[Tensor, list[Tensor]]:
-    """[B, T, d], and [B, M, d] for each layer."""
+    """Return inputs [B, T, d], and memory [B, M, d] for each layer."""
 
     def made(length: int) -> Tensor:
         return torch.randn(setting.batch, length, setting.shape.dim, device=setting.device, dtype=setting.dtype)

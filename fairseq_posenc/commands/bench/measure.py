@@ -32,12 +32,12 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        """The median over all rounds."""
+        """Return the median over all rounds."""
         return statistics.median(self.ratios)
 
     @property
     def over(self) -> bool:
-        """Above its target by more than the noise."""
+        """Return whether the ratio is above its target by more than the noise."""
         return self.target is not None and self.ratio > self.target + targets.NOISE
 
 
@@ -59,7 +59,7 @@ class Plan:
 
 
 def measure(wanted: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measured]:
-    """All of them, in the order given."""
+    """Measure all of them, in the order given."""
     found = [Measured(*pair, *target_of(*pair)) for pair in wanted]
     start = clock.now()
     _one_pass(found, plan, 1, start + FIRST_PART * plan.seconds)
@@ -72,7 +72,7 @@ def measure(wanted: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measu
 
 
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
-    """What it may cost, and the aim: without pads, at the shape and on the device that the targets are of."""
+    """Return what a layer may cost, and the aim: both are of layers without pads, of one shape and on a CPU."""
     if setting.what == "translation":
         return targets.of_translation(subject.encoding, subject.options, subject.hooks(), setting.mode), None
     if setting.padded or not setting.shape.has_targets or setting.device.type != "cpu":
@@ -87,7 +87,7 @@ def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float |
 
 
 def _one_pass(some: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
-    """Each group gets a share of what is left of the time; a later pass has more rounds, and may remain unfinished."""
+    """Give each group a share of the time left; a later pass has more rounds and may remain unfinished."""
     groups = list(_groups(some))
     costs = {"train": TRAIN_WEIGHT, "infer": INFER_WEIGHT}
     weights = [len(group) * costs[group[0].setting.mode] for group in groups]
@@ -101,7 +101,7 @@ def _one_pass(some: Sequence[Measured], plan: Plan, attempt: int, until: float) 
 
 
 def _groups(some: Iterable[Measured]) -> Iterator[tuple[Measured, ...]]:
-    """Up to eight of the same setting, in the order given."""
+    """Yield up to eight subjects of the same setting, in the order given."""
     together: dict[Setting, list[Measured]] = {}
     for one in some:
         together.setdefault(one.setting, []).append(one)

@@ -132,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    """The rows of one benchmark.
+    """Return the rows of one benchmark.
 
     Raises:
         SystemExit: naming the file.
@@ -148,7 +148,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def text(own: Sequence[Row], peers: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> str:
-    """The page: `peers` are the rows of other implementations and of ours beside them."""
+    """Return the page; `peers` are the rows of other implementations and of ours beside them."""
     parts = [INTRODUCTION, diet(own)]
     for what, title in TITLES.items():
         some = [row for row in own if row.what == what]
@@ -165,7 +165,11 @@ def text(own: Sequence[Row], peers: Sequence[Row], found: Sequence[Mapping[str, 
 
 def diet(rows: Sequence[Row]) -> str:
     """Return the section that has Table 1 of the DIET paper, with ours where they were measured."""
-    ours = {(row.shape, row.mode, row.encoding): row for row in rows if _of_diet(row)}
+    ours = {
+        (row.shape, row.mode, row.encoding): row
+        for row in rows
+        if row.what == "layer" and not row.padded and row.length == 512 and not row.options and not row.peer
+    }
     theirs = figures("DIET", table="Table 1")
     names = dict.fromkeys(one.encoding for one in theirs)
     head = ["", *(column for name in names for column in (f"{name}, DIET", "ours"))]
@@ -184,12 +188,12 @@ def diet(rows: Sequence[Row]) -> str:
 
 
 def aims(rows: Sequence[Row]) -> str:
-    """How far each family got: its aim, and the range of its members."""
+    """Return how far each family got: its aim, and the range of its members."""
     together: dict[str, list[Row]] = {}
     for row in rows:
-        found = targets.family(row.encoding, row.options, set()) if row.stretch else None
-        if found:
-            together.setdefault(found.name, []).append(row)
+        family = targets.family(row.encoding, row.options, set()) if row.stretch else None
+        if family:
+            together.setdefault(family.name, []).append(row)
     lines = []
     for name, members in together.items():
         cells = []
@@ -204,11 +208,7 @@ def aims(rows: Sequence[Row]) -> str:
     return f"## How far each family is from its aim\n\nAt n = 512, base.\n\n{table}"
 
 
-def _of_diet(row: Row) -> bool:
-    return row.what == "layer" and not row.padded and row.length == 512 and not row.options and not row.peer
-
-
 def _machines(found: Sequence[Mapping[str, Any]]) -> str:
-    """Each machine and version once."""
+    """Return each machine and version once."""
     facts = dict.fromkeys("; ".join(f"{name} {row[name]}" for name in FACTS if name in row) for row in found)
     return "Measured with " + ".\nAnd with ".join(facts) + "."

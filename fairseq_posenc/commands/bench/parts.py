@@ -30,7 +30,7 @@ Wanted = tuple[Subject, Setting]
 
 
 def rows(args: Namespace) -> list[Row]:
-    """All parts that were asked for."""
+    """Return the rows of all parts that were asked for."""
     parts: dict[str, Callable[[Namespace, Tell], Iterable[Row]]] = {
         "layer": lambda args, tell: _timed(_layers(args), args, tell),
         "padded": lambda args, tell: _timed(_layers(args, padded=True), args, tell),
@@ -56,7 +56,7 @@ def rows(args: Namespace) -> list[Row]:
 
 
 def plan_of(args: Namespace, tell: Tell) -> Plan:
-    """`--rounds` or, in a quick run, as many as the time allows."""
+    """Return how many rounds to measure: `--rounds` or, in a quick run, as many as the time allows."""
     if args.quick and not args.rounds:
         return Plan(LEAST, MOST, QUICK_SECONDS, step_of, tell)
     rounds = args.rounds or ROUNDS
@@ -85,7 +85,7 @@ def _decoding(args: Namespace) -> Iterator[Wanted]:
 
 
 def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
-    """With fairseq's own layer, which where its cost is known is a target too."""
+    """Return decoding and fairseq's own layer, whose cost, where it is known, is a target too."""
     wanted = list(_decoding(args))
     stock = [] if peers.FAIRSEQ.missing() else [peers.FAIRSEQ]
     wanted += [(one, setting) for one in stock for setting in dict.fromkeys(setting for _, setting in wanted)]
@@ -96,7 +96,7 @@ def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
 
 
 def _at_most(row: Row, limit: float | None) -> Row:
-    """A step costs at most that of fairseq's layer, except DeBERTa's."""
+    """Lower a target to the cost of fairseq's layer, which a step may not exceed, except DeBERTa's."""
     if limit is None or row.peer or row.encoding == "deberta" or row.length != targets.DECODING_LENGTH:
         return row
     return replace(row, target=min(limit, row.target or limit))

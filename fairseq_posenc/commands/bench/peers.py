@@ -46,15 +46,15 @@ class Peer(Subject):
     ours: str = ""
 
     def causal(self) -> bool:
-        """Encoders all."""
+        """Return False: all of them are encoders."""
         return False
 
     def hooks(self) -> set[str]:
-        """None of ours, and so no target."""
+        """Return none of ours, so that a peer has no target."""
         return {"of a peer"}
 
     def missing(self) -> str:
-        """Why it cannot be measured; empty where it can."""
+        """Return why it cannot be measured; empty where it can."""
         if importlib.util.find_spec(self.module) is None:
             return f"{self.package} is not installed"
         if self.module == "transformers" and not version(self.package).startswith(TRANSFORMERS):
@@ -83,12 +83,12 @@ FAIRSEQ = PEERS[0]
 
 
 def label(subject: Subject) -> str | None:
-    """The package and its version; None of ours."""
+    """Return the package and its version; None for our own."""
     return f"{subject.package} {version(subject.package)}" if isinstance(subject, Peer) else None
 
 
 def installed() -> list[Peer]:
-    """Those that can be measured; the others are named on stderr."""
+    """Return those that can be measured; the others are named on stderr."""
     missing = {peer.encoding: reason for peer in PEERS if (reason := peer.missing())}
     for name, reason in missing.items():
         print(f"bench: without {name}: {reason}", file=sys.stderr)
@@ -96,7 +96,7 @@ def installed() -> list[Peer]:
 
 
 def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Layers of all, and fairseq's decoding; ours beside each, in the same groups where they fit."""
+    """Yield layers of all peers, and fairseq's decoding, with ours beside each, in the same groups where they fit."""
     peers = installed()
     subjects = list(dict.fromkeys(one for peer in peers for one in (Subject.of(peer.ours), peer)))
     wanted: list[tuple[Subject, Setting]] = [
@@ -118,7 +118,7 @@ def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[
 
 
 def step_of_peer(subject: Subject | None, setting: Setting) -> Step:
-    """A step of a peer, or of ours."""
+    """Return a step of a peer, or of ours."""
     if not isinstance(subject, Peer):
         return step_of(subject, setting)
     from . import peer_layers
@@ -139,7 +139,7 @@ def _layer_step(layer: Layer, setting: Setting) -> Step:
 
 
 def _decoding_step(setting: Setting) -> Step:
-    """As ours, with the keys and values that fairseq keeps: torch.cat of all of them for each token."""
+    """Return a step as ours, with fairseq's cache: torch.cat of all keys and values for each token."""
     from . import peer_layers
 
     layer = peer_layers.fairseq_decoder(setting).to(setting.device, setting.dtype).eval()

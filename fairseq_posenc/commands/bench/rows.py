@@ -54,7 +54,7 @@ class Row:
 
     @classmethod
     def of(cls, subject: Subject, setting: Setting, **figures: Any) -> Row:
-        """With the fields of what was measured."""
+        """Return a row with the fields of what was measured."""
         return cls(
             encoding=subject.encoding,
             options=subject.options,
@@ -74,27 +74,27 @@ class Row:
 
     @property
     def noise(self) -> float:
-        """What a ratio may be above its target; memory is counted, and a fiftieth is less than the noise."""
+        """Return how far a ratio may be above its target; memory is counted and has no noise."""
         exact = self.what == "memory" or (self.what, self.mode) == ("lm-memory", "infer")
         return 0.0 if exact else targets.NOISE
 
     @property
     def holds(self) -> bool | None:
-        """Whether the target does; None where there is none."""
+        """Return whether the target holds; None where there is none."""
         return None if self.target is None or self.ratio is None else self.ratio <= self.target + self.noise
 
     def flat(self, machine: Mapping[str, Any]) -> dict[str, Any]:
-        """For JSON."""
+        """Return the row as a flat object for JSON."""
         return {**dataclasses.asdict(self), "holds": self.holds, **machine}
 
     @property
     def name(self) -> str:
-        """The encoding with its options, as the user asks for it."""
+        """Return the encoding with its options, as the user asks for it."""
         return str(Subject(self.encoding, self.options))
 
     @property
     def origin(self) -> str:
-        """The package that another implementation is from, in brackets."""
+        """Return the package that another implementation is from, in brackets."""
         return f" [{self.peer}]" if self.peer else ""
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class Row:
 
 
 def timed(one: Measured, peer: str | None = None) -> Row:
-    """The row of a measurement."""
+    """Return the row of a measurement."""
     tokens = TOKENS if one.setting.what == "decode" else 1
     return Row.of(
         one.subject,

@@ -27,14 +27,14 @@ MOST = 3 * 2**30
 
 
 def exponent(lengths: Sequence[int], values: Sequence[float]) -> float | None:
-    """The slope of log(value) over log(length); None of fewer than two lengths."""
+    """Return the slope of log(value) over log(length); None for fewer than two lengths."""
     if len(lengths) < 2:
         return None
     return statistics.linear_regression([*map(math.log, lengths)], [*map(math.log, values)]).slope
 
 
 def rows(subjects: Sequence[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """A row for each length and mode, then those with the exponents."""
+    """Yield a row for each length and mode, then those with the exponents."""
     found: list[Row] = []
     fits = list(subjects)
     for length, batch in SHAPE.on(device):
@@ -62,7 +62,7 @@ def _row(one: Measured, counted: int) -> Row:
 
 
 def _exponents(found: Sequence[Row]) -> Iterator[Row]:
-    """Of the time in training and inference, and of the memory in training."""
+    """Yield the exponents of the time in training and inference, and of the memory in training."""
     series: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in found:
         series[row.encoding, row.options, row.mode].append(row)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from ...encodings import Composition, StackShape, build, names
+from ...encodings import StackShape, build, names
+from ..listing import on_meta
 from . import targets
 
 
@@ -66,16 +67,13 @@ class Subject:
         """
         if self.serves(causal=False):
             return False
-        self._on_meta(causal=True)
+        with torch.device("meta"):
+            build(self.encoding, self.options, self._shape(causal=True))
         return True
 
     def serves(self, *, causal: bool) -> bool:
         """Whether it can be built for decoders, or for encoders."""
-        try:
-            self._on_meta(causal)
-        except ValueError:
-            return False
-        return True
+        return on_meta(self.encoding, self.options, self._shape(causal)) is not None
 
     def decodes(self) -> bool:
         """Whether one token can follow the other: decoders, whose keys are not compressed."""
@@ -83,12 +81,11 @@ class Subject:
 
     def hooks(self) -> set[str]:
         """What it implements with these options."""
-        built = self._on_meta(self.causal())
-        return {hook for member in built.members.values() for hook in member.hooks}
+        built = on_meta(self.encoding, self.options, self._shape(self.causal()))
+        return {hook for member in built.members.values() for hook in member.hooks} if built else set()
 
-    def _on_meta(self, causal: bool) -> Composition:
-        with torch.device("meta"):
-            return build(self.encoding, self.options, StackShape(1, 12, 768, 512, causal=causal, has_cls=not causal))
+    def _shape(self, causal: bool) -> StackShape:
+        return StackShape(1, 12, 768, 512, causal=causal, has_cls=not causal)
 
 
 @dataclass(frozen=True)

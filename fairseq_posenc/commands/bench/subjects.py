@@ -60,7 +60,7 @@ class PlainAttention(SelfAttention):
 
 
 def stack_of(subject: Subject | None, shape: StackShape, device: torch.device, dtype: torch.dtype) -> Stack:
-    """A stack with the encoding; None: the baseline. Always with the same weights outside of the encoding."""
+    """Return a stack with the encoding, or the baseline for None; its other weights are always the same."""
     with torch.random.fork_rng(), torch.device(device):
         torch.manual_seed(0)
         stack = Stack(subject.encoding if subject else "none", subject.options if subject else None, shape)
@@ -89,7 +89,7 @@ class Batch:
         self.segments = (columns >= setting.length // 2).long().expand_as(self.tokens)
 
     def positions(self, stack: Stack, columns: int | None = None, queries: int | None = None) -> Positions:
-        """Of the last `queries` of the first `columns`; all if unset. Ids that nothing reads are not made."""
+        """Return those of the last `queries` of the first `columns` (unset: all), with the ids that are read."""
         seen = self.tokens[:, :columns]
         pos = stack.pos
         return Positions(
@@ -119,7 +119,7 @@ class Model(nn.Module):
 
 
 def step_of(subject: Subject | None, setting: Setting) -> Step:
-    """A function that takes one step; the subject None is the baseline."""
+    """Return a function that takes one step; the subject None is the baseline."""
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype)
     make = {"layer": _layer_step, "model": _model_step, "decode": _decoding_step}[setting.what]
     return make(stack.train(setting.mode == "train"), setting, Batch(setting))
@@ -154,7 +154,7 @@ def _model_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 
 
 def _decoding_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
-    """The last few tokens of a sequence, one by one, behind a cache of the others that is filled once."""
+    """Return a step over the last few tokens, one by one, behind a cache of the others that is filled once."""
     x = torch.randn(setting.batch, setting.length, setting.shape.dim, device=setting.device, dtype=setting.dtype)
     start = setting.length - TOKENS
     caches = [KeyValueCache() for _ in stack.layers]

@@ -25,12 +25,12 @@ class Section:
 
 
 def text(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
-    """Columns of equal width."""
+    """Return tables with columns of equal width."""
     return "\n\n".join([_tables(rows, "{}\n", "plain"), _verdict(rows), _below(facts)])
 
 
 def markdown(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
-    """For a page."""
+    """Return the tables for a page."""
     return "\n\n".join([markdown_tables(rows, "### {}"), _verdict(rows), _below(facts)]) + "\n"
 
 
@@ -48,7 +48,7 @@ def _tables(rows: Sequence[Row], title: str, form: str) -> str:
 
 
 def sections(rows: Sequence[Row]) -> Iterator[Section]:
-    """Rows of one size together, in the order given; train and infer side by side."""
+    """Yield rows of one size together, in the order given, with train and infer side by side."""
     together: dict[str, list[Row]] = {}
     for row in rows:
         together.setdefault(_title(row), []).append(row)

@@ -22,7 +22,8 @@ from typing import Any
 
 import torch
 
-from ...encodings import StackShape, build, get
+from ...encodings import StackShape, get
+from ..listing import on_meta
 from .measure import Plan, measure
 from .rows import Row, timed
 from .settings import Setting, Shape, Subject
@@ -90,12 +91,11 @@ def _longest(data: Path) -> int:
 
 def sides(subject: Subject) -> list[str]:
     """The stacks that it can serve; a translation has no [CLS]."""
-    found = []
-    for side, causal in (("encoder", False), ("decoder", True)):
-        with contextlib.suppress(ValueError), torch.device("meta"):
-            build(subject.encoding, subject.options, StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=causal))
-            found.append(side)
-    return found
+    shapes = {
+        side: StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=side == "decoder")
+        for side in ("encoder", "decoder")
+    }
+    return [side for side, shape in shapes.items() if on_meta(subject.encoding, subject.options, shape)]
 
 
 def flags(subject: Subject) -> list[str]:

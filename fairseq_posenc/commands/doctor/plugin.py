@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from .report import Check
+from .stack import installed
 
 NAME = "fairseq_posenc"
 
@@ -47,12 +48,4 @@ def plugin_check() -> Check:
     """The check, on this process."""
     running = Path(__file__).resolve().parents[2]
     installed_at = editable()
-    return check_plugin(running, on_path(sys.path) | installed_at, bool(installed_at) or _has_metadata())
-
-
-def _has_metadata() -> bool:
-    try:
-        distribution(NAME)
-    except PackageNotFoundError:
-        return False
-    return True
+    return check_plugin(running, on_path(sys.path) | installed_at, bool(installed_at) or installed(NAME) is not None)

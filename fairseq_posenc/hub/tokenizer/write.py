@@ -32,7 +32,10 @@ def write(made: Tokenizer, folder: Path, *, max_length: int, segments: bool) -> 
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **_SPECIAL,
-        "added_tokens_decoder": {str(token["id"]): _without_id(token) for token in made["added_tokens"]},
+        "added_tokens_decoder": {
+            str(token["id"]): {key: value for key, value in token.items() if key != "id"}
+            for token in made["added_tokens"]
+        },
         "model_max_length": max_length,
         "model_input_names": ["input_ids", *["token_type_ids"] * segments, "attention_mask"],
         "clean_up_tokenization_spaces": False,
@@ -49,10 +52,6 @@ def copy_sources(source: Path, folder: Path) -> None:
     for theirs, ours in names.items():
         if (source / theirs).is_file() and not (folder / ours).exists():
             shutil.copyfile(source / theirs, folder / ours)
-
-
-def _without_id(token: dict[str, object]) -> dict[str, object]:
-    return {key: value for key, value in token.items() if key != "id"}
 
 
 def _check(made: Tokenizer) -> None:

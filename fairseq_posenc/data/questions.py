@@ -6,13 +6,17 @@ Legend: B batch, S source tokens, V dictionary.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from torch import Tensor
+
+logger = logging.getLogger(__name__)
 
 SOURCE, TARGET = "src", "tgt"
 
@@ -142,3 +146,33 @@ def _check(found: dict[str, Any], surface: Sequence[Surface], size: int, file: P
             raise ValueError(f"{file}, line {index + 1}: segments are not of its source; prepare the data again")
         if found[TARGET] is not None and int(found[TARGET][index].max()) > max(highest, size - 1):
             raise ValueError(f"{file}, line {index + 1}: its question copies a word that its source does not have")
+
+
+def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split: str, *, skipped: bool) -> None:
+    """Count items that are longer than a model reads or says.
+
+    fairseq leaves them out of training with one warning, and ends at the first one in validation.
+
+    Args:
+        limits: of sources and of questions, in tokens, with their marks. skipped: they are to be left out.
+    Raises:
+        ValueError: there are some, and they are not to be left out.
+    """
+    parts = (
+        ("sources", data.src_sizes, limits[0], "--max-source-positions", "--longest"),
+        ("questions", data.tgt_sizes, limits[1], "--max-target-positions", "--longest-question"),
+    )
+    excess = [_excess(*part) for part in parts if part[1] is not None and (np.asarray(part[1]) > part[2]).any()]
+    if excess and skipped:
+        logger.warning(f"{folder}, {split}: left out are {'; '.join(excess)}")
+    elif excess:
+        raise ValueError(f"{folder}, {split}: {'; '.join(excess)}")
+
+
+def _excess(what: str, sizes: object, limit: int, flag: str, prepared: str) -> str:
+    lengths = np.asarray(sizes)
+    count, longest = int((lengths > limit).sum()), int(lengths.argmax())
+    return (
+        f"{count:,} of {len(lengths):,} {what} have more than {limit} tokens (item {longest} has {lengths[longest]}): "
+        f"give {flag} {lengths[longest]} where the model is as long, or prepare the questions with a smaller {prepared}"
+    )

@@ -18,7 +18,6 @@ from ..compat.checkpoints import CheckpointError
 from ..core.options import option
 from ..data import questions
 from ..data.copied_words import CopyDictionary
-from ..data.question_lengths import check_lengths
 from ..data.question_lines import QuestionLines
 from ..data.question_text import QuestionText
 from ..generation.options import SearchConfig, Searching, refuse_in_training
@@ -143,12 +142,12 @@ class QuestionGenerationTask(Searching):
     # -- data ------------------------------------------------------------------------------------------
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """Load a split; see `questions.load` and `check_lengths` for what is refused."""
+        """Load a split; see `questions.load` and `questions.check_lengths` for what is refused."""
         options = {"left_pad_source": not self.cfg.right_pad_source, "shuffle": split == self.cfg.train_subset}
         folder = _folder(self.cfg.data)
         found = questions.load(folder, split, self.dictionary, self.cfg.dataset_impl, **options)
         skipped = split != self.cfg.train_subset and self.cfg.skip_invalid_size_inputs_valid_test
-        check_lengths(found, self.longest, folder, split, skipped=skipped)
+        questions.check_lengths(found, self.longest, folder, split, skipped=skipped)
         self.datasets[split] = found
 
     def get_interactive_tokens_and_lengths(

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fairseq_posenc.commands.params import on_meta, split
+from fairseq_posenc.commands.params import at_base_size, split
 from fairseq_posenc.papers import reading
 from fairseq_posenc.papers.reading import Figure, every, figures, read, tables
 from recipes.lib.encodings import options_of, parse, published
@@ -48,7 +48,7 @@ def test_a_cell_is_a_number_or_words_a_formula_or_a_dash(path: Path) -> None:
 
 @pytest.mark.parametrize("label", sorted({figure.encoding for figure in every()} - {""}))
 def test_every_encoding_builds(label: str) -> None:
-    on_meta(*split(label))
+    at_base_size(*split(label))
 
 
 def doubled(all_figures: Iterable[Figure]) -> list[tuple[object, ...]]:

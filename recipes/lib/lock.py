@@ -9,7 +9,7 @@ from pathlib import Path
 from .outputs import making
 from .values import Refused
 
-PATIENCE = 3.0  # seconds that the commands of a killed run have to end (see tied.py)
+PATIENCE = 5.0  # seconds that the commands of a killed run have to end (see tied.py)
 
 
 @contextmanager

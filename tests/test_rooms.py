@@ -119,7 +119,6 @@ def test_recipes_import_the_library_of_recipes_and_never_each_other() -> None:
     wrong = [
         f"{path.relative_to(recipes)} imports {name}"
         for path in sorted(recipes.rglob("*.py"))
-        if "finetune" not in path.parts[-2]
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else [])
         if name.startswith("recipes.") and name.split(".")[1] not in ("lib", path.relative_to(recipes).parts[0])

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_posenc.metrics import classification
-from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.package import write_whole
+from recipes.lib.stages import read_json
 
 from .data import labels
 
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--metrics", required=True)
     parser.add_argument("--output", type=Path, required=True)
     asked = parser.parse_args()
-    write_atomically(asked.output, json.dumps(baselines(asked.data, asked.metrics.split(",")), indent=1))
+    write_whole(asked.output, json.dumps(baselines(asked.data, asked.metrics.split(",")), indent=1))
 
 
 if __name__ == "__main__":

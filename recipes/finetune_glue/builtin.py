@@ -10,9 +10,9 @@ import argparse
 import random
 from pathlib import Path
 
-from recipes.lib.folders import whole
 from recipes.lib.invented.sentences import VERBS, Grammar, Lexicon
 from recipes.lib.lines import write
+from recipes.lib.package import whole_folder
 
 ROWS = {"train": 400, "dev": 60, "test": 20}
 #: the columns of each task that its readers want; of CoLA and XNLI, which have no header, in their order
@@ -94,7 +94,7 @@ def main() -> None:
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
     grammar = Grammar(rng, Lexicon())
-    with whole(asked.output) as partial:
+    with whole_folder(asked.output) as partial:
         for task in asked.task:
             (partial / task).mkdir()
             for file, name in files(task).items():

@@ -17,7 +17,7 @@ from recipes.lib.finetuning.sentences.plan import RECORD
 from recipes.lib.finetuning.sentences.tasks import HEADLINE, TASKS, metrics
 from recipes.lib.finetuning.sentences.xnli import Scores
 from recipes.lib.finetuning.trials import Grid, Trial, Variant, add_options
-from recipes.lib.folders import whole
+from recipes.lib.package import whole_folder
 from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.stages import read_json
@@ -156,7 +156,7 @@ def other_rows(record: Mapping[str, Any]) -> list[str]:
 
 def submission(variants: list[Variant], results: Results) -> None:
     """Copy GLUE's files of each model: those of the run that counts."""
-    with whole(results.output / "submission") as partial:
+    with whole_folder(results.output / "submission") as partial:
         for variant in variants:
             into = partial / variant.of_model
             into.mkdir(exist_ok=True)

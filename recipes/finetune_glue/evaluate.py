@@ -17,9 +17,9 @@ import fairseq_posenc  # noqa: F401  registers the architectures, and what a che
 from fairseq_posenc.metrics import classification
 from recipes.lib.checkpoints import updates
 from recipes.lib.finetuning.sentences.tasks import TASKS
-from recipes.lib.folders import whole
 from recipes.lib.lines import write
-from recipes.lib.stages import read_json, write_atomically
+from recipes.lib.package import whole_folder, write_whole
+from recipes.lib.stages import read_json
 
 from .data import ids, labels
 
@@ -56,7 +56,7 @@ def evaluate(model: Any, task: Any, folder: Path, names: list[str], output: Path
     """Scores in percent by split; `output` gets a file a split."""
     record, scores = read_json(folder / "glue.json"), dict[str, Any]()
     files = TASKS[record["task"]].submissions
-    with whole(output) as partial:
+    with whole_folder(output) as partial:
         for split in record["splits"]:
             if split == "train":
                 continue
@@ -87,7 +87,7 @@ def main() -> None:
     scores = evaluate(model, task, asked.data, asked.metrics.split(","), asked.predictions, gpu)
     weights = sum(weight.numel() for weight in model.parameters())
     facts = {"scores": scores, "parameters": weights, "updates": updates(asked.checkpoint)}
-    write_atomically(asked.output, json.dumps(facts, indent=1))
+    write_whole(asked.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

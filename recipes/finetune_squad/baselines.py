@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from recipes.lib.finetuning.questions.scores import baselines
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     scores = baselines(asked.data, asked.split)
     for name, facts in scores.items():
         print(f"{name}: EM {facts['em']:.2f}, F1 {facts['f1']:.2f}", flush=True)
-    write_atomically(asked.output, json.dumps(scores, indent=1, ensure_ascii=False))
+    write_whole(asked.output, json.dumps(scores, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ import json
 import random
 from pathlib import Path
 
-from recipes.lib.folders import whole
+from recipes.lib.invented.questions import ARTICLES, article
 from recipes.lib.lines import write
-from recipes.question_generation.builtin import ARTICLES, article
+from recipes.lib.package import whole_folder
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
-    with whole(asked.output) as partial:
+    with whole_folder(asked.output) as partial:
         (partial / "text").mkdir()
         for split, number in ARTICLES.items():
             articles = [article(rng, split, one) for one in range(number)]

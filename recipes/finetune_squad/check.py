@@ -23,7 +23,7 @@ from fairseq_posenc.hub.convert import as_it_is
 from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.models.finetuning import encoding
 from fairseq_posenc.tasks.squad import check_windows
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 
 def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def main() -> None:
         found = facts(asked.checkpoint, asked.max_length, model)
     except (CheckpointError, ValueError, OSError) as error:
         sys.exit(f"error: --checkpoint {asked.checkpoint}: {error}")
-    write_atomically(asked.output, json.dumps(found, indent=1))
+    write_whole(asked.output, json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairseq_posenc.metrics import squad
 from recipes.lib.finetuning.questions.scores import golds, rules_of, scored
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     except (OSError, ValueError) as error:
         raise SystemExit(f"error: {asked.predictions}: {error}") from None
     print(json.dumps(scores), flush=True)
-    write_atomically(asked.output, json.dumps(scores, indent=1))
+    write_whole(asked.output, json.dumps(scores, indent=1))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fairseq_posenc.data import spans
 from recipes.lib.finetuning.questions.answers import Answering, add_options
-from recipes.lib.folders import whole
+from recipes.lib.package import whole_folder
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, help="folder of a folder each")
     asked = parser.parse_args()
     model = Answering(asked)
-    with whole(asked.output) as folder:
+    with whole_folder(asked.output) as folder:
         for language in spans.splits(asked.data):
             print(f"{language}: {model.write(folder / language, language):,} questions", flush=True)
 

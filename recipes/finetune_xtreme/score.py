@@ -14,7 +14,7 @@ from typing import Any
 from fairseq_posenc.data import spans
 from fairseq_posenc.metrics import squad
 from recipes.lib.finetuning.questions.scores import baselines, golds, scored
-from recipes.lib.stages import write_atomically
+from recipes.lib.package import write_whole
 
 from .sets import SETS
 
@@ -62,7 +62,7 @@ def main() -> None:
         raise SystemExit(f"error: {error}") from None
     for language, facts in found.items():
         print(language, json.dumps(facts), flush=True)
-    write_atomically(asked.output, json.dumps(found, indent=1, ensure_ascii=False))
+    write_whole(asked.output, json.dumps(found, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":

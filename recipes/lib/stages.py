@@ -20,8 +20,6 @@ from typing import Any
 
 from .package import write_whole
 
-write_atomically = write_whole
-
 
 @dataclass(frozen=True)
 class Stage:

@@ -88,8 +88,16 @@ class Planner:
         settings = self.settings
         if settings.dataset == BUILTIN:
             folder = f"{self.shown}/builtin"
-            command = (*module("builtin"), "--output", folder, "--seed", str(settings.seed))
-            outputs, inputs = (self.output / "builtin",), (HERE / "builtin.py",)
+            command = (
+                "python",
+                "-m",
+                "recipes.lib.invented.questions",
+                "--output",
+                folder,
+                "--seed",
+                str(settings.seed),
+            )
+            outputs, inputs = (self.output / "builtin",), (ROOT / "recipes" / "lib" / "invented" / "questions.py",)
             return [Stage("builtin", command, outputs, inputs=inputs)], ["--text", folder]
         named = sources.named(settings)
         if settings.own:

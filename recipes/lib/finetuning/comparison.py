@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recipes.lib.encodings import Encoding, parse
+from recipes.lib.package import write_whole
 from recipes.lib.recipe import Row
-from recipes.lib.stages import write_atomically
 from recipes.lib.values import Refused
 
 
@@ -31,4 +31,4 @@ def comparable(why: Sequence[str]) -> str:
 
 def write_rows(rows: Sequence[Row], output: Path) -> None:
     text = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
-    write_atomically(output / "comparison.json", text)
+    write_whole(output / "comparison.json", text)

@@ -21,7 +21,7 @@ python -m recipes.lib.check_models --output "$OUT/checked.json" --pos-enc 'shaw[
     --eval-rouge
 
 # builtin
-python -m recipes.question_generation.builtin --output "$OUT/builtin" --seed 1
+python -m recipes.lib.invented.questions --output "$OUT/builtin" --seed 1
 
 # prepare
 python data-bin-scripts/prepare_questions.py --text "$OUT/builtin" --output "$OUT/data-bin" --bad repair \

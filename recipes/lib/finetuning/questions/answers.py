@@ -25,7 +25,7 @@ from fairseq_posenc.data import span_search, spans
 from fairseq_posenc.data.span_search import Found, Read, Search
 from fairseq_posenc.data.spans import Question
 from fairseq_posenc.metrics import null_threshold
-from recipes.lib.folders import whole
+from recipes.lib.package import whole_folder
 
 from .files import OUT_OF_REACH, TEXTS, THRESHOLD
 
@@ -110,7 +110,7 @@ def write(
     for why, names in missed.items():
         if names:
             print(f"{len(names):,} questions whose answers are {why}: {', '.join(names[:SHOWN])}", flush=True)
-    with whole(output) as folder:
+    with whole_folder(output) as folder:
         for name, content in files.items():
             (folder / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
 

@@ -82,7 +82,7 @@ class Questions(Planner[Q]):
         settings, stages = self.settings, list[Stage]()
         if settings.invented or settings.builtin:
             command = [*module("finetune_squad.builtin"), *flags(output=f"{self.shown}/builtin", seed=settings.seed)]
-            inputs = [SQUAD / "builtin.py", ROOT / "recipes" / "question_generation" / "builtin.py"]
+            inputs = [SQUAD / "builtin.py", ROOT / "recipes" / "lib" / "invented" / "questions.py"]
             stages.append(self.stage("builtin", command, ["builtin"], inputs=inputs))
         if settings.builtin:
             stages.append(self._pretrain(stages[0]))

@@ -88,24 +88,17 @@ class Planner:
         settings = self.settings
         if settings.dataset == BUILTIN:
             folder = f"{self.shown}/builtin"
-            command = (
-                "python",
-                "-m",
-                "recipes.lib.invented.questions",
-                "--output",
-                folder,
-                "--seed",
-                str(settings.seed),
-            )
+            command = ["python", "-m", "recipes.lib.invented.questions", "--output", folder]
+            command += ["--seed", str(settings.seed)]
             outputs, inputs = (self.output / "builtin",), (ROOT / "recipes" / "lib" / "invented" / "questions.py",)
-            return [Stage("builtin", command, outputs, inputs=inputs)], ["--text", folder]
+            return [Stage("builtin", tuple(command), outputs, inputs=inputs)], ["--text", folder]
         named = sources.named(settings)
         if settings.own:
             return [], named
         # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
         files = sources.FETCHED[settings.dataset].values()
-        command = ("python", "data-bin-scripts/fetch.py", *files, "--output", settings.raw)
-        return [Stage("fetch", command, ())], named
+        fetch = ("python", "data-bin-scripts/fetch.py", *files, "--output", settings.raw)
+        return [Stage("fetch", fetch, ())], named
 
     def prepare(self, before: list[Stage], words: list[str]) -> Stage:
         settings = self.settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fairseq_posenc.positions import Positions, restart_ids
+from fairseq_posenc.positions import Positions
 
 BOS, PAD, EOS = 0, 1, 2
 CPU = torch.device("cpu")
@@ -158,39 +158,6 @@ def test_chunks_have_the_ids_of_the_whole() -> None:
         assert torch.equal(part.query_ids, whole.query_ids[:, start:end])
         assert part.restart_ids is not None
         assert torch.equal(part.restart_ids, whole.restart_ids[:, :end])
-
-
-# -- sentence positions (METHODS.md 2.4) ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        # <s> in column 0 is a sentence of one token; the first token of a sentence has position 1
-        ([BOS, 5, 6, EOS, 7, 8, 9, EOS], [1, 1, 2, 3, 1, 2, 3, 4]),
-        # before any boundary: one more than the tokens before
-        ([5, 6, 7, EOS, 8], [1, 2, 3, 4, 1]),
-        # two boundaries in a row, as in <s> </s>
-        ([BOS, EOS, EOS, 5], [1, 1, 1, 1]),
-        # pads on the right and on the left
-        ([BOS, 5, EOS, PAD, PAD], [1, 1, 2, 1, 1]),
-        ([PAD, PAD, 5, 6, EOS, 7], [1, 1, 1, 2, 3, 1]),
-        ([PAD, BOS, 5, 6], [1, 1, 1, 2]),
-        # fairseq's decoder input starts with </s>
-        ([EOS, 5, 6, 7], [1, 1, 2, 3]),
-        ([PAD, PAD], [1, 1]),
-        ([5], [1]),
-    ],
-)
-def test_restart_ids(tokens: list[int], expected: list[int]) -> None:
-    assert restart_ids(torch.tensor([tokens]), PAD, (BOS, EOS)).tolist() == [expected]
-
-
-def test_restart_ids_do_not_depend_on_the_batch() -> None:
-    rows = torch.tensor([[BOS, 5, EOS, 6, 7], [5, 6, 7, EOS, 8], [PAD, BOS, 5, EOS, 6]])
-    together = restart_ids(rows, PAD, (BOS, EOS))
-    for row, ids in zip(rows, together, strict=True):
-        assert restart_ids(row[None], PAD, (BOS, EOS))[0].tolist() == ids.tolist()
 
 
 def test_restart_ids_need_boundaries_and_refuse_memory() -> None:

@@ -229,9 +229,3 @@ def test_pads_in_memory_are_masked() -> None:
     assert where.padding is not None
     assert where.padding.tolist() == [[True, False, False, False], [False, False, False, True]]
     assert (where.left_padded, where.span, where.key_ids.tolist()) == (True, 3, [[0, 0, 1, 2], [0, 1, 2, 2]])
-
-
-@pytest.mark.parametrize("clip", [0, 13])
-def test_a_clip_that_no_sequence_can_reach_is_refused(clip: int) -> None:
-    with pytest.raises(ValueError, match=rf"--pos-enc-args: shaw: clip={clip}: k is from 1 to n, which is 12"):
-        build("shaw", f"clip={clip}", CAUSAL)

@@ -34,42 +34,6 @@ def embedded(tokens: Tensor) -> Tensor:
     return torch.randn(10, WIDTH, generator=torch.Generator().manual_seed(1))[tokens]
 
 
-# -- the future
-
-
-def test_a_decoder_refuses_positions_that_let_it_see_the_future() -> None:
-    """As the README once called it: `of_tokens` is not causal unless told so."""
-    stack = Stack("shaw", "clip=16", StackShape(layers=2, heads=4, dim=64, max_length=128, causal=True))
-    assert_refused(
-        lambda: stack(torch.randn(2, 4, 64), Positions.of_tokens(TOKENS, pad=1)),
-        "StackShape.causal is True",
-        "Positions.causal is False",
-        "stack.positions(tokens, pad=...)",
-    )
-
-
-def test_an_encoder_refuses_positions_that_hide_the_future() -> None:
-    positions = Positions.of_tokens(TOKENS, pad=PAD, causal=True)
-    assert_refused(
-        lambda: stack_of()(embedded(TOKENS), positions), "StackShape.causal is False", "Positions.causal is True"
-    )
-
-
-@pytest.mark.parametrize("spec", ["none", "learned", "shaw", "rope", "m4", "cope", "sentence-restart"])
-def test_a_decoder_never_sees_the_tokens_to_come(spec: str) -> None:
-    stack = stack_of(spec, DECODER)
-    tokens = torch.tensor([[5, 6, EOS, 7, 8, 9]])
-    with torch.no_grad():
-        whole = stack(embedded(tokens), stack.positions(tokens, pad=PAD, boundaries=(BOS, EOS)))[0]
-        for end in range(1, tokens.shape[1]):
-            prefix = tokens[:, :end]
-            alone = stack(embedded(prefix), stack.positions(prefix, pad=PAD, boundaries=(BOS, EOS)))[0]
-            torch.testing.assert_close(whole[:, :end], alone)
-    encoder = stack_of("none")
-    changed = [encoder(embedded(row), encoder.positions(row, pad=PAD))[0][:, 0] for row in (tokens, tokens[:, :2])]
-    assert not torch.allclose(*changed)  # an encoder sees them, or there would be nothing to hide
-
-
 # -- positions that the stack makes
 
 
@@ -97,54 +61,39 @@ def test_boundaries_are_used_where_the_encoding_counts_within_sentences() -> Non
     assert_refused(lambda: stack.positions(TOKENS, pad=PAD), "sentence-restart", "boundaries=(bos, eos)")
 
 
-@pytest.mark.parametrize("make", ["by hand", "by the stack"])
-def test_segments_are_for_encodings_that_read_them(make: str) -> None:
+def test_a_stack_makes_no_positions_with_segments_that_it_does_not_read() -> None:
     segments = torch.zeros_like(TOKENS)
-
-    def run(spec: str, segments: Tensor | None) -> Tensor:
-        stack = stack_of(spec)
-        maker = stack.positions if make == "by the stack" else Positions.of_tokens
-        return stack(embedded(TOKENS), maker(TOKENS, pad=PAD, segments=segments))[0]
-
-    assert run("shaw+segments", segments).isfinite().all()
+    assert stack_of("shaw+segments").positions(TOKENS, pad=PAD, segments=segments).segments is segments
     assert_refused(lambda: stack_of("shaw").positions(TOKENS, pad=PAD, segments=segments), "does not read segments")
-    assert_refused(lambda: run("shaw", segments), "Positions.segments", "--pos-enc shaw does not read")
-    assert_refused(lambda: run("shaw+segments", None), "segments needs the segments of sentence pairs")
 
 
-def test_cls_is_where_the_stack_has_one() -> None:
-    with_cls = replace(SHAPE, has_cls=True)
-    for shape, other in ((SHAPE, with_cls), (with_cls, SHAPE)):
-        positions = stack_of(shape=other).positions(TOKENS, pad=PAD)
-        assert_refused(
-            lambda shape=shape, positions=positions: stack_of(shape=shape)(embedded(TOKENS), positions),
-            f"StackShape.has_cls is {shape.has_cls}",
-            "Positions.cls_column",
-        )
+def test_positions_of_the_other_direction_are_refused_with_the_call_that_makes_them() -> None:
+    positions = Positions.of_tokens(TOKENS, pad=PAD)  # not causal unless told so
+    words = ("StackShape.causal is True", "Positions.causal is False", "stack.positions(tokens, pad=...)")
+    assert_refused(lambda: stack_of(shape=DECODER)(embedded(TOKENS), positions), *words)
 
 
 # -- inputs
 
 
 @pytest.mark.parametrize("spec", ["none", "learned", "shaw", "linformer"])
-@pytest.mark.parametrize("length", [1, 3, 5])
-def test_an_input_of_another_length_is_refused(spec: str, length: int) -> None:
-    """One token would be repeated."""
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        *(((2, length), f"the input has {length} tokens, but the positions are those of 4") for length in (1, 3, 5)),
+        *(((samples, 4), f"the input has {samples} samples, but the positions are those of 2") for samples in (1, 3)),
+    ],
+)
+def test_an_input_of_another_size_is_refused(spec: str, shape: tuple[int, int], told: str) -> None:
+    """One token or sample would be repeated."""
     stack = stack_of(spec)
     positions = stack.positions(TOKENS, pad=PAD)
-    x = torch.randn(2, length, WIDTH)
-    assert_refused(lambda: stack(x, positions), f"the input has {length} tokens", "positions are those of 4")
+    assert_refused(lambda: stack(torch.randn(*shape, WIDTH), positions), *told.split(", but the "))
 
 
-@pytest.mark.parametrize("samples", [1, 3])
-def test_an_input_of_another_batch_is_refused(samples: int) -> None:
-    """One sample would be repeated."""
-    stack = stack_of()
-    positions = stack.positions(TOKENS, pad=PAD)
-    x = torch.randn(samples, 4, WIDTH)
-    assert_refused(lambda: stack(x, positions), f"the input has {samples} samples", "positions are those of 2")
-    without_pads = stack.positions(TOKENS[:1], pad=PAD)
-    assert stack(x, without_pads)[0].shape == x.shape  # which are the same for every sample
+def test_positions_without_pads_serve_every_batch() -> None:
+    stack, x = stack_of(), torch.randn(3, 4, WIDTH)
+    assert stack(x, stack.positions(TOKENS[:1], pad=PAD))[0].shape == x.shape
 
 
 def test_positions_are_of_one_batch() -> None:

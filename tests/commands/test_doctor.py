@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support_processes import without_fairseq
 
+from fairseq_posenc.commands import doctor
 from fairseq_posenc.commands.doctor import machine, plugin, report, stack
-
-DOCTOR = "import sys; from fairseq_posenc.commands import doctor; sys.exit(doctor.main(sys.argv[1:]))"
 
 
 def missing(module: str) -> object:
@@ -135,15 +134,10 @@ def test_text_has_a_cure_a_line_and_counts() -> None:
     assert text.endswith("1 ok, 0 warn, 1 fail")
 
 
-def run_doctor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", DOCTOR, *arguments]
-    return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=False)
-
-
-def test_command_prints_one_json_list_and_nothing_else() -> None:
-    result = run_doctor("--json")
-    checks = json.loads(result.stdout)
-    assert result.returncode == int(any(check["status"] == "fail" for check in checks)), result.stderr
+def test_command_prints_one_json_list_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+    status = doctor.main(["--json"])
+    checks = json.loads(capfd.readouterr().out)
+    assert status == int(any(check["status"] == "fail" for check in checks))
     assert all(check.keys() == {"name", "status", "found", "mend"} for check in checks)
     assert all(isinstance(value, str) for check in checks for value in check.values())
     names = [check["name"] for check in checks]
@@ -154,22 +148,14 @@ def test_command_prints_one_json_list_and_nothing_else() -> None:
 def test_command_speaks_beside_a_broken_fairseq(tmp_path: Path) -> None:
     (tmp_path / "fairseq").mkdir()
     (tmp_path / "fairseq" / "__init__.py").write_text("raise ValueError('mutable default')\n")
-    result = run_doctor("--json", PYTHONPATH=str(tmp_path))
+    code = "from fairseq_posenc.commands import doctor; sys.exit(doctor.main(sys.argv[1:]))"
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    result = subprocess.run(without_fairseq(code, "--json"), env=env, capture_output=True, text=True, check=False)
     found = {check["name"]: check for check in json.loads(result.stdout)}
     assert result.returncode == 1
     assert "mutable default" in found["fairseq"]["found"]
 
 
 def test_importing_doctor_imports_neither_torch_nor_fairseq() -> None:
-    # Loaded beside the plugin's own __init__, which registers with fairseq.
-    code = """
-import sys, types
-from pathlib import Path
-plugin = types.ModuleType("fairseq_posenc")
-plugin.__path__ = [str(Path("fairseq_posenc").resolve())]
-sys.modules["fairseq_posenc"] = plugin
-import fairseq_posenc.commands.doctor
-assert not {"torch", "fairseq"} & set(sys.modules)
-"""
-    root = Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", code], cwd=root, check=True)
+    code = "import fairseq_posenc.commands.doctor\nassert not {'torch', 'fairseq'} & set(sys.modules)"
+    subprocess.run(without_fairseq(code), check=True)

@@ -6,15 +6,13 @@ import dataclasses
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support_processes import without_fairseq
 
 from fairseq_posenc.commands.doctor.apex import Apex, check_apex
-
-ROOT = Path(__file__).parents[2]
 
 # The surface of NVIDIA apex that fairseq touches; the marks show that it is what was built and called.
 NVIDIA = {
@@ -43,41 +41,42 @@ PYPI = {"apex/__init__.py": "from pyramid_mailer.interfaces import IMailer\n", "
 PYPI_COMPLETE = {"apex/__init__.py": "", "apex/forms.py": ""}
 RAISES = {"apex/__init__.py": "raise RuntimeError('built for another torch')\n"}
 
-# Beside the plugin's own __init__, which imports fairseq: an apex that raises takes fairseq down with it.
 PROBE = """
-import dataclasses, json, sys, types
-plugin = types.ModuleType("fairseq_posenc")
-plugin.__path__ = ["fairseq_posenc"]
-sys.modules["fairseq_posenc"] = plugin
+import dataclasses, json
 from fairseq_posenc.commands.doctor import apex
 print(json.dumps(dataclasses.asdict(apex.probe())))
 """
 
+# What fairseq builds where torch reports a GPU, and where it does not.
 FAIRSEQ_USES = """
 import json, sys, torch
-torch.cuda.is_available = lambda: sys.argv[1] == "gpu"
+torch.cuda.is_available = lambda: True
 from fairseq.modules import layer_norm
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
-norm = layer_norm.LayerNorm(4)
-norm(torch.randn(2, 4))
-# tpu and adam_betas as the command line gives them: their defaults are references to other options.
-options = FairseqAdamConfig(lr=[0.1], adam_betas="(0.9, 0.98)", tpu=False)
-adam = FairseqAdam(options, norm.parameters()).optimizer
-answer = {key: [c.__module__ for c in type(made).__mro__] for key, made in (("norm", norm), ("adam", adam))}
-if "apex.normalization" in sys.modules:
-    answer["calls"] = sys.modules["apex.normalization"].FusedLayerNorm.used
-print(json.dumps(answer))
+
+def used(gpu):
+    torch.cuda.is_available = lambda: gpu
+    norm = layer_norm.LayerNorm(4)
+    norm(torch.randn(2, 4))
+    # tpu and adam_betas as the command line gives them: their defaults are references to other options.
+    options = FairseqAdamConfig(lr=[0.1], adam_betas="(0.9, 0.98)", tpu=False)
+    adam = FairseqAdam(options, norm.parameters()).optimizer
+    answer = {key: [c.__module__ for c in type(made).__mro__] for key, made in (("norm", norm), ("adam", adam))}
+    if "apex.normalization" in sys.modules:
+        answer["calls"] = sys.modules["apex.normalization"].FusedLayerNorm.used
+    return answer
+
+print(json.dumps({"cpu": used(False), "gpu": used(True)}))
 """
 
 
-def run_beside(folder: Path, modules: dict[str, str], code: str, *arguments: str) -> Any:
-    """The JSON that `code` prints in a process where `modules` come first on the path."""
+def run_beside(folder: Path, modules: dict[str, str], code: str) -> Any:
+    """Return the JSON that `code` prints in a process where `modules` come first on the path."""
     for name, text in modules.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     env = {**os.environ, "PYTHONPATH": str(folder)}
-    command = [sys.executable, "-c", code, *arguments]
-    result = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    result = subprocess.run(without_fairseq(code), env=env, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout.splitlines()[-1])
 
@@ -111,22 +110,17 @@ def test_what_doctor_says_without_a_gpu() -> None:
     assert "no FusedAdam" in check_apex(dataclasses.replace(whole, adam=False), gpu=True).found
 
 
-def test_fairseq_uses_it_when_torch_reports_a_gpu(tmp_path: Path) -> None:
-    used = run_beside(tmp_path, {**NVIDIA, **KERNEL}, FAIRSEQ_USES, "gpu")
-    assert "apex.normalization" in used["norm"]
-    assert "apex.optimizers" in used["adam"]
-    assert used["calls"] == 1
-
-
-def test_fairseq_leaves_it_alone_without_a_gpu(tmp_path: Path) -> None:
-    used = run_beside(tmp_path, {**NVIDIA, **KERNEL}, FAIRSEQ_USES, "cpu")
-    assert used["norm"][0] == "torch.nn.modules.normalization"
-    assert not [module for module in used["adam"] if module.startswith("apex")]
-    assert used["calls"] == 0
+def test_fairseq_uses_it_when_torch_reports_a_gpu_and_leaves_it_alone_otherwise(tmp_path: Path) -> None:
+    used = run_beside(tmp_path, {**NVIDIA, **KERNEL}, FAIRSEQ_USES)
+    assert "apex.normalization" in used["gpu"]["norm"]
+    assert "apex.optimizers" in used["gpu"]["adam"]
+    assert used["cpu"]["norm"][0] == "torch.nn.modules.normalization"
+    assert not [module for module in used["cpu"]["adam"] if module.startswith("apex")]
+    assert (used["cpu"]["calls"], used["gpu"]["calls"]) == (0, 1)
 
 
 def test_the_wrong_apex_does_not_disturb_fairseq(tmp_path: Path) -> None:
-    used = run_beside(tmp_path, PYPI, FAIRSEQ_USES, "gpu")
+    used = run_beside(tmp_path, PYPI, FAIRSEQ_USES)["gpu"]
     assert used["norm"][0] == "torch.nn.modules.normalization"
     assert not [module for module in used["adam"] if module.startswith("apex")]
 
@@ -134,4 +128,4 @@ def test_the_wrong_apex_does_not_disturb_fairseq(tmp_path: Path) -> None:
 def test_apex_without_kernels_breaks_fairseq_on_a_gpu(tmp_path: Path) -> None:
     # Why doctor calls it a failure: fairseq looks no further than the import of the Python class.
     with pytest.raises(AssertionError, match="fused_layer_norm_cuda"):
-        run_beside(tmp_path, NVIDIA, FAIRSEQ_USES, "gpu")
+        run_beside(tmp_path, NVIDIA, FAIRSEQ_USES)

@@ -100,7 +100,7 @@ def test_a_broken_encoding_shows(
 ) -> None:
     monkeypatch.setitem(sys.modules, "fairseq_posenc.encodings.broken", broken)
     monkeypatch.setitem(registry.ENCODINGS, "broken", f"broken:{cls}")
-    assert drift.main(["--encodings", "broken", "alibi", "--length", "384"]) == 1
+    assert drift.main(["--encodings", "broken", "alibi", "--length", "288"]) == 1
     out, err = capsys.readouterr()
     for table in tables(out)[2:]:
         cells = {row[0]: dict(zip(table[0], row, strict=True)) for row in table[1:]}

@@ -51,9 +51,9 @@ def test_nor_does_m3_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None
     assert core_peak(Subject("m3")) < CUBE
 
 
-@pytest.mark.parametrize("size", [(SQUARE, 256), (settings.SHAPES["base"], 512)], ids=["square", "base"])
-def test_m3_trains_at_no_more_memory_than_m4(size: tuple[Shape, int]) -> None:
-    assert core_peak(Subject("m3"), *size) <= core_peak(Subject("m4"), *size)
+def test_m3_trains_at_no_more_memory_than_m4() -> None:
+    base = settings.SHAPES["base"], 512
+    assert core_peak(Subject("m3"), *base) <= core_peak(Subject("m4"), *base)
 
 
 def test_a_vector_for_every_pair_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -135,18 +137,19 @@ def test_left_padded_is_a_pad_left_of_a_token(rows: list[list[int]], left: bool)
 # -- ids -----------------------------------------------------------------------------------------------
 
 
-def test_ids_are_columns_where_no_pad_stands_on_the_left() -> None:
-    assert of([[5, 6, PAD], [5, 6, 7]]).query_ids.tolist() == [0, 1, 2]
-
-
-def test_pads_do_not_count() -> None:
-    where = of([[PAD, PAD, 5, 6], [5, 6, 7, 8], [PAD, 5, 6, 7]])
-    assert where.query_ids.tolist() == [[0, 0, 0, 1], [0, 1, 2, 3], [0, 0, 1, 2]]
-
-
-def test_ids_go_on_where_the_cache_ends() -> None:
-    where = of([[PAD, PAD, 5, 6], [5, 6, 7, 8]], causal=True, cached=3)
-    assert where.query_ids.tolist() == [[1], [3]]
+@pytest.mark.parametrize(
+    ("rows", "options", "ids"),
+    [
+        ([[5, 6, PAD], [5, 6, 7]], {}, [0, 1, 2]),  # columns where no pad stands on the left
+        (
+            [[PAD, PAD, 5, 6], [5, 6, 7, 8], [PAD, 5, 6, 7]], {},
+            [[0, 0, 0, 1], [0, 1, 2, 3], [0, 0, 1, 2]],  # pads do not count
+        ),
+        ([[PAD, PAD, 5, 6], [5, 6, 7, 8]], {"causal": True, "cached": 3}, [[1], [3]]),
+    ],
+)  # fmt: skip
+def test_ids(rows: list[list[int]], options: dict[str, Any], ids: list[Any]) -> None:
+    assert of(rows, **options).query_ids.tolist() == ids
 
 
 def test_chunks_have_the_ids_of_the_whole() -> None:
@@ -169,64 +172,53 @@ def test_restart_ids_need_boundaries_and_refuse_memory() -> None:
 # -- allowed keys --------------------------------------------------------------------------------------
 
 
-def allowed(where: Positions) -> list[list[list[int]]]:
-    assert where.allowed is not None
-    return where.allowed.int().tolist()
+PADDED = [[5, 6, PAD], [PAD, 5, 6]]
+ALLOWED = {
+    "a decoder sees itself and the left": (
+        Positions(3, 3, CPU, causal=True),
+        [[[1, 0, 0], [1, 1, 0], [1, 1, 1]]],
+    ),
+    "a chunk sees what was cached": (Positions(2, 4, CPU, causal=True), [[[1, 1, 1, 0], [1, 1, 1, 1]]]),
+    "one query sees everything": (Positions(1, 5, CPU, causal=True), None),
+    "a span hides what is far": (
+        Positions(4, 5, CPU, causal=True, span=2),
+        [[[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]],
+    ),
+    "a span of one query": (Positions(1, 4, CPU, causal=True, span=2), [[[0, 0, 1, 1]]]),
+    "nobody sees a pad": (of(PADDED), [[[1, 1, 0]] * 3, [[0, 1, 1]] * 3]),
+    "causal and pads": (
+        of(PADDED, causal=True),
+        [[[1, 0, 0], [1, 1, 0], [1, 1, 0]], [[0, 0, 0], [0, 1, 0], [0, 1, 1]]],
+    ),
+    "one query sees no pad": (
+        of([[PAD, 5, 6], [5, 6, 7]], causal=True, cached=2),
+        [[[0, 1, 1]], [[1, 1, 1]]],
+    ),
+}
 
 
-def test_a_decoder_sees_itself_and_the_left() -> None:
-    assert allowed(Positions(3, 3, CPU, causal=True)) == [[[1, 0, 0], [1, 1, 0], [1, 1, 1]]]
+@pytest.mark.parametrize(("where", "expected"), ALLOWED.values(), ids=ALLOWED)
+def test_allowed_keys(where: Positions, expected: list[list[list[int]]] | None) -> None:
+    """`forbidden` is the opposite, shaped for logits, but for rows that see nothing."""
+    if expected is None:
+        assert where.allowed is where.forbidden is None
+    else:
+        assert where.allowed.int().tolist() == expected
+        if where.empty_rows is None:
+            assert torch.equal(where.forbidden[:, 0], ~where.allowed)
 
 
-def test_a_chunk_sees_what_was_cached() -> None:
-    assert allowed(Positions(2, 4, CPU, causal=True)) == [[[1, 1, 1, 0], [1, 1, 1, 1]]]
+EMPTY = [
+    (of([[5, 6, PAD], [5, PAD, PAD]]), None),
+    (of(PADDED), None),
+    (of(PADDED, causal=True), [[False] * 3, [True, False, False]]),
+    (of([[5, 6, PAD], [PAD, PAD, PAD]]), [[False] * 3, [True] * 3]),
+]
 
 
-def test_one_query_sees_everything() -> None:
-    assert Positions(1, 5, CPU, causal=True).allowed is None
-
-
-def test_a_span_hides_what_is_far() -> None:
-    expected = [[[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]]
-    assert allowed(Positions(4, 5, CPU, causal=True, span=2)) == expected
-    assert allowed(Positions(1, 4, CPU, causal=True, span=2)) == [[[0, 0, 1, 1]]]
-
-
-def test_nobody_sees_a_pad() -> None:
-    where = of([[5, 6, PAD], [PAD, 5, 6]])
-    assert allowed(where) == [[[1, 1, 0]] * 3, [[0, 1, 1]] * 3]
-    assert where.empty_rows is None
-
-
-def test_samples_of_pads_are_found_without_a_mask_of_queries_and_keys() -> None:
-    """Attention over compressed keys asks for nothing else, and is linear in the length."""
-    where = of([[5, 6, PAD], [PAD, PAD, PAD]])
-    assert where.empty_rows is not None
-    assert where.empty_rows[:, 0, :, 0].tolist() == [[False] * 3, [True] * 3]
-    assert "allowed" not in vars(where)
-    assert of([[5, 6, PAD], [5, PAD, PAD]]).empty_rows is None
-
-
-def test_causal_and_padding_together() -> None:
-    where = of([[5, 6, PAD], [PAD, 5, 6]], causal=True)
-    assert allowed(where) == [[[1, 0, 0], [1, 1, 0], [1, 1, 0]], [[0, 0, 0], [0, 1, 0], [0, 1, 1]]]
-    assert where.empty_rows is not None
-    assert where.empty_rows[:, 0, :, 0].tolist() == [[False] * 3, [True, False, False]]
-
-
-def test_one_query_sees_no_pad() -> None:
-    assert allowed(of([[PAD, 5, 6], [5, 6, 7]], causal=True, cached=2)) == [[[0, 1, 1]], [[1, 1, 1]]]
-
-
-def test_forbidden_is_the_opposite_shaped_for_logits() -> None:
-    where = of([[5, 6, PAD], [5, 6, 7]], causal=True)
-    assert where.forbidden is not None
-    assert where.allowed is not None
-    assert where.forbidden.shape == (2, 1, 3, 3)
-    assert torch.equal(where.forbidden[:, 0], ~where.allowed)
-
-
-def test_a_sample_of_pads_has_only_empty_rows() -> None:
-    where = of([[PAD, PAD], [5, 6]])
-    assert where.empty_rows is not None
-    assert where.empty_rows[:, 0, :, 0].tolist() == [[True, True], [False, False]]
+@pytest.mark.parametrize(("where", "rows"), EMPTY)
+def test_empty_rows(where: Positions, rows: list[list[bool]] | None) -> None:
+    """They are found without a mask of queries and keys where possible: attention over compressed keys is linear."""
+    found = where.empty_rows
+    assert (found if found is None else found[:, 0, :, 0].tolist()) == rows
+    assert where.causal or "allowed" not in vars(where)

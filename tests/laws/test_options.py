@@ -144,15 +144,14 @@ def test_a_value_of_the_wrong_kind_is_refused(name: str, field: dataclasses.Fiel
         assert word in message
 
 
-@pytest.mark.parametrize(("name", "field"), fields(int), ids=shown)
-def test_a_number_that_is_not_whole_and_positive_is_refused(name: str, field: Any) -> None:
-    for value in ("1.5", "nan", "inf", True, -1):
-        assert try_to_build(name, {field.name: value})
+NUMBERS = [(*row, ("1.5", "nan", "inf", True, -1)) for row in fields(int)]
+NUMBERS += [(*row, ("nan", "inf", -1)) for row in fields(float)]
 
 
-@pytest.mark.parametrize(("name", "field"), fields(float), ids=shown)
-def test_a_number_that_is_not_finite_and_positive_is_refused(name: str, field: Any) -> None:
-    for value in ("nan", "inf", -1):
+@pytest.mark.parametrize(("name", "field", "values"), NUMBERS, ids=shown)
+def test_a_number_that_means_nothing_is_refused(name: str, field: Any, values: tuple[Any, ...]) -> None:
+    """A count is whole and positive, any other number finite and positive."""
+    for value in values:
         assert try_to_build(name, {field.name: value})
 
 
@@ -183,23 +182,20 @@ def test_an_option_may_be_called_as_a_word_of_python() -> None:
     assert_refused(lambda: opts.parse("lambda=2,lambda_=2"), "twice")
 
 
-def test_dashes_and_underscores_are_the_same() -> None:
-    shape = Case("t5").shape()
-    assert str(build("t5", "max-distance=64", shape)) == str(build("t5", "max_distance=64", shape))
-    assert str(build("shaw", "share=layer_wise", shape)) == str(build("shaw", "share=layer-wise", shape))
+SAME = [
+    ("t5", "max-distance=64", "max_distance=64"),
+    ("shaw", "share=layer_wise", "share=layer-wise"),
+    ("shaw", " clip = 3, values=True ,share=none", {"clip": 3, "values": True, "share": "none"}),
+    ("shaw", "clip=none", None),
+    ("shaw", "", {}),
+]
 
 
-def test_text_and_mappings_are_the_same() -> None:
-    shape = Case("shaw").shape()
-    text = build("shaw", " clip = 3, values=True ,share=none", shape)
-    mapping = build("shaw", {"clip": 3, "values": True, "share": "none"}, shape)
-    assert str(text) == str(mapping)
-    assert "clip=3" in str(text)
-
-
-def test_an_unset_option_can_be_written() -> None:
-    shape = Case("shaw").shape()
-    assert str(build("shaw", "clip=none", shape)) == str(build("shaw", None, shape))
+@pytest.mark.parametrize(("spec", "args", "same"), SAME)
+def test_what_means_the_same_builds_the_same(spec: str, args: str, same: Any) -> None:
+    shape = Case(spec).shape()
+    assert str(build(spec, args, shape)) == str(build(spec, same, shape))
+    assert "clip=3" in str(build("shaw", "clip=3", shape))
 
 
 MALFORMED = ["clip=2,clip=3", "init-std=1,init_std=1", "clip", "clip=", "=2", {"init-std": 1, "init_std": 2}]

@@ -9,8 +9,6 @@ from fairseq_posenc.encodings import StackShape
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
-TOKENS = torch.tensor([[3, 5, 5, 5, 5, 5]])  # a start, then the same word again and again
-
 
 def states(causal: bool, tokens: torch.Tensor) -> torch.Tensor:
     """[T, d] of the last layer."""
@@ -20,18 +18,6 @@ def states(causal: bool, tokens: torch.Tensor) -> torch.Tensor:
     where = Positions.of_tokens(tokens, pad=1, causal=causal)
     with torch.no_grad():
         return stack(table[tokens], where)[0][0]
-
-
-def test_a_decoder_tells_the_same_word_apart_by_its_position() -> None:
-    """The start weighs less the more words follow it: the mask itself says how far it is."""
-    same_word = states(True, TOKENS)[1:]
-    gaps = (same_word[:, None] - same_word[None]).norm(dim=-1) + torch.eye(5) * 9
-    assert gaps.min() > 1e-3
-
-
-def test_an_encoder_does_not() -> None:
-    same_word = states(False, TOKENS)[1:]
-    torch.testing.assert_close(same_word, same_word[:1].expand(5, -1), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("causal", [True, False])

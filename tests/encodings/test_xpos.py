@@ -25,18 +25,6 @@ def test_a_pair_turns_and_decays(pair: int, queries: int, keys: int) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_it_is_rope_at_a_distance_that_does_not_decay() -> None:
-    q, k = torch.randn(2, 1, 1, 7, 8, dtype=torch.float64)
-    where = Positions(7, 7, CPU, causal=True)
-    rope, flat, decaying = (
-        logits_of(made(spec, args, head_dim=8, causal=True), q, k, where)
-        for spec, args in (("rope", ""), ("xpos", "scale_base=1e9"), ("xpos", ""))
-    )
-    torch.testing.assert_close(flat, rope, rtol=1e-6, atol=1e-8)
-    diagonals = (x.diagonal(dim1=-2, dim2=-1) for x in (decaying, rope))
-    torch.testing.assert_close(*diagonals, rtol=1e-12, atol=1e-12)
-
-
 def test_the_middle_is_no_part_of_the_formula() -> None:
     """Another n moves the column from which the factors count; the logits stay."""
     q, k = torch.randn(2, 1, 1, 7, 8, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""XL against XLNet and Transformer-XL; GCDF against SciPy (METHODS.md section 10, oracles 6, 7, 10)."""
+"""XL against XLNet, and GCDF against SciPy (METHODS.md section 10, oracles 6 and 10)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import pytest
 import torch
 from oracle_ways import (
     DIM,
-    HEAD_DIM,
     HEADS,
     KEYS,
     LAYER,
     MODELS,
-    QUERIES,
     Mine,
     Peer,
     Problem,
@@ -110,60 +108,6 @@ def test_xlnet_tells_a_mistake(mistake: str) -> None:
         for parameter in xl.parameters():
             parameter.copy_(parameter.flip(0))
     assert differs(mine, of_xlnet(peer))
-
-
-# -- Transformer-XL: a decoder with memory ---------------------------------------------------------------------------
-
-
-def transfo_xl(dtype: torch.dtype) -> nn.Module:
-    module = oracle(MODELS + "deprecated.transfo_xl.modeling_transfo_xl")
-    torch.manual_seed(0)
-    peer = module.RelPartialLearnableMultiHeadAttn(HEADS, DIM, HEAD_DIM, dropout=0.0, pre_lnorm=True)
-    peer.layer_norm = nn.Identity()
-    for parameter in peer.parameters():
-        nn.init.normal_(parameter, std=0.2)
-    assert peer.r_net.weight.shape == (DIM, DIM)
-    peer.sinusoids = module.PositionalEmbedding(DIM)
-    return peer.to(dtype).eval().requires_grad_(False)
-
-
-def as_transfo_xl(peer: nn.Module, dtype: torch.dtype) -> Mine:
-    mine = Mine("xl", dtype=dtype, bias=False, causal=True)
-    mine.copy(*(linear(w) for w in peer.qkv_net.weight.chunk(3)), peer.o_net)
-    give(mine, peer.r_net.weight, peer.r_w_bias, peer.r_r_bias)
-    return mine
-
-
-def of_transfo_xl(peer: nn.Module, memory: int) -> Peer:
-    """The last columns, the first `memory` given as such; its distances are K-1 .. 0."""
-
-    def run(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        columns, keys = x.transpose(0, 1), x.shape[1]
-        r = peer.sinusoids(torch.arange(keys - 1, -1, -1.0).to(x.dtype))
-        forbidden = mask[0, 0, memory:].isinf()[:, :, None]
-        mems = columns[:memory] if memory else None
-        out, weights = peer(columns[memory:], r, forbidden, mems, output_attentions=True)
-        return (out - columns[memory:]).transpose(0, 1), weights.permute(2, 3, 0, 1)
-
-    return run
-
-
-@pytest.mark.parametrize("memory", [0, KEYS - QUERIES])
-@pytest.mark.parametrize("path", ["explicit", "fused"])
-@pytest.mark.parametrize("how", ["whole", "memory", "chunk", "steps"])
-def test_transformer_xl_is_xl_in_a_decoder(how: str, path: str, memory: int) -> None:
-    """In float32, as its mask overflows in float64; without pads, as its mask is that of all samples."""
-    peer = transfo_xl(torch.float32)
-    theirs = of_transfo_xl(peer, 0 if how == "whole" else memory)
-    problem = Problem.of(Way(how, path, causal=True), torch.float32)
-    assert difference(as_transfo_xl(peer, torch.float32), theirs, problem) <= tolerance(torch.float32)
-
-
-def test_transformer_xl_tells_a_mirrored_distance() -> None:
-    peer = transfo_xl(torch.float32)
-    mine = as_transfo_xl(peer, torch.float32)
-    mine.encoding.weight[LAYER - 1, :, : DIM // 2] *= -1
-    assert differs(mine, of_transfo_xl(peer, 0), causal=True)
 
 
 # -- GCDF ------------------------------------------------------------------------------------------------------------

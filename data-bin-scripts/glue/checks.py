@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from questions.problems import Problem
 
@@ -12,6 +14,17 @@ from .reading import NEEDED, Row
 
 HOW = ("refuse", "skip")
 TRANSLATION = "translation of a wrong row"
+
+
+@dataclass
+class Split:
+    """rows: Those that are left. given: How many were meant for the split. whole: How many its file has."""
+
+    name: str
+    path: Path
+    rows: list[Row]
+    given: int
+    whole: int
 
 
 def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[list[Row], list[Problem]]:
@@ -37,24 +50,21 @@ def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[li
     return kept, problems
 
 
-def translations(kept: dict[str, list[Row]], given: Mapping[str, int], wrong: Sequence[Problem]) -> list[Problem]:
+def translations(splits: Sequence[Split], wrong: Sequence[Problem]) -> list[Problem]:
     """Leave out what translates a row that is left out of another language: its score would be of other rows.
 
     Translations have the same number in their files; files that are not of one length are none of each other.
-
-    Args:
-        kept: by split, changed here. given: rows of each, with the wrong ones.
     """
     told = list[Problem]()
     for kind in ("valid", "test"):
-        parallel = [split for split in kept if split.partition("-")[0] == kind]
-        if len({given[split] for split in parallel}) > 1:
+        parallel = {split.name: split for split in splits if split.name.partition("-")[0] == kind}
+        if len({split.given for split in parallel.values()}) > 1:
             continue
         why = {one.id: f"it is left out of {one.split}: {one.kind}" for one in wrong if one.split in parallel}
-        for split in parallel:
-            gone = [row for row in kept[split] if row.id in why]
-            told += [Problem(split, row.where, row.id, TRANSLATION, why[row.id], "left out") for row in gone]
-            kept[split] = [row for row in kept[split] if row.id not in why]
+        for name, split in parallel.items():
+            gone = [row for row in split.rows if row.id in why]
+            told += [Problem(name, row.where, row.id, TRANSLATION, why[row.id], "left out") for row in gone]
+            split.rows = [row for row in split.rows if row.id not in why]
     return told
 
 

@@ -17,7 +17,7 @@ from questions.problems import Problem
 from shared import digest
 
 from . import reading
-from .checks import checked, strays, translations
+from .checks import Split, checked, strays, translations
 from .formats import TASKS, Format, language
 from .output import Cutter, split_files
 from .reading import Row
@@ -33,10 +33,8 @@ STRANGE = 0.05
 
 @dataclass(frozen=True)
 class Settings:
-    """task: a key of `TASKS`. model, tokenizer: see `vocabulary.pretrained`. longest: pieces of an item. separators:
-    </s> between the sentences of a pair. bad: of `checks.HOW`. limit: rows of training (0: all). train_rows: so many of
-    the development set are for training (0: there is a training file). languages: of XNLI, all that are there unless
-    some are named; English trains and is developed on. args: --pos-enc-args of the fine-tuning."""
+    """See `prepare_glue.py --help`. languages: Those of XNLI, or none for all that are there; English trains and is
+    developed on. pos_enc_args: Those of the fine-tuning."""
 
     task: str
     checkpoint: Path
@@ -66,24 +64,23 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
     """
     form, wrong = settings.form, list[Problem]()
     named = sources(folder, settings)
-    for path, split in {path: split for split, path in reversed(named.items())}.items():
-        wrong += strays(split, reading.strays(path, form, split), settings.bad)
+    for path, name in {path: name for name, path in reversed(named.items())}.items():
+        wrong += strays(name, reading.strays(path, form, name), settings.bad)
     with files.new_folder(where) as made:
-        kept, given, whole = dict[str, list[Row]](), dict[str, int](), dict[str, int]()
-        for split, rows, whole[split] in _read(named, settings):
-            given[split] = len(rows)
-            kept[split], found = checked(split, rows, form, settings.bad)
+        splits = [*_read(named, settings)]
+        for split in splits:
+            split.rows, found = checked(split.name, split.rows, form, settings.bad)
             wrong += found
         places = "".join(f"{one.where}: {one.what}\n" for one in wrong[: problems.SHOWN])
         problems.refuse(where, wrong, "--bad skip leaves them out", places)
-        _refuse_shifted(given, settings)
-        wrong += translations(kept, given, wrong) if form.translated else []
-        for split in kept:
-            _refuse_empty(split, len(kept[split]), given[split], whole[split], named[split], settings)
-        record = _write(made, kept, settings)
-        for split, count in given.items():
-            path = named[split]
-            record["splits"][split] |= {"given": count, "file": path.name, "sha256": digest(path)}
+        _refuse_shifted(splits, settings)
+        wrong += translations(splits, wrong) if form.translated else []
+        for split in splits:
+            _refuse_empty(split, settings)
+        record = _write(made, splits, settings)
+        for split in splits:
+            facts = {"given": split.given, "file": split.path.name, "sha256": digest(split.path)}
+            record["splits"][split.name] |= facts
         record["problems"] = problems.counted(wrong)
         files.write_json(made / RECORD, record)
         problems.tell(made, wrong)
@@ -115,9 +112,8 @@ def _of_languages(folder: Path, settings: Settings, found: dict[str, Path]) -> d
     return {split: path for split, path in found.items() if split in needed or language(split) in settings.languages}
 
 
-def _read(named: dict[str, Path], settings: Settings) -> Iterator[tuple[str, list[Row], int]]:
-    """The rows of each split, of so many in its file. Those that are for training are left out of the development set,
-    of all languages."""
+def _read(named: dict[str, Path], settings: Settings) -> Iterator[Split]:
+    """Read the rows of each split. Those that are for training are left out of the development set of all languages."""
     count, form = settings.train_rows, settings.form
     for split, path in named.items():
         rows = list(reading.read(path, form, "valid" if split == "train" and count else split))
@@ -128,44 +124,40 @@ def _read(named: dict[str, Path], settings: Settings) -> Iterator[tuple[str, lis
             rows = rows[: count or None][: settings.limit or None]
         elif split == "valid" or (form.translated and split.startswith("valid")):
             rows = rows[count:]
-        yield split, rows, whole
+        yield Split(split, path, rows, len(rows), whole)
 
 
-def _refuse_shifted(given: dict[str, int], settings: Settings) -> None:
-    """Translations of rows for training are found by their number, which a missing row would shift.
+def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
+    """Refuse languages of other lengths: translations of rows for training are found by their number.
 
     Raises:
-        CorpusError: development sets of several languages that are not of one length.
+        CorpusError: The development sets of several languages are not of one length.
     """
     if not settings.train_rows or not settings.form.translated:
         return
-    rows = {split: count for split, count in given.items() if split.startswith("valid")}
+    rows = {language(split.name): split.given for split in splits if split.name.startswith("valid")}
     if len(set(rows.values())) > 1:
-        told = ", ".join(f"{language(split)} {count:,}" for split, count in rows.items())
+        told = ", ".join(f"{code} {count:,}" for code, count in rows.items())
         raise CorpusError(
             "--train-rows leaves the same rows out in all languages, and their development sets are not of one length: "
             f"{told} rows behind the first {settings.train_rows:,}"
         )
 
 
-def _refuse_empty(split: str, kept: int, given: int, whole: int, path: Path, settings: Settings) -> None:
-    """Args:
-        kept, given, whole: rows that are left, that were meant for the split, and that its file has.
-    Raises:
-        CorpusError: none is left.
-    """
-    if kept:
+def _refuse_empty(split: Split, settings: Settings) -> None:
+    """Raise a CorpusError if no row of a split is left."""
+    if split.rows:
         return
-    if given:
-        raise CorpusError(f"{path}: --bad skip leaves out all of the {given:,} rows of {split}: none is left")
-    if whole:
-        raise CorpusError(
-            f"{path}: it has {whole:,} rows, and --train-rows {settings.train_rows:,} leaves none of them to {split}"
-        )
-    raise CorpusError(f"{path}: no row of {split} in it, only a header")
+    why = f"no row of {split.name} in it, only a header"
+    if split.given:
+        why = f"--bad skip leaves out all of the {split.given:,} rows of {split.name}: none is left"
+    elif split.whole:
+        count = f"{settings.train_rows:,}"
+        why = f"it has {split.whole:,} rows, and --train-rows {count} leaves none of them to {split.name}"
+    raise CorpusError(f"{split.path}: {why}")
 
 
-def _write(made: Path, kept: dict[str, list[Row]], settings: Settings) -> dict[str, Any]:
+def _write(made: Path, splits: list[Split], settings: Settings) -> dict[str, Any]:
     """Everything but problems.jsonl; returns the record, without the files."""
     with quiet():
         from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
@@ -176,7 +168,7 @@ def _write(made: Path, kept: dict[str, list[Row]], settings: Settings) -> dict[s
     )
     surface = question_pieces.Pretrained(dictionary.contents or {})
     cutter = Cutter(surface, dictionary.ids(), settings.longest, settings.separators)
-    counts = {split: _split(made, split, rows, cutter, form, len(dictionary)) for split, rows in kept.items()}
+    counts = {split.name: _split(made, split.name, split.rows, cutter, form, len(dictionary)) for split in splits}
     _refuse_long(max(facts["longest"] for facts in counts.values()), settings)
     for number in range(len(form.sentences)):
         (made / f"input{number}" / "dict.txt").write_text(dictionary.text(), encoding="utf-8")

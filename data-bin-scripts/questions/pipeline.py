@@ -94,10 +94,7 @@ class Run:
                 wrong = "; ".join(problems.summary(self.problems)) or "the files are empty"
                 raise CorpusError(f"{split}: no question is left of {facts['given']:,}; {wrong}")
         record = self._record(cutter, dictionary, counts, found)
-        for name in ("src", "tgt"):
-            (self.folder / f"dict.{name}.txt").write_text(dictionary.text(), encoding="utf-8")
-        if dictionary.contents is not None:
-            output.write_json(self.folder / "tokenizer.json", dictionary.contents)
+        dictionary.write(self.folder, "dict.src.txt", "dict.tgt.txt")
         output.write_json(self.folder / "questions.json", record)
         return record
 
@@ -123,8 +120,8 @@ class Run:
         kind = settings.tokenizer or ("chars" if shape.language in BY_CHARACTERS else "words")
         kind = "spaces" if kind == "words" and not self.answers else kind
         cutter = Cutter(question_pieces.Words(kind, cased=settings.cased), shape)
-        counts: Counter[str] = Counter()
         parts = workers.chunks("train", kept["train"])
+        counts = Counter[str]()
         for some in workers.mapped(workers.count, cutter, parts, settings.workers):
             counts.update(some)
         return cutter, vocabulary.learned(counts, settings.vocabulary)
@@ -171,15 +168,11 @@ class Run:
         record |= {"answers": self.answers, "dictionary": len(dictionary)}
         record |= {**asdict(settings.shape), "seed": settings.seed}
         record["files"] = {split or "all": output.described(path) for split, path in self.files.items()}
-        record["splits"] = counts
-        record["problems"] = problems.counted(self.problems)
+        record |= {"splits": counts, "problems": problems.counted(self.problems)}
         record["round_trip"] = round(_round_trip(pieces, found["train"]), 4)
         if "" in self.files:
-            record["articles"] = {
-                split: list(dict.fromkeys(one.title for one in some))
-                for split, some in found.items()
-                if split != "train"
-            }
+            titles = {split: [*dict.fromkeys(one.title for one in some)] for split, some in found.items()}
+            record["articles"] = {split: titles[split] for split in titles if split != "train"}
         return record
 
 

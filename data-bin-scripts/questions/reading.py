@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -12,8 +12,8 @@ from corpora import lines
 from corpora.compressed import DAMAGED, opened
 from corpora.errors import CorpusError
 
-#: is told the place of what is malformed and what is wrong with it
-Tell = Callable[[str, str], None]
+#: places of what is malformed, and what is wrong with it
+Malformed = list[tuple[str, str]]
 
 
 class Answer(NamedTuple):
@@ -51,12 +51,12 @@ def beside(sources: Path) -> Path:
     return sources.with_name(f"tgt{sources.name.removeprefix('src')}")
 
 
-def read(path: Path, malformed: Tell | None = None) -> list[Question]:
+def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
     """All questions of a file, in its order.
 
     Args:
         path: NAME.json, or src-NAME.txt, which has tgt-NAME.txt beside it; plain or .gz.
-        malformed: is told of questions and paragraphs of json that the format does not have so; unset: they are errors.
+        malformed: Takes questions and paragraphs of json that the format does not have so; unset: they are errors.
     Raises:
         CorpusError: a file that is missing, damaged, empty or of another form, with the place.
     """
@@ -76,7 +76,7 @@ def read(path: Path, malformed: Tell | None = None) -> list[Question]:
 # --- SQuAD's format
 
 
-def _squad(path: Path, malformed: Tell | None) -> Iterator[Question]:
+def _squad(path: Path, malformed: Malformed | None) -> Iterator[Question]:
     articles = _list(path, "the file", _parsed(path), "data")
     for number, article in enumerate(articles):
         place = f"article {number + 1}"
@@ -90,13 +90,13 @@ def _squad(path: Path, malformed: Tell | None) -> Iterator[Question]:
 
 
 @contextmanager
-def _told(place: str, malformed: Tell | None) -> Iterator[None]:
+def _told(place: str, malformed: Malformed | None) -> Iterator[None]:
     try:
         yield
     except CorpusError as error:
         if malformed is None:
             raise
-        malformed(place, str(error))
+        malformed.append((place, str(error)))
 
 
 def _id(question: Any, place: str) -> str:

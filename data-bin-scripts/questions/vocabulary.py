@@ -12,6 +12,8 @@ from typing import Any
 from corpora.errors import CorpusError
 from corpora.pieces import SPECIALS
 
+from .output import write_json
+
 #: names that fairseq's dictionaries have already
 TAKEN = {*SPECIALS, "<mask>"}
 
@@ -35,6 +37,13 @@ class Dictionary:
     def text(self) -> str:
         """dict.txt."""
         return "".join(f"{one} {count}\n" for one, count in zip(self.symbols, self.counts, strict=True))
+
+    def write(self, folder: Path, *names: str) -> None:
+        """Write the dictionary under these names, and tokenizer.json if there is one."""
+        for name in names:
+            (folder / name).write_text(self.text(), encoding="utf-8")
+        if self.contents is not None:
+            write_json(folder / "tokenizer.json", self.contents)
 
 
 def learned(counts: Counter[str], size: int) -> Dictionary:

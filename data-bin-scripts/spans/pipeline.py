@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,13 @@ NO_WINDOW, CUT, LONG = "answer in no window", "cut question", "long context"
 ELSEWHERE = "question scored elsewhere"
 #: a question of training that another split has too, by its id: a score would be of what was learned
 BOTH = "question that is answered too"
+
+
+#: what the record counts in each split
+COUNTED = (
+    *("given", "questions", "windows", "in several windows", "without answer", "pieces", "unknown pieces"),
+    "answers given back",
+)
 
 
 @dataclass(frozen=True)
@@ -89,16 +95,26 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Qu
     for split, path in files.items():
         if path.exists() and not reading.is_json(path):  # lines have no places of answers
             raise CorpusError(f"{path}: NAME.json in SQuAD's format is wanted, plain or .gz")
-        told = list[tuple[str, str, str]]()
+        malformed: reading.Malformed = []
         begin = settings.begins.get(split, "")
-        read = [one for one in reading.read(path, partial(_keep, told)) if one.id.startswith(begin)]
-        told = [one for one in told if one[0].startswith((begin, "article "))]  # what has no id is told of all
-        _check_version(path, read, settings.version)
+        read = [one for one in reading.read(path, malformed) if one.id.startswith(begin)]
+        # a place without an id is told of all splits that share the file
+        told = [(name, "malformed question", what) for name, what in malformed if name.startswith((begin, "article "))]
+        without = [one.id for one in read if one.impossible]
+        if without and settings.version == "1.1":
+            some = ", ".join(without[:5])
+            raise CorpusError(
+                f"{path}: {len(without)} questions have no answer ({some}), as SQuAD 2.0's: --version 2.0"
+            )
         answered &= not any(one.impossible or not one.answers for one in read)
         first = dict[str, Question]()
         for one in read:
             first.setdefault(one.id, one)
-        found |= {split: [*first.values()]} if split else _parts([*first.values()], path, settings.seed)
+        if split:
+            found[split] = [*first.values()]
+        else:  # by article; what question generation has for validation and for its test is answered
+            drawn = splits.parts([*first.values()], path, settings.seed, FLAGS)
+            found |= {TRAIN: drawn[TRAIN], "valid": [*drawn["valid"], *drawn["test"]]}
         twice = [name for name, number in Counter(one.id for one in read).items() if number > 1]
         told += [(name, "duplicate id", "the first of them is kept") for name in twice]
         wrong += [made(split or TRAIN, path.name, *one, settings.bad) for one in told]
@@ -114,7 +130,7 @@ def _leave_out(found: dict[str, list[Question]], apart: Sequence[Path]) -> list[
     Raises:
         CorpusError: none is left of a split.
     """
-    ids = {one.id for path in apart for one in reading.read(path, partial(_keep, []))}
+    ids = {one.id for path in apart for one in reading.read(path, [])}
     told = list[Problem]()
     for split, some in found.items():
         gone = [one for one in some if one.id in ids]
@@ -141,24 +157,6 @@ def _part(found: dict[str, list[Question]], bad: str) -> list[Problem]:
     return [made(TRAIN, one.where, one.id, BOTH, f"{others[one.id]} has its id too", bad) for one in shared]
 
 
-def _parts(read: list[Question], path: Path, seed: int) -> dict[str, list[Question]]:
-    """By article; what question generation has for validation and for its test is answered."""
-    drawn = splits.parts(read, path, seed, FLAGS)
-    return {TRAIN: drawn[TRAIN], "valid": [*drawn["valid"], *drawn["test"]]}
-
-
-def _keep(told: list[tuple[str, str, str]], name: str, what: str) -> None:
-    told.append((name, "malformed question", what))
-
-
-def _check_version(path: Path, found: Sequence[Question], version: str) -> None:
-    without = [one.id for one in found if one.impossible]
-    if without and version == "1.1":
-        raise CorpusError(
-            f"{path}: {len(without)} questions have no answer ({', '.join(without[:5])}), as SQuAD 2.0's: --version 2.0"
-        )
-
-
 @dataclass
 class Run:
     """One preparation."""
@@ -174,16 +172,14 @@ class Run:
         """Everything that goes into the folder, but for problems.jsonl; returns `RECORD`."""
         from fairseq_posenc.data.span_items import Shape  # seconds, which --help does not need
 
-        settings, vocabulary, contents = self.settings, self.vocabulary, self.vocabulary.dictionary.contents
+        settings, vocabulary = self.settings, self.vocabulary
         try:
             shape = Shape(settings.longest, settings.stride, settings.longest_question, settings.separators)
         except ValueError as error:
             raise CorpusError(f"--longest, --stride, --longest-question: {error}") from None
         for split, given in found.items():
             self._split(split, given, Cutter(vocabulary.pieces, shape))
-        self.folder.joinpath("dict.txt").write_text(vocabulary.dictionary.text(), encoding="utf-8")
-        if contents is not None:
-            write_json(self.folder / "tokenizer.json", contents)
+        vocabulary.dictionary.write(self.folder, "dict.txt")
         record: dict[str, Any] = {"version": settings.version, **asdict(shape), "bad": settings.bad}
         record |= {"tokenizer": vocabulary.kind, "cased": vocabulary.cased, "dictionary": len(vocabulary.dictionary)}
         record["files"] = {split or "all": described(path) for split, path in self.files.items()}
@@ -202,8 +198,7 @@ class Run:
             wrong = [one if one.done == "refused" or one.id in never else one._replace(done=SCORED) for one in wrong]
         self.problems += wrong
         answered = {one.id: one for one in kept}
-        counts = self.counts[split] = Counter(dict.fromkeys(COUNTED, 0))
-        counts["given"] = len(given)
+        counts = self.counts[split] = Counter(dict.fromkeys(COUNTED, 0) | {"given": len(given)})
         asked = kept if trains else [one for one in given if one.id not in never]
         if not asked:
             raise CorpusError(f"{split}: no question is left of {len(given):,}")
@@ -253,9 +248,3 @@ class Run:
             told = "each of its answers is longer than its window, or is none of its pieces"
             report(NO_WINDOW, told, "scored, never found")
         return shortest
-
-
-COUNTED = (
-    *("given", "questions", "windows", "in several windows", "without answer", "pieces", "unknown pieces"),
-    "answers given back",
-)

@@ -86,7 +86,7 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
 def _united(folder: Path, known: QuestionSet, wanted: Sequence[str]) -> dict[str, Path]:
     """The file of all languages, for those that it has."""
     path = _file(folder, known, [known.united], "--eval NAME=") if known.united else None
-    ids = [one.id for one in reading.read(path, _pass)] if path else []
+    ids = [one.id for one in reading.read(path, [])] if path else []
     return {one: path for one in wanted if path and any(word.startswith(known.begin(one)) for word in ids)}
 
 
@@ -99,10 +99,6 @@ def begins(name: str, files: Mapping[str, Path]) -> dict[str, str]:
     known = SETS[name]
     shared = [one for one in known.languages if known.united and one in files]
     return {one: known.begin(one) for one in shared if files[one].name.startswith(known.united)}
-
-
-def _pass(place: str, what: str) -> None:
-    """Malformed questions are told when all is read."""
 
 
 def absent(name: str, found: Mapping[str, Path]) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
+from recipes.lib import planning
 from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.flags import ALONE, PLUGIN, QUIET, WHOLE
+from recipes.lib.planning import LIB, flags, module
 from recipes.lib.recipe import Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
@@ -14,7 +16,7 @@ from recipes.lib.stages import Stage
 from .settings import Settings
 
 HERE = Path(__file__).parent
-SHARED = HERE.parent / "lib" / "translation"
+SHARED = LIB / "translation"
 SOURCE, TARGET = "en", "inv"  # English, and the invented language
 LANGUAGES = ("--source-lang", SOURCE, "--target-lang", TARGET)
 
@@ -24,12 +26,7 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
     return Planner(settings, output, shown).plan()
 
 
-@dataclass(frozen=True)
-class Planner:
-    settings: Settings
-    output: Path
-    shown: str
-
+class Planner(planning.Planner[Settings]):
     @property
     def encodings(self) -> list[Encoding]:
         return parse_all(self.settings.encodings)
@@ -38,31 +35,28 @@ class Planner:
         prepare = [corpus := self.corpus()]
         prepare += [subwords := self.subwords(corpus)]
         prepare += [binary := self.binarise(subwords)]
-        chains = {one.label: self.chain(one, binary) for one in self.encodings}
-        trained = tuple(chain[0] for chain in chains.values())
+        chains = [self.chain(encoding, binary) for encoding in self.encodings]
+        trained = [chain[0] for chain in chains]
         measure = self.measure(trained)
-        scored = tuple(chain[-1] for chain in chains.values())
-        finish = [measure, self.report(measure, scored, trained)]
-        return Plan([[prepare], list(chains.values()), [finish]])
+        report = self.report([measure, *(chain[-1] for chain in chains), *trained])
+        return Plan([[prepare], chains, [[measure, report]]])
 
     def corpus(self) -> Stage:
-        command = ["python", "-m", "recipes.lib.invented.sentences", "--output", f"{self.shown}/raw"]
-        command += ["--seed", str(self.settings.seed), *as_arguments({**self.settings.corpus})]
-        inputs = (SHARED.parent / "invented" / "sentences.py",)
-        return Stage("corpus", tuple(command), (self.output / "raw",), inputs=inputs)
+        command = module("lib.invented.sentences")
+        command += flags(output=f"{self.shown}/raw", seed=self.settings.seed, **self.settings.corpus)
+        return self.stage("corpus", command, ["raw"], inputs=[LIB / "invented" / "sentences.py"])
 
     def subwords(self, corpus: Stage) -> Stage:
-        command = [*_shared("subwords"), "--raw", f"{self.shown}/raw", "--output", f"{self.shown}/subwords"]
-        command += ["--languages", SOURCE, TARGET, "--model-type", "bpe", *as_arguments({**self.settings.subwords})]
-        outputs = (self.output / "subwords",)
-        return Stage("subwords", tuple(command), outputs, (corpus,), inputs=(SHARED / "subwords.py",))
+        command = module("lib.translation.subwords")
+        command += flags(raw=f"{self.shown}/raw", output=f"{self.shown}/subwords", languages=(SOURCE, TARGET))
+        command += flags(model_type="bpe", **self.settings.subwords)
+        return self.stage("subwords", command, ["subwords"], [corpus], [SHARED / "subwords.py"])
 
     def binarise(self, subwords: Stage) -> Stage:
         command = ["fairseq-preprocess", *LANGUAGES, "--joined-dictionary", "--workers", "1"]
-        for split in ("train", "valid", "test"):
-            command += [f"--{split}pref", f"{self.shown}/subwords/{split}"]
-        command += ["--destdir", f"{self.shown}/data-bin"]
-        return Stage("binarise", tuple(command), (self.output / "data-bin",), (subwords,))
+        command += flags(**{f"{split}pref": f"{self.shown}/subwords/{split}" for split in ("train", "valid", "test")})
+        command += flags(destdir=f"{self.shown}/data-bin")
+        return self.stage("binarise", command, ["data-bin"], [subwords])
 
     def chain(self, encoding: Encoding, binary: Stage) -> list[Stage]:
         train = self.train(encoding, binary)
@@ -70,13 +64,12 @@ class Planner:
         return [train, generate, self.score(encoding.slug, generate)]
 
     def train(self, encoding: Encoding, binary: Stage) -> Stage:
-        name = encoding.slug
+        folder = f"checkpoints/{encoding.slug}"
         command = ["fairseq-train", f"{self.shown}/data-bin", *PLUGIN, *LANGUAGES]
         command += ["--arch", "posenc_transformer_tiny", *encoding.flags(), *as_arguments(self.settings.train)]
         command += ["--seed", str(self.settings.seed), "--cpu", *WHOLE, *QUIET, "--log-interval", "20"]
-        command += ["--no-epoch-checkpoints", "--save-dir", f"{self.shown}/checkpoints/{name}"]
-        outputs = (self.output / "checkpoints" / name,)
-        return Stage(f"train:{name}", tuple(command), outputs, (binary,), resumes=True)
+        command += ["--no-epoch-checkpoints", "--save-dir", f"{self.shown}/{folder}"]
+        return replace(self.stage(f"train:{encoding.slug}", command, [folder], [binary]), resumes=True)
 
     def generate(self, name: str, train: Stage) -> Stage:
         command = ["fairseq-generate", f"{self.shown}/data-bin", *PLUGIN, *LANGUAGES]
@@ -84,34 +77,24 @@ class Planner:
         command += ["--bpe", "sentencepiece", "--sentencepiece-model", f"{self.shown}/subwords/model.model"]
         command += [*as_arguments(self.settings.generate), "--cpu", *ALONE, *WHOLE, *QUIET]
         command += ["--results-path", f"{self.shown}/generated/{name}"]
-        return Stage(f"generate:{name}", tuple(command), (self.output / "generated" / name,), (train,))
+        return self.stage(f"generate:{name}", command, [f"generated/{name}"], [train])
 
     def score(self, name: str, generate: Stage) -> Stage:
-        command = [*_shared("score"), "--generated", f"{self.shown}/generated/{name}/generate-test.txt"]
+        command = module("lib.translation.score")
+        command += flags(generated=f"{self.shown}/generated/{name}/generate-test.txt")
         # The raw references: fairseq would score against references that went through the subwords.
-        command += ["--reference", f"{self.shown}/raw/test.{TARGET}", "--output", f"{self.shown}/scores/{name}"]
-        outputs = (self.output / "scores" / name,)
-        return Stage(f"score:{name}", tuple(command), outputs, (generate,), inputs=(SHARED / "score.py",))
+        command += flags(reference=f"{self.shown}/raw/test.{TARGET}", output=f"{self.shown}/scores/{name}")
+        return self.stage(f"score:{name}", command, [f"scores/{name}"], [generate], [SHARED / "score.py"])
 
-    def measure(self, trained: tuple[Stage, ...]) -> Stage:
-        command = [*_shared("measure"), "--cpu", "--output", f"{self.shown}/measured.json"]
+    def measure(self, trained: list[Stage]) -> Stage:
+        command = module("lib.translation.measure") + flags(cpu=True, output=f"{self.shown}/measured.json")
         for one in self.encodings:
-            command += ["--checkpoint", f"{one.label}:{self.shown}/checkpoints/{one.slug}/checkpoint_last.pt"]
-        outputs = (self.output / "measured.json",)
-        return Stage("measure", tuple(command), outputs, trained, inputs=(SHARED / "measure.py",))
+            command += flags(checkpoint=f"{one.label}:{self.shown}/checkpoints/{one.slug}/checkpoint_last.pt")
+        return self.stage("measure", command, ["measured.json"], trained, [SHARED / "measure.py"])
 
-    def report(self, measure: Stage, scored: tuple[Stage, ...], trained: tuple[Stage, ...]) -> Stage:
-        command = [*_module("report"), "--output", self.shown, "--seed", str(self.settings.seed)]
-        command += ["--encodings", *self.settings.encodings]
-        outputs = tuple(self.output / f"results.{kind}" for kind in ("json", "md"))
-        inputs = (HERE / "report.py", HERE / "template.md", SHARED / "figure.py")
-        outputs = (*outputs, self.output / "bleu.png")
-        return Stage("report", tuple(command), outputs, (measure, *scored, *trained), inputs)
-
-
-def _module(name: str) -> list[str]:
-    return ["python", "-m", f"recipes.demo.{name}"]
-
-
-def _shared(name: str) -> list[str]:
-    return ["python", "-m", f"recipes.lib.translation.{name}"]
+    def report(self, after: list[Stage]) -> Stage:
+        settings = self.settings
+        command = module("demo.report")
+        command += flags(output=self.shown, seed=settings.seed, encodings=tuple(settings.encodings))
+        inputs = [HERE / "report.py", HERE / "template.md", SHARED / "figure.py"]
+        return self.stage("report", command, ["results.json", "results.md", "bleu.png"], after, inputs)

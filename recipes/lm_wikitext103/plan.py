@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-from recipes.lib import launch
+from recipes.lib import launch, planning
 from recipes.lib.encodings import Encoding
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
 from recipes.lib.package import tables
+from recipes.lib.planning import LIB, flags, module
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
@@ -31,19 +32,10 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
     return Planner(settings, output, shown).plan()
 
 
-def module(name: str) -> list[str]:
-    return ["python", "-m", f"recipes.lm_wikitext103.{name}"]
-
-
-@dataclass(frozen=True)
-class Planner:
-    settings: Settings
-    output: Path
-    shown: str  # the output folder as the commands name it, relative to the repository
-
+class Planner(planning.Planner[Settings]):
     def plan(self) -> Plan:
         chains = [self.chain(encoding) for encoding in self.settings.encodings]
-        compare = self.compare(tuple(stage for chain in chains for stage in chain[1:]))
+        compare = self.compare([stage for chain in chains for stage in chain[1:]])
         return Plan([[[self.check(), *self.text]], chains, [[compare]]], tuple(self.notes()))
 
     def notes(self) -> list[str]:
@@ -70,15 +62,18 @@ class Planner:
 
     # --- the text
 
+    @property
+    def labels(self) -> list[str]:
+        return [encoding.label for encoding in self.settings.encodings]
+
     def check(self) -> Stage:
         """Models, their flags and lengths: what would fail hours later."""
-        command = [*module("check"), "--output", f"{self.shown}/checked.json"]
-        for encoding in self.settings.encodings:
-            command += ["--pos-enc", encoding.label]
-        longest = max(self.settings.protocol(memory)[0] + memory for memory in self.settings.mem_eval)
-        command += ["--trained", str(self.settings.length + self.settings.mem_train), "--longest", str(longest)]
-        outputs, inputs = (self.output / "checked.json",), (HERE / "check.py",)
-        return Stage("check", (*command, "--", *PLUGIN, *self.model_flags()), outputs, inputs=inputs)
+        settings = self.settings
+        longest = max(settings.protocol(memory)[0] + memory for memory in settings.mem_eval)
+        command = module("lm_wikitext103.check") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
+        command += flags(trained=settings.length + settings.mem_train, longest=longest)
+        command += ["--", *PLUGIN, *self.model_flags()]
+        return self.stage("check", command, ["checked.json"], inputs=[HERE / "check.py"])
 
     @cached_property
     def text(self) -> list[Stage]:
@@ -96,32 +91,33 @@ class Planner:
             return [], str(Path(settings.corpus).resolve())
         if settings.corpus == BUILTIN:
             folder = f"{self.shown}/builtin"
-            command = (*module("builtin"), "--output", folder, "--seed", str(settings.seed))
-            inputs = (HERE / "builtin.py", ROOT / "recipes" / "lib" / "invented" / "sentences.py")
-            return [Stage("builtin", command, (self.output / "builtin",), inputs=inputs)], folder
+            command = module("lm_wikitext103.builtin") + flags(output=folder, seed=settings.seed)
+            inputs = [HERE / "builtin.py", LIB / "invented" / "sentences.py"]
+            return [self.stage("builtin", command, ["builtin"], inputs=inputs)], folder
         # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
-        command = ("python", "data-bin-scripts/fetch.py", f"{ARCHIVE}.zip", "--output", settings.raw)
-        return [Stage("fetch", command, ())], f"{settings.raw}/{ARCHIVE}"
+        fetch = ["python", "data-bin-scripts/fetch.py", f"{ARCHIVE}.zip", "--output", settings.raw]
+        return [self.stage("fetch", fetch, [])], f"{settings.raw}/{ARCHIVE}"
 
     def prepare(self, before: list[Stage], folder: str) -> Stage:
         settings = self.settings
-        command = ["python", PREPARE, "--text", folder, "--output", f"{self.shown}/text"]
-        command += ["--types", str(settings.types)] if settings.types else []
+        command = ["python", PREPARE, *flags(text=folder, output=f"{self.shown}/text", types=settings.types or None)]
         names = [f"{name}{packed}" for split in SPLITS for name in NAMES[split] for packed in ("", ".gz")]
         own = [path for name in names if settings.own and (path := Path(folder) / name).is_file()]
-        identity = tuple(word for word in command if not settings.own or word != folder)  # the text counts, not where
-        inputs = (ROOT / PREPARE, *own)
-        return Stage("prepare", tuple(command), (self.output / "text",), tuple(before), inputs, identity=identity)
+        return self.stage("prepare", command, ["text"], before, [ROOT / PREPARE, *own])
 
     def binarise(self, prepare: Stage) -> Stage:
         command = ["fairseq-preprocess", "--only-source"]
-        for split in SPLITS:
-            command += [f"--{split}pref", f"{self.shown}/text/{split}.txt"]
+        command += flags(**{f"{split}pref": f"{self.shown}/text/{split}.txt" for split in SPLITS})
         # Without it, invented words fill the dictionary up to a multiple of 8.
-        command += ["--destdir", f"{self.shown}/data-bin", "--padding-factor", "1"]
-        identity = tuple(command)
-        command += ["--workers", str(self.settings.workers)]
-        return Stage("binarise", tuple(command), (self.output / "data-bin",), (prepare,), identity=identity)
+        command += flags(destdir=f"{self.shown}/data-bin", padding_factor=1)
+        return self.stage("binarise", command, ["data-bin"], [prepare], free=flags(workers=self.settings.workers))
+
+    def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
+        """The user's text counts, not where it lies."""
+        if not self.settings.own:
+            return tuple(command)
+        folder = str(Path(self.settings.corpus).resolve())
+        return tuple("DATA" if word == folder else word for word in command)
 
     @property
     def data(self) -> str:
@@ -142,18 +138,18 @@ class Planner:
 
     def model_flags(self) -> list[str]:
         settings = self.settings
-        flags = ["--task", "posenc_lm_memory", "--arch", settings.arch, "--tokens-per-sample", str(settings.length)]
-        return [*flags, *as_arguments(settings.train)]
+        words = flags(task="posenc_lm_memory", arch=settings.arch, tokens_per_sample=settings.length)
+        return [*words, *as_arguments(settings.train)]
 
     def train(self, encoding: Encoding) -> Stage:
         settings = self.settings
         command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
         command += [*PLUGIN, *self.model_flags(), *encoding.flags()]
-        command += ["--mem-length", str(settings.memory_of(encoding)), "--seed", str(settings.seed)]
-        command += ["--save-dir", f"{self.shown}/checkpoints/{encoding.slug}"]
-        kept = ["--no-epoch-checkpoints", "--keep-interval-updates", str(KEPT)]
-        # Where streams are cut depends on how many there are; what a place is called does not.
-        told = ["DATA", *command[1:]] if settings.prepared else command
+        command += flags(mem_length=settings.memory_of(encoding), seed=settings.seed)
+        command += flags(save_dir=f"{self.shown}/checkpoints/{encoding.slug}")
+        kept = flags(no_epoch_checkpoints=True, keep_interval_updates=KEPT)
+        # Where streams are cut depends on how many there are.
+        identity = launch.identity(list(self.unplaced(command)), settings)
         return Stage(
             f"train:{encoding.slug}",
             launch.train_command([*command, *kept], settings),
@@ -161,37 +157,29 @@ class Planner:
             tuple(self.text[-1:]),
             self.data_inputs,
             resumes=True,
-            identity=(*launch.identity(told, settings), "streams", str(settings.streams)),
+            identity=(*identity, "streams", str(settings.streams)),
         )
 
     def evaluate(self, encoding: Encoding, memory: int, train: Stage) -> Stage:
-        settings = self.settings
+        settings, name = self.settings, f"{encoding.slug}.{memory}"
         segment, clamp, same_length = settings.protocol(memory)
-        scores = f"scores/{encoding.slug}.{memory}.json"
-        command = [*module("evaluate"), "--checkpoint", f"{self.shown}/checkpoints/{encoding.slug}/checkpoint_best.pt"]
-        command += ["--data", self.data, "--split", settings.split, "--streams", str(settings.eval_batch)]
-        command += ["--memory", str(memory), "--segment", str(segment)]
-        command += ["--same-length"] if same_length else []
-        command += ["--clamp", str(clamp)] if clamp and encoding.takes("clamp") else []
-        command += ["--output", f"{self.shown}/{scores}"]
-        return Stage(
-            f"evaluate:{encoding.slug}.{memory}",
-            launch.on_one_device(command, settings),
-            (self.output / scores,),
-            (train,),
-            (HERE / "evaluate.py", *self.data_inputs),
-            identity=tuple("DATA" if settings.prepared and word == self.data else word for word in command),
-        )
+        command = module("lm_wikitext103.evaluate")
+        command += flags(checkpoint=f"{self.shown}/checkpoints/{encoding.slug}/checkpoint_best.pt", data=self.data)
+        command += flags(split=settings.split, streams=settings.eval_batch, memory=memory, segment=segment)
+        command += flags(same_length=same_length, clamp=clamp if clamp and encoding.takes("clamp") else None)
+        command += flags(output=f"{self.shown}/scores/{name}.json")
+        inputs = [HERE / "evaluate.py", *self.data_inputs]
+        return self.stage(f"evaluate:{name}", command, [f"scores/{name}.json"], [train], inputs, on_device=True)
 
     # --- all of them
 
-    def compare(self, after: tuple[Stage, ...]) -> Stage:
-        command = [*module("compare"), "--output", self.shown]
+    def compare(self, after: list[Stage]) -> Stage:
+        command = module("lm_wikitext103.compare") + flags(output=self.shown)
         for encoding in self.settings.encodings:
             memories = ",".join(map(str, self.settings.memories_of(encoding)))
-            command += ["--pos-enc", encoding.label, "--memories", memories]
-        outputs = (self.output / "comparison.json", self.output / "curves.png")
-        return Stage("compare", tuple(command), outputs, after, (HERE / "compare.py", *tables()))
+            command += flags(pos_enc=encoding.label, memories=memories)
+        inputs = [HERE / "compare.py", *tables()]
+        return self.stage("compare", command, ["comparison.json", "curves.png"], after, inputs)
 
 
 NAMES = {split: (f"wiki.{split}.tokens", f"{split}.txt") for split in SPLITS}

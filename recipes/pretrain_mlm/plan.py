@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from recipes.lib import launch
+from recipes.lib import launch, planning
 from recipes.lib.encodings import Encoding
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib.planning import LIB, flags, module
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
@@ -26,21 +27,12 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
     return Planner(settings, output, shown).plan()
 
 
-def module(name: str) -> list[str]:
-    return ["python", "-m", f"recipes.pretrain_mlm.{name}"]
-
-
-@dataclass(frozen=True)
-class Planner:
-    settings: Settings
-    output: Path
-    shown: str  # the output folder as the commands name it, relative to the repository
-
+class Planner(planning.Planner[Settings]):
     def plan(self) -> Plan:
         prepare = [self.check(), *self.start.values(), *self.corpus]  # what is wrong with a start is told before
         prepare += [unigrams := self.unigrams()]
         chains = [self.chain(encoding) for encoding in self.settings.encodings]
-        compare = self.compare((unigrams, *(chain[-1] for chain in chains)))
+        compare = self.compare([unigrams, *(chain[-1] for chain in chains)])
         return Plan([[prepare], chains, [[compare]]], tuple(self.notes()))
 
     def notes(self) -> list[str]:
@@ -61,14 +53,15 @@ class Planner:
 
     # --- the text
 
+    @property
+    def labels(self) -> list[str]:
+        return [encoding.label for encoding in self.settings.encodings]
+
     def check(self) -> Stage:
         """Models and their flags: what would fail hours later."""
-        command = ["python", "-m", "recipes.lib.check_models", "--output", f"{self.shown}/checked.json"]
-        for encoding in self.settings.encodings:
-            command += ["--pos-enc", encoding.label]
-        inputs = (ROOT / "recipes" / "lib" / "check_models.py",)
-        flags = [*PLUGIN, *self.model_flags(gpt2_encoder=False)]
-        return Stage("check", (*command, "--", *flags), (self.output / "checked.json",), inputs=inputs)
+        command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
+        command += ["--", *PLUGIN, *self.model_flags(gpt2_encoder=False)]
+        return self.stage("check", command, ["checked.json"], inputs=[LIB / "check_models.py"])
 
     @cached_property
     def corpus(self) -> list[Stage]:
@@ -77,25 +70,23 @@ class Planner:
         if settings.prepared:
             return []
         before, sources = self.sources()
-        command = ["python", PREPARE, *sources, "--output", f"{self.shown}/data", "--tokenizer", settings.tokenizer]
         before += self.tokenizer(before)
-        command += ["--tokenizer-path", path] if (path := self.tokenizer_path) else []
-        command += [] if path else ["--vocabulary", str(settings.vocabulary)]
-        command += ["--cased"] if settings.cased else []
-        command += ["--longest", str(settings.length - 2)]  # <s> and </s>
-        command += ["--limit", str(settings.limit)] if settings.limit else []
-        command += ["--tasks", str(settings.tasks)]
-        files = self.files()
-        known = tuple(f"{path.name} {path.stat().st_size}" for path in files) if self.large(files) else ()
+        path, files = self.tokenizer_path, self.files()
+        command = ["python", PREPARE, *sources]
+        command += flags(output=f"{self.shown}/data", tokenizer=settings.tokenizer, tokenizer_path=path)
+        command += flags(vocabulary=None if path else settings.vocabulary, cased=settings.cased)
+        command += flags(
+            longest=settings.length - 2, limit=settings.limit or None, tasks=settings.tasks
+        )  # <s> and </s>
+        known = [f"{path.name} {path.stat().st_size}" for path in files] if self.large(files) else []
         places = {str(path.parent) for path in files}  # the text counts, not where it lies
         identity = (*(word for word in command if not any(place in word for place in places)), *known)
-        command += ["--workers", str(settings.workers), "--executor", settings.executor]
-        command += as_arguments(settings.prepare)
-        inputs = (ROOT / PREPARE, *(() if known else files))
+        free = [*flags(workers=settings.workers, executor=settings.executor), *as_arguments(settings.prepare)]
+        inputs = [ROOT / PREPARE, *([] if known else files)]
         if path and not settings.fetched_tokenizer:
-            inputs += (Path(path),)
-        stage = Stage("corpus", tuple(command), (self.output / "data",), tuple(before[-1:]), inputs, identity=identity)
-        return [*before, stage]
+            inputs.append(Path(path))
+        stage = self.stage("corpus", command, ["data"], before[-1:], inputs, free=free)
+        return [*before, replace(stage, identity=identity)]
 
     def sources(self) -> tuple[list[Stage], list[str]]:
         """What fetches or makes the text, and how prepare_corpus.py is told of it."""
@@ -150,14 +141,14 @@ class Planner:
         return sum(path.stat().st_size for path in files) > MUCH
 
     def builtin(self) -> Stage:
-        command = [*module("builtin"), "--output", f"{self.shown}/builtin", "--seed", str(self.settings.seed)]
-        inputs = (HERE / "builtin.py", ROOT / "recipes" / "lib" / "invented" / "sentences.py")
-        return Stage("builtin", tuple(command), (self.output / "builtin",), inputs=inputs)
+        command = module("pretrain_mlm.builtin") + flags(output=f"{self.shown}/builtin", seed=self.settings.seed)
+        inputs = [HERE / "builtin.py", LIB / "invented" / "sentences.py"]
+        return self.stage("builtin", command, ["builtin"], inputs=inputs)
 
     def fetch(self, corpus: str, *more: str, after: list[Stage]) -> Stage:
         """No outputs: what it fetches belongs to all runs, and it checks for itself what is there."""
-        command = ("python", "data-bin-scripts/fetch.py", corpus, "--output", self.settings.raw, *more)
-        return Stage(f"fetch-{corpus}", command, (), tuple(after[-1:]))
+        command = ["python", "data-bin-scripts/fetch.py", corpus, "--output", self.settings.raw, *more]
+        return self.stage(f"fetch-{corpus}", command, [], after[-1:])
 
     @property
     def data(self) -> str:
@@ -176,12 +167,11 @@ class Planner:
         return [f"{self.data}/shard{number:05d}" for number in range(self.settings.tasks)]
 
     def unigrams(self) -> Stage:
-        command = [*module("unigrams"), "--shard", self.shards[0], "--output", f"{self.shown}/unigrams.json"]
-        command += ["--without-specials"] if self.settings.masking == "whole-word" else []
-        outputs = (self.output / "unigrams.json",)
-        return Stage(
-            "unigrams", tuple(command), outputs, tuple(self.corpus[-1:]), (HERE / "unigrams.py", *self.as_prepared)
-        )
+        command = module("pretrain_mlm.unigrams")
+        command += flags(shard=self.shards[0], output=f"{self.shown}/unigrams.json")
+        command += flags(without_specials=self.settings.masking == "whole-word")
+        inputs = [HERE / "unigrams.py", *self.as_prepared]
+        return self.stage("unigrams", command, ["unigrams.json"], self.corpus[-1:], inputs)
 
     # --- one encoding
 
@@ -196,31 +186,26 @@ class Planner:
         if not settings.init_from:
             return {}
         source = Path(settings.init_from).resolve()
-        command = [*module("check_source"), "--source", str(source), "--output", f"{self.shown}/source.json"]
-        flags = [*PLUGIN, *self.model_flags(gpt2_encoder=False)]
-        inputs = (source, HERE / "check_source.py")
-        found = {"": Stage("source", (*command, "--", *flags), (self.output / "source.json",), inputs=inputs)}
-        for encoding in settings.encodings:
-            found[encoding.slug] = self.imported(encoding, source, found[""])
-        return found
+        command = module("pretrain_mlm.check_source") + flags(source=source, output=f"{self.shown}/source.json")
+        command += ["--", *PLUGIN, *self.model_flags(gpt2_encoder=False)]
+        look = self.stage("source", command, ["source.json"], inputs=[source, HERE / "check_source.py"])
+        return {"": look, **{one.slug: self.imported(one, source, look) for one in settings.encodings}}
 
     def imported(self, encoding: Encoding, source: Path, look: Stage) -> Stage:
-        command = ["python", "-m", "fairseq_posenc", "import-hf", str(source)]
-        command += [*encoding.flags(), "--max-positions", str(self.settings.length)]
-        command += ["--seed", str(self.settings.seed), "--output", f"{self.shown}/imported/{encoding.slug}"]
-        outputs = (self.output / "imported" / encoding.slug,)
-        return Stage(f"import:{encoding.slug}", tuple(command), outputs, (look,), inputs=(source,))
+        name = f"imported/{encoding.slug}"
+        command = ["python", "-m", "fairseq_posenc", "import-hf", str(source), *encoding.flags()]
+        command += flags(max_positions=self.settings.length, seed=self.settings.seed, output=f"{self.shown}/{name}")
+        return self.stage(f"import:{encoding.slug}", command, [name], [look], [source])
 
     def model_flags(self, *, gpt2_encoder: bool = True) -> list[str]:
         settings = self.settings
-        flags = ["--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", settings.arch]
-        flags += ["--sample-break-mode", "complete", "--tokens-per-sample", str(settings.length)]
-        flags += ["--max-positions", str(settings.length)]
+        words = flags(task="posenc_masked_lm", criterion="masked_lm", arch=settings.arch)
+        words += flags(sample_break_mode="complete", tokens_per_sample=settings.length, max_positions=settings.length)
         if settings.masking == "whole-word":
-            flags += ["--mask-whole-words", "--subwords", settings.tokenizer]
+            words += flags(mask_whole_words=True, subwords=settings.tokenizer)
             if settings.tokenizer == "gpt2" and gpt2_encoder:
-                flags += ["--gpt2-encoder-json", f"{self.data}/tokenizer/encoder.json"]
-        return [*flags, *self.schedule(), *as_arguments(settings.train)]
+                words += flags(gpt2_encoder_json=f"{self.data}/tokenizer/encoder.json")
+        return [*words, *self.schedule(), *as_arguments(settings.train)]
 
     def schedule(self) -> list[str]:
         """The linear decay ends with the training, unless it is said otherwise."""
@@ -232,10 +217,9 @@ class Planner:
         settings, first = self.settings, self.start.get(encoding.slug)
         command = [":".join(self.shards), *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
         command += [*PLUGIN, *self.model_flags(), *encoding.flags(), "--seed", str(settings.seed)]
-        if first:
-            command += ["--finetune-from-model", f"{self.shown}/imported/{encoding.slug}/checkpoint.pt"]
-        command += ["--save-dir", f"{self.shown}/checkpoints/{encoding.slug}"]
-        kept = ["--no-epoch-checkpoints", "--keep-interval-updates", str(KEPT)]
+        command += flags(finetune_from_model=f"{self.shown}/imported/{encoding.slug}/checkpoint.pt" if first else None)
+        command += flags(save_dir=f"{self.shown}/checkpoints/{encoding.slug}")
+        kept = flags(no_epoch_checkpoints=True, keep_interval_updates=KEPT)
         if settings.on_gpu and settings.precision == "fp16" and settings.train.get("optimizer") == "posenc_lamb":
             kept.append("--fp16-no-flatten-grads")  # LAMB looks at each tensor; on CPUs it is there already
         return Stage(
@@ -249,26 +233,18 @@ class Planner:
         )
 
     def evaluate(self, encoding: Encoding, train: Stage) -> Stage:
-        command = [*module("evaluate"), "--checkpoint", f"{self.shown}/checkpoints/{encoding.slug}/checkpoint_last.pt"]
-        command += ["--data", self.shards[0], "--output", f"{self.shown}/scores/{encoding.slug}.json"]
-        identity = tuple(command)
-        return Stage(
-            f"evaluate:{encoding.slug}",
-            launch.on_one_device(command, self.settings),
-            (self.output / "scores" / f"{encoding.slug}.json",),
-            (train,),
-            (HERE / "evaluate.py",),
-            identity=identity,
-        )
+        scores = f"scores/{encoding.slug}.json"
+        command = module("pretrain_mlm.evaluate")
+        command += flags(checkpoint=f"{self.shown}/checkpoints/{encoding.slug}/checkpoint_last.pt")
+        command += flags(data=self.shards[0], output=f"{self.shown}/{scores}")
+        inputs = [HERE / "evaluate.py"]
+        return self.stage(f"evaluate:{encoding.slug}", command, [scores], [train], inputs, on_device=True)
 
     # --- all of them
 
-    def compare(self, after: tuple[Stage, ...]) -> Stage:
-        command = [*module("compare"), "--output", self.shown]
-        for encoding in self.settings.encodings:
-            command += ["--pos-enc", encoding.label]
-        outputs = (self.output / "comparison.json", self.output / "curves.png")
-        return Stage("compare", tuple(command), outputs, after, (HERE / "compare.py",))
+    def compare(self, after: list[Stage]) -> Stage:
+        command = module("pretrain_mlm.compare") + flags(output=self.shown, pos_enc=self.labels)
+        return self.stage("compare", command, ["comparison.json", "curves.png"], after, [HERE / "compare.py"])
 
 
 #: what fetch.py is asked for, and where it lies then

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-from recipes.lib import launch
+from recipes.lib import launch, planning
 from recipes.lib.flags import ALONE, PLUGIN, QUIET, WHOLE
 from recipes.lib.package import tables
+from recipes.lib.planning import LIB, PACKAGE, SCRIPTS, flags, module
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
@@ -18,11 +19,10 @@ from . import sources
 from .settings import BUILTIN, RECORD, SCRATCH, Settings, Variant
 
 HERE = Path(__file__).parent
-SCRIPTS = ROOT / "data-bin-scripts"
 PREPARE = "data-bin-scripts/prepare_questions.py"
 TASK = ("--task", "posenc_question_generation")
-PIECES = tuple(ROOT / "fairseq_posenc" / "data" / f"{name}.py" for name in ("question_pieces", "byte_pieces"))
-SCORING = tuple(sorted((ROOT / "fairseq_posenc" / "metrics").glob("*.py")))
+PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in ("question_pieces", "byte_pieces"))
+SCORING = tuple(sorted((PACKAGE / "metrics").glob("*.py")))
 BUFFER = 32  # lines
 ROOM = 14  # of a decoder's positions, beyond --longest-question
 
@@ -31,24 +31,15 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
     return Planner(settings, output, shown).plan()
 
 
-def module(name: str) -> list[str]:
-    return ["python", "-m", f"recipes.question_generation.{name}"]
+def scripts(*names: str) -> list[Path]:
+    return [HERE / f"{name}.py" for name in names]
 
 
-def scripts(*names: str) -> tuple[Path, ...]:
-    return tuple(HERE / f"{name}.py" for name in names)
-
-
-@dataclass(frozen=True)
-class Planner:
-    settings: Settings
-    output: Path
-    shown: str  # the output folder as the commands name it, relative to the repository
-
+class Planner(planning.Planner[Settings]):
     def plan(self) -> Plan:
         chains = [self.chain(variant) for variant in self.settings.variants]
         baselines = self.baselines()
-        compare = self.compare((baselines, *(stage for chain in chains for stage in (chain[0], chain[-1]))))
+        compare = self.compare([baselines, *(stage for chain in chains for stage in (chain[0], chain[-1]))])
         return Plan([[[self.check(), *self.text, baselines]], chains, [[compare]]], tuple(self.notes()))
 
     def notes(self) -> list[str]:
@@ -65,15 +56,16 @@ class Planner:
 
     # --- the questions
 
+    @property
+    def labels(self) -> list[str]:
+        return [encoding.label for encoding in self.settings.encodings]
+
     def check(self) -> Stage:
         """Models and the options of decoding: what would fail hours later. An encoder that is loaded is none of it."""
-        command = ["python", "-m", "recipes.lib.check_models", "--output", f"{self.shown}/checked.json"]
-        for encoding in self.settings.encodings:
-            command += ["--pos-enc", encoding.label]
-        generate = shlex.join([*TASK, *self.generate_flags()])
-        command += ["--generate", generate, "--", *PLUGIN, *self.model_flags(pretrained=False)]
-        inputs = (ROOT / "recipes" / "lib" / "check_models.py",)
-        return Stage("check", tuple(command), (self.output / "checked.json",), inputs=inputs)
+        command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
+        command += flags(generate=shlex.join([*TASK, *self.generate_flags()]))
+        command += ["--", *PLUGIN, *self.model_flags(pretrained=False)]
+        return self.stage("check", command, ["checked.json"], inputs=[LIB / "check_models.py"])
 
     @cached_property
     def text(self) -> list[Stage]:
@@ -88,41 +80,36 @@ class Planner:
         settings = self.settings
         if settings.dataset == BUILTIN:
             folder = f"{self.shown}/builtin"
-            command = ["python", "-m", "recipes.lib.invented.questions", "--output", folder]
-            command += ["--seed", str(settings.seed)]
-            outputs, inputs = (self.output / "builtin",), (ROOT / "recipes" / "lib" / "invented" / "questions.py",)
-            return [Stage("builtin", tuple(command), outputs, inputs=inputs)], ["--text", folder]
+            command = module("lib.invented.questions") + flags(output=folder, seed=settings.seed)
+            inputs = [LIB / "invented" / "questions.py"]
+            return [self.stage("builtin", command, ["builtin"], inputs=inputs)], ["--text", folder]
         named = sources.named(settings)
         if settings.own:
             return [], named
         # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
         files = sources.FETCHED[settings.dataset].values()
-        fetch = ("python", "data-bin-scripts/fetch.py", *files, "--output", settings.raw)
-        return [Stage("fetch", fetch, ())], named
+        fetch = ["python", "data-bin-scripts/fetch.py", *files, "--output", settings.raw]
+        return [self.stage("fetch", fetch, [])], named
 
     def prepare(self, before: list[Stage], words: list[str]) -> Stage:
         settings = self.settings
-        command = ["python", PREPARE, *words, "--output", f"{self.shown}/data-bin", "--bad", settings.bad]
-        command += ["--longest", str(settings.longest), "--longest-question", str(settings.longest_question)]
+        command = ["python", PREPARE, *words, *flags(output=f"{self.shown}/data-bin", bad=settings.bad)]
+        command += flags(longest=settings.longest, longest_question=settings.longest_question)
         if not settings.of_lines:
-            command += ["--context", settings.context, "--longest-answer", str(settings.longest_answer)]
-        command += ["--seed", str(settings.seed)] if settings.lone else []
-        command += ["--limit", str(settings.limit)] if settings.limit else []
-        command += ["--limit-valid", str(settings.limit_valid)] if settings.limit_valid else []
+            command += flags(context=settings.context, longest_answer=settings.longest_answer)
+        command += flags(seed=settings.seed if settings.lone else None)
+        command += flags(limit=settings.limit or None, limit_valid=settings.limit_valid or None)
         command += self.pieces()
-        identity = self.unplaced(command)
-        inputs = (ROOT / PREPARE, *sorted((SCRIPTS / "questions").glob("*.py")), *PIECES)
-        inputs += (*sources.files(settings), *sources.encoder_files(settings, sources.PIECES))
-        command += ["--workers", str(settings.workers)]  # whose number changes nothing
-        outputs = (self.output / "data-bin",)
-        return Stage("prepare", tuple(command), outputs, tuple(before), inputs, identity=identity)
+        inputs = [ROOT / PREPARE, *sorted((SCRIPTS / "questions").glob("*.py")), *PIECES]
+        inputs += [*sources.files(settings), *sources.encoder_files(settings, sources.PIECES)]
+        return self.stage("prepare", command, ["data-bin"], before, inputs, free=flags(workers=settings.workers))
 
     def pieces(self) -> list[str]:
         settings = self.settings
         if not settings.scratch:
-            return ["--tokenizer-path", sources.encoder(settings)]
-        named = [] if settings.tokenizer == "auto" else ["--tokenizer", settings.tokenizer]
-        return [*named, *(["--cased"] if settings.cased else []), "--vocabulary", str(settings.vocabulary)]
+            return flags(tokenizer_path=sources.encoder(settings))
+        tokenizer = None if settings.tokenizer == "auto" else settings.tokenizer
+        return flags(tokenizer=tokenizer, cased=settings.cased, vocabulary=settings.vocabulary)
 
     @property
     def data(self) -> str:
@@ -134,14 +121,13 @@ class Planner:
         return (Path(self.data) / RECORD,) if self.settings.prepared else ()
 
     def baselines(self) -> Stage:
-        command = [*module("baselines"), "--data", self.data, "--split", self.settings.split]
-        command += ["--output", f"{self.shown}/baselines.json"]
-        outputs, inputs = (self.output / "baselines.json",), (*scripts("baselines", "score", "data"), *SCORING)
-        after, identity = tuple(self.text[-1:]), self.unplaced(command)
-        return Stage("baselines", tuple(command), outputs, after, (*inputs, *self.data_inputs), identity=identity)
+        command = module("question_generation.baselines") + flags(data=self.data, split=self.settings.split)
+        command += flags(output=f"{self.shown}/baselines.json")
+        inputs = [*scripts("baselines", "score", "data"), *SCORING, *self.data_inputs]
+        return self.stage("baselines", command, ["baselines.json"], self.text[-1:], inputs)
 
-    def unplaced(self, command: list[str]) -> tuple[str, ...]:
-        return sources.unplaced(self.settings, command)
+    def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
+        return sources.unplaced(self.settings, list(command))
 
     # --- one model
 
@@ -152,21 +138,20 @@ class Planner:
 
     def model_flags(self, *, pretrained: bool = True) -> list[str]:
         settings = self.settings
-        flags = [*TASK, "--arch", settings.arch, "--criterion", "question_generation"]
-        flags += ["--max-target-positions", str(settings.longest_question + ROOM)]
+        words = [*TASK, *flags(arch=settings.arch, criterion="question_generation")]
+        words += flags(max_target_positions=settings.longest_question + ROOM)
         if settings.scratch or not pretrained:
-            flags += ["--max-source-positions", str(settings.longest)]
+            words += flags(max_source_positions=settings.longest)
         else:
-            flags += ["--encoder-from", sources.encoder(settings)]
-            flags += ["--freeze-encoder"] if settings.freeze_encoder else []
-        return [*flags, *as_arguments(settings.train)]
+            words += flags(encoder_from=sources.encoder(settings), freeze_encoder=settings.freeze_encoder)
+        return [*words, *as_arguments(settings.train)]
 
     def train(self, variant: Variant) -> Stage:
         settings = self.settings
         command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
-        command += [*PLUGIN, *self.model_flags(), *variant.encoding.flags(), *([] if variant.copy else ["--no-copy"])]
-        command += ["--seed", str(settings.seed), "--save-dir", f"{self.shown}/checkpoints/{variant.slug}"]
-        kept = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
+        command += [*PLUGIN, *self.model_flags(), *variant.encoding.flags(), *flags(no_copy=not variant.copy)]
+        command += flags(seed=settings.seed, save_dir=f"{self.shown}/checkpoints/{variant.slug}")
+        kept = flags(no_epoch_checkpoints=True, keep_interval_updates=1)
         return Stage(
             f"train:{variant.slug}",
             launch.train_command([*command, *kept], settings),
@@ -189,11 +174,10 @@ class Planner:
         return ["--max-len-b", str(self.settings.longest_question), *as_arguments(self.settings.generate)]
 
     def generate(self, variant: Variant, train: Stage) -> Stage:
+        folder = f"generated/{variant.slug}"
         command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, "--scoring", "rouge_l", *self.decoding(variant)]
-        command += ["--gen-subset", self.settings.split, "--results-path", f"{self.shown}/generated/{variant.slug}"]
-        outputs = (self.output / "generated" / variant.slug,)
-        on_device = launch.on_one_device(command, self.settings)
-        return Stage(f"generate:{variant.slug}", on_device, outputs, (train,), identity=self.unplaced(command))
+        command += flags(gen_subset=self.settings.split, results_path=f"{self.shown}/{folder}")
+        return self.stage(f"generate:{variant.slug}", command, [folder], [train], on_device=True)
 
     def interactive(self, variant: Variant) -> str:
         """The command that asks questions on lines of text: each is `answer </s> context`, or a sentence."""
@@ -203,24 +187,20 @@ class Planner:
         return f"{shlex.join(command)} < FILE | grep ^D- | cut -f 3"
 
     def score(self, variant: Variant, generate: Stage) -> Stage:
-        split = self.settings.split
-        command = [*module("score"), "--data", self.data, "--split", split]
-        command += ["--generated", f"{self.shown}/generated/{variant.slug}/generate-{split}.txt"]
-        command += ["--questions", f"{self.shown}/questions/{variant.slug}.txt"]
-        command += ["--output", f"{self.shown}/scores/{variant.slug}.json"]
-        outputs = (self.output / "questions" / f"{variant.slug}.txt", self.output / "scores" / f"{variant.slug}.json")
-        inputs = (*scripts("score", "data"), *SCORING, *PIECES)
-        name, identity = f"score:{variant.slug}", self.unplaced(command)
-        return Stage(name, tuple(command), outputs, (generate,), inputs, identity=identity)
+        split, slug = self.settings.split, variant.slug
+        questions, scores = f"questions/{slug}.txt", f"scores/{slug}.json"
+        command = module("question_generation.score") + flags(data=self.data, split=split)
+        command += flags(generated=f"{self.shown}/generated/{slug}/generate-{split}.txt")
+        command += flags(questions=f"{self.shown}/{questions}", output=f"{self.shown}/{scores}")
+        inputs = [*scripts("score", "data"), *SCORING, *PIECES]
+        return self.stage(f"score:{slug}", command, [questions, scores], [generate], inputs)
 
     # --- all of them
 
-    def compare(self, after: tuple[Stage, ...]) -> Stage:
+    def compare(self, after: list[Stage]) -> Stage:
         settings = self.settings
-        command = [*module("compare"), "--output", self.shown, "--data", self.data, "--split", settings.split]
-        command += ["--copy", settings.copy]
-        for encoding in settings.encodings:
-            command += ["--pos-enc", encoding.label]
-        outputs = tuple(self.output / name for name in ("comparison.json", "curves.png", "gallery.md"))
-        inputs = (*scripts("compare", "gallery", "data"), *self.data_inputs, *tables())
-        return Stage("compare", tuple(command), outputs, after, inputs, identity=self.unplaced(command))
+        command = module("question_generation.compare") + flags(output=self.shown, data=self.data)
+        command += flags(split=settings.split, copy=settings.copy, pos_enc=self.labels)
+        inputs = [*scripts("compare", "gallery", "data"), *self.data_inputs, *tables()]
+        outputs = ["comparison.json", "curves.png", "gallery.md"]
+        return self.stage("compare", command, outputs, after, inputs)

@@ -1,0 +1,85 @@
+"""What the plans of recipes share: how commands and stages are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic
+
+from . import launch
+from .recipe import ROOT, S
+from .stages import Stage
+
+LIB = ROOT / "recipes" / "lib"
+PACKAGE = ROOT / "fairseq_posenc"
+SCRIPTS = ROOT / "data-bin-scripts"
+
+
+def flags(**named: object) -> list[str]:
+    """Return options as words of a command: `limit=3, cpu=True` becomes `--limit 3 --cpu`.
+
+    A list repeats its option; a tuple is several words. None, False and empty text leave the option out.
+    """
+    words: list[str] = []
+    for name, values in named.items():
+        for value in values if isinstance(values, list) else [values]:
+            if value is None or value is False or value == "":
+                continue
+            given = () if value is True else value if isinstance(value, tuple) else (value,)
+            words += [f"--{name.replace('_', '-')}", *map(str, given)]
+    return words
+
+
+def module(name: str) -> list[str]:
+    """Return the command that runs a module of recipes/, without its options."""
+    return ["python", "-m", f"recipes.{name}"]
+
+
+@dataclass(frozen=True)
+class Planner(Generic[S]):
+    """Writes the stages of a recipe.
+
+    Attributes:
+        output: the folder of the run.
+        shown: the same folder as the commands name it, relative to the repository.
+    """
+
+    settings: S
+    output: Path
+    shown: str
+
+    def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
+        """Return the words of a command that decide its result: what a file is called does not."""
+        return tuple(command)
+
+    def stage(
+        self,
+        name: str,
+        command: Sequence[str],
+        outputs: Sequence[str],
+        after: Iterable[Stage] = (),
+        inputs: Iterable[Path] = (),
+        *,
+        on_device: bool = False,
+        free: Sequence[str] = (),
+    ) -> Stage:
+        """Return a stage.
+
+        Args:
+            outputs: relative to the run's folder.
+            on_device: the command uses a GPU if there is one.
+            free: more words of the command, which do not decide its result (the number of processes).
+        """
+        words: tuple[str, ...] = (*command, *free)
+        if on_device:
+            assert isinstance(self.settings, launch.Training)
+            words = launch.on_one_device([*words], self.settings)
+        return Stage(
+            name,
+            words,
+            tuple(self.output / path for path in outputs),
+            tuple(after),
+            tuple(inputs),
+            identity=self.unplaced(command),
+        )

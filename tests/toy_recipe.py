@@ -25,6 +25,9 @@ class Toy(Settings):
     sizes: dict[str, int]
     train: Flags
 
+    def variables(self) -> dict[str, str]:
+        return {"TOY": "1"}
+
 
 def shell(name: str, output: Path, script: str, *after: Stage, **options: bool) -> Stage:
     """`script` writes "$1"; before, half of something is there, which must never be taken for finished.
@@ -65,7 +68,6 @@ TOY = Recipe(
     preset="toy",
     plan=make_plan,
     results=results,
-    environment=lambda toy: {"TOY": "1"},
     examples=("--word hello",),
 )
 

@@ -60,8 +60,6 @@ DEMO = Recipe(
     results=results,
     check=check,
     tell=tell,
-    # Several trainings run side by side: more than one thread each only makes them wait for each other.
-    environment=lambda settings: {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
     examples=(
         "--preset smoke --output /tmp/smoke",
         "--encodings shaw,rope --seed 2 --output results/seed-2",

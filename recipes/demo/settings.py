@@ -25,3 +25,7 @@ class Settings(recipe.Settings):
     def __post_init__(self) -> None:
         # Everything is told relative to `none`: the BLEU, the parameters, the time of a step.
         self.encodings = [one.label for one in parse_all(["none", *self.encodings])]
+
+    def variables(self) -> dict[str, str]:
+        """Several trainings run side by side: more than one thread each only makes them wait for each other."""
+        return {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

@@ -31,7 +31,7 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
         chosen = choose(plan.stages(), options.stage, options.stop_stage)
         ledger = Ledger(output / ".stages", shown(output))
         if options.dry_run:
-            return dry_run(recipe.environment(settings), plan.notes, chosen)
+            return dry_run(settings.variables(), plan.notes, chosen)
         if options.list:
             return list_stages(chosen, ledger)
         settings.refuse_missing()

@@ -63,7 +63,7 @@ def script(recipe: Recipe[Any], preset: str) -> str:
         given["device"] = "cpu" if preset == "smoke" else "gpu"
     settings = load(recipe, preset, None, given)
     stages = recipe.plan(settings, ROOT / "results" / f"{recipe.name}-{preset}-plain", OUT).stages()
-    variables = {"PYTHONPATH": '"$PWD${PYTHONPATH:+:$PYTHONPATH}"', **recipe.environment(settings)}
+    variables = {"PYTHONPATH": '"$PWD${PYTHONPATH:+:$PYTHONPATH}"', **settings.variables()}
     head = HEAD.format(
         name=recipe.name,
         preset=preset,

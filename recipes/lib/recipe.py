@@ -60,6 +60,14 @@ class Settings:
         """The settings that are in no command, and why."""
         return {}
 
+    def variables(self) -> dict[str, str]:
+        """Return variables for the environment of every command."""
+        return {}
+
+    def slots(self) -> list[Mapping[str, str]]:
+        """Return more variables, for each of the commands that run side by side."""
+        return [{} for _ in range(self.jobs)]
+
 
 S = TypeVar("S", bound=Settings)
 
@@ -97,8 +105,6 @@ class Recipe(Generic[S]):
         results: One flat row for each result, for result.json and the report.
         check: The exit status: whether the recipe shows what it claims.
         tell: What the line of a finished stage says besides its time.
-        environment: Variables for every command.
-        slots: Variables for each of the commands that run side by side.
         examples: Arguments, for --help.
         own_report: The Markdown file that a stage writes, where that says more than report.md.
         columns: Columns of the results that the report's table shows; all unless given.
@@ -122,8 +128,6 @@ class Recipe(Generic[S]):
     results: Callable[[S, Path], list[Row]] = lambda settings, output: []
     check: Callable[[S, Path], int] = lambda settings, output: 0
     tell: Callable[[Stage], str] = lambda stage: ""
-    environment: Callable[[S], Mapping[str, str]] = lambda settings: {}
-    slots: Callable[[S], list[Mapping[str, str]]] = lambda settings: [{}] * settings.jobs
     examples: tuple[str, ...] = ()
     own_report: str | None = None
     columns: tuple[str, ...] = ()

@@ -84,8 +84,8 @@ class Run(Generic[S]):
         recipe = self.recipe
         for note in self.plan.notes:
             self.screen.line(note)
-        variables = recipe.environment(self.settings)
-        slots = [{**variables, **slot} for slot in recipe.slots(self.settings)]
+        variables = self.settings.variables()
+        slots = [{**variables, **slot} for slot in self.settings.slots()]
         Runner(self.output, self.ledger, self.screen, lock, slots, recipe.tell).run(phases)
 
     def _tell_if_changed(self) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import filelock
 import pytest
 
+from recipes.lib import lock
 from recipes.lib.command import main
 from tests.toy_recipe import TOY, toy
 
@@ -83,7 +84,8 @@ def test_a_finished_run_does_nothing(finished, capsys):
     assert markers(finished) == before
 
 
-def test_a_second_run_in_the_same_folder_is_refused(tmp_path, capsys):
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(lock, "PATIENCE", 0.2)
     with begin(tmp_path / "out", "data") as process:
         wait_for(lambda: (tmp_path / "out" / "data").exists(), process)
         assert toy(tmp_path / "out") == 2

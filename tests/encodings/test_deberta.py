@@ -1,4 +1,4 @@
-"""DeBERTa: buckets, and which distance each row serves (METHODS.md 2.17, 8)."""
+"""DeBERTa: which distance each row serves (METHODS.md 2.17, 8)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,7 @@ import pytest
 import torch
 from one_layer import CPU, logits_of, made, vectors
 
-from fairseq_posenc.encodings.deberta_original import log_bucket
 from fairseq_posenc.positions import Positions
-
-BUCKETS = {128: 128, 129: 129, 130: 130, 140: 137, 200: 169, 300: 207, 400: 233, 511: 255}
-
-
-def test_logarithmic_buckets() -> None:
-    """256 up to the distance 511."""
-    x = torch.arange(-511, 512)
-    found = log_bucket(x, 256, 512)
-    assert torch.equal(found[x.abs() <= 128], x[x.abs() <= 128])
-    assert torch.equal(found, -found.flip(0))
-    assert {int(distance): int(found[distance + 511]) for distance in BUCKETS} == BUCKETS
 
 
 @pytest.mark.parametrize("queries", [9, 3, 1])

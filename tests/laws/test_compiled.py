@@ -32,9 +32,11 @@ def outcome(stack: Stack, backend: str | None, side: str, length: int) -> list[T
     return [output, *(torch.zeros(()) if g is None else g for g in given)]
 
 
-def check_compiled(case: Case, backend: str = "aot_eager", *, training: bool = True, side: str = "left") -> None:
+def check_compiled(
+    case: Case, backend: str = "aot_eager", *, training: bool = True, side: str = "left", layers: int = 2
+) -> None:
     """With pads on one side."""
-    stack = drawn(case.stack(case.shape())).train(training)
+    stack = drawn(case.stack(case.shape(layers=layers))).train(training)
     expected, found = (outcome(stack, kind, side, 6) for kind in (None, backend))
     for one, other in zip(found, expected, strict=True):
         assert_close(one, other, 1e-9, backend)
@@ -42,7 +44,7 @@ def check_compiled(case: Case, backend: str = "aot_eager", *, training: bool = T
 
 def check_in_use(case: Case, dtype: torch.dtype, tolerance: float) -> None:
     """In evaluation without gradients, where encodings keep what they made."""
-    stack = drawn(case.stack(case.shape(layers=1))).eval().to(dtype)
+    stack = drawn(case.stack(case.shape())).eval().to(dtype)
     tokens = padded([6, 4], 6, "left")
     x, positions = embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack).prepared()
     torch._dynamo.reset()
@@ -57,8 +59,9 @@ def other_direction(case: Case) -> bool:
 
 
 @pytest.mark.parametrize("case", defaults(in_one_direction), ids=str)
-def test_a_stack_compiles_to_one_graph(case: Case) -> None:
-    check_compiled(case)
+def test_a_layer_in_training_compiles_to_one_graph(case: Case) -> None:
+    """The gradients of several layers are compiled by `make test-long`."""
+    check_compiled(case, layers=1)
 
 
 @pytest.mark.parametrize("case", defaults(other_direction), ids=str)

@@ -134,17 +134,21 @@ def test_it_is_of_the_precision_of_what_it_is_given() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_it_is_the_same_on_any_number_of_threads(threads: int) -> None:
+def test_passes_give_the_same_on_any_number_of_threads(threads: int) -> None:
     q, k, table = given(40, 50, 6)
-    table = table[:, rows(40, 50, 6)]
-    expected, before = ClippedGatedProduct.apply(q, k, table, 0.0, (43, 55)), torch.get_num_threads()
+    table, before = table[:, rows(40, 50, 6)], torch.get_num_threads()
+
+    def outcome() -> list[Tensor]:
+        return [ClippedGatedProduct.apply(q, k, table, 0.0, (43, 55)), cpp.products(q, k, table)]
+
+    gated, products = outcome()
     torch.set_num_threads(threads)
     try:
-        torch.testing.assert_close(
-            ClippedGatedProduct.apply(q, k, table, 0.0, (43, 55)), expected, rtol=1e-6, atol=1e-6
-        )
+        gated_again, products_again = outcome()
     finally:
         torch.set_num_threads(before)
+    torch.testing.assert_close(gated_again, gated, rtol=1e-6, atol=1e-6)
+    assert torch.equal(products_again, products)
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -64,17 +64,6 @@ def test_it_reads_any_layout() -> None:
     assert torch.equal(cpp.products(q, shared, vectors), cpp.products(q, shared.contiguous(), vectors))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_it_is_the_same_on_any_number_of_threads(threads: int) -> None:
-    q, k, vectors = given(70, 90, 16, 3)
-    expected, before = cpp.products(q, k, vectors), torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        assert torch.equal(cpp.products(q, k, vectors), expected)
-    finally:
-        torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("trouble", ["refused", "missing", "not a library"])
 def test_where_it_cannot_be_compiled_loops_serve_and_that_is_logged_once(
     trouble: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path, afresh: None

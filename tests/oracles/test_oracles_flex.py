@@ -12,7 +12,6 @@ import torch
 from oracle_ways import (
     HEAD_DIM,
     HEADS,
-    KEYS,
     Literal,
     Mine,
     Peer,
@@ -148,12 +147,3 @@ def test_mistakes_show(method: str) -> None:
     assert not differs(mine, of_flex(mine, made(mine, rows(clip))))
     assert differs(mine, of_flex(mine, made(mine, rows(clip, sign=-1)))) != (method == "m1")  # which is symmetric
     assert differs(mine, of_flex(mine, made(mine, rows(clip, late=1))))
-
-
-def test_auto_is_fused_where_it_can_be() -> None:
-    """So that `auto` above has tested the fused kernel for raffel, and the explicit path for m2."""
-    problem = Problem.of(Way("whole", "fused"), torch.float64)
-    Mine("raffel").run(problem)
-    with pytest.raises(ValueError, match="replaces the product"):
-        Mine("m2").run(problem)
-    assert problem.x.shape[1] == KEYS

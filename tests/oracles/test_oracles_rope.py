@@ -106,29 +106,6 @@ def test_mistakes_show(args: str, peer: Callable[[], Rotate]) -> None:
     assert differs(mine_with(plain), attention_of(mine, rotate)) == (args != plain)
 
 
-def test_the_peer_of_yarn_has_its_temperature_and_its_ramp() -> None:
-    """Without either, or with the paper's ramp, the speeds or the scale differ."""
-    module = oracle("transformers.modeling_rope_utils")
-    config = oracle(MODELS + "llama.modeling_llama").LlamaConfig(
-        hidden_size=DIM,
-        num_attention_heads=HEADS,
-        max_position_embeddings=LENGTH,
-        rope_scaling={"rope_type": "yarn", "factor": FACTOR},
-    )
-    speeds, root = module.ROPE_INIT_FUNCTIONS["yarn"](config, torch.device("cpu"))
-    mine = mine_with(YARN)
-    torch.testing.assert_close(mine.encoding.speeds().float(), speeds, rtol=1e-6, atol=0)
-    assert mine.encoding.scale == pytest.approx(root**2 * HEAD_DIM**-0.5, rel=1e-12)
-    plain = 10000.0 ** (-torch.arange(0, HEAD_DIM, 2) / HEAD_DIM)
-    ratio = speeds / plain
-    kept, slowed = ratio > 0.999, ratio < 0.2501
-    assert kept.any()
-    assert slowed.any()
-    assert (~kept & ~slowed).any()
-    by_turns = mine_with(YARN.replace("form=original", "form=paper")).encoding.speeds()
-    assert (by_turns / speeds - 1).abs().max() > 0.1
-
-
 def neox(fraction: float, dtype: torch.dtype) -> nn.Module:
     """The whole attention of GPT-NeoX, whose projections are one matrix."""
     module = oracle(MODELS + "gpt_neox.modeling_gpt_neox")

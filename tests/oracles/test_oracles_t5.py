@@ -73,23 +73,6 @@ def test_t5(way: Way, dtype: torch.dtype) -> None:
 
 
 @decoder_or_encoder
-@pytest.mark.parametrize("queries", [1, 5, LONG])
-@torch.no_grad()
-def test_t5_counts_columns_behind_a_cache_itself(decoder: bool, queries: int) -> None:
-    peer = t5(torch.float64, decoder)
-    mine = as_t5(peer, torch.float64, decoder)
-    start = LONG - queries
-    theirs = peer.compute_bias(queries, LONG, cache_position=torch.arange(start, LONG))
-    where = Positions(queries, LONG, CPU, causal=decoder)
-    ours = mine.call(where).additive(torch.empty(0), None)
-    if decoder:  # to the right of a query, where no one looks, both have bucket 0
-        assert ours[0, 0, 0, -1] == theirs[0, 0, 0, -1]
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
-    if queries < LONG:
-        assert (ours - peer.compute_bias(queries, LONG, cache_position=torch.arange(queries))).abs().max() > 1e-2
-
-
-@decoder_or_encoder
 def test_t5_tells_mistakes(decoder: bool) -> None:
     """A table that is shifted, one with its two halves exchanged, the buckets of the other direction."""
     peer = t5(torch.float64, decoder)

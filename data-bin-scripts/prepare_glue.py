@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 
 def tell(record: dict[str, Any]) -> None:
-    """What is in the folder."""
+    """Print what is in the folder."""
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['items']:,} of {facts['given']:,} rows, {facts['pieces']:,} pieces, {facts['cut']:,} "

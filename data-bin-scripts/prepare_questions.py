@@ -119,7 +119,7 @@ def settings(made: argparse.ArgumentParser, asked: argparse.Namespace, found: sp
 
 
 def tell(record: dict[str, Any]) -> None:
-    """What is in the folder."""
+    """Print what is in the folder."""
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['items']:,} of {facts['given']:,} questions, {facts['sources']:,} sources, "

@@ -158,7 +158,7 @@ def _chosen(asked: argparse.Namespace) -> list[str]:
 
 
 def tell(record: dict[str, Any]) -> None:
-    """What is in the folder."""
+    """Print what is in the folder."""
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['questions']:,} of {facts['given']:,} questions in {facts['windows']:,} windows of up to "

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
 
 
 def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
-    """Write OUTPUT whole, or leave what was there.
+    """Write OUTPUT, or leave what was there after an error.
 
     Returns:
         the types of the training text, and the lines, tokens and unknown words of each split.
@@ -76,7 +76,7 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
 
 
 def find(folder: Path, split: str) -> Path:
-    """The file of a split; a packed one beside the plain one is what the downloader leaves.
+    """Return the file of a split, rather the plain one: the downloader leaves the packed one beside it.
 
     Raises:
         CorpusError: none, or two of different names.
@@ -97,7 +97,7 @@ def find(folder: Path, split: str) -> Path:
 
 
 def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int]:
-    """Its lines with a space between words; the words of training are added to `known`."""
+    """Copy lines with one space between words, and count; add the words of training to `known`."""
     count = {"lines": 0, "tokens": 0, "unknown": 0}
     words_there = False
     with target.open("w", encoding="utf-8", newline="\n") as out:

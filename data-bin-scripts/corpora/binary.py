@@ -41,12 +41,12 @@ PLACE = np.dtype(
 
 
 def dtype_for(symbols: int) -> np.dtype[np.generic]:
-    """Of ids below `symbols`: what fairseq's `best_fitting_int_dtype` says."""
+    """Return the type of ids below `symbols`, as fairseq's `best_fitting_int_dtype` does."""
     return np.dtype(np.uint16) if symbols < 65500 else np.dtype(np.uint32)
 
 
 def index(sizes: NDArray[np.int32], dtype: np.dtype[np.generic], path: Path) -> None:
-    """fairseq's .idx of items [n] of so many ids."""
+    """Write fairseq's .idx for items [n] of these sizes."""
     with path.open("wb") as file:
         file.write(_MAGIC + struct.pack("<QBQ", _VERSION, _CODES[dtype], len(sizes)))
         sizes.astype("<i4").tofile(file)
@@ -78,7 +78,7 @@ class TokenFiles:
         return (self.folder / f"{task:05d}.{end}").open("rb", buffering=0)
 
     def placed(self, task: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """The records of a task, and where its documents lie; not yet drawn."""
+        """Return the records of a task, and where its documents lie; not yet drawn."""
         records = np.fromfile(self.folder / f"{task:05d}.documents", RECORD)
         places = np.zeros(len(records), PLACE)
         for name in ("file", "index", "items", "ids"):
@@ -89,7 +89,7 @@ class TokenFiles:
         return records, places
 
     def read(self, task: int, end: str, begin: int, count: int) -> bytes:
-        """So many ids or sizes."""
+        """Return so many ids or sizes, as bytes."""
         width = 4 if end == "sizes" else self.dtype.itemsize
         return os.pread(self._file(task, end).fileno(), count * width, begin * width)
 

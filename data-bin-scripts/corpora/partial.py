@@ -22,7 +22,7 @@ _IDENTITY, RECORD = "identity.json", "corpus.json"
 
 
 def there(output: Path, options: dict[str, Any]) -> bool:
-    """Whether the output is done already.
+    """Return whether the output is done already.
 
     Raises:
         CorpusError: something else is there.
@@ -41,7 +41,7 @@ def there(output: Path, options: dict[str, Any]) -> bool:
 
 @contextmanager
 def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
-    """DIR.partial: what a run of the same identity left, or new.
+    """Yield DIR.partial: what a run of the same identity left, or a new folder.
 
     Raises:
         CorpusError: another run is at work there, or it is no folder of this program's.
@@ -82,7 +82,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """The first one, in words."""
+    """Return the first difference, in words."""
     options, others = new.get("options", {}), old.get("options", {})
     for name, value in options.items():
         if others.get(name) != value:

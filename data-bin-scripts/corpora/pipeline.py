@@ -58,7 +58,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, own: Path |
 
 
 def _tokenizer(job: Job, given: dict[str, bytes], own: Path | None, machines: Machines) -> None:
-    """Looked at here, before anything long."""
+    """Write or learn the tokenizer, and check it before anything long."""
     for name, content in given.items():
         job.tokenizer.mkdir(parents=True, exist_ok=True)
         (job.tokenizer / name).write_bytes(content)
@@ -74,7 +74,7 @@ def _tokenizer(job: Job, given: dict[str, bytes], own: Path | None, machines: Ma
 
 
 def _merged(job: Job) -> Table:
-    """What all shards need: the dictionary and how often each language is taken."""
+    """Write what all shards need: the dictionary and how often each language is taken."""
     made = pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
     table = Table(len(made))
     for task in range(job.settings.tasks):
@@ -93,7 +93,7 @@ def _codes(job: Job) -> list[str]:
 
 
 def smoothed(job: Job, table: Table) -> dict[str, float]:
-    """How often each language is taken, by its pieces."""
+    """Return how often each language is taken, by its pieces."""
     found = {code: table.of("train", code).pieces for code in _codes(job)}
     return factors({code: number for code, number in found.items() if number}, job.settings.smoothing)
 
@@ -119,7 +119,7 @@ def _check(job: Job, table: Table) -> None:
 
 
 def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
-    """corpus.json, the same whoever made it."""
+    """Write corpus.json, which is the same whoever made it."""
     files = Counter(source.split for source in job.sources())
     factor = smoothed(job, table)
     counts: dict[str, Any] = {

@@ -54,7 +54,7 @@ def _by_language(job: Job) -> dict[str, list[tuple[int, Source]]]:
 
 
 def shares(job: Job) -> dict[str, float]:
-    """The part of the sample that each language has: smoothed as the training is, by the bytes of the files."""
+    """Return the part of the sample for each language: smoothed as the training is, by the bytes of the files."""
     sizes = {
         language: max(1, sum(source.path.stat().st_size for _, source in files))
         for language, files in _by_language(job).items()
@@ -65,7 +65,7 @@ def shares(job: Job) -> dict[str, float]:
 
 
 def _sample(job: Job, language: str, files: list[tuple[int, Source]], meter: Meter) -> Iterator[str]:
-    """Documents as their sentences, a line each."""
+    """Yield documents as their sentences, a line each."""
     room = int(SAMPLE * shares(job)[language])
     sample, left = Sample(room), room * LOOKED_AT
     for key, text in _documents(job, files):
@@ -79,7 +79,7 @@ def _sample(job: Job, language: str, files: list[tuple[int, Source]], meter: Met
 
 
 def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int, str]]:
-    """Those of training with their keys; files in an order by draw, as not all may be looked at."""
+    """Yield the training documents with their keys; files in an order by draw, as not all may be looked at."""
     seed, left = job.settings.seed, job.settings.limit or -1
     for file, source in sorted(files, key=lambda one: int(keys.keys(seed, keys.FILES, one[0])[0])):
         for index, found in enumerate(documents(source.path, source.documents)):

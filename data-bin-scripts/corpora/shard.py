@@ -55,13 +55,13 @@ def _sorted(places: Places, *names: str) -> Places:
 
 
 def _valid(tokens: TokenFiles) -> Places:
-    """In the order of the files."""
+    """Return the validation documents in the order of the files."""
     found = [places[records["valid"] == 1] for records, places in map(tokens.placed, range(tokens.tasks))]
     return _sorted(np.concatenate(found), "file", "index")
 
 
 def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> Places:
-    """Each document as often as its language wants, each copy in a shard and at a place of its own."""
+    """Return the training documents of a shard: each as often as its language wants, each copy drawn for itself."""
     found = [np.zeros(0, PLACE)]
     for task in range(tokens.tasks):
         records, places = tokens.placed(task)
@@ -79,7 +79,7 @@ def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> P
 
 
 def copies(seed: int, records: NDArray[np.void], factors: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Of each document [n]: the whole part of its language's factor, and one more by draw for the rest."""
+    """Return how often each document [n] is taken: the whole part of its language's factor, and one more by draw."""
     factor = factors[records["language"]]
     draw = keys.fractions(keys.keys(seed, keys.COPY, records["file"], records["index"]))
     return (np.floor(factor) + (draw < factor % 1)).astype(np.int64)

@@ -25,7 +25,7 @@ _PENDING = 1 << 20  # ids that are counted at a time
 
 
 def split_of(job: Job, source: Source, file: int, index: int) -> Split:
-    """Of a document of a file: that of the file, but for the part of training that is held out by draw."""
+    """Return the split of a document: that of its file, except for training documents that are held out by draw."""
     part = job.settings.valid_part
     if not part or source.split == "valid":
         return source.split
@@ -33,7 +33,7 @@ def split_of(job: Job, source: Source, file: int, index: int) -> Split:
 
 
 def languages(sources: list[Source]) -> list[str]:
-    """Each has its place here as its number."""
+    """Return the languages; the place of each is its number."""
     return sorted({source.language for source in sources})
 
 

@@ -29,7 +29,7 @@ class Fetcher:
     unpacks: bool
 
     def get(self, source: Source, policy: Policy) -> int:
-        """Have the file, and what is in it, in the output folder; its size."""
+        """Fetch and unpack a file into the output folder, and return its size."""
         path = self.output / source.path
         entry = self._done(source, path) or self._fetch(source, path, policy)
         if self.unpacks and target_of(source.name):
@@ -37,7 +37,7 @@ class Fetcher:
         return int(entry.bytes)
 
     def _done(self, source: Source, path: Path) -> Entry | None:
-        """What is there already, after a check of its content."""
+        """Return the entry of a file that exists already, after a check of its content."""
         entry = self.record.get(source.path)
         if path.exists():
             return self._adopt(source, path, entry)
@@ -111,7 +111,7 @@ class Fetcher:
 
 
 def find_own(folder: Path, source: Source) -> Path | None:
-    """The user's copy: in the folder or its corpus's subfolder, plain or with `.gz`."""
+    """Return the user's copy: in the folder or its corpus's subfolder, plain or with `.gz`."""
     places = [folder / source.path, folder / source.name]
     return next((path for place in places if (path := there(place))), None)
 
@@ -138,7 +138,7 @@ def _is_page(path: Path) -> bool:
 
 
 def check(path: Path, source: Source, known: Entry | None) -> str:
-    """The hash of the file, which is the published one, else the recorded one, else the first ever seen."""
+    """Return the hash of the file, which must be the published one, otherwise the recorded one, if there is any."""
     size = path.stat().st_size
     if source.size not in (None, size):
         raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, {size:,} came")

@@ -10,18 +10,7 @@ from .sources import Source
 
 def show(chosen: list[Source], output: Path, as_json: bool, by_file: bool) -> int:
     if as_json:
-        rows = [
-            {
-                "corpus": s.corpus,
-                "file": s.name,
-                "bytes": s.size,
-                "sha256": s.sha256,
-                "md5": s.md5,
-                "urls": " ".join(s.urls),
-            }
-            | {"licence": s.licence, "remarks": s.remarks, "there": (output / s.path).exists()}
-            for s in chosen
-        ]
+        rows = [_row(source, output) for source in chosen]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     elif by_file:
         print("\n".join(f"{s.path}\t{_size([s])}\t{s.licence}\t{s.remarks}" for s in chosen))
@@ -31,6 +20,12 @@ def show(chosen: list[Source], output: Path, as_json: bool, by_file: bool) -> in
             licences = "; ".join(dict.fromkeys(source.licence for source in files))
             print(f"{corpus:14} {len(files):5} files  {_size(files):>14}  {licences}")
     return 0
+
+
+def _row(source: Source, output: Path) -> dict[str, object]:
+    row: dict[str, object] = {"corpus": source.corpus, "file": source.name, "bytes": source.size}
+    row |= {"sha256": source.sha256, "md5": source.md5, "urls": " ".join(source.urls), "licence": source.licence}
+    return row | {"remarks": source.remarks, "there": (output / source.path).exists()}
 
 
 def _size(files: list[Source]) -> str:

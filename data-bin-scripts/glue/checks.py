@@ -1,4 +1,4 @@
-"""Rows as they are given to rows that can be made items of, with what is wrong told."""
+"""Rows of a file are checked, and what is wrong with them is reported."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Split:
 
 
 def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[list[Row], list[Problem]]:
-    """Those that are left, and what is wrong.
+    """Return the rows that are left, and what is wrong.
 
     A row of a test split is not left out, as a submission answers all of them: with `skip` it stays, without a label.
     Those of other languages are scored and not submitted.
 
     Args:
-        how: of `HOW`; with refuse, as with skip.
+        how: One of `HOW`; with refuse, the rows are those of skip.
     """
     kept, problems = list[Row](), list[Problem]()
     test = not split.startswith(NEEDED)
@@ -69,13 +69,13 @@ def translations(splits: Sequence[Split], wrong: Sequence[Problem]) -> list[Prob
 
 
 def strays(split: str, lines: Iterable[tuple[str, str]], how: str) -> list[Problem]:
-    """Lines of no language that is known, which no split has."""
+    """Return the problems of lines whose language is unknown; they are in no split."""
     done = "refused" if how == "refuse" else "left out"
     return [Problem(split, where, where, "language", f"the language is {word!r}", done) for where, word in lines]
 
 
 def _wrong(row: Row, form: Format, *, labelled: bool) -> tuple[str, str] | None:
-    """The kind, and what there is."""
+    """Return the kind of what is wrong with a row, and what there is."""
     if row.fields != row.wanted:
         return "fields", f"{row.fields} fields, the header has {row.wanted}"
     if not all(row.sentences):

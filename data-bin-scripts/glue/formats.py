@@ -40,12 +40,12 @@ LANGUAGES = tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split())
 
 
 def language(split: str) -> str:
-    """Of `valid-de` de; what names none is English."""
+    """Return the language of a split: `de` for `valid-de`, English for names without one."""
     return split.partition("-")[2] or LANGUAGES[0]
 
 
 def _xnli() -> dict[str, tuple[str, ...]]:
-    """As XTREME has them, a file a language; as they were published, one for all. Training rows are MNLI's."""
+    """Return XNLI's files by split: XTREME has a file for each language, the publication one for all languages."""
     found: dict[str, tuple[str, ...]] = {
         "train": ("train-en.tsv", "multinli.train.en.tsv", "MNLI/train.tsv"),
         "valid": ("dev-en.tsv", "xnli.dev.tsv"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """Ids of each sentence, with its </s>. pieces: before anything was cut off."""
+    """sentences: The ids of each sentence, with its </s>. pieces: How many there were before anything was cut off."""
 
     sentences: list[list[int]]
     pieces: int
@@ -30,7 +30,7 @@ class Item(NamedTuple):
 
 
 class Cutter:
-    """Rows to items.
+    """Turns rows into items.
 
     Args:
         surface: how text is cut. known: ids by piece. longest: pieces of an item, all of them.
@@ -41,7 +41,7 @@ class Cutter:
         self.surface, self.known, self.longest, self.separators = surface, known, longest, separators
 
     def item(self, row: Row) -> Item:
-        """Cut where it is too long: of a pair the longer sentence, as often as is needed (BERT)."""
+        """Return the item of a row; while it is too long, the longer sentence of a pair loses a piece (BERT)."""
         found = [[self.known.get(piece[0], UNKNOWN) for piece in self.surface.cut(text)] for text in row.sentences]
         pieces = sum(map(len, found))
         marks = 2 if len(found) == 1 else 2 + self.separators

@@ -53,12 +53,12 @@ class Settings:
 
 
 def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
-    """Write the folder `where` whole.
+    """Write the prepared folder `where`, complete or not at all.
 
     Args:
-        folder: GLUE's.
+        folder: The folder with GLUE's files.
     Returns:
-        its record, glue.json.
+        The record, glue.json.
     Raises:
         CorpusError: what cannot be read, or does not fit, or is empty; `RefusedError` with WHERE.problems.jsonl beside.
     """
@@ -88,7 +88,7 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
 
 
 def sources(folder: Path, settings: Settings) -> dict[str, Path]:
-    """The files by split.
+    """Return the files by split.
 
     Raises:
         CorpusError: see `reading.find`; a training file beside rows that stand for it; a language without files.
@@ -102,7 +102,7 @@ def sources(folder: Path, settings: Settings) -> dict[str, Path]:
 
 
 def _of_languages(folder: Path, settings: Settings, found: dict[str, Path]) -> dict[str, Path]:
-    """Those splits, with the English that is trained on."""
+    """Return the splits of the chosen languages, and English, on which the model is trained."""
     if not settings.languages:
         return found
     missing = set(settings.languages) - {language(split) for split in found}
@@ -158,7 +158,7 @@ def _refuse_empty(split: Split, settings: Settings) -> None:
 
 
 def _write(made: Path, splits: list[Split], settings: Settings) -> dict[str, Any]:
-    """Everything but problems.jsonl; returns the record, without the files."""
+    """Write everything but problems.jsonl, and return the record, without the files."""
     with quiet():
         from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
 
@@ -194,7 +194,7 @@ def _write(made: Path, splits: list[Split], settings: Settings) -> dict[str, Any
 
 
 def _refuse_long(longest: int, settings: Settings) -> None:
-    """fairseq-train leaves out rows that its model has no positions for, and fails at those of the development set.
+    """Refuse items without positions: fairseq-train leaves them out of training, and fails in the development set.
 
     Raises:
         CorpusError: items of so many pieces are beyond what the encoding defines; a model that cannot be read.
@@ -208,7 +208,7 @@ def _refuse_long(longest: int, settings: Settings) -> None:
 
 
 def _split(made: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:
-    """A split's files; returns what is in them."""
+    """Write the files of a split, and return what is in them."""
     tally = Counter[str](items=0, cut=0, pieces=0, unknown=0)
     labelled, longest = all(row.label is not None for row in rows), 0
     with split_files(made, split, size, len(form.sentences), form.labels) as writer:

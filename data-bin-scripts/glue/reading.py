@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEEDED) -> dict[str, Path]:
-    """The files of a task by split, plain or .gz: in FOLDER/TASK, where its archive unpacks to, or in FOLDER.
+    """Return the files of a task by split, plain or .gz: in FOLDER/TASK, where its archive unpacks to, or in FOLDER.
 
     Raises:
         CorpusError: none of a split that is needed.
@@ -55,7 +55,7 @@ def _first(places: list[Path], names: tuple[str, ...], split: str) -> Path | Non
 
 
 def read(path: Path, how: Format, split: str) -> Iterator[Row]:
-    """The rows of a file.
+    """Yield the rows of a file.
 
     Raises:
         CorpusError: a file that cannot be read, or whose header lacks a column.
@@ -77,7 +77,7 @@ def read(path: Path, how: Format, split: str) -> Iterator[Row]:
 
 
 def strays(path: Path, how: Format, split: str) -> Iterator[tuple[str, str]]:
-    """Of a file of many languages the lines that are of none of them: where, and the language that they name."""
+    """Yield where a file of many languages has lines of an unknown language, and the language that they name."""
     found = lines.of_file(path)
     first = next(found, None)
     header = _header(first, how, split)[0] if first else []
@@ -91,7 +91,7 @@ def strays(path: Path, how: Format, split: str) -> Iterator[tuple[str, str]]:
 
 
 def _chosen(path: Path, header: list[str], split: str) -> Callable[[list[str]], bool] | None:
-    """Asks of fields whether they are of this split, where a file has more than one."""
+    """Return a function that tells whether a line is of this split, or None if the file has only one split."""
     if path.name.removesuffix(".gz") == MRPC_TRAIN:
         return _mrpc(path, split)
     if LANGUAGE in header:
@@ -118,7 +118,7 @@ def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]
 
 
 def _columns(path: Path, header: list[str], how: Format, split: str) -> Columns:
-    """Where they are; training and development files have labels, of the others some (MRPC as it was published)."""
+    """Return where the columns are. Training and development files have labels, and published test files of MRPC."""
     place = {name: number for number, name in enumerate(header)}
     wanted = [*how.sentences, *([how.label] if split.startswith(NEEDED) else [])]
     if missing := [name for name in wanted if name not in place]:
@@ -138,7 +138,10 @@ def _row(where: str, number: str, fields: list[str], header: list[str], columns:
 
 
 def _mrpc(path: Path, split: str) -> Callable[[list[str]], bool]:
-    """Tell which pairs of the published training file are of this split: a list of GLUE's has the ids of the others."""
+    """Return a function that tells which pairs of the published training file are of this split.
+
+    GLUE publishes the ids of the development set in a file of its own.
+    """
     listed = there(path.with_name(MRPC_DEV_IDS))
     if listed is None:
         raise CorpusError(f"{path}: GLUE's {MRPC_DEV_IDS} is not beside it: fetch.py glue/{MRPC_DEV_IDS} brings it")

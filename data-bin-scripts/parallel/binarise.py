@@ -73,7 +73,7 @@ def _own(folder: Path) -> Path:
 
 
 def _is_whole(pieces: Path, languages: tuple[str, str]) -> bool:
-    """Whether an earlier run left all lines of all splits."""
+    """Return whether an earlier run left all lines of all splits."""
     try:
         counts = read_json(pieces / "counts.json")
         return all(_lines(pieces / f"{split}.{one}") == counts[split]["pairs"] for split in SPLITS for one in languages)
@@ -106,12 +106,12 @@ def _command(text: Path, output: Path, languages: tuple[str, str], options: dict
 
 
 def _path() -> str:
-    """PYTHONPATH, with the recipes on it."""
+    """Return PYTHONPATH, with the recipes on it."""
     return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
 
 
 def subwords_told(folder: Path) -> str:
-    """Pairs of each split, and how many were left out."""
+    """Return in words how many pairs each split has, and how many were left out."""
     counts = read_json(folder / "counts.json")
     return ", ".join(
         f"{split} {counts[split]['pairs']:,} pairs ({counts[split]['left out']:,} left out)" for split in SPLITS

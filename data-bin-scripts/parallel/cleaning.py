@@ -56,8 +56,7 @@ class Cleaner:
         self._identify = identifier() if rules.language_id else None
 
     def judge(self, sides: Sides) -> Kept | str:
-        """The pair as it is kept: composed (NFC), without control characters, with single spaces. Or the step that
-        leaves it out."""
+        """Return the pair as it is kept (NFC, no control characters, single spaces), or the step that leaves it out."""
         try:
             given = sides[0].decode("utf-8"), sides[1].decode("utf-8")
         except UnicodeDecodeError:
@@ -104,7 +103,7 @@ def check_language(languages: tuple[str, str]) -> None:
 
 
 def identifier() -> Callable[[str], str]:
-    """The ISO 639-1 code of a text, of all that it knows."""
+    """Return a function that names the language of a text by its ISO 639-1 code."""
     import py3langid
 
     def identify(text: str) -> str:

@@ -64,7 +64,7 @@ def merge(folder: Path, sources: list[Source], targets: tuple[Path, Path], *, du
 
 
 def _names(folder: Path, corpus: int) -> Iterator[str]:
-    """The parts of a corpus."""
+    """Yield the names of the parts of a corpus."""
     for number in itertools.count():
         name = parts.name(corpus, number)
         if not (folder / f"{name}.json").is_file():
@@ -73,7 +73,7 @@ def _names(folder: Path, corpus: int) -> Iterator[str]:
 
 
 def _chosen(kept: list[NDArray[np.void]], *, duplicates: bool) -> list[NDArray[np.bool_]]:
-    """Of each part, which pairs are taken [pairs]."""
+    """Return for each part which pairs are taken [pairs]."""
     ends = np.cumsum([len(one) for one in kept])
     found = np.ones(int(ends[-1]), bool)
     if not duplicates:

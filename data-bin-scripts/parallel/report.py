@@ -12,7 +12,7 @@ Sets = dict[str, list[dict[str, Any]]]
 
 
 def rows(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], pair: tuple[str, str]) -> list[dict[str, Any]]:
-    """A flat row for each count of pairs or words, with the first lines that a step left out."""
+    """Return a flat row for each count of pairs or words, with the first lines that a step left out."""
     found: list[dict[str, Any]] = []
     names = ("read", *steps, "kept", "mended")
     for tally in tallies:
@@ -31,7 +31,7 @@ def _row(split: str, corpus: str, step: str, count: int, lines: str = "") -> dic
 
 
 def page(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], options: dict[str, Any]) -> str:
-    """report.md."""
+    """Return the content of report.md."""
     pair = options["pair"].split("-")
     text = [f"# {options['pair']}", "", "## Training", "", *_training(tallies, steps, pair), "", "Left out:", ""]
     text += [f"- {step}: {STEPS[step]}" for step in steps]

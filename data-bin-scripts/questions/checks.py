@@ -1,4 +1,4 @@
-"""Questions as they are given to questions that can be made items of, with what is wrong told."""
+"""Questions of a file are checked, and what is wrong with them is reported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .reading import Answer, Question
 def checked(
     split: str, found: list[Question], how: str, *, answers: bool, unanswerable: bool = False
 ) -> tuple[list[Question], list[Problem]]:
-    """Those that are left, each with its one answer, and what is wrong.
+    """Return the questions that are left, each with its one answer, and what is wrong.
 
     The answer is the first that stands at its offset.
 
@@ -72,7 +72,7 @@ def _place(one: Question, answer: Answer) -> tuple[int | None, tuple[str, str] |
 
 
 def nearest(context: str, text: str, start: int) -> int | None:
-    """The occurrence that begins nearest to `start`, of two the earlier; None where there is none."""
+    """Return where the text begins nearest to `start` (of two places the earlier), or None if it does not occur."""
     places, at = list[int](), context.find(text)
     while at >= 0:
         places.append(at)

@@ -60,7 +60,7 @@ class Ids(NamedTuple):
 
 
 class Cutter:
-    """Questions to pieces.
+    """Cuts questions into pieces.
 
     Args:
         surface: how text is cut. shape: how much of it is taken.
@@ -71,7 +71,7 @@ class Cutter:
         self._context = lru_cache(maxsize=64)(surface.cut)  # the questions of a context follow each other
 
     def cut(self, split: str, one: Question) -> tuple[Cut | None, list[Problem]]:
-        """The pieces of a checked question, or None where it is left out; and what is wrong."""
+        """Return the pieces of a checked question, or None if it is left out, and what is wrong."""
         shape = self.shape
         start, end = _places(one)
         first, last = 0, len(one.context)
@@ -103,7 +103,7 @@ class Cutter:
         ]
 
     def _window(self, context: Sequence[Piece], taken: int, start: int, end: int) -> slice:
-        """As many pieces as there is room for, the answer in the middle, or the first of it where it is longer."""
+        """Return as many pieces as there is room for, with the answer in the middle, or the answer's first pieces."""
         room = self.shape.longest - 2 - taken
         inside = [number for number, piece in enumerate(context) if piece.end > start and piece.start < end]
         first, last = (inside[0], inside[-1]) if inside else (0, 0)
@@ -113,7 +113,7 @@ class Cutter:
 
 
 def _nothing(split: str, one: Question, parts: Mapping[str, Sequence[object]], how: str) -> Problem | None:
-    """What the tokenizer leaves nothing of: marks of no width, say."""
+    """Report a part of which the tokenizer leaves no piece, such as marks without width."""
     empty = next((what for what, pieces in parts.items() if not pieces), None)
     return made(split, one.where, one.id, f"empty {empty}", f"the {empty} has no pieces", how) if empty else None
 
@@ -126,7 +126,7 @@ def _places(one: Question) -> tuple[int, int]:
 
 
 def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
-    """The ids of pieces; what the dictionary of `size` lacks has ids from `size` on, of the target only copies."""
+    """Return the ids of pieces. What the dictionary lacks gets ids from `size` on; in the target, only copies do."""
     unknown: dict[str, int] = {}
 
     def ids(names: Sequence[str]) -> list[int]:
@@ -146,7 +146,7 @@ class Item(NamedTuple):
 
 
 def described(one: Question, cut: Cut, ids: Ids) -> Item:
-    """Of a question and its pieces."""
+    """Return the surface of a question and its pieces."""
     # The pieces count, not the words around them nor the answer's offset, which the model does not see.
     seen = hashlib.sha256(repr((ids.source, ids.unknown)).encode()).digest()
     answer = {"answer": one.answers[0].text} if one.answers else {}
@@ -155,7 +155,7 @@ def described(one: Question, cut: Cut, ids: Ids) -> Item:
 
 
 def grouped(found: Sequence[Item]) -> list[dict[str, Any]]:
-    """The lines; questions with the same source are references of each other."""
+    """Return the lines of surface.jsonl; questions with the same source are references of each other."""
     asked: dict[bytes, list[str]] = {}
     for one in found:
         asked.setdefault(one.source, []).append(one.facts["question"])

@@ -46,10 +46,10 @@ class Settings:
 
 
 def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, Any]:
-    """Write the folder whole.
+    """Write the prepared folder, complete or not at all.
 
     Returns:
-        its record, questions.json.
+        The record, questions.json.
     Raises:
         CorpusError: what cannot be read, or does not fit; `RefusedError` with OUTPUT.problems.jsonl beside.
     """
@@ -80,7 +80,7 @@ class Run:
     problems: list[Problem]
 
     def all(self, found: Found) -> dict[str, Any]:
-        """Everything that goes into the folder, but for problems.jsonl; returns questions.json."""
+        """Write everything but problems.jsonl, and return questions.json."""
         how = self.settings.shape.bad
         kept: Found = {}
         for split, some in found.items():
@@ -102,8 +102,10 @@ class Run:
 
     @property
     def units(self) -> str:
-        """By which questions are compared. Lines are tokenised (Du et al.): spaces part their words, whatever cuts
-        them into pieces."""
+        """Return the units by which questions are compared.
+
+        Lines are tokenised (Du et al.): spaces part their words, whatever cuts them into pieces.
+        """
         if self.settings.shape.language in BY_CHARACTERS:
             return "characters"
         return "words" if self.answers else "spaces"
@@ -178,7 +180,7 @@ class Run:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what fairseq says when it is imported."""
+    """Hide what fairseq logs when it is imported."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:
@@ -204,7 +206,7 @@ def _tally(cut: Cut, ids: Ids, size: int) -> dict[str, int]:
 
 
 def _round_trip(pieces: Any, found: list[Question]) -> float:
-    """The part of the questions that pieces give back, but for case where it is lowered and spaces in a row."""
+    """Return the part of the questions that pieces give back, apart from lowered case and repeated spaces."""
     same = 0
     for one in found:
         text = " ".join(one.text.split())

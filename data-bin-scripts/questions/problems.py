@@ -51,7 +51,7 @@ class Problem(NamedTuple):
 
 
 def made(split: str, where: str, name: str, kind: str, what: str, how: str) -> Problem:
-    """Of a question or an answer, with what is done about it where there is no more to try than `REPAIRS`."""
+    """Return a problem of a question or an answer, with what is done about it according to `REPAIRS`."""
     if how == "refuse" and kind not in EXPECTED:
         return Problem(split, where, name, kind, what, "refused")
     return Problem(split, where, name, kind, what, "repaired" if how == "repair" and REPAIRS[kind] else "left out")
@@ -82,7 +82,7 @@ def tell(folder: Path, wrong: list[Problem]) -> None:
 
 
 def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
-    """By kind, what was done how often."""
+    """Return by kind how often each thing was done."""
     found: dict[str, dict[str, int]] = {}
     for (kind, done), number in sorted(Counter((one.kind, one.done) for one in problems).items()):
         found.setdefault(kind, {})[done] = number
@@ -90,7 +90,7 @@ def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
 
 
 def summary(problems: list[Problem]) -> list[str]:
-    """A line for each split and kind, with the first ids."""
+    """Return a line for each split and kind, with the first ids."""
     groups: dict[tuple[str, str, str], list[Problem]] = {}
     for one in problems:
         groups.setdefault((one.split, one.kind, one.done), []).append(one)

@@ -47,12 +47,12 @@ def is_json(path: Path) -> bool:
 
 
 def beside(sources: Path) -> Path:
-    """tgt-NAME of src-NAME."""
+    """Return the path of tgt-NAME for src-NAME."""
     return sources.with_name(f"tgt{sources.name.removeprefix('src')}")
 
 
 def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
-    """All questions of a file, in its order.
+    """Return all questions of a file, in its order.
 
     Args:
         path: NAME.json, or src-NAME.txt, which has tgt-NAME.txt beside it; plain or .gz.
@@ -125,7 +125,7 @@ def _answer(path: Path, place: str, given: Any) -> Answer:
 
 
 def _title(article: Any) -> str:
-    """CMRC 2018 has titles and ids, SQuAD titles."""
+    """Return the title of an article, or its id: CMRC 2018 has both, SQuAD has titles."""
     return str(article.get("title") or article.get("id") or "")
 
 
@@ -160,7 +160,7 @@ def _field(path: Path, place: str, table: Any, key: str, kind: type, name: str) 
 
 
 def _lines(sources: Path, targets: Path) -> Iterator[Question]:
-    """Each sentence is an article of its own: all its questions stay together when a file is split."""
+    """Yield the questions; each sentence is an article of its own, so that its questions stay in one split."""
     if not (sources.is_file() and targets.is_file()):
         missing = targets if sources.is_file() else sources
         raise CorpusError(f"{missing}: no such file; src-NAME.txt and tgt-NAME.txt go together")

@@ -23,7 +23,7 @@ Files = dict[str, Path]
 
 
 def find(text: Path, names: Sequence[str] = NAMES, flags: str = "--train and --valid") -> Files:
-    """By split, of a folder; {'': text} of a lone file.
+    """Return the files of a folder by split, or {'': text} for a lone file.
 
     Args:
         names: of a split's file. flags: by which a user names files.
@@ -57,7 +57,7 @@ def _only(folder: Path, split: str, names: Sequence[str], flags: str) -> Path | 
 
 
 def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[str, list[Question]]:
-    """By split; of a lone file by article, 8:1:1.
+    """Return the questions by split; a lone file is split by article, 8:1:1.
 
     Args:
         seed: of the parts of a lone file. limit, limit_others: the first so many questions of training, and of the
@@ -77,7 +77,7 @@ def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[st
 def parts(
     found: list[Question], path: Path, seed: int, flags: str = "--train and --valid"
 ) -> dict[str, list[Question]]:
-    """Articles in a drawn order, the first tenth (one at least) test, the next valid.
+    """Split a file by its articles in a drawn order: the first tenth (at least one) is test, the next valid.
 
     Args:
         flags: by which a user names files.

@@ -30,12 +30,12 @@ class Dictionary:
         return len(self.symbols) + len(SPECIALS)
 
     def ids(self) -> dict[str, int]:
-        """By piece; special symbols are no pieces of text."""
+        """Return the ids by piece; special symbols are no pieces of text."""
         named = enumerate(self.symbols, start=len(SPECIALS))
         return {symbol: number for number, symbol in named if symbol not in TAKEN}
 
     def text(self) -> str:
-        """dict.txt."""
+        """Return the content of dict.txt."""
         return "".join(f"{one} {count}\n" for one, count in zip(self.symbols, self.counts, strict=True))
 
     def write(self, folder: Path, *names: str) -> None:
@@ -47,7 +47,7 @@ class Dictionary:
 
 
 def learned(counts: Counter[str], size: int) -> Dictionary:
-    """The most frequent pieces; of those as frequent as each other the first by letters.
+    """Return the most frequent pieces; equally frequent ones are taken in alphabetical order.
 
     Raises:
         CorpusError: no pieces.

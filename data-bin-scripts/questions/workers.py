@@ -42,7 +42,7 @@ def _start(cutter: Cutter) -> None:
 
 
 def cut(chunk: Chunk) -> list[tuple[Cut | None, list[Problem]]]:
-    """Of each question."""
+    """Return the pieces of each question."""
     split, found = chunk
     if _cutter is None:
         raise RuntimeError("a worker that was not started")
@@ -50,7 +50,7 @@ def cut(chunk: Chunk) -> list[tuple[Cut | None, list[Problem]]]:
 
 
 def count(chunk: Chunk) -> Counter[str]:
-    """Pieces of the items."""
+    """Count the pieces of the items."""
     counts: Counter[str] = Counter()
     for made, _ in cut(chunk):
         if made:

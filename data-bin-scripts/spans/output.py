@@ -36,7 +36,7 @@ class Cutter:
         return [(piece.start, piece.end) for piece in self._context(context)]
 
     def items(self, one: Question) -> tuple[list[Item], int, str | None]:
-        """Its windows, the pieces of the question, and the answer that its pieces give back."""
+        """Return the windows of a question, how many pieces it has, and the answer that its pieces give back."""
         from fairseq_posenc.data.span_items import items, place
 
         context, question = self._context(one.context), [piece.id for piece in self.pieces.cut(one.text)]
@@ -48,7 +48,7 @@ class Cutter:
         return items(question, context, answer, self.shape), len(question), back
 
     def shortest(self, context: str, answers: Iterable[Answer], made: Sequence[Item]) -> int | None:
-        """The pieces of the shortest answer that predictions can be: its last piece is in the window of its first.
+        """Return how many pieces the shortest answer has whose last piece is in the window of its first.
 
         0 where there is none, None where no answer stands at its place.
         """
@@ -104,7 +104,7 @@ def split_files(folder: Path, split: str, size: int) -> Iterator[SplitWriter]:
 
 
 def squad_format(asked: Iterable[Question], version: str) -> dict[str, Any]:
-    """Questions as SQuAD's files have them: what its own scripts read beside predictions."""
+    """Return questions as SQuAD's files have them: its own scripts read that beside predictions."""
     data = []
     for _, article in groupby(asked, key=lambda one: one.article):
         parts = []

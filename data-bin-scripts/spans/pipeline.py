@@ -60,19 +60,19 @@ class Settings:
     begins: Mapping[str, str] = field(default_factory=dict)
 
     def most(self, split: str) -> int:
-        """The first so many questions; 0: all."""
+        """Return how many questions of a split are taken; 0: all."""
         return self.limit if split == TRAIN else self.limit_eval
 
 
 def prepare(
     files: dict[str, Path], model: Path, tokenizer: str, where: Path, settings: Settings, apart: Sequence[Path] = ()
 ) -> dict[str, Any]:
-    """Write the folder whole.
+    """Write the prepared folder, complete or not at all.
 
     Args:
-        apart: files whose questions are left out, by their ids.
+        apart: Files whose questions are left out, by their ids.
     Returns:
-        its record, `RECORD`.
+        The record, `RECORD`.
     Raises:
         CorpusError: what cannot be read, or does not fit; `RefusedError` with OUTPUT.problems.jsonl beside.
     """
@@ -90,7 +90,7 @@ def prepare(
 
 
 def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Question]], list[Problem]]:
-    """The questions of each file, each id once, and what is malformed."""
+    """Return the questions of each file, each id once, and what is malformed."""
     found, wrong, answered = dict[str, list[Question]](), list[Problem](), True
     for split, path in files.items():
         if path.exists() and not reading.is_json(path):  # lines have no places of answers
@@ -169,7 +169,7 @@ class Run:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
 
     def all(self, found: dict[str, list[Question]], apart: Sequence[Path]) -> dict[str, Any]:
-        """Everything that goes into the folder, but for problems.jsonl; returns `RECORD`."""
+        """Write everything but problems.jsonl, and return `RECORD`."""
         from fairseq_posenc.data.span_items import Shape  # seconds, which --help does not need
 
         settings, vocabulary = self.settings, self.vocabulary
@@ -221,7 +221,7 @@ class Run:
     def _windows(
         self, split: str, number: int, one: Question, answers: Sequence[Answer], writer: SplitWriter, cutter: Cutter
     ) -> int | None:
-        """Write them; returns how many pieces the shortest of all `answers` has (see `Cutter.shortest`)."""
+        """Write the windows of a question; return the pieces of the shortest answer (see `Cutter.shortest`)."""
         made, question, answer = cutter.items(one)
         shortest = cutter.shortest(one.context, dict.fromkeys([*one.answers, *answers]), made)
         for item in made:

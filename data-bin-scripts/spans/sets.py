@@ -23,7 +23,7 @@ class QuestionSet:
     united: str = ""
 
     def begin(self, language: str) -> str:
-        """Of the ids of a language in the file of all."""
+        """Return what the ids of a language begin with in the file of all languages."""
         return f"{self.long[language]}-"
 
 
@@ -58,7 +58,7 @@ ENDS = (".json", ".json.gz")
 
 
 def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Path]:
-    """The files by language, in the set's order.
+    """Return the files by language, in the set's order.
 
     A part of a file has a word more in its name: `xquad.de.part1.json.gz`.
 
@@ -84,14 +84,14 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
 
 
 def _united(folder: Path, known: QuestionSet, wanted: Sequence[str]) -> dict[str, Path]:
-    """The file of all languages, for those that it has."""
+    """Return the file of all languages for each language that it has."""
     path = _file(folder, known, [known.united], "--eval NAME=") if known.united else None
     ids = [one.id for one in reading.read(path, [])] if path else []
     return {one: path for one in wanted if path and any(word.startswith(known.begin(one)) for word in ids)}
 
 
 def begins(name: str, files: Mapping[str, Path]) -> dict[str, str]:
-    """What the ids of a language begin with, where its file has other languages too.
+    """Return what the ids of a language begin with if its file has other languages too.
 
     Args:
         files: by split, also those that are no language's.
@@ -102,7 +102,7 @@ def begins(name: str, files: Mapping[str, Path]) -> dict[str, str]:
 
 
 def absent(name: str, found: Mapping[str, Path]) -> list[str]:
-    """The languages of a set of which there is no file."""
+    """Return the languages of a set that have no file."""
     return [one for one in SETS[name].languages if one not in found]
 
 

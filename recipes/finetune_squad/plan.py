@@ -34,7 +34,7 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
         for model in settings.models
     ]
     checks = [squad.check(training) for training in trainings]
-    prepared = [squad.prepare(training.model, check) for training, check in zip(trainings, checks, strict=True)]
+    prepared = [squad.prepare_english(training.model, check) for training, check in zip(trainings, checks, strict=True)]
     baselines = _baselines(squad, prepared[0])
     chains = [_chain(squad, *parts) for parts in zip(trainings, checks, prepared, strict=True)]
     compare = _compare(squad, [baselines, *(stage for chain in chains for stage in (chain[0], chain[-1]))])

@@ -121,7 +121,7 @@ class Languages(Questions[Settings]):
             apart = flags(without=[f"{SETS[task].name}={self.folder}" for task in settings.task]) + settings.chosen
         files = [path for task in settings.task for path in self.files(task)]
         return {
-            model: self.prepare(model, self.checked(model), *apart, after=self.fetch, inputs=files)
+            model: self.prepare_english(model, self.checked(model), apart, self.fetch, *files)
             for model in settings.models
         }
 
@@ -167,15 +167,9 @@ class Languages(Questions[Settings]):
         return ["--set", known.name, *(chosen if settings.languages or not settings.own else []), "--data", self.folder]
 
     def _prepare_set(self, task: str, model: Model) -> Stage:
-        slug = f"{model.slug}.{SETS[task].name}"
-        words = ["--version", VERSION, *self._questions_of(task), *self.windows, "--output", self.data_of(task, model)]
-        return self.stage(
-            f"prepare:{slug}",
-            [*self.preparing(model), *words],
-            [f"data-bin/{slug}"],
-            [*self.text, *self.fetch, self.checked(model)],
-            [*self.scripts, *self.files(task), *self.weights(model), *self.cuts(model)],
-        )
+        words = [*self._questions_of(task), *self.windows(), "--output", self.data_of(task, model)]
+        after = [*self.fetch, self.checked(model)]
+        return self.prepare(f"{model.slug}.{SETS[task].name}", model, words, after, self.files(task))
 
     @cached_property
     def baselines(self) -> dict[str, Stage]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.encodings import Encoding, published
-from recipes.lib.finetuning.sentences.settings import PROTOCOL, PROTOCOLS
+from recipes.lib.finetuning.sentences.settings import protocol
 from recipes.lib.package import figures as printed
 from recipes.lib.settings import read_preset
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .settings import Settings
 
 #: of the paper: its protocol, and how windows are made and answers are found, which it does not state
-PAPER = PROTOCOLS / "diet-xtreme.toml"
+PAPER = "diet-xtreme"
 PRESET = Path(__file__).parent / "conf" / "paper.toml"
 WINDOWS = ("stride", "longest_question", "longest_answer")
 
@@ -41,8 +41,8 @@ def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float,
 
 def departures(settings: Settings) -> list[str]:
     """Say in a few words each how a run departs from the paper's protocol; segments choose the row."""
-    theirs, preset = read_preset(PAPER), read_preset(PRESET)
-    wanted = {name: theirs[name] for name in PROTOCOL if name not in ("segments", "keep")}
+    (theirs, flags), preset = protocol(PAPER), read_preset(PRESET)
+    wanted = {name: value for name, value in theirs.items() if name not in ("segments", "keep")}
     wanted |= {name: preset[name.replace("_", "-")] for name in WINDOWS}
-    told = of_settings(wanted, settings) + of_flags(theirs["train"], settings.train, intervals=settings.kept == "best")
+    told = of_settings(wanted, settings) + of_flags(flags, settings.train, intervals=settings.kept == "best")
     return told + ([f"the {settings.kept} checkpoint"] if settings.kept != theirs["keep"] else [])

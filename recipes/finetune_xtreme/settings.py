@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from recipes.lib.finetuning.questions.settings import (
     refuse_same,
 )
 from recipes.lib.finetuning.sentences.settings import SentenceSettings
-from recipes.lib.finetuning.settings import BUILTIN
+from recipes.lib.finetuning.settings import BUILTIN, FineTuning
 from recipes.lib.finetuning.trials import Variant
 from recipes.lib.recipe import about
 from recipes.lib.values import Flags, Refused
@@ -27,9 +27,7 @@ PUBLISHED = "published"
 VERSION: Final = "1.1"  # of SQuAD: all questions have answers
 SCHEDULE = ("lr-scheduler", "polynomial_decay")  # of the protocol, as it is of questions anyway
 #: settings that only questions have, and those that only XNLI has
-OF_QUESTIONS = {
-    *("train_file", "dev_file", "limit_dev", "stride", "longest_question", "longest_answer", "n_best", "pos_enc_args"),
-}
+OF_QUESTIONS = {one.name for one in fields(QuestionSettings)} - {one.name for one in fields(FineTuning)}
 OF_XNLI = {"train_rows"}
 
 

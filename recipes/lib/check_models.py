@@ -10,8 +10,6 @@ import json
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -25,19 +23,12 @@ from recipes.lib.package import write_whole
 from recipes.lib.translation.score import tokenizer
 
 
-@contextmanager
-def without_drawing() -> Iterator[None]:
-    """On the meta device nothing is allocated or drawn: a big model is built in a moment."""
-    with torch.device("meta"):
-        yield
-
-
 def parameters(encoding: Either, flags: list[str]) -> int:
     """The parameters of the model with a dictionary of nothing but special symbols."""
     arguments = ["data-bin", *flags, *encoding.flags()]
     config = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
     words = Dictionary()
-    with without_drawing():
+    with torch.device("meta"):  # nothing is allocated or drawn: a big model is built in a moment
         model = models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
     return sum(weight.numel() for weight in model.parameters())
 

@@ -1,4 +1,4 @@
-"""A training whose schedule is a number of epochs: fairseq's linear decay wants to know updates.
+"""Run a training whose schedule is a number of epochs, because fairseq's linear decay needs the number of updates.
 
 python -m recipes.lib.scheduled --record data/glue.json --count splits.train.items --epochs 3 --batch 32 --warmup 0.1 \
     -- fairseq-train DATA FLAGS
@@ -13,29 +13,27 @@ import math
 import os
 from pathlib import Path
 
+from recipes.lib.finetuning.plan import flags
 from recipes.lib.machine import executable
 from recipes.lib.stages import read_json
 
 
 def counted(record: Path, place: str) -> int:
-    """A number in a file of json: `splits.train.items`."""
-    found = read_json(record)
+    """Return a number from a JSON file.
+
+    Args:
+        place: its keys, joined by dots: `splits.train.items`.
+    """
+    value = read_json(record)
     for name in place.split("."):
-        found = found[name]
-    return int(found)
+        value = value[name]
+    return int(value)
 
 
 def schedule(items: int, batch: int, epochs: int, warmup: float) -> list[str]:
-    """The flags. The last batch of an epoch is what is left of it."""
+    """Return the flags of fairseq-train. The last batch of an epoch is what is left of it."""
     updates = math.ceil(items / batch) * epochs
-    return [
-        "--max-update",
-        str(updates),
-        "--total-num-update",
-        str(updates),
-        "--warmup-updates",
-        str(int(warmup * updates)),
-    ]
+    return flags(max_update=updates, total_num_update=updates, warmup_updates=int(warmup * updates))
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+import torch
 from fairseq import models, options
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from recipes.lib.check_models import without_drawing
 from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.package import write_whole
 
@@ -33,7 +33,7 @@ def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) ->
     words = Dictionary()
     for number in range(max(cutoffs) + 1):  # so many that the bands are bands; the text's come later
         words.add_symbol(str(number))
-    with without_drawing():
+    with torch.device("meta"):  # nothing is allocated or drawn: a big model is built in a moment
         model = models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
     pos = model.decoder.pos
     if encoding.remembers:

@@ -120,6 +120,10 @@ def test_the_papers_protocols(
     assert len(trains) == len(lr) * len(epochs) * runs
 
 
+def test_no_warm_up_is_not_the_protocols() -> None:
+    assert settings(warmup="0").warmup == 0
+
+
 def test_a_training_is_fairseqs() -> None:
     found = stages(protocol="diet", task="STS-B", segments="head", lr="1e-5", epochs="5", runs="1")
     (train,) = [stage for stage in found.values() if stage.kind == "train"]

@@ -18,6 +18,7 @@ from .settings import FineTuning
 
 S = TypeVar("S", bound=FineTuning)
 PACKAGE = ROOT / "fairseq_posenc"
+ARCH = "posenc_roberta_pretrained"
 SCRIPTS = ROOT / "data-bin-scripts"
 
 
@@ -77,6 +78,10 @@ class Planner(Generic[S]):
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.places.get(word, word) for word in command)
+
+    def given(self, *names: str) -> list[str]:
+        """Return settings as words of a command; those that are 0 or empty are left out."""
+        return flags(**{name: getattr(self.settings, name) or None for name in names})
 
     def stage(
         self,

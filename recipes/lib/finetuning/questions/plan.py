@@ -19,14 +19,13 @@ from recipes.lib.stages import Stage
 from recipes.lib.values import Flags
 
 from ..models import Model
-from ..plan import PACKAGE, SCRIPTS, Planner, flags, module
+from ..plan import ARCH, PACKAGE, SCRIPTS, Planner, flags, module
 from .files import RECORD
 from .settings import QuestionSettings
 
 HERE = Path(__file__).parent
 SQUAD = ROOT / "recipes" / "finetune_squad"
 PREPARE = "data-bin-scripts/prepare_spans.py"
-ARCH = "posenc_roberta_pretrained"
 #: what decides windows besides the scripts, what is found in them, and scores
 CUTTING = ("span_items", "span_pieces", "question_pieces", "byte_pieces")
 PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in CUTTING)
@@ -115,31 +114,34 @@ class Questions(Planner[Q]):
         command, inputs = [*module("finetune_squad.check"), *words], [SQUAD / "check.py", *self.weights(training.model)]
         return self.stage(f"check:{training.slug}", command, [output], self.text, inputs)
 
-    def prepare(
-        self, model: Model, check: Stage, *apart: str, after: Iterable[Stage] = (), inputs: Iterable[Path] = ()
+    def prepare_english(
+        self, model: Model, check: Stage, apart: Iterable[str] = (), after: Iterable[Stage] = (), *inputs: Path
     ) -> Stage:
-        """The questions in the pieces of a model.
+        """The questions of training, and those that choose or are scored, in the pieces of a model.
 
         Args:
-            apart: options of prepare_spans.py; and what they read.
+            apart: further options of prepare_spans.py; `after` and `inputs` are what they read.
         """
-        settings = self.settings
-        words = ["--version", self.version, *self._questions(), *self.windows, *flags(limit=settings.limit or None)]
-        paths = (Path(file).resolve() for file in settings.question_files.values())
-        return self.stage(
-            f"prepare:{model.slug}",
-            [*self.preparing(model), *words, "--output", self.data(model), *apart],
-            [f"data-bin/{model.slug}"],
-            [*self.text, check, *after],
-            [*self.scripts, *paths, *self.weights(model), *self.cuts(model), *inputs],
-        )
+        words = [*self._questions(), *self.windows(), *self.given("limit"), "--output", self.data(model), *apart]
+        paths = [Path(file).resolve() for file in self.settings.question_files.values()]
+        return self.prepare(model.slug, model, words, [*after, check], [*paths, *inputs])
 
-    def preparing(self, model: Model) -> list[str]:
+    def prepare(
+        self, name: str, model: Model, words: list[str], after: Iterable[Stage], inputs: Iterable[Path]
+    ) -> Stage:
+        """Questions in the pieces of a model.
+
+        Args:
+            words: what prepare_spans.py is told of the questions; `inputs` are their files.
+        """
         tokenizer = self.settings.tokenizer or "auto"
-        return ["python", PREPARE, *flags(checkpoint=self.place(model), tokenizer_path=tokenizer)]
+        command = ["python", PREPARE, *flags(checkpoint=self.place(model), tokenizer_path=tokenizer)]
+        scripts = sorted(path for folder in ("questions", "spans") for path in (SCRIPTS / folder).glob("*.py"))
+        files = [ROOT / PREPARE, *scripts, *PIECES, *inputs, *self.weights(model), *self.cuts(model)]
+        command += ["--version", self.version, *words]
+        return self.stage(f"prepare:{name}", command, [f"data-bin/{name}"], [*self.text, *after], files)
 
     def _questions(self) -> list[str]:
-        """What prepare_spans.py is told of the questions."""
         settings = self.settings
         paths = {option: str(Path(file).resolve()) for option, file in settings.question_files.items()}
         if not paths:
@@ -148,24 +150,10 @@ class Questions(Planner[Q]):
             paths = {"train": f"{folder}/train{end}.json", "eval": f"{folder}/dev{end}.json"}
         return [*flags(**paths), *(["--seed", str(settings.seed)] if "text" in paths else [])]
 
-    @property
     def windows(self) -> list[str]:
-        """What prepare_spans.py is told of any questions."""
-        settings = self.settings
-        return flags(
-            bad=settings.bad,
-            longest=self.longest,
-            stride=settings.stride,
-            longest_question=settings.longest_question,
-            separators=self.separators,
-            limit_eval=settings.limit_dev or None,
-        )
-
-    @cached_property
-    def scripts(self) -> list[Path]:
-        """What makes windows."""
-        scripts = sorted(path for name in ("questions", "spans") for path in (SCRIPTS / name).glob("*.py"))
-        return [ROOT / PREPARE, *scripts, *PIECES]
+        """Return what prepare_spans.py is told of any questions."""
+        words = [*self.given("bad"), "--longest", str(self.longest), *self.given("stride", "longest_question")]
+        return [*words, *flags(separators=self.separators, limit_eval=self.settings.limit_dev or None)]
 
     @property
     def raw(self) -> str:
@@ -177,15 +165,10 @@ class Questions(Planner[Q]):
     # --- trainings
 
     def _model_flags(self, training: Training) -> list[str]:
-        words = flags(
-            task="posenc_squad",
-            criterion="squad",
-            arch=ARCH,
-            pretrained=self.place(training.model),
-            segments=training.segments if training.segments != "none" else None,
-            pos_enc_args=self.settings.pos_enc_args,
-            lr_scheduler="polynomial_decay",
-        )
+        words = ["--task", "posenc_squad", "--criterion", "squad", "--arch", ARCH]
+        words += ["--pretrained", self.place(training.model)]
+        words += [] if training.segments == "none" else ["--segments", training.segments]
+        words += [*self.given("pos_enc_args"), "--lr-scheduler", "polynomial_decay"]
         return [*words, *as_arguments(training.train)]
 
     def train(self, training: Training, check: Stage, prepared: Stage) -> Stage:
@@ -207,16 +190,11 @@ class Questions(Planner[Q]):
 
     def answering(self, training: Training) -> list[str]:
         """The fine-tuned model, and how answers are looked for."""
-        settings, folder = self.settings, f"{self.shown}/checkpoints/{training.slug}"
-        checkpoint = f"{folder}/checkpoint_{self.keep}.pt"
-        return flags(checkpoint=checkpoint, n_best=settings.n_best, longest_answer=settings.longest_answer)
+        checkpoint = f"{self.shown}/checkpoints/{training.slug}/checkpoint_{self.keep}.pt"
+        return ["--checkpoint", checkpoint, *self.given("n_best", "longest_answer")]
 
     def score(self, training: Training, predict: Stage) -> Stage:
-        slug = training.slug
-        words = flags(
-            data=self.data(training.model),
-            output=f"{self.shown}/scores/{slug}.json",
-            predictions=f"{self.shown}/predictions/{slug}",
-        )
-        command, inputs = [*module("finetune_squad.score"), *words], [SQUAD / "score.py", *SCORES]
-        return self.stage(f"score:{slug}", command, [f"scores/{slug}.json"], [predict], inputs)
+        slug, output = training.slug, f"scores/{training.slug}.json"
+        words = flags(data=self.data(training.model), output=f"{self.shown}/{output}")
+        command = [*module("finetune_squad.score"), *words, "--predictions", f"{self.shown}/predictions/{slug}"]
+        return self.stage(f"score:{slug}", command, [output], [predict], [SQUAD / "score.py", *SCORES])

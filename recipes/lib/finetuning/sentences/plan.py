@@ -12,7 +12,7 @@ from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
 from ..models import Model
-from ..plan import PACKAGE, SCRIPTS, Planner, flags, module
+from ..plan import ARCH, PACKAGE, SCRIPTS, Planner, flags, module
 from ..trials import Trial, Variant
 from .settings import SentenceSettings, files_that_count
 from .tasks import TASKS, metrics
@@ -68,14 +68,9 @@ class Sentences(Planner[SentenceSettings]):
     def _check(self, model: Model) -> Stage:
         settings, report = self.settings, f"models/{model.slug}.json"
         pairs = any(TASKS[task].pair for task in settings.task)
-        words = flags(
-            checkpoint=self.place(model),
-            longest=settings.longest,
-            output=f"{self.shown}/{report}",
-            tokenizer_path=settings.tokenizer,
-            pos_enc=model.label if settings.pos_enc else None,
-            segments=settings.segments if pairs else "none",
-        )
+        words = ["--checkpoint", self.place(model), *self.given("longest"), "--output", f"{self.shown}/{report}"]
+        words += flags(tokenizer_path=settings.tokenizer, pos_enc=model.label if settings.pos_enc else None)
+        words += flags(segments=settings.segments if pairs else "none")
         inputs = [ROOT / "recipes" / "lib" / "check_pretrained.py", *self.weights(model), *self.cuts(model)]
         command = [*module("lib.check_pretrained"), *words]
         return self.stage(f"check:{model.slug}", command, [report], self.builtin, inputs)
@@ -98,16 +93,8 @@ class Sentences(Planner[SentenceSettings]):
 
     def _prepare(self, task: str, model: Model) -> Stage:
         settings = self.settings
-        words = flags(
-            task=task,
-            checkpoint=self.place(model),
-            longest=settings.longest,
-            separators=settings.separators,
-            tokenizer_path=settings.tokenizer,
-            bad=settings.bad,
-            limit=settings.limit or None,
-            train_rows=settings.train_rows or None,
-        )
+        words = ["--task", task, "--checkpoint", self.place(model), *self.given("longest", "separators")]
+        words += [*flags(tokenizer_path=settings.tokenizer), *self.given("bad", "limit", "train_rows")]
         words += [*settings.chosen, "--output", self.data(task, model)]
         if settings.own:
             words += ["--text", str(Path(settings.data).resolve())]
@@ -143,18 +130,12 @@ class Sentences(Planner[SentenceSettings]):
     def train(self, trial: Trial) -> Stage:
         settings, variant = self.settings, trial.variant
         task, data = TASKS[variant.task], self.data(variant.task, variant.model)
-        words = flags(
-            task="posenc_sentence_prediction",
-            criterion="posenc_sentence_prediction",
-            num_classes=task.classes,
-            regression_target=task.classes == 1,
-            metrics=self.metrics(variant.task),
-            init_token="0",
-            separator_token="2" if settings.separators == 2 else None,
-            arch="posenc_roberta_pretrained",
-            pretrained=self.place(variant.model),
-            segments=variant.segments,
+        words = ["--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction"]
+        words += flags(
+            num_classes=task.classes, regression_target=task.classes == 1, metrics=self.metrics(variant.task)
         )
+        words += flags(init_token="0", separator_token="2" if settings.separators == 2 else None, arch=ARCH)
+        words += flags(pretrained=self.place(variant.model), segments=variant.segments)
         words += [*as_arguments(settings.train), "--lr", f"{trial.lr:g}", "--seed", str(trial.seed)]
         words += flags(batch_size=settings.batch // settings.batches, max_epoch=trial.epochs)
         schedule = {"record": f"{data}/{RECORD}", "count": "splits.train.items", "epochs": trial.epochs}
@@ -164,13 +145,9 @@ class Sentences(Planner[SentenceSettings]):
 
     def evaluate(self, trial: Trial, train: Stage) -> Stage:
         variant, scores, answers = trial.variant, f"scores/{trial.slug}.json", f"predictions/{trial.slug}"
-        words = flags(
-            data=self.data(variant.task, variant.model),
-            metrics=self.metrics(variant.task),
-            checkpoint=f"{self.shown}/checkpoints/{trial.slug}/checkpoint_{self.settings.keep}.pt",
-            output=f"{self.shown}/{scores}",
-            predictions=f"{self.shown}/{answers}",
-        )
+        words = flags(data=self.data(variant.task, variant.model), metrics=self.metrics(variant.task))
+        words += ["--checkpoint", f"{self.shown}/checkpoints/{trial.slug}/checkpoint_{self.settings.keep}.pt"]
+        words += flags(output=f"{self.shown}/{scores}", predictions=f"{self.shown}/{answers}")
         command = [*module("finetune_glue.evaluate"), *words]
         inputs = [GLUE / "evaluate.py", HERE / "tasks.py"]
         return self.stage(f"evaluate:{trial.slug}", command, [scores, answers], [train], inputs, on_device=True)

@@ -12,7 +12,7 @@ from recipes.lib.departures import of_flags, of_settings
 from recipes.lib.package import nearest
 from recipes.lib.recipe import about
 from recipes.lib.settings import read_preset
-from recipes.lib.values import Refused
+from recipes.lib.values import Flags, Refused
 
 from ..settings import BUILTIN, DECIDED, FineTuning
 from ..trials import Grid, Variant
@@ -22,19 +22,15 @@ from .xnli import XNLI
 PROTOCOLS = Path(__file__).parents[1] / "protocols"
 OF_PROTOCOL = "unset: the protocol's"
 OR_0 = f"0 or {OF_PROTOCOL}"
-#: settings that a protocol has, with what stands for 'unset'
-PROTOCOL: dict[str, Any] = {
-    "lr": [],
-    "epochs": [],
-    "segments": [],
-    "batch": 0,
-    "runs": 0,
-    "longest": 0,
-    "separators": 0,
-    "keep": "",
-    "warmup": -1.0,
-}
+#: what stands for 'unset' in the settings of a protocol; in others 0 does
+UNSET: dict[str, Any] = {"lr": [], "epochs": [], "segments": [], "keep": "", "warmup": -1.0}
 ENDS = ("tsv", "tsv.gz", "txt", "txt.gz")  # of files with rows
+
+
+def protocol(name: str) -> tuple[dict[str, Any], Flags]:
+    """Return the settings of a paper's protocol, and its flags of fairseq-train."""
+    settings = read_preset(PROTOCOLS / f"{name}.toml")
+    return settings, settings.pop("train")
 
 
 @dataclass(kw_only=True)
@@ -104,17 +100,17 @@ class SentenceSettings(FineTuning):
         known = [path.stem for path in PROTOCOLS.glob("*.toml")]
         if self.protocol not in known:
             raise Refused(f"--protocol: no '{self.protocol}'{nearest(self.protocol, known)}")
-        theirs = read_preset(PROTOCOLS / f"{self.protocol}.toml")
-        for name, unset in PROTOCOL.items():
-            if getattr(self, name) == unset:
-                setattr(self, name, theirs[name])
-        self.train = {**theirs["train"], **self.train}
+        theirs, flags = protocol(self.protocol)
+        for name, value in theirs.items():
+            if getattr(self, name) == UNSET.get(name, 0):
+                setattr(self, name, value)
+        self.train = {**flags, **self.train}
 
     def departures(self) -> list[str]:
         """Return in what the run departs from the protocol; segments do not count, as they choose the paper's row."""
-        theirs = read_preset(PROTOCOLS / f"{self.protocol}.toml")
-        wanted = {name: theirs[name] for name in PROTOCOL if name != "segments"}
-        return of_settings(wanted, self) + of_flags(theirs["train"], self.train, intervals=self.keep == "best")
+        theirs, flags = protocol(self.protocol)
+        del theirs["segments"]
+        return of_settings(theirs, self) + of_flags(flags, self.train, intervals=self.keep == "best")
 
     def refuse_missing(self) -> None:
         super().refuse_missing()

@@ -8,9 +8,8 @@ from statistics import fmean
 
 from recipes.lib.command import main
 from recipes.lib.finetuning.models import in_a_name
-from recipes.lib.finetuning.sentences.report import Scored, behind, counted, strange, tell
+from recipes.lib.finetuning.sentences.report import behind, counted, strange, tell
 from recipes.lib.recipe import Recipe, compared
-from recipes.lib.stages import read_json
 
 from .plan import make_plan
 from .settings import CONF, Settings
@@ -37,7 +36,7 @@ COLUMNS = (
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
-    rows: list[Scored] = read_json(output / "comparison.json")
+    rows = compared(settings, output)
     prepared = sorted((output / "data-bin").iterdir())
     told = [LEGEND, *(f"{folder.name}: {counted(folder)}." for folder in prepared)]
     for model in dict.fromkeys(row["model"] for row in rows):

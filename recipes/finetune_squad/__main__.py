@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TypedDict
 
 from recipes.lib.command import main
 from recipes.lib.finetuning.models import in_a_name
@@ -12,7 +11,6 @@ from recipes.lib.finetuning.questions.files import SCORED, TEXTS
 from recipes.lib.finetuning.questions.report import counted, tell
 from recipes.lib.finetuning.settings import BUILTIN
 from recipes.lib.recipe import Hints, Recipe, compared
-from recipes.lib.stages import read_json
 
 from .plan import make_plan
 from .settings import CONF, SQUAD, Settings
@@ -37,13 +35,6 @@ COLUMNS = (
 )
 
 
-class Scored(TypedDict):
-    """The columns of a result that the last lines of a run look at."""
-
-    model: str
-    F1: float
-
-
 def remarks(settings: Settings, output: Path) -> list[str]:
     data = output / "data-bin"
     return [LEGEND, *(f"{model.label}: {counted(data / model.slug)}." for model in settings.models)]
@@ -59,9 +50,8 @@ def default_output(settings: Settings) -> str:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    rows: list[Scored] = read_json(output / "comparison.json")
     slugs = {model.label: model.slug for model in settings.models}
-    best = max((row for row in rows if row["model"] in slugs), key=lambda row: row["F1"])["model"]
+    best = max((row for row in compared(settings, output) if row["model"] in slugs), key=lambda row: row["F1"])["model"]
     folder, dev = f"{shown}/predictions/{slugs[best]}", f"{shown}/data-bin/{slugs[best]}/valid.{SCORED}"
     words = f"{dev} {folder}/predictions.json"
     if settings.version == "2.0":  # texts before any threshold: the script applies this one, and looks for the best

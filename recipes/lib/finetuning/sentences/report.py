@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from recipes.lib import problems
 from recipes.lib.stages import Stage, read_json
 
 from .plan import RECORD
-
-#: the columns of a result that reports look at
-Scored = TypedDict("Scored", {"task": str, "model": str, "language": str, "score": float, "beats baseline": bool})
 
 
 def tell(stage: Stage) -> str:

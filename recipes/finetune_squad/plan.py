@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from recipes.lib import launch
-from recipes.lib.finetuning.plan import flags, module
+from recipes.lib.finetuning.plan import flags
 from recipes.lib.finetuning.questions.plan import BASELINES, Questions, Training
 from recipes.lib.package import tables
 from recipes.lib.recipe import ROOT, Plan
@@ -13,8 +13,6 @@ from recipes.lib.stages import Stage
 
 from .published import departures
 from .settings import Settings
-
-HERE = Path(__file__).parent
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -55,8 +53,7 @@ def _notes(squad: Questions[Settings]) -> list[str]:
 
 def _baselines(squad: Questions[Settings], prepared: Stage) -> Stage:
     words = flags(data=squad.data(squad.settings.models[0]), output=f"{squad.shown}/baselines.json")
-    command = [*module("finetune_squad.baselines"), *words]
-    return squad.stage("baselines", command, ["baselines.json"], [prepared], BASELINES)
+    return squad.run("baselines", "finetune_squad.baselines", words, ["baselines.json"], [prepared], BASELINES)
 
 
 def _chain(squad: Questions[Settings], training: Training, check: Stage, prepared: Stage) -> list[Stage]:
@@ -69,7 +66,6 @@ def _compare(squad: Questions[Settings], after: list[Stage]) -> Stage:
     settings = squad.settings
     models = [(model.label, model.slug) for model in settings.models]
     words = flags(output=squad.shown, paper=settings.paper, differs=departures(settings), model=models)
-    inputs = [HERE / "compare.py", HERE / "published.py", ROOT / "recipes" / "lib" / "encodings.py", *tables()]
-    return squad.stage(
-        "compare", [*module("finetune_squad.compare"), *words], ["comparison.json", "curves.png"], after, inputs
-    )
+    inputs = [Path(__file__).with_name("published.py"), ROOT / "recipes" / "lib" / "encodings.py", *tables()]
+    outputs = ["comparison.json", "curves.png"]
+    return squad.run("compare", "finetune_squad.compare", words, outputs, after, inputs)

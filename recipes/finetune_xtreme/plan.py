@@ -12,8 +12,8 @@ from pathlib import Path
 
 from recipes.lib import launch
 from recipes.lib.finetuning.models import Model
-from recipes.lib.finetuning.plan import flags, module
-from recipes.lib.finetuning.questions.plan import BASELINES, SEARCH, SQUAD, Questions, Training
+from recipes.lib.finetuning.plan import flags
+from recipes.lib.finetuning.questions.plan import BASELINES, SEARCH, Questions, Training
 from recipes.lib.finetuning.sentences.plan import Sentences
 from recipes.lib.finetuning.trials import Trial, Variant
 from recipes.lib.package import tables
@@ -188,8 +188,8 @@ class Languages(Questions[Settings]):
             predictions=f"{self.shown}/predictions/{slug}" if training else None,
             output=f"{self.shown}/{output}",
         )
-        inputs = [HERE / "score.py", HERE / "sets.py", *BASELINES]
-        return self.stage(f"{kind}:{slug}", [*module("finetune_xtreme.score"), *words], [output], [after], inputs)
+        inputs = [HERE / "sets.py", *BASELINES]
+        return self.run(f"{kind}:{slug}", "finetune_xtreme.score", words, [output], [after], inputs)
 
     # --- trainings
 
@@ -209,22 +209,21 @@ class Languages(Questions[Settings]):
 
     def _answer(self, task: str, training: Training, train: Stage) -> Stage:
         slug, model = f"{training.slug}.{SETS[task].name}", training.model
-        command = [*module("finetune_xtreme.answer"), *self.answering(training)]
-        command += flags(data=self.data_of(task, model), output=f"{self.shown}/predictions/{slug}")
-        after, inputs = [train, self.sets[task, model]], [HERE / "answer.py", SQUAD / "predict.py", *SEARCH]
-        return self.stage(f"predict:{slug}", command, [f"predictions/{slug}"], after, inputs, on_device=True)
+        words = self.answering(training)
+        words += flags(data=self.data_of(task, model), output=f"{self.shown}/predictions/{slug}")
+        name, after, outputs = f"predict:{slug}", [train, self.sets[task, model]], [f"predictions/{slug}"]
+        return self.run(name, "finetune_xtreme.answer", words, outputs, after, SEARCH, on_device=True)
 
     # --- all of them
 
     def compare(self, chains: list[list[Stage]]) -> Stage:
         settings = self.settings
         variants = [(one.model.label, one.segments, one.row) for one in self.variants]
-        command = [*module("finetune_xtreme.compare"), *flags(output=self.shown, task=settings.task, variant=variants)]
-        command += [*settings.grid.flags(), *flags(differs=departures(settings))]
+        words = flags(output=self.shown, task=settings.task, variant=variants)
+        words += [*settings.grid.flags(), *flags(differs=departures(settings))]
         after = [*self.baselines.values(), *(stage for chain in chains for stage in chain)]
         inputs = [
-            *(HERE / f"{name}.py" for name in ("compare", "published", "sets")),
-            ROOT / "recipes/lib/encodings.py",
+            *(HERE / "published.py", HERE / "sets.py", ROOT / "recipes" / "lib" / "encodings.py"),
             *tables(),
         ]
-        return self.stage("compare", command, ["comparison.json"], after, inputs)
+        return self.run("compare", "finetune_xtreme.compare", words, ["comparison.json"], after, inputs)

@@ -194,9 +194,9 @@ def test_what_decides_a_stage_is_among_its_inputs() -> None:
     pieces = {"span_items.py", "span_pieces.py", "question_pieces.py", "byte_pieces.py"}
     wanted = {
         "prepare": {"prepare_spans.py", "pipeline.py", *pieces},
-        "predict": {"predict.py", "span_search.py", "null_threshold.py"},
-        "score": {"score.py", "squad.py", "null_threshold.py"},
-        "baselines": {"baselines.py", "score.py", "squad.py", "question_pieces.py"},
+        "predict": {"predict.py", "answers.py", "span_search.py", "null_threshold.py"},
+        "score": {"score.py", "scores.py", "squad.py", "null_threshold.py"},
+        "baselines": {"baselines.py", "scores.py", "squad.py", "question_pieces.py"},
         "compare": {"compare.py", "published.py", "encodings.py", "m1-m4_table2.toml", "m4m_table6.toml"},
     }
     found = {stage.kind: {path.name for path in stage.inputs if path.exists()} for stage in stages().values()}

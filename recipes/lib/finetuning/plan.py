@@ -108,6 +108,21 @@ class Planner(Generic[S]):
             identity=self.unplaced(command),
         )
 
+    def run(
+        self,
+        name: str,
+        program: str,
+        words: Sequence[str],
+        outputs: Sequence[str],
+        after: Iterable[Stage] = (),
+        inputs: Iterable[Path] = (),
+        *,
+        on_device: bool = False,
+    ) -> Stage:
+        """Return the stage that runs a module of recipes/, whose file is one of its inputs."""
+        file = ROOT / "recipes" / f"{program.replace('.', '/')}.py"
+        return self.stage(name, [*module(program), *words], outputs, after, [file, *inputs], on_device=on_device)
+
     def training(
         self,
         slug: str,

@@ -24,7 +24,6 @@ from .files import RECORD
 from .settings import QuestionSettings
 
 HERE = Path(__file__).parent
-SQUAD = ROOT / "recipes" / "finetune_squad"
 PREPARE = "data-bin-scripts/prepare_spans.py"
 #: what decides windows besides the scripts, what is found in them, and scores
 CUTTING = ("span_items", "span_pieces", "question_pieces", "byte_pieces")
@@ -32,7 +31,7 @@ PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in CUTTING)
 SEARCH = (PACKAGE / "data" / "span_search.py", PACKAGE / "data" / "span_items.py", HERE / "answers.py")
 THRESHOLD = PACKAGE / "metrics" / "null_threshold.py"
 SCORES = (PACKAGE / "metrics" / "squad.py", THRESHOLD, HERE / "scores.py")
-BASELINES = (SQUAD / "baselines.py", SQUAD / "score.py", *SCORES, *PIECES)
+BASELINES = (*SCORES, *PIECES)
 
 Q = TypeVar("Q", bound=QuestionSettings)
 
@@ -80,17 +79,16 @@ class Questions(Planner[Q]):
         """What brings the questions, and makes the built-in models."""
         settings, stages = self.settings, list[Stage]()
         if settings.invented or settings.builtin:
-            command = [*module("finetune_squad.builtin"), *flags(output=f"{self.shown}/builtin", seed=settings.seed)]
-            inputs = [SQUAD / "builtin.py", ROOT / "recipes" / "lib" / "invented" / "questions.py"]
-            stages.append(self.stage("builtin", command, ["builtin"], inputs=inputs))
+            words = flags(output=f"{self.shown}/builtin", seed=settings.seed)
+            inputs = [ROOT / "recipes" / "lib" / "invented" / "questions.py"]
+            stages.append(self.run("builtin", "finetune_squad.builtin", words, ["builtin"], inputs=inputs))
         if settings.builtin:
             stages.append(self._pretrain(stages[0]))
         if not settings.question_files and not settings.invented:
             # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
             named = [f"squad/{split}-v{self.version}.json" for split in ("train", "dev")]
-            stages.append(
-                self.stage("fetch", ["python", "data-bin-scripts/fetch.py", *named, "--output", self.raw], [])
-            )
+            command = ["python", "data-bin-scripts/fetch.py", *named, "--output", self.raw]
+            stages.append(self.stage("fetch", command, []))
         return stages
 
     def _pretrain(self, text: Stage) -> Stage:
@@ -111,8 +109,8 @@ class Questions(Planner[Q]):
         output = f"checked/{training.slug}.json"
         words = flags(checkpoint=self.place(training.model), max_length=self.longest, output=f"{self.shown}/{output}")
         words += ["--", *PLUGIN, *self._model_flags(training), "--total-num-update", "1"]  # known to a schedule only
-        command, inputs = [*module("finetune_squad.check"), *words], [SQUAD / "check.py", *self.weights(training.model)]
-        return self.stage(f"check:{training.slug}", command, [output], self.text, inputs)
+        inputs = self.weights(training.model)
+        return self.run(f"check:{training.slug}", "finetune_squad.check", words, [output], self.text, inputs)
 
     def prepare_english(
         self, model: Model, check: Stage, apart: Iterable[str] = (), after: Iterable[Stage] = (), *inputs: Path
@@ -184,9 +182,8 @@ class Questions(Planner[Q]):
         output = f"predictions/{training.slug}"
         words = [*self.answering(training), *flags(data=self.data(training.model), output=f"{self.shown}/{output}")]
         words += flags(null_threshold=self.null_threshold)
-        inputs = [SQUAD / "predict.py", *SEARCH, THRESHOLD]
-        command = [*module("finetune_squad.predict"), *words]
-        return self.stage(f"predict:{training.slug}", command, [output], [train], inputs, on_device=True)
+        name, inputs = f"predict:{training.slug}", [*SEARCH, THRESHOLD]
+        return self.run(name, "finetune_squad.predict", words, [output], [train], inputs, on_device=True)
 
     def answering(self, training: Training) -> list[str]:
         """The fine-tuned model, and how answers are looked for."""
@@ -196,5 +193,5 @@ class Questions(Planner[Q]):
     def score(self, training: Training, predict: Stage) -> Stage:
         slug, output = training.slug, f"scores/{training.slug}.json"
         words = flags(data=self.data(training.model), output=f"{self.shown}/{output}")
-        command = [*module("finetune_squad.score"), *words, "--predictions", f"{self.shown}/predictions/{slug}"]
-        return self.stage(f"score:{slug}", command, [output], [predict], [SQUAD / "score.py", *SCORES])
+        words += ["--predictions", f"{self.shown}/predictions/{slug}"]
+        return self.run(f"score:{slug}", "finetune_squad.score", words, [output], [predict], SCORES)

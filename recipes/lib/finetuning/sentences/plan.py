@@ -12,12 +12,11 @@ from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
 from ..models import Model
-from ..plan import ARCH, PACKAGE, SCRIPTS, Planner, flags, module
+from ..plan import ARCH, PACKAGE, SCRIPTS, Planner, flags
 from ..trials import Trial, Variant
 from .settings import SentenceSettings, files_that_count
 from .tasks import TASKS, metrics
 
-GLUE = ROOT / "recipes" / "finetune_glue"
 HERE = Path(__file__).parent
 RECORD = "glue.json"  # in a prepared folder
 
@@ -54,8 +53,7 @@ class Sentences(Planner[SentenceSettings]):
             stages.append(Stage("pretrain", tuple(words), (self.output / "pretrained",), resumes=True))
         if settings.invented:
             words = flags(output=f"{self.shown}/builtin", seed=settings.seed, task=settings.task)
-            command = [*module("finetune_glue.builtin"), *words]
-            stages.append(self.stage("builtin", command, ["builtin"], inputs=[GLUE / "builtin.py"]))
+            stages.append(self.run("builtin", "finetune_glue.builtin", words, ["builtin"]))
         return stages
 
     # --- models
@@ -71,9 +69,8 @@ class Sentences(Planner[SentenceSettings]):
         words = ["--checkpoint", self.place(model), *self.given("longest"), "--output", f"{self.shown}/{report}"]
         words += flags(tokenizer_path=settings.tokenizer, pos_enc=model.label if settings.pos_enc else None)
         words += flags(segments=settings.segments if pairs else "none")
-        inputs = [ROOT / "recipes" / "lib" / "check_pretrained.py", *self.weights(model), *self.cuts(model)]
-        command = [*module("lib.check_pretrained"), *words]
-        return self.stage(f"check:{model.slug}", command, [report], self.builtin, inputs)
+        inputs = [*self.weights(model), *self.cuts(model)]
+        return self.run(f"check:{model.slug}", "lib.check_pretrained", words, [report], self.builtin, inputs)
 
     # --- rows
 
@@ -118,9 +115,8 @@ class Sentences(Planner[SentenceSettings]):
     def _baseline(self, task: str, model: Model) -> Stage:
         output = f"baselines/{task}.json"
         words = flags(data=self.data(task, model), output=f"{self.shown}/{output}", metrics=self.metrics(task))
-        command = [*module("finetune_glue.baselines"), *words]
-        inputs = [GLUE / "baselines.py", PACKAGE / "metrics" / "classification.py"]
-        return self.stage(f"baseline:{task}", command, [output], [self.prepared[task, model]], inputs)
+        after, inputs = [self.prepared[task, model]], [PACKAGE / "metrics" / "classification.py"]
+        return self.run(f"baseline:{task}", "finetune_glue.baselines", words, [output], after, inputs)
 
     def metrics(self, task: str) -> str:
         return ",".join(metrics(task, self.settings.protocol))
@@ -148,19 +144,18 @@ class Sentences(Planner[SentenceSettings]):
         words = flags(data=self.data(variant.task, variant.model), metrics=self.metrics(variant.task))
         words += ["--checkpoint", f"{self.shown}/checkpoints/{trial.slug}/checkpoint_{self.settings.keep}.pt"]
         words += flags(output=f"{self.shown}/{scores}", predictions=f"{self.shown}/{answers}")
-        command = [*module("finetune_glue.evaluate"), *words]
-        inputs = [GLUE / "evaluate.py", HERE / "tasks.py"]
-        return self.stage(f"evaluate:{trial.slug}", command, [scores, answers], [train], inputs, on_device=True)
+        name, outputs, inputs = f"evaluate:{trial.slug}", [scores, answers], [HERE / "tasks.py"]
+        return self.run(name, "finetune_glue.evaluate", words, outputs, [train], inputs, on_device=True)
 
     # --- all of them
 
     def compare(self, chains: list[list[Stage]]) -> Stage:
         settings = self.settings
         variants = [(one.task, one.model.label, one.segments, one.row) for one in self.variants]
-        command = [*module("finetune_glue.compare")]
-        command += flags(output=self.shown, protocol=settings.protocol, variant=variants)
-        command += [*settings.grid.flags(), *flags(differs=settings.departures())]
-        inputs = [*(GLUE / f"{name}.py" for name in ("compare", "published")), HERE.parent / "trials.py"]
+        words = flags(output=self.shown, protocol=settings.protocol, variant=variants)
+        words += [*settings.grid.flags(), *flags(differs=settings.departures())]
+        inputs = [ROOT / "recipes" / "finetune_glue" / "published.py", HERE.parent / "trials.py"]
         inputs += [HERE / "tasks.py", HERE / "xnli.py", *tables()]
         after = [*self.baselines.values(), *(chain[-1] for chain in chains)]
-        return self.stage("compare", command, ["comparison.json", "submission"], after, inputs)
+        outputs = ["comparison.json", "submission"]
+        return self.run("compare", "finetune_glue.compare", words, outputs, after, inputs)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from recipes.lib import launch
-from recipes.lib.finetuning.plan import flags
 from recipes.lib.finetuning.questions.plan import BASELINES, Questions, Training
 from recipes.lib.package import tables
+from recipes.lib.planning import flags
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.stages import Stage
 

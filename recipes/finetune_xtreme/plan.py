@@ -12,11 +12,11 @@ from pathlib import Path
 
 from recipes.lib import launch
 from recipes.lib.finetuning.models import Model
-from recipes.lib.finetuning.plan import flags
 from recipes.lib.finetuning.questions.plan import BASELINES, SEARCH, Questions, Training
 from recipes.lib.finetuning.sentences.plan import Sentences
 from recipes.lib.finetuning.trials import Trial, Variant
 from recipes.lib.package import tables
+from recipes.lib.planning import flags
 from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.stages import Stage
 

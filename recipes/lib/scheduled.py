@@ -13,8 +13,8 @@ import math
 import os
 from pathlib import Path
 
-from recipes.lib.finetuning.plan import flags
 from recipes.lib.machine import executable
+from recipes.lib.planning import flags
 from recipes.lib.stages import read_json
 
 

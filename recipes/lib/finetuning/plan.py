@@ -1,4 +1,4 @@
-"""What the plans of all recipes share that fine-tune: how commands and stages are written, and the training itself."""
+"""What the plans of all recipes share that fine-tune: their models, and the training itself."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from recipes.lib import launch
+from recipes.lib import launch, planning
 from recipes.lib.flags import PLUGIN, QUIET, WHOLE
+from recipes.lib.planning import flags, module
 from recipes.lib.recipe import ROOT
 from recipes.lib.stages import Stage
 
@@ -17,43 +18,12 @@ from .models import Model, cuts_text
 from .settings import FineTuning
 
 S = TypeVar("S", bound=FineTuning)
-PACKAGE = ROOT / "fairseq_posenc"
 ARCH = "posenc_roberta_pretrained"
-SCRIPTS = ROOT / "data-bin-scripts"
-
-
-def flags(**named: object) -> list[str]:
-    """Return options as words of a command: `limit=3, cpu=True` becomes `--limit 3 --cpu`.
-
-    A list repeats its option; a tuple is several words. None, False and empty text leave the option out.
-    """
-    words: list[str] = []
-    for name, values in named.items():
-        for value in values if isinstance(values, list) else [values]:
-            if value is None or value is False or value == "":
-                continue
-            given = () if value is True else value if isinstance(value, tuple) else (value,)
-            words += [f"--{name.replace('_', '-')}", *map(str, given)]
-    return words
-
-
-def module(name: str) -> list[str]:
-    """Return the command that runs a module of recipes/, without its options."""
-    return ["python", "-m", f"recipes.{name}"]
 
 
 @dataclass(frozen=True)
-class Planner(Generic[S]):
-    """Writes the stages of a recipe.
-
-    Attributes:
-        output: the folder of the run.
-        shown: the same folder as the commands name it, relative to the repository.
-    """
-
-    settings: S
-    output: Path
-    shown: str
+class Planner(planning.Planner[S]):
+    """Writes the stages of a recipe that fine-tunes."""
 
     def place(self, model: Model) -> str:
         """Return where a model is, as the commands name it."""
@@ -82,31 +52,6 @@ class Planner(Generic[S]):
     def given(self, *names: str) -> list[str]:
         """Return settings as words of a command; those that are 0 or empty are left out."""
         return flags(**{name: getattr(self.settings, name) or None for name in names})
-
-    def stage(
-        self,
-        name: str,
-        command: Sequence[str],
-        outputs: Sequence[str],
-        after: Iterable[Stage] = (),
-        inputs: Iterable[Path] = (),
-        *,
-        on_device: bool = False,
-    ) -> Stage:
-        """Return a stage.
-
-        Args:
-            outputs: relative to the run's folder.
-            on_device: the command uses a GPU if there is one.
-        """
-        return Stage(
-            name,
-            launch.on_one_device(list(command), self.settings) if on_device else tuple(command),
-            tuple(self.output / path for path in outputs),
-            tuple(after),
-            tuple(inputs),
-            identity=self.unplaced(command),
-        )
 
     def run(
         self,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from recipes.lib.planning import flags
+
 from .models import Model
-from .plan import flags
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from typing import TypeVar
 
 from recipes.lib import places as files
 from recipes.lib.flags import PLUGIN
+from recipes.lib.planning import PACKAGE, SCRIPTS, flags, module
 from recipes.lib.recipe import ROOT
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 from recipes.lib.values import Flags
 
 from ..models import Model
-from ..plan import ARCH, PACKAGE, SCRIPTS, Planner, flags, module
+from ..plan import ARCH, Planner
 from .files import RECORD
 from .settings import QuestionSettings
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from recipes.lib import launch, places
 from recipes.lib.package import tables
+from recipes.lib.planning import PACKAGE, SCRIPTS, flags
 from recipes.lib.recipe import ROOT
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
 from ..models import Model
-from ..plan import ARCH, PACKAGE, SCRIPTS, Planner, flags
+from ..plan import ARCH, Planner
 from ..trials import Trial, Variant
 from .settings import SentenceSettings, files_that_count
 from .tasks import TASKS, metrics

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from recipes.lib.encodings import Either
+from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
 LANGUAGE = r"[A-Za-z]{2,}([_-][A-Za-z0-9]+)*"
@@ -92,3 +94,31 @@ class Place:
         """`train:shaw`, or of several directions `train:en-de.shaw`."""
         marks = ".".join(mark for mark in (self.inner, variant) if mark)
         return f"{kind}:{marks}" if marks else kind
+
+    def runs(
+        self,
+        kind: str,
+        command: Sequence[str],
+        outputs: Sequence[str],
+        after: Iterable[Stage] = (),
+        inputs: Iterable[Path] = (),
+        *,
+        variant: str = "",
+        identity: Sequence[str] = (),
+        resumes: bool = False,
+    ) -> Stage:
+        """Return a stage of this place.
+
+        Args:
+            outputs: relative to this place.
+            identity: what decides the result, where not all of the command does.
+        """
+        return Stage(
+            self.stage(kind, variant),
+            tuple(command),
+            tuple(map(self.path, outputs)),
+            tuple(after),
+            tuple(inputs),
+            resumes,
+            tuple(identity),
+        )

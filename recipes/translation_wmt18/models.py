@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from recipes.lib import launch
 from recipes.lib.flags import ALONE, PLUGIN, QUIET, WHOLE
+from recipes.lib.planning import LIB, flags, module
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
 from .layout import Direction, Place, Variant
 from .settings import MAX_POSITIONS, Settings
-from .text import LIB, SHARED, module
+from .text import SHARED
 
 LEAST_KEPT = 10  # checkpoints
 GNMT = "lenpen-form"  # a flag of our task
@@ -75,16 +76,14 @@ class Models:
         return ["--keep-last-epochs", str(number)]
 
     def average(self, variant: Variant, train: Stage) -> Stage:
-        folder = self.place.named("checkpoints", variant.slug)
-        command = ["python", "-m", "fairseq_posenc", "average", "--inputs", folder]
-        command += [f"--num-{'update' if self.by_update else 'epoch'}-checkpoints", str(self.settings.average)]
-        command += ["--output", self.averaged(variant)]
-        identity = tuple(command)  # the check decides nothing
-        if self.by_update:
-            command += ["--every", str(self.settings.number("save-interval-updates", 1))]
-        outputs = (self.place.path("averaged", f"{variant.slug}.pt"),)
-        name = self.place.stage("average", variant.slug)
-        return Stage(name, tuple(command), outputs, (train,), identity=identity)
+        number = f"num_{'update' if self.by_update else 'epoch'}_checkpoints"
+        command = ["python", "-m", "fairseq_posenc", "average"]
+        command += flags(inputs=self.place.named("checkpoints", variant.slug), **{number: self.settings.average})
+        command += flags(output=self.averaged(variant))
+        every = self.settings.number("save-interval-updates", 1) if self.by_update else None
+        command, identity = command + flags(every=every), command  # the check decides nothing
+        outputs = [f"averaged/{variant.slug}.pt"]
+        return self.place.runs("average", command, outputs, [train], variant=variant.slug, identity=identity)
 
     def averaged(self, variant: Variant) -> str:
         return self.place.named("averaged", f"{variant.slug}.pt")
@@ -105,14 +104,13 @@ class Models:
         return [*command, *search_flags(settings)]
 
     def generate(self, variant: Variant, average: Stage) -> Stage:
+        folder = f"generated/{variant.slug}"
         command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, *self.decoding(variant), "--gen-subset", "test"]
-        command += ["--results-path", self.place.named("generated", variant.slug)]
-        if self.settings.train_longest_words:  # a table has no rows for them; the score says which are missing
-            command += ["--skip-invalid-size-inputs-valid-test"]
-        outputs = (self.place.path("generated", variant.slug),)
+        command += flags(results_path=self.place.named(folder))
+        # A table has no rows for longer sentences; the score says which are missing.
+        command += flags(skip_invalid_size_inputs_valid_test=bool(self.settings.train_longest_words))
         on_device = launch.on_one_device(command, self.settings)
-        name = self.place.stage("generate", variant.slug)
-        return Stage(name, on_device, outputs, (average,), identity=tuple(command))
+        return self.place.runs("generate", on_device, [folder], [average], variant=variant.slug, identity=command)
 
     def interactive(self, variant: Variant) -> list[str]:
         """The command that translates raw text, one sentence a line."""
@@ -126,21 +124,16 @@ class Models:
         return f"{shlex.join(self.interactive(variant))} < FILE | grep ^D- | cut -f 3"
 
     def score(self, variant: Variant, generate: Stage) -> Stage:
-        target, named, path = self.direction.target, self.place.named, self.place.path
-        translation, scores = f"{variant.slug}.{target}", f"{variant.slug}.json"
-        command = [*module("lib.translation.score")]
-        command += ["--generated", named("generated", variant.slug, "generate-test.txt")]
+        target, named = self.direction.target, self.place.named
+        outputs = [f"translations/{variant.slug}.{target}", f"scores/{variant.slug}.json"]
+        command = module("lib.translation.score")
+        command += flags(generated=named("generated", variant.slug, "generate-test.txt"))
         # The raw references: fairseq would score against references that went through the subwords.
-        command += ["--reference", self.text.named("raw", f"test.{target}"), "--language", target]
-        command += ["--translation", named("translations", translation), "--output", named("scores", scores)]
-        command += ["--may-refuse"] if self.settings.train_longest_words else []
-        return Stage(
-            self.place.stage("score", variant.slug),
-            tuple(command),
-            (path("translations", translation), path("scores", scores)),
-            (generate,),
-            (SHARED / "score.py", LIB / "lines.py"),
-        )
+        command += flags(reference=self.text.named("raw", f"test.{target}"), language=target)
+        command += flags(translation=named(outputs[0]), output=named(outputs[1]))
+        command += flags(may_refuse=bool(self.settings.train_longest_words))
+        inputs = [SHARED / "score.py", LIB / "lines.py"]
+        return self.place.runs("score", command, outputs, [generate], inputs, variant=variant.slug)
 
     # --- what follows them
 
@@ -149,32 +142,23 @@ class Models:
         """The models of the first seed: what an encoding costs is no matter of seeds."""
         return self.settings.variants[: len(self.settings.encodings)]
 
-    def measure(self, averaged: tuple[Stage, ...]) -> Stage:
-        command = [*module("lib.translation.measure"), "--output", self.place.named("measured.json")]
-        command += ["--generate", shlex.join(search_flags(self.settings))]
-        for variant in self.timed:
-            command += ["--checkpoint", f"{variant.encoding.label}:{self.averaged(variant)}"]
-        return Stage(
-            self.place.stage("measure"),
-            launch.on_one_device(command, self.settings),
-            (self.place.path("measured.json"),),
-            averaged,
-            (SHARED / "measure.py", SHARED / "memory.py"),
-            identity=(*command, "--precision", self.settings.precision),
-        )
+    def measure(self, averaged: list[Stage]) -> Stage:
+        checkpoints = [f"{one.encoding.label}:{self.averaged(one)}" for one in self.timed]
+        command = module("lib.translation.measure") + flags(output=self.place.named("measured.json"))
+        command += flags(generate=(shlex.join(search_flags(self.settings)),), checkpoint=checkpoints)
+        identity = [*command, "--precision", self.settings.precision]
+        inputs = [SHARED / "measure.py", SHARED / "memory.py"]
+        on_device = launch.on_one_device(command, self.settings)
+        return self.place.runs("measure", on_device, ["measured.json"], averaged, inputs, identity=identity)
 
-    def by_length(self, measure: Stage, scored: tuple[Stage, ...]) -> Stage:
+    def by_length(self, measure: Stage, scored: list[Stage]) -> Stage:
         settings, named = self.settings, self.place.named
-        command = [*module("lib.translation.lengths"), "--language", self.direction.target]
-        command += ["--source", self.text.named("raw", f"test.{self.direction.source}")]
-        command += ["--reference", self.text.named("raw", f"test.{self.direction.target}")]
-        for bound in settings.length_bounds:
-            command += ["--bound", str(bound)]
-        command += ["--trained", str(settings.train_longest_words)] if settings.train_longest_words else []
-        command += ["--measured", named("measured.json"), "--scores", named("scores")]
-        command += ["--translations", named("translations"), "--output", self.place.named("lengths")]
-        for variant in settings.variants:
-            command += ["--system", f"{variant.encoding.label}:{variant.slug}"]
-        outputs = tuple(self.place.path(f"lengths.{end}") for end in ("json", "png"))
-        inputs = (SHARED / "lengths.py", SHARED / "score.py", LIB / "lines.py")
-        return Stage(self.place.stage("lengths"), tuple(command), outputs, (measure, *scored), inputs)
+        command = module("lib.translation.lengths") + flags(language=self.direction.target)
+        command += flags(source=self.text.named("raw", f"test.{self.direction.source}"))
+        command += flags(reference=self.text.named("raw", f"test.{self.direction.target}"))
+        command += flags(bound=settings.length_bounds, trained=settings.train_longest_words or None)
+        command += flags(measured=named("measured.json"), scores=named("scores"), translations=named("translations"))
+        command += flags(output=named("lengths"))
+        command += flags(system=[f"{variant.encoding.label}:{variant.slug}" for variant in settings.variants])
+        inputs = [SHARED / "lengths.py", SHARED / "score.py", LIB / "lines.py"]
+        return self.place.runs("lengths", command, ["lengths.json", "lengths.png"], [measure, *scored], inputs)

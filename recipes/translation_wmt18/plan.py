@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from recipes.lib import launch
+from recipes.lib import launch, planning
 from recipes.lib.package import tables
+from recipes.lib.planning import LIB, flags, module
 from recipes.lib.recipe import Plan
 from recipes.lib.stages import Stage
 
@@ -17,7 +17,7 @@ from .layout import Direction, Place
 from .models import Models, model_flags, search_flags
 from .published import differences
 from .settings import Settings
-from .text import LIB, SHARED, Text, module
+from .text import SHARED, Text
 
 HERE = Path(__file__).parent
 
@@ -27,12 +27,7 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
     return Planner(settings, output, shown).plan()
 
 
-@dataclass(frozen=True)
-class Planner:
-    settings: Settings
-    output: Path
-    shown: str  # the output folder as the commands name it, relative to the repository
-
+class Planner(planning.Planner[Settings]):
     def plan(self) -> Plan:
         chains: list[list[Stage]] = []
         ends: list[Stage] = []
@@ -42,7 +37,7 @@ class Planner:
             chains += mine
             ends += self.ends(models, mine)
         texts = [text.stages for text in self.texts.values()]
-        compare = self.compare(tuple(ends), tuple(chain[-1] for chain in chains))
+        compare = self.compare([*ends, *(chain[-1] for chain in chains)])
         return Plan([[[self.check()]], texts, chains, [[*ends, compare]]], tuple(self.notes()))
 
     def place(self, direction: Direction) -> Place:
@@ -72,41 +67,33 @@ class Planner:
 
     def ends(self, models: Models, chains: list[list[Stage]]) -> list[Stage]:
         """What is made of all models of a direction."""
-        averaged = tuple(chain[1] for chain in chains[: len(models.timed)])
-        measure = models.measure(averaged)
-        scored = tuple(chain[-1] for chain in chains)
+        measure = models.measure([chain[1] for chain in chains[: len(models.timed)]])
+        scored = [chain[-1] for chain in chains]
         return [measure, *([models.by_length(measure, scored)] if self.settings.length_bounds else [])]
+
+    @property
+    def labels(self) -> list[str]:
+        return [encoding.label for encoding in self.settings.encodings]
 
     def check(self) -> Stage:
         """Models, the options of decoding, the tokenizer of BLEU, earlier runs: what would fail hours later."""
         settings = self.settings
-        command = [*module("lib.check_models"), "--output", f"{self.shown}/checked.json"]
-        for language in dict.fromkeys(one.target for one in settings.directions):
-            command += ["--target-lang", language]
-        for encoding in settings.encodings:
-            command += ["--pos-enc", encoding.label]
-        flags = model_flags(settings, settings.directions[0])
-        command += ["--generate", shlex.join(search_flags(settings)), "--", *flags]
-        inputs = (LIB / "check_models.py", *self.beside)
-        return Stage("check", tuple(command), (self.output / "checked.json",), inputs=inputs)
+        languages = list(dict.fromkeys(one.target for one in settings.directions))
+        command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", target_lang=languages)
+        command += flags(pos_enc=self.labels, generate=(shlex.join(search_flags(settings)),))
+        command += ["--", *model_flags(settings, settings.directions[0])]
+        return self.stage("check", command, ["checked.json"], inputs=[LIB / "check_models.py", *self.beside])
 
-    def compare(self, ends: tuple[Stage, ...], scored: tuple[Stage, ...]) -> Stage:
+    def compare(self, after: list[Stage]) -> Stage:
         settings = self.settings
-        command = [*module("translation_wmt18.compare"), "--output", self.shown, "--seed", str(settings.seed)]
-        for one in settings.directions:
-            command += ["--direction", one.source, one.target]
-        for variant in settings.variants[:: len(settings.encodings)]:
-            command += ["--trained-seed", str(variant.seed)]
-        for encoding in settings.encodings:
-            command += ["--pos-enc", encoding.label]
-        command += ["--differs", ", ".join(differences(settings))]
-        identity = tuple(command)
-        for path in self.beside:
-            command += ["--beside", str(path.parent)]
-        outputs = (self.output / "comparison.json", self.output / "bleu.png")
-        own = tuple(HERE / f"{name}.py" for name in ("compare", "finished", "published", "layout"))
-        inputs = (*own, SHARED / "figure.py", LIB / "lines.py", *self.beside, *tables())
-        return Stage("compare", tuple(command), outputs, (*ends, *scored), inputs, identity=identity)
+        command = module("translation_wmt18.compare") + flags(output=self.shown, seed=settings.seed)
+        command += flags(direction=[(one.source, one.target) for one in settings.directions])
+        command += flags(trained_seed=[one.seed for one in settings.variants[:: len(settings.encodings)]])
+        command += flags(pos_enc=self.labels, differs=(", ".join(differences(settings)),))
+        free = flags(beside=[str(path.parent) for path in self.beside])
+        own = [HERE / f"{name}.py" for name in ("compare", "finished", "published", "layout")]
+        inputs = [*own, SHARED / "figure.py", LIB / "lines.py", *self.beside, *tables()]
+        return self.stage("compare", command, ["comparison.json", "bleu.png"], after, inputs, free=free)
 
     def notes(self) -> list[str]:
         settings = self.settings

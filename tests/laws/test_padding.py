@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
 
 from . import broken
 from .cases import Case, every
-from .compare import assert_close, assert_finite, assert_refused, assert_same
+from .compare import assert_close, assert_finite, assert_same
 from .scene import PAD, Scene, attend_all, embedded, expose, padded, positions_of, run, use_path
 
 PATHS = ["explicit", "auto"]
@@ -16,24 +15,10 @@ LENGTHS = [7, 4, 1, 6]
 ROUNDING = 1e-12
 
 
-def refuses(case: Case, tokens: Tensor) -> bool:
-    """Whether an encoding declares that it cannot serve left-padded batches: it must say so."""
-    stack = Scene().stack(case)
-    positions = positions_of(tokens, stack)
-    try:
-        stack.pos.check(positions)
-    except ValueError:
-        assert_refused(lambda: stack.pos.check(positions), "left")
-        return True
-    return False
-
-
 def check_padding(case: Case, side: str, path: str) -> None:
     """Each sample of a padded batch is what it is alone; so left pads equal right pads."""
     stack = Scene(queries=9).stack(case)
     tokens = padded(LENGTHS, 8, side)
-    if side == "left" and refuses(case, tokens):
-        return
     together = run(stack, tokens, path)
     for sample, row in zip(tokens, together, strict=True):
         real = sample.ne(PAD)
@@ -54,8 +39,6 @@ def check_empty_rows(case: Case, side: str, path: str) -> None:
     """A sample of pads, and in a decoder the pads at the start, see nothing: zeros, and no NaN anywhere."""
     lengths = [6, 0, 3]
     tokens = padded(lengths, 6, side)
-    if side == "left" and refuses(case, tokens):
-        return
     stack = expose(Scene().stack(case))
     positions = positions_of(tokens, stack)
     use_path(stack, path)

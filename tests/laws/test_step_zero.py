@@ -26,9 +26,17 @@ ROUNDING = 1e-12
 #: encodings that are drawn so that parts learn by chance: why, and in how many draws each part must in one
 DRAWS = {"fire": ("ReLUs that are open at all distances, and add the same to a whole row, until drawn otherwise", 100)}
 
-#: tables as a converter of checkpoints starts them (METHODS.md 3.4), and encodings in company
-MORE = [("m4m", {"init_std": 0.02}), ("learned+m4m", {"m4m.init_std": 0.02}), ("m4m+segments", {}), ("xl+t5", {})]
-CASES = every() + [Case(*one) for one in MORE]
+#: tables as a converter of checkpoints starts them (METHODS.md 3.4), other starts, and encodings in company
+MORE = [
+    ("m4m", {"init_std": 0.02}),
+    ("learned+m4m", {"m4m.init_std": 0.02}),
+    ("m4m+segments", {}),
+    ("xl+t5", {}),
+    ("tupe", {"init": "ones", "relative": False}),
+    ("tupe", {"init": "xavier-uniform", "relative": False}),
+    ("tupe", {"form": "original", "init": "xavier-uniform", "relative": False}),
+]
+CASES = every() + [Case(*more) for more in MORE]
 
 
 def inputs(stack: Stack) -> tuple[Tensor, Positions, Tensor]:

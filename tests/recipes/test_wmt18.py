@@ -190,7 +190,7 @@ def test_what_is_wrong_is_said_before_anything_is_fetched(statmt: Statmt) -> Non
         (["--newstest", "nowhere"], "--newstest nowhere: no newstest2013 of en-de"),
         (["--language-id"], "--language-id: py3langid is not installed"),
         (["--val", "newstest2013"], "unrecognized arguments: --val"),
-        (["--ratio=0.5"], "'0.5' is no ratio"),
+        (["--ratio=0.5"], "0.5: 1 or more, or 0 for any, is wanted"),
     ):
         if words != ["--language-id"] or find_spec("py3langid") is None:
             assert message in statmt.run(*words).stderr

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,18 @@ from ..compat.checkpoints import CheckpointError, load_model
 from ..core.writing import whole
 
 
-def average_checkpoints(paths: Iterable[str | Path]) -> dict[str, Any]:
+def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Any]:
     """Return the first checkpoint with the mean of all models: half precision is summed, and kept, in float32.
 
     Integers are divided rounding down, as fairseq does; booleans must agree.
     """
-    first, *others = [*paths] or [""]
-    if not first:
+    if not paths:
         raise CheckpointError("no checkpoint to average; name some with --inputs")
-    state = load_model(first)
+    state = load_model(paths[0])
     total = {name: _wide(value).clone() for name, value in state["model"].items()}
-    for path in others:
+    for path in paths[1:]:
         _add(total, load_model(path)["model"], path)
-    state["model"] = {name: _divide(value, 1 + len(others)) for name, value in total.items()}
+    state["model"] = {name: _divide(value, len(paths)) for name, value in total.items()}
     return state
 
 
@@ -111,16 +110,21 @@ def _parser() -> argparse.ArgumentParser:
         description="Average the parameters of checkpoints of one model.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--inputs", nargs="+", metavar="FILE", help="checkpoints, or one folder with --num-...")
-    source.add_argument("--checkpoint-dir", metavar="DIR", help="folder of checkpoints, with --num-...")
-    parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="checkpoint to write")
+    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints, or one folder with --num-...")
+    source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder of checkpoints, with --num-...")
+    parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="Checkpoint to write.")
     newest = parser.add_mutually_exclusive_group()
-    newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="the last N of checkpointE.pt")
-    newest.add_argument("--num-update-checkpoints", type=int, metavar="N", help="the last N of checkpoint_E_U.pt")
-    parser.add_argument(
-        "--every", type=int, metavar="U", help="of --num-update-checkpoints: multiples of U; a missing one is refused"
+    newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="Average the last N of checkpointE.pt.")
+    newest.add_argument(
+        "--num-update-checkpoints", type=int, metavar="N", help="Average the last N of checkpoint_E_U.pt."
     )
-    parser.add_argument("--checkpoint-upper-bound", type=int, metavar="N", help="ignore epochs or updates after N")
+    parser.add_argument(
+        "--every",
+        type=int,
+        metavar="U",
+        help="With --num-update-checkpoints: take multiples of U updates; a missing one is refused.",
+    )
+    parser.add_argument("--checkpoint-upper-bound", type=int, metavar="N", help="Ignore epochs or updates after N.")
     checkpoint_names.add_flag(parser)
     return parser
 

@@ -175,17 +175,23 @@ def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc drift",
-        description="How far float16, bfloat16 and autocast take the attention of each encoding, and its gradients, "
-        "from float64; some minutes for all.",
+        description="Measure how far float16, bfloat16 and autocast take the attention of each encoding from float64, "
+        "and its gradients. All encodings take some minutes.",
         epilog="examples: drift --encodings shaw t5    drift --device cuda --json    "
         "drift --output docs/half-precision.md",
     )
-    parser.add_argument("--encodings", nargs="+", metavar="NAME", help="only these")
-    parser.add_argument("--json", action="store_true", help="one list of flat objects, and nothing else on stdout")
+    parser.add_argument("--encodings", nargs="+", metavar="NAME", help="Encodings to measure. Default: all.")
+    parser.add_argument(
+        "--json", action="store_true", help="Print one list of flat objects on stdout and nothing else."
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--length", type=int, default=LENGTH, metavar="N", help="the maximum length (%(default)s)")
-    parser.add_argument("--seed", type=int, default=SEED, metavar="S", help="of weights and inputs (%(default)s)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write what is printed here too")
+    parser.add_argument(
+        "--length", type=int, default=LENGTH, metavar="N", help="Maximum length, in tokens (%(default)s)."
+    )
+    parser.add_argument(
+        "--seed", type=int, default=SEED, metavar="N", help="Random seed of weights and inputs (%(default)s)."
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="File to write what is printed to.")
     return parser
 
 

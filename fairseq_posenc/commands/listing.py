@@ -32,11 +32,11 @@ def main(argv: Sequence[str]) -> int:
     """Print the encodings as text or, with --json, as one list."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc list",
-        description="The position encodings that --pos-enc takes, with their options (--pos-enc-args).",
+        description="List the position encodings that --pos-enc takes, with their options (--pos-enc-args).",
         epilog="examples: python -m fairseq_posenc list shaw t5    python -m fairseq_posenc list --json",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
-    parser.add_argument("--json", action="store_true", help="one list of objects and nothing else")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="Encodings to list. Default: all.")
+    parser.add_argument("--json", action="store_true", help="Print one list of objects and nothing else.")
     args = parser.parse_args(argv)
     try:
         wanted = [_row(name) for name in args.names] or rows()

@@ -240,12 +240,12 @@ def main(argv: Sequence[str]) -> int:
     """Print the table as text or, with --json, as one list of flat objects."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc params",
-        description="Parameters of each encoding, and in the papers: 12 layers, 12 heads, width 768, n = 512.",
+        description="Count the parameters of each encoding at base size: 12 layers, 12 heads, width 768, n = 512.",
         epilog="examples: params --json    params --arch posenc_transformer_small --pos-enc shaw    "
         "params --arch posenc_transformer_small --pos-enc-encoder linformer --pos-enc-decoder cope",
     )
-    parser.add_argument("--json", action="store_true", help="one list of objects and nothing else")
-    parser.add_argument("--arch", help="count a whole architecture instead, with --pos-enc and its kin as in training")
+    parser.add_argument("--json", action="store_true", help="Print one list of objects and nothing else.")
+    parser.add_argument("--arch", help="Count a whole architecture instead, with --pos-enc and its kin as in training.")
     for flag in MODEL_FLAGS:
         parser.add_argument(flag, help="with --arch" + (" (none)" if flag == "--pos-enc" else ""))
     args = parser.parse_args(argv)

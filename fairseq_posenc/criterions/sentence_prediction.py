@@ -26,7 +26,7 @@ class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
 
     metrics: str = option(
         "accuracy",
-        "scores of validation, in percent, joined by commas; `score` is the first; there are: "
+        "Scores of validation, in percent, joined by commas; the first one is also `score`. There are: "
         + ", ".join(classification.METRICS),
     )
 

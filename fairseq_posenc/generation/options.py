@@ -16,7 +16,7 @@ class SearchConfig(FairseqDataclass):
 
     lenpen_form: ChoiceEnum(FORMS) = option(  # type: ignore[valid-type]
         "fairseq",
-        "what --lenpen A divides the score of n tokens by: fairseq: n^A; gnmt: ((5 + n) / 6)^A (Wu et al. 2016)",
+        "Divide the score of n tokens by n^A (fairseq) or by ((5 + n) / 6)^A (gnmt, Wu et al. 2016); A is --lenpen.",
     )
 
 

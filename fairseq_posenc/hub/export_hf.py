@@ -128,17 +128,19 @@ def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokeni
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc export-hf",
-        description="A masked language model of fairseq's as a folder that fairseq_posenc.load reads without fairseq.",
+        description="Export a masked language model of fairseq's to a folder that fairseq_posenc.load reads.",
         epilog="example:\n  export-hf checkpoints/checkpoint_best.pt --output my-model\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", type=Path, help="of posenc_roberta or stock roberta")
-    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="new or empty folder")
+    parser.add_argument(
+        "checkpoint", metavar="CHECKPOINT", type=Path, help="Checkpoint of posenc_roberta or stock roberta."
+    )
+    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="New or empty folder.")
     parser.add_argument(
         "--tokenizer",
         type=Path,
         metavar="FILE_OR_FOLDER",
-        help=f"{tokenizer.FORMS}; default: tokenizer/ beside dict.txt; none: leave it out",
+        help=f"Tokenizer: {tokenizer.FORMS}. Default: tokenizer/ beside dict.txt. `none` leaves it out.",
     )
     return parser
 

@@ -21,21 +21,26 @@ EXAMPLES = """examples:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc import-hf",
-        description="A pretrained BERT or RoBERTa as a checkpoint of fairseq's, with any position encoding.",
+        description="Convert a pretrained BERT or RoBERTa to a checkpoint of fairseq's, with any position encoding.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "source", metavar="DIR", type=Path, help="Hugging Face's folder, or a checkpoint of fairseq's RoBERTa"
+        "source", metavar="DIR", type=Path, help="Folder of Hugging Face's, or a checkpoint of fairseq's RoBERTa."
     )
     parser.add_argument(
-        "--pos-enc", required=True, metavar="NAME", help="as of fairseq-train; `learned` keeps the table"
+        "--pos-enc",
+        required=True,
+        metavar="NAME",
+        help="Position encoding, as of fairseq-train; `learned` keeps the table.",
     )
-    parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="as of fairseq-train")
-    parser.add_argument("--max-positions", type=int, metavar="N", help="longest sequence; default: the source's")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of new tables (default: 1)")
+    parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="Options of the position encoding.")
     parser.add_argument(
-        "--output", required=True, type=Path, metavar="PATH", help="folder for checkpoint.pt, dict.txt and report.json"
+        "--max-positions", type=int, metavar="N", help="Longest sequence, in tokens. Default: the source's."
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed of new tables (default: 1).")
+    parser.add_argument(
+        "--output", required=True, type=Path, metavar="PATH", help="Folder for checkpoint.pt, dict.txt and report.json."
     )
     return parser
 

@@ -41,23 +41,23 @@ REFUSED = {
 }
 
 
+#: what --pos-enc takes
+SEVERAL = "several are joined by '+'. `python -m fairseq_posenc list` shows all."
+
+
 @dataclasses.dataclass
 class PosEncConfig(FairseqDataclass):
     """The plugin's own options."""
 
-    pos_enc: str = option(
-        "sinusoidal",
-        "position encoding of all self-attention; several are joined by '+' "
-        "(`python -m fairseq_posenc list` shows all)",
-    )
-    pos_enc_args: Optional[str] = option(None, "its options, as 'clip=64,share=head-wise'")
+    pos_enc: str = option("sinusoidal", f"Position encoding of all self-attention; {SEVERAL}")
+    pos_enc_args: Optional[str] = option(None, "Options of the position encoding, such as 'clip=64,share=head-wise'.")
     pos_enc_defaults: Optional[str] = option(
         None,
-        "what a preset wants of an encoding by name, as 'sinusoidal.freq=t2t': holds wherever that encoding is used "
-        "and its own arguments say nothing",
+        "Options that a preset gives to an encoding by its name, such as 'sinusoidal.freq=t2t'. They hold wherever the "
+        "encoding is used and its own options do not set them.",
     )
     pos_enc_no_decay: bool = option(
-        False, "weight decay leaves alone the parameters that the encoding's page in docs/encodings lists for it"
+        False, "Exclude from weight decay the parameters that the encoding's page in docs/encodings lists for it."
     )
 
 
@@ -65,22 +65,24 @@ class PosEncConfig(FairseqDataclass):
 class StacksPosEncConfig(PosEncConfig):
     """Those of models with two stacks."""
 
-    pos_enc_encoder: Optional[str] = option(None, "the encoder's own position encoding, in place of --pos-enc")
-    pos_enc_encoder_args: Optional[str] = option(None, "its options, in place of --pos-enc-args")
-    pos_enc_decoder: Optional[str] = option(None, "the decoder's own position encoding, in place of --pos-enc")
-    pos_enc_decoder_args: Optional[str] = option(None, "its options, in place of --pos-enc-args")
+    pos_enc_encoder: Optional[str] = option(None, "Position encoding of the encoder, instead of --pos-enc.")
+    pos_enc_encoder_args: Optional[str] = option(None, "Options of --pos-enc-encoder, instead of --pos-enc-args.")
+    pos_enc_decoder: Optional[str] = option(None, "Position encoding of the decoder, instead of --pos-enc.")
+    pos_enc_decoder_args: Optional[str] = option(None, "Options of --pos-enc-decoder, instead of --pos-enc-args.")
 
 
 @dataclasses.dataclass
 class LayersConfig(PosEncConfig):
     """What all layers have in common, for models whose options are not made of fairseq's."""
 
-    dropout: float = option(0.1, "probability of dropping a number of a layer's output")
-    attention_dropout: float = option(0.1, "probability of dropping an attention weight")
-    activation_dropout: float = option(0.0, "probability of dropping a number behind a feed-forward activation")
-    checkpoint_activations: bool = option(False, "recompute each layer in the backward, which saves memory")
-    offload_activations: bool = option(False, "the same, with what is kept on the CPU")
-    min_params_to_wrap: int = option(DEFAULT_MIN_PARAMS_TO_WRAP, "smallest layer that FSDP wraps on its own")
+    dropout: float = option(0.1, "Dropout probability of the outputs of each layer.")
+    attention_dropout: float = option(0.1, "Dropout probability of attention weights.")
+    activation_dropout: float = option(0.0, "Dropout probability after the activation in feed-forward layers.")
+    checkpoint_activations: bool = option(False, "Recompute each layer in the backward pass, which saves memory.")
+    offload_activations: bool = option(False, "With --checkpoint-activations: keep the layers' inputs on the CPU.")
+    min_params_to_wrap: int = option(
+        DEFAULT_MIN_PARAMS_TO_WRAP, "Smallest number of parameters of a layer that FSDP wraps on its own."
+    )
 
 
 def _flattened() -> Iterator[Field]:
@@ -101,7 +103,7 @@ def _flattened() -> Iterator[Field]:
 def _renamed(name: str, field: dataclasses.Field[Any]) -> Field:
     leader = _FOLLOWS_ENCODER.get(name) or _FOLLOWS_DECODER.get(name)
     if leader:
-        return name, Optional[int], option(None, f"unset: {leader}")
+        return name, Optional[int], option(None, f"Default: {leader}.")
     return name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
 

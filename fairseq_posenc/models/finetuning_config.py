@@ -30,21 +30,24 @@ def _fields() -> Iterator[tuple[str, Any, Any]]:
     """Yield the options that are open until the model is read, and those of its start."""
     for field in dataclasses.fields(MaskedLMPosEncConfig):
         if field.name in ("pos_enc", *SIZES):
-            told = field.metadata["help"].partition("; unset:")[0]
-            yield field.name, Optional[field.type], option(None, f"{told}; unset: that of --pretrained")
+            text = field.metadata["help"].partition(" Default:")[0]
+            yield field.name, Optional[field.type], option(None, f"{text} Default: that of --pretrained.")
     yield (
         "pretrained",
         Optional[str],
         option(
             None,
-            "the model to start from: a checkpoint of fairseq's RoBERTa (stock or posenc), or a folder of Hugging "
-            "Face's or of export-hf; with its sizes, its positions and its weights",
+            "Pretrained model to start from, with its sizes, positions and weights: a checkpoint of fairseq's RoBERTa "
+            "(stock or posenc), or a folder of Hugging Face's or of export-hf.",
         ),
     )
     yield (
         "segments",
         ChoiceEnum(list(SEGMENTS)),
-        option("none", "of sentence pairs: vectors at the input, or biases of each head; made anew"),
+        option(
+            "none",
+            "How the two sentences of a pair are told apart: by vectors at the input, or by biases of each head.",
+        ),
     )
 
 

@@ -28,15 +28,15 @@ class OwnLMConfig(PosEncConfig):
     """What fairseq's `transformer_lm` does not have."""
 
     no_attention_bias: bool = option(
-        False, "no biases in the projections of self-attention: Transformer-XL's; its encoding has u and v"
+        False, "No biases in the projections of self-attention, as in Transformer-XL, whose encoding has u and v."
     )
     adaptive_one_matrix: bool = option(
         False,
-        "adaptive input and softmax in bands of one matrix, without projections, with biases of the words: "
-        "Transformer-XL's with div_val 1; the bands are --adaptive-softmax-cutoff",
+        "Adaptive input and softmax in bands of one matrix, without projections and with biases of the words, as in "
+        "Transformer-XL with div_val 1. The bands are --adaptive-softmax-cutoff.",
     )
     init_std: Optional[float] = option(
-        None, "draw all matrices of the model from a normal distribution of this width (Transformer-XL's: 0.02)"
+        None, "Standard deviation of the normal distribution of all matrices at the start (Transformer-XL: 0.02)."
     )
 
 
@@ -44,7 +44,7 @@ def _fields() -> Iterator[Field]:
     """Yield fairseq's options; input and output are as wide as the decoder unless told otherwise."""
     for field in dataclasses.fields(TransformerLanguageModelConfig):
         if field.name in _FOLLOWS:
-            yield field.name, Optional[int], option(None, "unset: decoder_embed_dim")
+            yield field.name, Optional[int], option(None, "Default: decoder_embed_dim.")
         elif not field.name.startswith("_") and field.name != "add_bos_token":
             yield field.name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 

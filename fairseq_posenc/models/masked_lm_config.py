@@ -7,36 +7,32 @@ from typing import Any, Optional
 from fairseq.models.transformer import TransformerConfig
 
 from ..core.options import option
-from .config import ACTIVATIONS, LayersConfig, values_of
+from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
 
 
 @dataclasses.dataclass
 class MaskedLMPosEncConfig(LayersConfig):
     """fairseq's `roberta` with the same names and defaults, and the plugin's options in place of its positions."""
 
-    pos_enc: str = option(
-        "learned",
-        "position encoding of all self-attention; several are joined by '+' "
-        "(`python -m fairseq_posenc list` shows all)",
-    )
-    encoder_layers: int = option(12, "layers")
-    encoder_embed_dim: int = option(768, "width")
-    encoder_ffn_embed_dim: int = option(3072, "width of the feed-forward layers")
-    encoder_attention_heads: int = option(12, "heads")
-    encoder_normalize_before: bool = option(False, "layer norm before each block, not after it")
-    encoder_layerdrop: float = option(0.0, "probability of leaving out a layer in training")
-    layernorm_embedding: bool = option(True, "layer norm of the embeddings")
-    layer_norm_eps: float = option(1e-5, "what layer norms add to variances: RoBERTa's; BERT's is 1e-12")
-    activation_fn: ACTIVATIONS = option("gelu", "of the feed-forward layers and of the head")
-    pooler_activation_fn: ACTIVATIONS = option("tanh", "of classification heads")
-    pooler_dropout: float = option(0.0, "the same in classification heads")
-    max_positions: Optional[int] = option(None, "longest sequence; unset: the task's --tokens-per-sample")
-    untie_weights_roberta: bool = option(False, "the head's output matrix is not the embedding")
-    load_checkpoint_heads: bool = option(False, "register and load the classification heads of a checkpoint")
-    spectral_norm_classification_head: bool = option(False, "spectral normalisation of classification heads")
-    quant_noise_pq: float = option(0.0, "iterative PQ quantisation noise in training")
-    quant_noise_pq_block_size: int = option(8, "its block size")
-    quant_noise_scalar: float = option(0.0, "scalar quantisation noise in training")
+    pos_enc: str = option("learned", f"Position encoding of all self-attention; {SEVERAL}")
+    encoder_layers: int = option(12, "Number of layers.")
+    encoder_embed_dim: int = option(768, "Width of the layers.")
+    encoder_ffn_embed_dim: int = option(3072, "Width of the feed-forward layers.")
+    encoder_attention_heads: int = option(12, "Number of attention heads.")
+    encoder_normalize_before: bool = option(False, "Apply layer norm before each block instead of after it.")
+    encoder_layerdrop: float = option(0.0, "Probability of leaving out a layer in training.")
+    layernorm_embedding: bool = option(True, "Do not apply layer norm to the embeddings (this flag switches it off).")
+    layer_norm_eps: float = option(1e-5, "Epsilon of layer norms. RoBERTa has the default, BERT 1e-12.")
+    activation_fn: ACTIVATIONS = option("gelu", "Activation function of the feed-forward layers and of the head.")
+    pooler_activation_fn: ACTIVATIONS = option("tanh", "Activation function of classification heads.")
+    pooler_dropout: float = option(0.0, "Dropout probability in classification heads.")
+    max_positions: Optional[int] = option(None, "Longest sequence, in tokens. Default: the task's --tokens-per-sample.")
+    untie_weights_roberta: bool = option(False, "Give the head an output matrix of its own instead of the embedding.")
+    load_checkpoint_heads: bool = option(False, "Register and load the classification heads of a checkpoint.")
+    spectral_norm_classification_head: bool = option(False, "Apply spectral normalisation to classification heads.")
+    quant_noise_pq: float = option(0.0, "Probability of product quantisation noise in training.")
+    quant_noise_pq_block_size: int = option(8, "Block size of product quantisation noise.")
+    quant_noise_scalar: float = option(0.0, "Probability of scalar quantisation noise in training.")
 
 
 def stack_config(flat: Any, max_positions: int) -> TransformerConfig:

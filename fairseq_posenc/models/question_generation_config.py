@@ -8,7 +8,7 @@ from fairseq.models.transformer import TransformerConfig
 from omegaconf import II
 
 from ..core.options import option
-from .config import ACTIVATIONS, LayersConfig, values_of
+from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
 
 #: what an encoder from scratch has where nothing is given: BERT base
 SCRATCH = {
@@ -26,45 +26,41 @@ SCRATCH = {
 class QuestionGenerationConfig(LayersConfig):
     """An encoder of BERT's kind and a decoder as wide, which share their embedding."""
 
-    pos_enc: str = option(
-        "sinusoidal",
-        "position encoding of the decoder's self-attention; several are joined by '+' "
-        "(`python -m fairseq_posenc list` shows all)",
-    )
+    pos_enc: str = option("sinusoidal", f"Position encoding of the decoder's self-attention; {SEVERAL}")
     encoder_from: Optional[str] = option(
         None,
-        "the encoder and the embedding are those of a pretrained BERT or RoBERTa: a folder of Hugging Face's, or a "
-        "checkpoint of fairseq's; with its sizes and its positions",
+        "Pretrained BERT or RoBERTa whose encoder and embedding are used, with its sizes and positions: a folder of "
+        "Hugging Face's, or a checkpoint of fairseq's.",
     )
     freeze_encoder: bool = option(
-        False, "encoder and embedding, which the decoder shares, stay as --encoder-from has them"
+        False, "Do not train the encoder of --encoder-from and its embedding, which the decoder shares."
     )
-    no_copy: bool = option(
-        False, "do not copy words from the source: those that the dictionary does not have are <unk>"
-    )
+    no_copy: bool = option(False, "Do not copy words from the source: unknown words are <unk>.")
     pos_enc_encoder: Optional[str] = option(
-        None, f"the encoder's position encoding; unset: --encoder-from's own, or {SCRATCH['pos_enc_encoder']}"
+        None, f"Position encoding of the encoder. Default: --encoder-from's own, or {SCRATCH['pos_enc_encoder']}."
     )
-    pos_enc_encoder_args: Optional[str] = option(None, "its options")
-    encoder_layers: Optional[int] = option(None, "layers of the encoder; unset: --encoder-from's, or 12")
-    encoder_embed_dim: Optional[int] = option(None, "width of both stacks; unset: --encoder-from's, or 768")
+    pos_enc_encoder_args: Optional[str] = option(None, "Options of --pos-enc-encoder.")
+    encoder_layers: Optional[int] = option(None, "Number of layers of the encoder. Default: --encoder-from's, or 12.")
+    encoder_embed_dim: Optional[int] = option(None, "Width of both stacks. Default: --encoder-from's, or 768.")
     encoder_ffn_embed_dim: Optional[int] = option(
-        None, "width of the encoder's feed-forward layers; unset: --encoder-from's, or 3072"
+        None, "Width of the encoder's feed-forward layers. Default: --encoder-from's, or 3072."
     )
-    encoder_attention_heads: Optional[int] = option(None, "heads of the encoder; unset: --encoder-from's, or 12")
+    encoder_attention_heads: Optional[int] = option(
+        None, "Number of attention heads of the encoder. Default: --encoder-from's, or 12."
+    )
     encoder_activation_fn: Optional[ACTIVATIONS] = option(
-        None, "of the encoder's feed-forward layers; unset: --encoder-from's, or gelu"
+        None, "Activation function of the encoder's feed-forward layers. Default: --encoder-from's, or gelu."
     )
     encoder_layer_norm_eps: Optional[float] = option(
-        None, "what layer norms add to variances; unset: --encoder-from's, or BERT's 1e-12"
+        None, "Epsilon of layer norms. Default: --encoder-from's, or BERT's 1e-12."
     )
-    encoder_normalize_before: bool = option(False, "layer norm before each block of the encoder, not after it")
-    no_encoder_embedding_norm: bool = option(False, "no layer norm of the encoder's embeddings")
-    decoder_layers: int = option(3, "layers of the decoder")
-    decoder_ffn_embed_dim: int = option(3072, "width of the decoder's feed-forward layers")
-    decoder_attention_heads: int = option(12, "heads of the decoder")
-    decoder_activation_fn: ACTIVATIONS = option("gelu", "of the decoder's feed-forward layers")
-    decoder_normalize_before: bool = option(False, "layer norm before each block of the decoder, not after it")
+    encoder_normalize_before: bool = option(False, "Apply layer norm before each block of the encoder, not after it.")
+    no_encoder_embedding_norm: bool = option(False, "Do not apply layer norm to the encoder's embeddings.")
+    decoder_layers: int = option(3, "Number of layers of the decoder.")
+    decoder_ffn_embed_dim: int = option(3072, "Width of the decoder's feed-forward layers.")
+    decoder_attention_heads: int = option(12, "Number of attention heads of the decoder.")
+    decoder_activation_fn: ACTIVATIONS = option("gelu", "Activation function of the decoder's feed-forward layers.")
+    decoder_normalize_before: bool = option(False, "Apply layer norm before each block of the decoder, not after it.")
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
 

@@ -22,9 +22,9 @@ from ..core.options import option
 class PosEncLambConfig(FairseqDataclass):
     """Options of LAMB."""
 
-    lamb_betas: str = option("(0.9, 0.999)", "decay of the moments of gradients")
-    lamb_eps: float = option(1e-6, "what is added to the root of the second moment")
-    weight_decay: float = option(0.01, "the authors' 0.01")
+    lamb_betas: str = option("(0.9, 0.999)", "Decay rates of the moments of gradients.")
+    lamb_eps: float = option(1e-6, "Term added to the root of the second moment.")
+    weight_decay: float = option(0.01, "Weight decay. The authors use the default.")
     lr: List[float] = II("optimization.lr")
 
 

@@ -17,22 +17,22 @@ SEGMENT, MEMORY = 150, 150
 class LMMemoryConfig(FairseqDataclass):
     """How streams are cut, and how much of them is remembered."""
 
-    data: Optional[str] = option(None, "folder of fairseq-preprocess --only-source; several are joined by ':'")
+    data: Optional[str] = option(None, "Folder of fairseq-preprocess --only-source; several are joined by ':'.")
     tokens_per_sample: int = option(
-        0, f"tokens of a segment in training (0: {SEGMENT}; in evaluation those that the model was trained with)"
+        0, f"Tokens of a segment in training. Default: {SEGMENT}; in evaluation, as the model was trained."
     )
     mem_length: Optional[int] = option(
         None,
-        f"states of earlier segments that each layer remembers in training; 0: none (unset: {MEMORY}; in evaluation "
-        "those that the model was trained with)",
+        "States of earlier segments that each layer remembers in training; 0 for none. "
+        f"Default: {MEMORY}; in evaluation, as the model was trained.",
     )
-    eval_segment_length: Optional[int] = option(None, "tokens of a segment in evaluation; unset: as in training")
-    eval_mem_length: Optional[int] = option(None, "states remembered in evaluation; unset: as in training")
+    eval_segment_length: Optional[int] = option(None, "Tokens of a segment in evaluation. Default: as in training.")
+    eval_mem_length: Optional[int] = option(None, "States remembered in evaluation. Default: as in training.")
     same_length: bool = option(
-        False, "each query sees the same number of keys, the last --mem-length (in evaluation --eval-mem-length)"
+        False, "Let every token attend to the same number of keys, the last --mem-length (--eval-mem-length)."
     )
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "how pieces mark words, for the perplexity per word; unset: each token is a word"
+        None, "How pieces mark words, for the perplexity per word. Default: each token is a word."
     )
     max_target_positions: Optional[int] = II("task.tokens_per_sample")  # memory and segment: build_model says
     sentence_avg: bool = II("optimization.sentence_avg")

@@ -20,9 +20,11 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
     """fairseq's, and how words are cut into pieces."""
 
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "how the dictionary's pieces mark words; --mask-whole-words needs it"
+        None, "How the dictionary's pieces mark words; --mask-whole-words needs it."
     )
-    gpt2_encoder_json: Optional[str] = option(None, "encoder.json, where --subwords gpt2 has a dictionary of numbers")
+    gpt2_encoder_json: Optional[str] = option(
+        None, "File encoder.json of GPT-2, if --subwords gpt2 has a dictionary of numbers."
+    )
 
 
 @register_task("posenc_masked_lm", dataclass=PosEncMaskedLMConfig)

@@ -38,16 +38,16 @@ class QuestionGenerationTaskConfig(SearchConfig):
     """Where prepared questions are, and how batches are made of them."""
 
     data: Optional[str] = option(
-        None, "folder of prepared questions: SPLIT.src-tgt.*, SPLIT.surface.jsonl, dict.src.txt"
+        None, "Folder of prepared questions: SPLIT.src-tgt.*, SPLIT.surface.jsonl, dict.src.txt."
     )
-    right_pad_source: bool = option(False, "pad sources on the right; fairseq's translation pads on the left")
-    max_source_positions: int = option(512, "longest source, in tokens")
+    right_pad_source: bool = option(False, "Pad sources on the right; fairseq's translation pads on the left.")
+    max_source_positions: int = option(512, "Longest source, in tokens.")
     # the paper's questions have at most 50 pieces; </s>, and some to spare
-    max_target_positions: int = option(64, "longest question, in tokens; learned positions have as many rows")
+    max_target_positions: int = option(64, "Longest question, in tokens; learned positions have as many rows.")
     eval_rouge: bool = option(
         False,
-        "generate questions in validation, greedily and without <unk>, and log their ROUGE-L as rouge_l "
-        "(--best-checkpoint-metric)",
+        "Generate questions in validation, greedily and without <unk>, and log their ROUGE-L as rouge_l "
+        "(for --best-checkpoint-metric).",
     )
     dataset_impl: Optional[str] = II("dataset.dataset_impl")
     train_subset: str = II("dataset.train_subset")

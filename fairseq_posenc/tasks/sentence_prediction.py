@@ -20,7 +20,7 @@ RECORD = "glue.json"  # of prepare_glue.py
 class PosEncSentencePredictionConfig(SentencePredictionConfig):
     """fairseq's; the longest sequence is the model's own affair."""
 
-    max_positions: Optional[int] = option(None, "longest sequence; unset: what the model was pretrained with")
+    max_positions: Optional[int] = option(None, "Longest sequence, in tokens. Default: as the model was pretrained.")
 
 
 @register_task("posenc_sentence_prediction", dataclass=PosEncSentencePredictionConfig)

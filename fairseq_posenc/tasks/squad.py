@@ -31,7 +31,7 @@ SHAPE = ("separators", "longest", "stride", "longest_question")
 class SquadTaskConfig(FairseqDataclass):
     """Where the windows are."""
 
-    data: Optional[str] = option(None, "folder that data-bin-scripts/prepare_spans.py made")
+    data: Optional[str] = option(None, "Folder that data-bin-scripts/prepare_spans.py made.")
     train_subset: str = II("dataset.train_subset")
 
 

@@ -13,26 +13,36 @@ from .settings import SHAPES, default_subjects, parsed_subjects, with_targets
 
 
 def parser() -> argparse.ArgumentParser:
-    """Of the command line."""
+    """Build the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="python -m fairseq_posenc bench",
-        description="The cost of each encoding relative to the same layer without one, through fused attention.",
+        description="Measure what each encoding costs relative to the same layer without one, with fused attention.",
         epilog="exit status: 1 where a target does not hold. example: bench --quick --encodings shaw m4:clip=64",
     )
     add = made.add_argument
-    add("--json", action="store_true", help="one list of flat objects on stdout and nothing else")
-    add("--encodings", nargs="+", metavar="NAME[:OPTIONS]", help="default: all, and options with a target of their own")
-    add("--shapes", metavar="NAME,...", help=f"of {', '.join(SHAPES)}; default: all; quick: base")
-    add("--device", default="cpu", choices=("cpu", "cuda"), help="fp32 on a CPU, bf16 on a GPU")
-    add("--quick", action="store_true", help="layers of what has a target, at most 20 minutes on two cores")
-    add("--scaling", action="store_true", help="add the exponents of time and memory over lengths 128 to 4096")
-    add("--peers", action="store_true", help="add other implementations, where installed")
-    add("--translation", type=Path, metavar="DATA-BIN", help="add translation beside fairseq's transformer")
-    add("--memory", dest="lm_memory", action="store_true", help="add memory of earlier segments, in decoders")
-    add("--what", metavar="PART,...", help=f"of {', '.join([*PARTS, *EXTRA_PARTS])}; default: {', '.join(PARTS)}")
-    add("--rounds", type=_count, metavar="N", help=f"default: {ROUNDS}; quick: from {LEAST}, as the time allows")
-    add("--threads", type=_count, metavar="N", help="torch's threads; default: torch's")
-    add("--output", type=Path, metavar="DIR", help="write bench.json, bench.md and bench.png there")
+    add("--json", action="store_true", help="Print one list of flat objects on stdout and nothing else.")
+    add(
+        "--encodings",
+        nargs="+",
+        metavar="NAME[:OPTIONS]",
+        help="Encodings to measure. Default: all, and options with a target.",
+    )
+    add("--shapes", metavar="NAME,...", help=f"Layer sizes: {', '.join(SHAPES)}. Default: all; with --quick, base.")
+    add("--device", default="cpu", choices=("cpu", "cuda"), help="Device: fp32 on a CPU, bf16 on a GPU.")
+    add("--quick", action="store_true", help="Measure only layers with a target, in at most 20 minutes.")
+    add("--scaling", action="store_true", help="Add the exponents of time and memory over lengths 128 to 4096.")
+    add("--peers", action="store_true", help="Add other implementations that are installed.")
+    add("--translation", type=Path, metavar="DATA-BIN", help="Add translation beside fairseq's transformer.")
+    add("--memory", dest="lm_memory", action="store_true", help="Add decoders with memory of earlier segments.")
+    add("--what", metavar="PART,...", help=f"Parts: {', '.join([*PARTS, *EXTRA_PARTS])}. Default: {', '.join(PARTS)}.")
+    add(
+        "--rounds",
+        type=_count,
+        metavar="N",
+        help=f"Number of rounds. Default: {ROUNDS}; with --quick, from {LEAST} on.",
+    )
+    add("--threads", type=_count, metavar="N", help="Number of torch's threads. Default: torch's own.")
+    add("--output", type=Path, metavar="DIR", help="Folder for bench.json, bench.md and bench.png.")
     return made
 
 

@@ -36,7 +36,7 @@ def all_checks() -> list[Check]:
 def main(argv: Sequence[str]) -> int:
     """Print the checks; 1 when one of them fails."""
     parser = argparse.ArgumentParser(prog="python -m fairseq_posenc doctor", description=__doc__.split("\n")[0])
-    parser.add_argument("--json", action="store_true", help="one list of flat objects and nothing else")
+    parser.add_argument("--json", action="store_true", help="Print one list of flat objects and nothing else.")
     options = parser.parse_args(argv)
     # What packages print while they are imported must not end up in the answer.
     with contextlib.redirect_stdout(sys.stderr):

@@ -124,3 +124,8 @@ def test_recipes_import_the_library_of_recipes_and_never_each_other() -> None:
         if name.startswith("recipes.") and name.split(".")[1] not in ("lib", path.relative_to(recipes).parts[0])
     ]
     assert wrong == []
+
+
+def test_only_the_library_of_recipes_knows_the_files_of_the_runner() -> None:
+    files = [path for path in (PACKAGE.parent / "recipes").glob("*/*.py") if path.parent.name != "lib"]
+    assert [path for path in files if '".stages"' in path.read_text("utf-8")] == []

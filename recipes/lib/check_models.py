@@ -11,6 +11,7 @@ import shlex
 import sys
 from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import torch
 from fairseq import models, options
@@ -23,14 +24,16 @@ from recipes.lib.package import write_whole
 from recipes.lib.translation.score import tokenizer
 
 
-def parameters(encoding: Either, flags: list[str]) -> int:
-    """The parameters of the model with a dictionary of nothing but special symbols."""
+def configuration(encoding: Either, flags: list[str]) -> Any:
+    """Return what fairseq makes of the flags of a training with this encoding."""
     arguments = ["data-bin", *flags, *encoding.flags()]
-    config = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
-    words = Dictionary()
-    with torch.device("meta"):  # nothing is allocated or drawn: a big model is built in a moment
-        model = models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
-    return sum(weight.numel() for weight in model.parameters())
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
+
+
+def build(config: Any, words: Dictionary) -> Any:
+    """Build a model on the meta device, where nothing is allocated or drawn: a big model is built in a moment."""
+    with torch.device("meta"):
+        return models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
 
 
 def check_decoding(flags: list[str]) -> None:
@@ -52,7 +55,8 @@ def main() -> None:
         found[f"BLEU of {language}"] = tokenizer(language)
     for encoding in parse_stacks(asked.pos_enc):
         try:
-            found[encoding.label] = parameters(encoding, asked.flags)
+            model = build(configuration(encoding, asked.flags), Dictionary())  # of nothing but special symbols
+            found[encoding.label] = sum(weight.numel() for weight in model.parameters())
         except ValueError as error:
             sys.exit(f"error: {encoding.label}: {error}")
     write_whole(asked.output, json.dumps(found, indent=1))

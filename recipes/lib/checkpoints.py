@@ -1,13 +1,34 @@
-"""What a checkpoint of fairseq's says of its training."""
+"""What a checkpoint of fairseq's says of its training, and its model."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import torch
 from fairseq import checkpoint_utils
 
 
+@dataclass
+class Loaded:
+    """A model that is ready to be evaluated, with its configuration and task."""
+
+    model: Any
+    config: Any
+    task: Any
+    on_gpu: bool
+
+
+def load(checkpoint: Path, overrides: dict[str, Any], *, cpu: bool) -> Loaded:
+    """Return a checkpoint's model for evaluation, on a GPU if there is one, unless `cpu` is asked for."""
+    models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+    on_gpu = torch.cuda.is_available() and not cpu
+    model = models[0].eval()
+    return Loaded(model.cuda() if on_gpu else model, config, task, on_gpu)
+
+
 def updates(checkpoint: Path) -> int:
-    """How many made it."""
+    """Return how many updates of the training made it."""
     state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
     return int(state["optimizer_history"][-1]["num_updates"])

@@ -12,7 +12,7 @@ from .outputs import refuse_unusable
 from .recipe import ROOT, Recipe, S, shown
 from .run import Run
 from .settings import load
-from .stages import Ledger, Stage
+from .stages import MARKERS, Ledger, Stage
 from .values import Refused
 
 
@@ -29,7 +29,7 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
         refuse_unusable(output, recipe.name)
         plan = recipe.plan(settings, output, shown(output))
         chosen = choose(plan.stages(), options.stage, options.stop_stage)
-        ledger = Ledger(output / ".stages", shown(output))
+        ledger = Ledger(output / MARKERS, shown(output))
         if options.dry_run:
             return dry_run(settings.variables(), plan.notes, chosen)
         if options.list:

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .package import write_whole
-from .stages import read_json
+from .stages import MARKERS, read_json
 from .values import Refused
 
 RESULT = "result.json"
-RECIPE = Path(".stages") / "recipe"  # whose run it is, from its first stage on
+RECIPE = Path(MARKERS) / "recipe"  # whose run it is, from its first stage on
 #: what is no fault of the folder's: it is told as it is, and the run goes on later
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from argparse import Namespace
 from pathlib import Path
 
-import torch
-from fairseq import models, options
+from fairseq import options
 from fairseq.data import Dictionary
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from recipes.lib.check_models import build, configuration
 from recipes.lib.encodings import Encoding, parse_all
 from recipes.lib.package import write_whole
 
@@ -26,18 +24,15 @@ def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) ->
     Raises:
         ValueError: what the model refuses; lengths in evaluation that its encoding does not define.
     """
-    arguments = ["data-bin", *flags, *encoding.flags()]
-    config = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
+    config = configuration(encoding, flags)
     config.model.max_target_positions = trained
     cutoffs = options.eval_str_list(config.model.adaptive_softmax_cutoff or "0", type=int)
     words = Dictionary()
     for number in range(max(cutoffs) + 1):  # so many that the bands are bands; the text's come later
         words.add_symbol(str(number))
-    with torch.device("meta"):  # nothing is allocated or drawn: a big model is built in a moment
-        model = models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
-    pos = model.decoder.pos
+    model = build(config, words)
     if encoding.remembers:
-        if not pos.capabilities.memory:
+        if not model.decoder.pos.capabilities.memory:
             raise ValueError("has no memory with these options: leave it out, or give --mem-train 0 --mem-eval 0")
         if longest > model.decoder.max_positions():
             raise ValueError(

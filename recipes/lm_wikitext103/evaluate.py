@@ -13,7 +13,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
-from recipes.lib.checkpoints import updates
+from recipes.lib.checkpoints import load, updates
 from recipes.lib.package import write_whole
 
 
@@ -59,29 +59,25 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
     asked = parser.parse_args()
-    gpu = torch.cuda.is_available() and not asked.cpu
     overrides: dict[str, Any] = {"data": asked.data, "same_length": asked.same_length}
     overrides |= {"eval_mem_length": asked.memory, "eval_segment_length": asked.segment}
     if asked.clamp:
         state = checkpoint_utils.load_checkpoint_to_cpu(str(asked.checkpoint))
         overrides["pos_enc_args"] = clamped(state["cfg"].model.pos_enc_args, asked.clamp)
-    models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(asked.checkpoint)], overrides)
-    criterion = task.build_criterion(config.criterion)
-    model = models[0].eval()
+    loaded = load(asked.checkpoint, overrides, cpu=asked.cpu)
+    criterion = loaded.task.build_criterion(loaded.config.criterion)
     criterion.eval()
-    if gpu:
-        model.cuda()
     began = time.perf_counter()
-    found = evaluate(model, task, criterion, asked.split, asked.streams, gpu)
+    found = evaluate(loaded.model, loaded.task, criterion, asked.split, asked.streams, loaded.on_gpu)
     facts = {
         "split": asked.split,
         "memory": asked.memory,
         "segment": asked.segment,
         "same_length": asked.same_length,
-        "pos_enc_args": overrides.get("pos_enc_args", config.model.pos_enc_args) or "",
+        "pos_enc_args": overrides.get("pos_enc_args", loaded.config.model.pos_enc_args) or "",
         "seconds": time.perf_counter() - began,
         "updates": updates(asked.checkpoint),
-        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "parameters": sum(weight.numel() for weight in loaded.model.parameters()),
     }
     write_whole(asked.output, json.dumps({**found, **facts}, indent=1))
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import utils
 from fairseq.tasks.fairseq_task import FairseqTask
 from torch import Tensor
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
-from recipes.lib.checkpoints import updates
+from recipes.lib.checkpoints import load, updates
 from recipes.lib.package import write_whole
 
 MASKS = 1  # the seed that they are drawn from
@@ -62,14 +62,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
     asked = parser.parse_args()
-    gpu = torch.cuda.is_available() and not asked.cpu
     overrides = {"data": asked.data, "seed": MASKS, "required_batch_size_multiple": 1}
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(asked.checkpoint)], overrides)
-    model = models[0].eval()
-    if gpu:
-        model.cuda()
-    weights = sum(weight.numel() for weight in model.parameters())
-    facts = {**evaluate(model, task, gpu), "parameters": weights, "updates": updates(asked.checkpoint)}
+    loaded = load(asked.checkpoint, overrides, cpu=asked.cpu)
+    weights = sum(weight.numel() for weight in loaded.model.parameters())
+    facts = {**evaluate(loaded.model, loaded.task, loaded.on_gpu), "parameters": weights}
+    facts["updates"] = updates(asked.checkpoint)
     write_whole(asked.output, json.dumps(facts, indent=1))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_posenc.metrics import classification
+from recipes.lib.finetuning.sentences.plan import RECORD
 from recipes.lib.package import write_whole
 from recipes.lib.stages import read_json
 
@@ -15,22 +16,24 @@ from .data import labels
 
 
 def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
-    """By split and score: the constant, chosen on the training labels, and in percent its score and how far above it a
-    model has to be."""
-    record = read_json(folder / "glue.json")
-    train, found = labels(folder, "train"), dict[str, dict[str, dict[str, Any]]]()
+    """Return the constant by split and score: chosen on the training labels, with its score and the margin in percent.
+
+    The margin is how far above the constant's score a model has to be.
+    """
+    record = read_json(folder / RECORD)
+    train, by_split = labels(folder, "train"), dict[str, dict[str, dict[str, Any]]]()
     for split, facts in record["splits"].items():
         if split == "train" or not facts["labelled"]:
             continue
-        found[split] = {}
+        by_split[split] = {}
+        wanted = labels(folder, split)
         for name in names:
-            wanted = labels(folder, split)
             constant, score = classification.constants(name, train, wanted)
             margin = classification.margin(name, len(wanted), score)
-            told = record["labels"][constant] if record["labels"] else round(constant, 3)
+            label = record["labels"][constant] if record["labels"] else round(constant, 3)
             in_percent = {"score": round(100 * score, 2), "margin": round(100 * margin, 2)}
-            found[split][name] = {"constant": told, **in_percent}
-    return found
+            by_split[split][name] = {"constant": label, **in_percent}
+    return by_split
 
 
 def main() -> None:

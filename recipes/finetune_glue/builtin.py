@@ -40,7 +40,7 @@ GRADES = {
 
 
 def row(rng: random.Random, grammar: Grammar, task: str, number: int) -> dict[str, str]:
-    """By column."""
+    """Return a row by column."""
     first = grammar.pair().source
     facts = dict.fromkeys(COLUMNS[task], str(number))
     if task in ("CoLA", "SST-2"):
@@ -59,7 +59,7 @@ def is_text(column: str) -> bool:
 
 
 def swapped(rng: random.Random, sentence: str) -> str:
-    """Two of its words have changed places."""
+    """Return a sentence two of whose words have changed places."""
     words = sentence.split()
     one, other = rng.sample(range(len(words)), 2)
     words[one], words[other] = words[other], words[one]
@@ -67,7 +67,7 @@ def swapped(rng: random.Random, sentence: str) -> str:
 
 
 def files(task: str) -> dict[str, str]:
-    """File names, and of each how many rows."""
+    """Return the kind of rows (train, dev or test) of each file."""
     if task == "XNLI":
         return {"train-en.tsv": "train", **{f"dev-{one}.tsv": "dev" for one in ("en", "de")}, "test-de.tsv": "test"}
     if task != "MNLI":

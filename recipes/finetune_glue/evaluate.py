@@ -16,6 +16,7 @@ from fairseq import checkpoint_utils, utils
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
 from fairseq_posenc.metrics import classification
 from recipes.lib.checkpoints import updates
+from recipes.lib.finetuning.sentences.plan import RECORD
 from recipes.lib.finetuning.sentences.tasks import TASKS
 from recipes.lib.lines import write
 from recipes.lib.package import whole_folder, write_whole
@@ -29,43 +30,43 @@ HEADER = "index\tprediction"
 
 @torch.no_grad()
 def answers(model: Any, task: Any, split: str, gpu: bool) -> list[int] | list[float]:
-    """Of each row, in the order of the file: the class, or the number."""
+    """Return the class of each row, or its number, in the order of the file."""
     task.load_dataset(split)
     options = {"max_tokens": TOKENS, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
     iterator = task.get_batch_iterator(task.dataset(split), **options)
-    found: dict[int, float] = {}
+    by_row: dict[int, float] = {}
     for batch in iterator.next_epoch_itr(shuffle=False):
         moved = utils.move_to_cuda(batch) if gpu else batch
         logits, _ = model(
             **moved["net_input"], features_only=True, classification_head_name=task.cfg.classification_head_name
         )
         rows = logits.float().view(-1) if task.cfg.regression_target else logits.argmax(1)
-        found.update(zip(batch["id"].tolist(), rows.tolist(), strict=True))
-    return [found[number] for number in range(len(found))]
+        by_row.update(zip(batch["id"].tolist(), rows.tolist(), strict=True))
+    return [by_row[number] for number in range(len(by_row))]
 
 
-def told(found: list[Any], record: dict[str, Any]) -> list[str]:
-    """As GLUE has them: labels by name, numbers within their bounds."""
+def told(given: list[Any], record: dict[str, Any]) -> list[str]:
+    """Return answers as GLUE has them: labels by name, numbers within their bounds."""
     if record["labels"]:
-        return [record["labels"][answer] for answer in found]
+        return [record["labels"][answer] for answer in given]
     low, high = record["bounds"]
-    return [f"{min(max(answer, low), high):.3f}" for answer in found]
+    return [f"{min(max(answer, low), high):.3f}" for answer in given]
 
 
 def evaluate(model: Any, task: Any, folder: Path, names: list[str], output: Path, gpu: bool) -> dict[str, Any]:
-    """Scores in percent by split; `output` gets a file a split."""
-    record, scores = read_json(folder / "glue.json"), dict[str, Any]()
+    """Write the answers of each split into `output`, and return the scores by split, in percent."""
+    record, scores = read_json(folder / RECORD), dict[str, Any]()
     files = TASKS[record["task"]].submissions
     with whole_folder(output) as partial:
         for split in record["splits"]:
             if split == "train":
                 continue
-            found = answers(model, task, split, gpu)
-            rows = zip(ids(folder, split), told(found, record), strict=True)
+            given = answers(model, task, split, gpu)
+            rows = zip(ids(folder, split), told(given, record), strict=True)
             write(partial / files.get(split, f"{split}.tsv"), [HEADER, *("\t".join(row) for row in rows)])
             if record["splits"][split]["labelled"]:
                 wanted = labels(folder, split)
-                scores[split] = {name: 100 * classification.METRICS[name](found, wanted) for name in names}
+                scores[split] = {name: 100 * classification.METRICS[name](given, wanted) for name in names}
     return scores
 
 
@@ -80,8 +81,8 @@ def main() -> None:
     asked = parser.parse_args()
     gpu = torch.cuda.is_available() and not asked.cpu
     overrides = {"data": str(asked.data)}
-    found, _, task = checkpoint_utils.load_model_ensemble_and_task([str(asked.checkpoint)], overrides)
-    model = found[0].eval()
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(asked.checkpoint)], overrides)
+    model = models[0].eval()
     if gpu:
         model.cuda()
     scores = evaluate(model, task, asked.data, asked.metrics.split(","), asked.predictions, gpu)

@@ -23,26 +23,26 @@ from fairseq_posenc.hub.convert import as_it_is
 from fairseq_posenc.hub.pretrained import read
 from fairseq_posenc.models.finetuning import encoding
 from fairseq_posenc.tasks.squad import check_windows
+from recipes.lib.check_pretrained import labelled
 from recipes.lib.package import write_whole
 
 
 def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
-    """The model, as it will be.
+    """Return what the model will be.
 
     Raises:
-        ValueError: an encoding that is not defined for windows of `longest` pieces, or cannot be.
+        ValueError: the encoding is not defined for windows of `longest` pieces, or cannot be built.
     """
-    found = read(source)
-    own = replace(found.config, pos_enc=as_it_is(found.config, found.tensors))
+    pretrained = read(source)
+    own = replace(pretrained.config, pos_enc=as_it_is(pretrained.config, pretrained.tensors))
     name, args = encoding(own, model.pos_enc, model.pos_enc_args, str(model.segments))
     with torch.device("meta"):
         pos = build(name, args, own.stack)
     check_windows(pos, longest)
-    told = {field: getattr(own, field) for field in ("layers", "dim", "heads", "max_length", "vocabulary")}
+    sizes = {field: getattr(own, field) for field in ("layers", "dim", "heads", "max_length", "vocabulary")}
     if args and "+" not in name:  # m4[clip=16], as users and papers name it
         args = args.replace(f"{name.replace('-', '_')}.", "")
-    pretrained = own.pos_enc + (f"[{own.pos_enc_args}]" if own.pos_enc_args else "")
-    return {"encoding": f"{name}[{args}]" if args else name, "pretrained": pretrained, **told}
+    return {"encoding": labelled(name, args), "pretrained": labelled(own.pos_enc, own.pos_enc_args), **sizes}
 
 
 def main() -> None:
@@ -55,10 +55,10 @@ def main() -> None:
     flags = options.parse_args_and_arch(options.get_training_parser(), ["data-bin", *asked.flags])
     model = convert_namespace_to_omegaconf(flags).model
     try:
-        found = facts(asked.checkpoint, asked.max_length, model)
+        report = facts(asked.checkpoint, asked.max_length, model)
     except (CheckpointError, ValueError, OSError) as error:
         sys.exit(f"error: --checkpoint {asked.checkpoint}: {error}")
-    write_whole(asked.output, json.dumps(found, indent=1))
+    write_whole(asked.output, json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

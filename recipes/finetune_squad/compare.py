@@ -19,13 +19,14 @@ from . import published
 
 
 class Beside(NamedTuple):
-    """Whose figures stand beside, and in what the run departs from it, in a few words each."""
+    """The paper whose figures are shown, and in what the run departs from it, in a few words each."""
 
     name: str
     differs: Sequence[str] = ()
 
 
 def common(label: str, score: dict[str, Any]) -> Row:
+    """Return the columns that models and baselines have."""
     return {
         "model": label,
         "EM": round(score["em"], 2),
@@ -70,12 +71,12 @@ def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str,
 
 
 def above(f1: float, baseline: dict[str, float]) -> bool:
-    """By more than questions of the same kind would move it."""
+    """Return whether an F1 beats a baseline by more than questions of the same kind would move it."""
     return f1 > baseline["f1"] + margin(f1, baseline["f1"], baseline["total"])
 
 
 def compare(models: list[tuple[str, str]], output: Path, paper: Beside) -> list[Row]:
-    """The rows: models, then baselines with the same columns."""
+    """Return the rows of the models, then those of the baselines with the same columns."""
     baselines = read_json(output / "baselines.json")
     rows = [row(label, slug, output, paper, baselines) for label, slug in models]
     return rows + [{**dict.fromkeys(rows[0]), **common(name, one)} for name, one in baselines.items()]

@@ -16,13 +16,13 @@ ONLY_OF_MEANS = ("paper", "comparable", "also", "trials", "scores", "runs")
 
 
 def rows_of_sentences(rows: list[Row], output: Path) -> list[Row]:
-    """The rows of each model by language."""
+    """Return the rows of each model by language."""
     baselines: dict[str, Any] = read_json(output / "baselines" / f"{XNLI}.json")
     return [row for one in rows for row in _rows(one, baselines)]
 
 
 def _rows(row: Row, baselines: dict[str, Any]) -> list[Row]:
-    """The mean over all languages is XTREME's, so that the paper's figure stands beside it."""
+    """Return the means, then the languages. The first mean is XTREME's, so the paper's figure stands beside it."""
     found: Any = row["scores"]
     chosen = scored(found)
     constant = {split: baselines[split]["accuracy"] for split in chosen}
@@ -37,7 +37,7 @@ def _rows(row: Row, baselines: dict[str, Any]) -> list[Row]:
 
 
 def _row(row: Row, name: str, score: float, constants: list[dict[str, float]]) -> Row:
-    """With the language behind the model, and what it is compared with."""
+    """Return a row with the language after the model, and with what its score is compared."""
     baseline = round(fmean(one["score"] for one in constants), 2)  # as the score
     margin = fmean(one["margin"] for one in constants)  # translations have the same labels: a mean is not surer
     own = {"score": score, "baseline": baseline, "chance": CHANCE, "beats baseline": score > baseline + margin}

@@ -19,13 +19,13 @@ from recipes.lib.package import write_whole
 from .sets import SETS
 
 
-def by_language(task: str, folder: Path, found: Callable[[str, str], dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of the languages whose questions have answers; the others are told.
+def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the scores of the languages whose questions have answers, and print which have none.
 
     Args:
-        found: what a language has, by its name and its rules.
+        score: returns the scores of a language, from its name and its rules.
     Raises:
-        ValueError: none of them.
+        ValueError: no language has answers.
     """
     labelled = [one for one in spans.splits(folder) if has_answers(folder, one, SETS[task].rules(one))]
     for one in spans.splits(folder):
@@ -33,11 +33,11 @@ def by_language(task: str, folder: Path, found: Callable[[str, str], dict[str, A
             print(f"{one}: its file has no answers: predicted, not scored", flush=True)
     if not labelled:
         raise ValueError(f"no file of {task} has answers; XTREME's own copies may have none, the published files do")
-    return {one: found(one, SETS[task].rules(one)) for one in labelled}
+    return {one: score(one, SETS[task].rules(one)) for one in labelled}
 
 
 def has_answers(folder: Path, language: str, rules: str) -> bool:
-    """XTREME leaves empty texts of answers that it keeps to itself."""
+    """Return whether any answer has words: XTREME leaves empty texts where it keeps the answers to itself."""
     how = squad.rules(rules)
     return any(how.words(answer) for some in golds(folder, language).values() for answer in some)
 

@@ -19,9 +19,15 @@ CHANCE = round(100 / 3, 2)  # of XNLI's three classes, in percent
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """name: of prepare_spans.py --set and of fetch.py. questions: of the published files, by language. by_language: the
-    set's own script has rules for each language; otherwise SQuAD 1.1's are for all. archive: a file of all languages,
-    empty where each has its own. files: of the questions of a language, wherever they lie."""
+    """A set of questions in several languages.
+
+    Attributes:
+        name: for prepare_spans.py --set and fetch.py.
+        questions: how many the published files have, by language.
+        by_language: whether the set's own script has rules for each language; otherwise SQuAD 1.1's hold for all.
+        archive: a file with all languages; empty if each language has its own.
+        files: patterns of the files with the questions of a language.
+    """
 
     name: str
     questions: Mapping[str, int]
@@ -34,15 +40,15 @@ class QuestionSet:
         return tuple(self.questions)
 
     def rules(self, language: str) -> str:
-        """Of fairseq_posenc.metrics.squad."""
+        """Return the rules of fairseq_posenc.metrics.squad."""
         return f"mlqa-{language}" if self.by_language else "squad-v1.1"
 
     def fetched(self, languages: tuple[str, ...]) -> list[str]:
-        """What fetch.py is asked for."""
+        """Return what fetch.py is asked for."""
         return [self.archive] if self.archive else [f"{self.name}/{self.name}.{one}.json" for one in languages]
 
     def found(self, folder: Path) -> list[Path]:
-        """The user's; those that are missing are told by the stage."""
+        """Return the user's files; the stage that reads them names those that are missing."""
         below = ["*/" * depth for depth in range(DEPTH)]
         return sorted({path for one in self.files for above in below for path in folder.glob(f"{above}{one}")})
 
@@ -74,12 +80,12 @@ TASKS = (XNLI, *SETS)
 
 
 def task_named(word: str) -> str:
-    """In whatever case; unknown ones as they are."""
+    """Return a task's name, however it is capitalised; unknown words as they are."""
     return {name.lower(): name for name in TASKS}.get(word.lower(), word)
 
 
 def without_files(languages: Sequence[str], there: Sequence[Path]) -> list[str]:
-    """Those of which there is no file, by their names: `dev-de.tsv`, `xquad.de.part1.json.gz`."""
+    """Return the languages without a file, judged by names such as `dev-de.tsv` and `xquad.de.part1.json.gz`."""
     names = [path.name for path in there]
     if any(name.startswith(ALL_LANGUAGES) for name in names):
         return []

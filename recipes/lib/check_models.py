@@ -37,7 +37,7 @@ def build(config: Any, words: Dictionary) -> Any:
 
 
 def check_decoding(flags: list[str]) -> None:
-    """fairseq-generate's own parser ends the program at a flag that it does not know."""
+    """Let fairseq-generate's own parser end the program at a flag that it does not know."""
     options.parse_args_and_arch(options.get_generation_parser(), ["data-bin", "--path", "x.pt", *PLUGIN, *flags])
 
 

@@ -25,30 +25,36 @@ from recipes.lib.package import write_whole
 
 
 def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: int) -> dict[str, Any]:
-    """Of the model, as it will be fine-tuned.
+    """Return what the model is that will be fine-tuned.
 
     Raises:
-        ValueError: an encoding that cannot be fine-tuned so. CheckpointError: what cannot be read.
+        ValueError: the encoding cannot be fine-tuned with these segments and this length.
+        CheckpointError: the checkpoint cannot be read.
     """
-    found = read(source)
-    own = replace(found.config, pos_enc=as_it_is(found.config, found.tensors))
+    pretrained = read(source)
+    own = replace(pretrained.config, pos_enc=as_it_is(pretrained.config, pretrained.tensors))
     symbols, _ = vocabulary.with_tokenizer(source, tokenizer)
     for kind in segments:
-        pos = fine_tuned(found, segments=kind)
+        pos = fine_tuned(pretrained, segments=kind)
         longer = f"python -m fairseq_posenc import-hf {source} --pos-enc {own.pos_enc} --output LONGER --pos-enc-args"
         check_length(pos, longest, "items", "--longest LIMIT, or another encoding", longer)
     return {
-        "encoding": own.pos_enc + (f"[{own.pos_enc_args}]" if own.pos_enc_args else ""),
+        "encoding": labelled(own.pos_enc, own.pos_enc_args),
         "updates": updates(source) if source.is_file() else None,
-        "parameters": sum(tensor.numel() for tensor in found.tensors.values()),
+        "parameters": sum(tensor.numel() for tensor in pretrained.tensors.values()),
         "pieces": len(symbols),
         **{name: getattr(own, name) for name in ("layers", "dim", "heads", "ffn", "max_length")},
     }
 
 
-def differs(asked: str, found: str) -> bool:
-    """Whether two labels name encodings that are not the same; options in any order, and as they work."""
-    one, other = parse(asked), parse(found)
+def labelled(name: str, args: str | None) -> str:
+    """Return an encoding as users and papers name it: `m4[clip=16]`."""
+    return f"{name}[{args}]" if args else name
+
+
+def differs(first: str, second: str) -> bool:
+    """Return whether two labels name different encodings; options count by what they do, in any order."""
+    one, other = parse(first), parse(second)
     return one.name != other.name or options_of(one) != options_of(other)
 
 
@@ -62,12 +68,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     asked = parser.parse_args()
     try:
-        found = facts(asked.checkpoint, asked.tokenizer_path, asked.segments, asked.longest)
+        report = facts(asked.checkpoint, asked.tokenizer_path, asked.segments, asked.longest)
     except (CheckpointError, ValueError, OSError) as error:
         sys.exit(f"error: --checkpoint {asked.checkpoint}: {error}")
-    if asked.pos_enc and differs(asked.pos_enc, found["encoding"]):
-        sys.exit(f"error: --checkpoint {asked.checkpoint} has {found['encoding']}, not {asked.pos_enc}")
-    write_whole(asked.output, json.dumps(found, indent=1))
+    if asked.pos_enc and differs(asked.pos_enc, report["encoding"]):
+        sys.exit(f"error: --checkpoint {asked.checkpoint} has {report['encoding']}, not {asked.pos_enc}")
+    write_whole(asked.output, json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

@@ -19,17 +19,17 @@ FREE = {
 
 
 def changed(preset: Flags, flags: Flags, *, intervals: bool = False) -> set[str]:
-    """The flags that are not as a preset has them; one that is false is not given.
+    """Return the flags that differ from a preset's; a flag that is false counts as not given.
 
     Args:
-        intervals: the best checkpoint counts, or the mean of several: when they are saved is looked at too.
+        intervals: also compare how often checkpoints are saved, because the best one or the mean of several counts.
     """
     names = {*preset, *flags} - FREE - (set() if intervals else INTERVALS)
     return {name for name in names if preset.get(name, False) != flags.get(name, False)}
 
 
 def of_flags(preset: Flags, flags: Flags, table: str = "train", *, intervals: bool = False) -> list[str]:
-    """The same in words: `--train.lr 0.1, not 0.2`."""
+    """Return the same in words: `--train.lr 0.1, not 0.2`."""
     return [
         f"--{table}.{name} {_shown(flags.get(name, False))}, not {_shown(preset.get(name, False))}"
         for name in sorted(changed(preset, flags, intervals=intervals))
@@ -37,7 +37,7 @@ def of_flags(preset: Flags, flags: Flags, table: str = "train", *, intervals: bo
 
 
 def of_settings(preset: Mapping[str, Any], settings: object) -> list[str]:
-    """The settings that are not as a preset has them: `--epochs 2, not 3`.
+    """Return the settings that differ from a preset's, in words: `--epochs 2, not 3`.
 
     Args:
         preset: the names with `_`.

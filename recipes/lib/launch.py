@@ -46,7 +46,7 @@ class Training(Settings):
             raise Refused("--rendezvous is for --launch torchrun on several --nodes: leave it out")
 
     def number(self, flag: str, unless: int) -> int:
-        """A whole number among the flags of fairseq-train."""
+        """Return a flag of fairseq-train that has to be a whole number."""
         value = self.train.get(flag, unless)
         if not isinstance(value, int) or isinstance(value, bool):
             raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
@@ -54,17 +54,17 @@ class Training(Settings):
 
     @property
     def on_gpu(self) -> bool:
-        """`auto` looks for a GPU, but for a Slurm job: that one is submitted where there is none."""
+        """Whether GPUs are used. `auto` looks for one here, but not for Slurm, whose jobs run elsewhere."""
         if self.device == "auto":
             return self.launch == "slurm" or bool(gpus())
         return self.device == "gpu"
 
     def variables(self) -> dict[str, str]:
-        """For the environment of every command."""
+        """Return variables for the environment of every command."""
         return {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} if self.threads else {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """The environment of each of the commands that run side by side: on this machine they share out its GPUs."""
+        """Return more variables, for each of the commands that run side by side and share out the GPUs here."""
         here = gpus() if self.on_gpu and self.launch != "slurm" and self.jobs > 1 else ()
         if not here:
             return [{} for _ in range(self.jobs)]
@@ -90,26 +90,34 @@ DECIDED = {
 
 
 def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED, table: str = "train") -> None:
-    """Flags that a recipe writes itself: given twice, the last one would win, and nobody would see which."""
+    """Refuse flags that a recipe writes itself: fairseq silently takes the last one of a flag given twice."""
     for flag in flags:
         if flag in decided:
             raise Refused(f"--{table}.{flag} is decided by {decided[flag]}: use that")
 
 
 def identity(flags: list[str], how: Training) -> tuple[str, ...]:
-    """What decides the result of a training: not on how many processes it runs, nor who starts them."""
+    """Return what decides the result of a training. On how many processes it runs and who starts them does not."""
     return ("fairseq-train", *flags, "--precision", how.precision, "--batches", str(how.batches))
 
 
 def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
-    """`fairseq-train` with `flags`, of which none is about processes, devices, precision or --update-freq."""
+    """Return the command of a training.
+
+    Args:
+        flags: of fairseq-train, without those about processes, devices, precision and --update-freq.
+    """
     flags = [*flags, "--update-freq", str(update_freq(how)), *device_flags(how), *precision_flags(how)]
     launchers = {"local": local, "torchrun": torchrun, "slurm": slurm}
     return tuple(launchers[how.launch](flags, how))
 
 
 def notes(how: Training, batch: str) -> list[str]:
-    """What a user should know of the training before it runs; `batch`: what an update is, if that is known."""
+    """Return what a user should know about the training before it runs.
+
+    Args:
+        batch: the size of an update, in words; empty if it is not known.
+    """
     told = [batch] if batch else []
     if how.launch == "torchrun" and how.nodes > 1:
         told.append("Start each training's torchrun command on the other nodes too: --dry-run --stage train prints it.")
@@ -147,7 +155,10 @@ def device_flags(how: Training) -> list[str]:
 
 
 def precision_flags(how: Training) -> list[str]:
-    """--bf16 means a TPU to fairseq; the plugin mends that (fairseq_posenc/compat/command_line.py)."""
+    """Return the flags of the precision.
+
+    fairseq takes --bf16 for a TPU; the plugin mends that (fairseq_posenc/compat/command_line.py).
+    """
     if how.precision == "fp32":
         return []
     if how.on_gpu:
@@ -158,7 +169,7 @@ def precision_flags(how: Training) -> list[str]:
 
 
 def local(flags: list[str], how: Training) -> list[str]:
-    """One process is plain fairseq. Several are torchrun's: fairseq would look for Slurm's variables."""
+    """Return plain fairseq for one process, and torchrun for several: fairseq would look for Slurm's variables."""
     if how.nodes > 1:
         raise Refused("--launch local is one machine: for --nodes take --launch torchrun or slurm")
     if how.processes > 1:
@@ -168,7 +179,7 @@ def local(flags: list[str], how: Training) -> list[str]:
 
 
 def torchrun(flags: list[str], how: Training) -> list[str]:
-    """Through the worker: fairseq-train would run as many trainings that know nothing of each other."""
+    """Return a command that goes through the worker: fairseq-train would start trainings that ignore each other."""
     if how.nodes > 1 and not how.rendezvous:
         raise Refused("--launch torchrun on several --nodes needs --rendezvous HOST:PORT, the first node's")
     meet = ["--standalone"]
@@ -179,7 +190,7 @@ def torchrun(flags: list[str], how: Training) -> list[str]:
 
 
 def slurm(flags: list[str], how: Training) -> list[str]:
-    """Through the worker: where a node has one task, fairseq would count its GPUs instead of the processes."""
+    """Return a command that goes through the worker: with one task a node, fairseq would count GPUs instead."""
     if not how.on_gpu:
         raise Refused("--launch slurm trains on GPUs: on CPUs take --launch torchrun")
     each = str(how.processes)
@@ -188,6 +199,6 @@ def slurm(flags: list[str], how: Training) -> list[str]:
 
 
 def on_one_device(command: list[str], how: Training) -> tuple[str, ...]:
-    """Translation and measurements: on one GPU, in a Slurm job too."""
+    """Return the command of a translation or measurement, which uses one GPU, also in a Slurm job."""
     srun = ["srun", "--nodes", "1", "--ntasks", "1", "--gpus", "1"] if how.launch == "slurm" else []
     return (*srun, *command, *([] if how.on_gpu else ["--cpu"]))

@@ -14,13 +14,12 @@ Scores = Mapping[str, Mapping[str, float]]
 
 
 def language(split: str) -> str:
-    """English where it names none."""
+    """Return the language that a split names; English if it names none."""
     return split.partition("-")[2] or ENGLISH
 
 
 def scored(labelled: Collection[str]) -> list[str]:
-    """A split of each language: of the test sets; of the development sets where the test sets of other languages than
-    English have no labels, as XTREME's.
+    """Return one split of each language: the test sets, or the development sets if only English's test set has labels.
 
     Args:
         labelled: splits with labels.
@@ -35,7 +34,7 @@ def _others(splits: Collection[str]) -> list[str]:
 
 
 def with_means(scores: Scores) -> dict[str, Mapping[str, float]]:
-    """The means beside the splits: over all languages, and over those that were not trained on."""
+    """Return the scores with their means: over all languages, and over those that were not trained on."""
     chosen = scored(scores)
     others = _others(chosen)
     made = {**scores, MEAN: _mean(scores, chosen)}
@@ -48,14 +47,14 @@ def _mean(scores: Scores, splits: Collection[str]) -> dict[str, float]:
 
 
 def differences(labelled: Collection[str]) -> list[str]:
-    """What keeps a mean from being XTREME's, which is over the test sets of all languages."""
+    """Return what keeps a mean from being XTREME's, which is over the test sets of all languages."""
     chosen = scored(labelled)
     told = [] if len(chosen) == len(LANGUAGES) else [f"{len(chosen)} of {len(LANGUAGES)} languages"]
     return told + ([] if chosen[0].startswith("test-") else ["development sets"])
 
 
 def told(splits: Mapping[str, Mapping[str, object]]) -> str:
-    """Which languages are scored on what, and which are there and are not.
+    """Say which languages are scored on what, and which have files but are not scored.
 
     Args:
         splits: of glue.json.

@@ -29,9 +29,9 @@ def only_one(folder: Path) -> Iterator[int]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / ".lock", on_acquired=descriptors.append)
         try:
-            lock.acquire(PATIENCE)
+            held = lock.acquire(PATIENCE)
         except Timeout:
             told = f"another run is at work in {folder}: wait for it, or choose another folder with --output"
             raise Refused(told) from None
-    with lock:
+    with held:
         yield descriptors[0]

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import utils
 
 import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
 from fairseq_posenc.metrics import classification
-from recipes.lib.checkpoints import updates
+from recipes.lib.checkpoints import Loaded, load, updates
 from recipes.lib.finetuning.sentences.plan import RECORD
 from recipes.lib.finetuning.sentences.tasks import TASKS
 from recipes.lib.lines import write
@@ -29,15 +29,16 @@ HEADER = "index\tprediction"
 
 
 @torch.no_grad()
-def answers(model: Any, task: Any, split: str, gpu: bool) -> list[int] | list[float]:
+def answers(trained: Loaded, split: str) -> list[int] | list[float]:
     """Return the class of each row, or its number, in the order of the file."""
+    task = trained.task
     task.load_dataset(split)
     options = {"max_tokens": TOKENS, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
     iterator = task.get_batch_iterator(task.dataset(split), **options)
     by_row: dict[int, float] = {}
     for batch in iterator.next_epoch_itr(shuffle=False):
-        moved = utils.move_to_cuda(batch) if gpu else batch
-        logits, _ = model(
+        moved = utils.move_to_cuda(batch) if trained.on_gpu else batch
+        logits, _ = trained.model(
             **moved["net_input"], features_only=True, classification_head_name=task.cfg.classification_head_name
         )
         rows = logits.float().view(-1) if task.cfg.regression_target else logits.argmax(1)
@@ -53,7 +54,7 @@ def told(given: list[Any], record: dict[str, Any]) -> list[str]:
     return [f"{min(max(answer, low), high):.3f}" for answer in given]
 
 
-def evaluate(model: Any, task: Any, folder: Path, names: list[str], output: Path, gpu: bool) -> dict[str, Any]:
+def evaluate(trained: Loaded, folder: Path, names: list[str], output: Path) -> dict[str, Any]:
     """Write the answers of each split into `output`, and return the scores by split, in percent."""
     record, scores = read_json(folder / RECORD), dict[str, Any]()
     files = TASKS[record["task"]].submissions
@@ -61,7 +62,7 @@ def evaluate(model: Any, task: Any, folder: Path, names: list[str], output: Path
         for split in record["splits"]:
             if split == "train":
                 continue
-            given = answers(model, task, split, gpu)
+            given = answers(trained, split)
             rows = zip(ids(folder, split), told(given, record), strict=True)
             write(partial / files.get(split, f"{split}.tsv"), [HEADER, *("\t".join(row) for row in rows)])
             if record["splits"][split]["labelled"]:
@@ -79,14 +80,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
     asked = parser.parse_args()
-    gpu = torch.cuda.is_available() and not asked.cpu
-    overrides = {"data": str(asked.data)}
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(asked.checkpoint)], overrides)
-    model = models[0].eval()
-    if gpu:
-        model.cuda()
-    scores = evaluate(model, task, asked.data, asked.metrics.split(","), asked.predictions, gpu)
-    weights = sum(weight.numel() for weight in model.parameters())
+    trained = load(asked.checkpoint, {"data": str(asked.data)}, cpu=asked.cpu)
+    scores = evaluate(trained, asked.data, asked.metrics.split(","), asked.predictions)
+    weights = sum(weight.numel() for weight in trained.model.parameters())
     facts = {"scores": scores, "parameters": weights, "updates": updates(asked.checkpoint)}
     write_whole(asked.output, json.dumps(facts, indent=1))
 

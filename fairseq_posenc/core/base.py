@@ -7,10 +7,12 @@ softmax; `scores` replaces the first term. q and k given to hooks are raw: unsca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from ..ops.content import Content
@@ -124,8 +126,9 @@ class Layer:
 class PositionEncoding(nn.Module):
     """Base of all encodings: implement the hooks that the method needs, and no others.
 
-    A subclass has `Options`, `facts`, `count`, its hooks, and `reference` (and `reference_embed`,
-    `reference_values`): the literal formula in plain torch, however slow, which the tests compare with.
+    A subclass has `Options`, `facts`, its hooks, `shapes` and `reset_parameters` if it has parameters, and `reference`
+    (and `reference_embed`, `reference_values`): the literal formula in plain torch, however slow, which the tests
+    compare with.
     """
 
     Options: ClassVar[type[Options]] = Options
@@ -146,6 +149,10 @@ class PositionEncoding(nn.Module):
         super().__init__()
         self.options = options
         self.stack = stack
+        for name, shape in self.shapes(options, stack).items():
+            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+        if self._parameters:
+            self.reset_parameters()
 
     # -- what it declares ------------------------------------------------------------------------------
 
@@ -200,9 +207,14 @@ class PositionEncoding(nn.Module):
         return f"raise {self.stack.length_flag}"
 
     @classmethod
+    def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the parameters by their names; `tables.shape` has that of a table."""
+        return {}
+
+    @classmethod
     def count(cls, options: Any, stack: StackShape) -> int:
-        """The number of parameters by the paper's formula."""
-        return 0
+        """Return the number of parameters."""
+        return sum(math.prod(shape) for shape in cls.shapes(options, stack).values())
 
     def check(self, positions: Positions) -> None:
         """Raise where these positions cannot be encoded.

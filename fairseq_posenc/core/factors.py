@@ -19,17 +19,12 @@ FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through the
 
 def rank_option() -> Any:
     """`rank`, d_p."""
-    return option(None, "d_p: the width of the factors, which bounds the rank of a head's bias; unset: D", example=3)
+    text = "d_p: the width of the factors, which bounds the rank of a head's bias; unset: D"
+    return option(None, text, least=1, example=3)
 
 
 def rank_of(rank: int | None, stack: StackShape) -> int:
-    """d_p: the option, or D.
-
-    Raises:
-        ValueError: a rank below 1.
-    """
-    if rank is not None and rank < 1:
-        raise ValueError(f"rank={rank}: at least 1")
+    """Return d_p: the option, or D."""
     return stack.head_dim if rank is None else rank
 
 
@@ -40,23 +35,27 @@ class FactoredBias(CachingEncoding):
     In evaluation it is kept.
     """
 
-    def make_factors(self, keys: int) -> None:
-        """The two tables, of n positions and of `keys` rows."""
-        if self.options.init_std == 0:
+    query: Tensor
+    key: Tensor
+
+    def __init__(self, options: Any, stack: StackShape) -> None:
+        if options.init_std == 0:
             raise ValueError("init_std=0 makes both factors zero, where they get no gradient")
-        rank = rank_of(self.options.rank, self.stack)
-        self.query = tables.make(self.options.share, self.stack, self.stack.max_length, rank)
-        self.key = tables.make(self.options.share, self.stack, keys, rank)
+        super().__init__(options, stack)
+
+    @classmethod
+    def factor_shapes(cls, options: Any, stack: StackShape, keys: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the two tables, of n positions and of `keys` rows."""
+        rank = rank_of(options.rank, stack)
+        return {
+            "query": tables.shape(options.share, stack, stack.max_length, rank),
+            "key": tables.shape(options.share, stack, keys, rank),
+        }
 
     def reset_parameters(self) -> None:
         """N(0, 0.02) unless told otherwise: the product starts near zero, but both factors learn."""
         for factor in (self.query, self.key):
             tables.draw(factor, self.options.init, self.options.init_std)
-
-    @classmethod
-    def count_factors(cls, options: Any, stack: StackShape, keys: int) -> int:
-        """How many numbers `make_factors` makes."""
-        return tables.size(options.share, stack, stack.max_length + keys, rank_of(options.rank, stack))
 
     @property
     def costs(self) -> tuple[Cost, ...]:

@@ -12,24 +12,42 @@ from typing import Any
 from .words import suggestion
 
 
-def option(default: Any, help: str, *, choices: tuple[str, ...] | None = None, example: Any = None) -> Any:
+def option(
+    default: Any,
+    help: str,
+    *,
+    choices: tuple[str, ...] | None = None,
+    least: int | None = None,
+    positive: bool = False,
+    example: Any = None,
+) -> Any:
     """A dataclass field with its meaning.
 
     Args:
         default: what holds when the user says nothing.
         help: one line for `list` and the docs.
         choices: the allowed words.
+        least: the smallest allowed number. positive: the number must exceed zero.
         example: a value other than the default, for the tests and the docs; from `choices` if unset.
     """
     if example is None and choices:
         example = next(choice for choice in choices if choice != default)
-    meta = {"help": help, "choices": choices, "example": example}
+    meta = {"help": help, "choices": choices, "least": least, "positive": positive, "example": example}
     return dataclasses.field(default=default, metadata=meta)
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
     """Base of every encoding's options."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where a number is less than its option allows."""
+        for field in dataclasses.fields(self):
+            value, least = getattr(self, field.name), field.metadata.get("least")
+            if value is not None and least is not None and value < least:
+                raise ValueError(f"{written(field)}={value}: at least {least}")
+            if value is not None and field.metadata.get("positive") and value <= 0:
+                raise ValueError(f"{written(field)}={value} must be positive")
 
     def __str__(self) -> str:
         values = (f"{written(f)}={_show(getattr(self, f.name))}" for f in dataclasses.fields(self))

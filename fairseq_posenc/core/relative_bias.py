@@ -14,6 +14,7 @@ from ..positions import Positions
 from . import tables
 from .base import Layer, StackShape
 from .caches import CachingEncoding
+from .relative_table import RelativeTable
 
 
 class RelativeBias(CachingEncoding):
@@ -53,34 +54,12 @@ class RelativeBias(CachingEncoding):
         return vector[:, longest - positions.key_length : longest - 1 + positions.query_length]
 
 
-class DistanceScalars(RelativeBias):
+class DistanceScalars(RelativeTable, RelativeBias):
     """bias[i, j] = w[clip(j - i, -k, k)]: one number a distance. Beyond n the distances saturate too."""
 
-    def __init__(self, options: Any, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.clip = tables.clip_of(self.clip_option(options), stack)
-        self.weight = tables.make(options.share, stack, 2 * self.clip + 1)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """As `init` says."""
-        tables.draw(self.weight, self.options.init, self.options.init_std)
-
     @classmethod
-    def clip_option(cls, options: Any) -> int | None:
-        """k, where the method has one."""
-        clip: int | None = options.clip
-        return clip
-
-    @classmethod
-    def count(cls, options: Any, stack: StackShape) -> int:
-        return tables.size(options.share, stack, 2 * tables.clip_of(cls.clip_option(options), stack) + 1)
+    def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return {"weight": tables.shape(options.share, stack, 2 * cls.clip_of(options, stack) + 1)}
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        rows = distances.clamp(-self.clip, self.clip) + self.clip
-        return promoted(tensors["weight"]).index_select(-1, rows)
-
-    def literal_bias(self, positions: Positions, layer: Layer) -> Tensor:
-        """[h, Q, K]: the table read pair by pair."""
-        table = tables.of_layer(self.weight, layer.index, self.stack.heads)
-        return table[:, positions.delta.clamp(-self.clip, self.clip) + self.clip]
+        return promoted(tensors["weight"]).index_select(-1, self.row_of(distances))

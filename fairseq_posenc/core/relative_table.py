@@ -1,4 +1,4 @@
-"""Base of the encodings that learn a row for each clipped distance j - i, and multiply with it."""
+"""Base of the encodings that learn a row for each clipped distance j - i."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ class RelativeTable(PositionEncoding):
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)
         self.clip = self.clip_of(options, stack)
-        for name, shape in self.shapes(options, stack).items():
-            self.register_parameter(name, tables.make(options.share, stack, *shape))
-        self.reset_parameters()
 
     @classmethod
     def clip_of(cls, options: Any, stack: StackShape) -> int:
@@ -33,12 +30,7 @@ class RelativeTable(PositionEncoding):
 
     @classmethod
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        """The tables of one layer and head."""
-        return {"weight": (2 * cls.clip_of(options, stack) + 1, stack.head_dim)}
-
-    @classmethod
-    def count(cls, options: Any, stack: StackShape) -> int:
-        return sum(tables.size(options.share, stack, *shape) for shape in cls.shapes(options, stack).values())
+        return {"weight": tables.shape(options.share, stack, 2 * cls.clip_of(options, stack) + 1, stack.head_dim)}
 
     @property
     def default_std(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,21 +11,19 @@ from torch import Tensor
 from ..positions import Positions
 from .base import Layer, PositionEncoding, StackShape
 from .caches import GrownTables
-from .options import option
+from .options import Options, option
 
 
-def layout_option() -> Any:
-    """`layout`."""
-    return option(
+@dataclass(frozen=True)
+class RotaryOptions(Options):
+    """Options of all rotations."""
+
+    layout: str = option(
         "interleaved",
         "which features make a pair: 2m and 2m+1 (interleaved: RoFormer), or m and m + D/2 (half: GPT-NeoX, HF)",
         choices=("interleaved", "half"),
     )
-
-
-def base_option() -> Any:
-    """`base`."""
-    return option(10000.0, "pair m turns by position * base^(-2m/D)", example=100.0)
+    base: float = option(10000.0, "pair m turns by position * base^(-2m/D)", example=100.0)
 
 
 class Rotary(PositionEncoding):

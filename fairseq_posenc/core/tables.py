@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ..positions import Positions
@@ -48,18 +47,9 @@ def axes(share: str) -> str:
     return {"none": "mh", "head-wise": "m", "layer-wise": "h", "all": ""}[share]
 
 
-def make(share: str, stack: StackShape, *shape: int) -> nn.Parameter:
-    """[L or 1, h or 1, *shape]."""
-    return nn.Parameter(torch.empty(*copies(share, stack), *shape))
-
-
-def size(share: str, stack: StackShape, *shape: int) -> int:
-    """The number of entries of `make`."""
-    layers, heads = copies(share, stack)
-    total = layers * heads
-    for extent in shape:
-        total *= extent
-    return total
+def shape(share: str, stack: StackShape, *extents: int) -> tuple[int, ...]:
+    """Return the shape of a table that is shared like this: [L or 1, h or 1, *extents]."""
+    return *copies(share, stack), *extents
 
 
 def clip_of(clip: int | None, stack: StackShape) -> int:

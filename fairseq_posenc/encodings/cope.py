@@ -46,12 +46,12 @@ class Cope(PositionEncoding):
     )
     options: CopeOptions
 
+    weight: Tensor
+
     def __init__(self, options: CopeOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
         if options.n_max is not None and options.n_max < 2:
             raise ValueError(f"n_max={options.n_max}: interpolates between two positions or more")
-        self.weight = tables.make(options.share, stack, _rows(options, stack), stack.head_dim)
-        self.reset_parameters()
+        super().__init__(options, stack)
 
     def reset_parameters(self) -> None:
         """Zeros, as the released code: the model starts as one without positions."""
@@ -62,8 +62,9 @@ class Cope(PositionEncoding):
         return replace(RELATIVE, bidirectional=False)
 
     @classmethod
-    def count(cls, options: CopeOptions, stack: StackShape) -> int:
-        return tables.size(options.share, stack, _rows(options, stack), stack.head_dim)
+    def shapes(cls, options: CopeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        rows = stack.max_length if options.n_max is None else options.n_max
+        return {"weight": tables.shape(options.share, stack, rows, stack.head_dim)}
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         given, scale = layer.content, self.stack.head_dim**-0.5
@@ -93,10 +94,6 @@ class Cope(PositionEncoding):
         if positions.span is not None:
             seen = seen & (positions.delta > -positions.span)
         return seen if positions.padding is None else seen & ~positions.padding[:, None, None, :]
-
-
-def _rows(options: CopeOptions, stack: StackShape) -> int:
-    return stack.max_length if options.n_max is None else options.n_max
 
 
 def _counts(content: Tensor, allowed: Tensor | None) -> Tensor:

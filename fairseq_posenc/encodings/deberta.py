@@ -16,6 +16,7 @@ from ..core import tables
 from ..core.base import Facts, Layer, StackShape, hand_out
 from ..core.caches import CachingEncoding
 from ..core.options import Options, option
+from ..core.relative_table import RelativeTable
 from ..ops import toeplitz
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
@@ -141,28 +142,21 @@ class Deberta(CachingEncoding):
         raise TypeError(f"{type(self).__name__} has no reference")
 
 
-class PaperDeberta(Deberta):
+class PaperDeberta(RelativeTable, Deberta):
     """r_ij = a_ij W^R, t_ij = a_ij W^T, a_ij = w[clip(j - i, -k, k)]: (13) of M4M (arXiv), (7) of its submission.
 
     The papers print d_x x d_z for the matrices, which fits with D x D only, and count one of the two.
     `share` holds for the table and the matrices.
     """
 
-    weight: Tensor
     w_r: Tensor
     w_t: Tensor
 
     def __init__(self, options: DebertaOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
         for name in ("buckets", "share_att_key", "layer_norm"):
             if getattr(options, name):
                 raise ValueError(f"{name}={getattr(options, name)} belongs to form=original")
-        self.clip = tables.clip_of(options.clip, stack)
-        dim = stack.head_dim
-        self.weight = tables.make(options.share, stack, 2 * self.clip + 1, dim)
-        for name in self._matrices:
-            self.register_parameter(name, tables.make(options.share, stack, dim, dim))
-        self.reset_parameters()
+        super().__init__(options, stack)
 
     def reset_parameters(self) -> None:
         """N(0, 0.02); the table as told."""
@@ -175,13 +169,10 @@ class PaperDeberta(Deberta):
         return ("w_r",) if self.options.tie_wr_wt else ("w_r", "w_t")
 
     @classmethod
-    def count(cls, options: DebertaOptions, stack: StackShape) -> int:
-        dim, matrices = stack.head_dim, 1 if options.tie_wr_wt else 2
-        rows = 2 * tables.clip_of(options.clip, stack) + 1 + matrices * dim
-        return tables.size(options.share, stack, rows, dim)
-
-    def row_of(self, delta: Tensor) -> Tensor:
-        return delta.clamp(-self.clip, self.clip) + self.clip
+    def shapes(cls, options: DebertaOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        matrix = tables.shape(options.share, stack, stack.head_dim, stack.head_dim)
+        matrices = {"w_r": matrix} if options.tie_wr_wt else {"w_r": matrix, "w_t": matrix}
+        return {**super().shapes(options, stack), **matrices}
 
     @property
     def flat_from(self) -> int:
@@ -197,5 +188,5 @@ class PaperDeberta(Deberta):
             tables.of_layer(weight, layer.index, self.stack.heads)
             for weight in (self.weight, self.w_r, self.w_r if self.options.tie_wr_wt else self.w_t)
         )
-        pairs = a[:, positions.delta.clamp(-self.clip, self.clip) + self.clip]  # [h, Q, K, D]
+        pairs = a[:, self.row_of(positions.delta)]  # [h, Q, K, D]
         return torch.einsum("hijc,hcd->hijd", pairs, w_r), torch.einsum("hijc,hcd->hijd", pairs, w_t)

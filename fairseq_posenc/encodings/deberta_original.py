@@ -28,30 +28,21 @@ class OriginalDeberta(Deberta):
     owns them. Sharing is fixed: one table for all layers, other columns of the projections for every head.
     """
 
-    weight: Tensor
+    norm_weight: Tensor
+    norm_bias: Tensor
     key_weight: Tensor
     key_bias: Tensor
     query_weight: Tensor
     query_bias: Tensor
 
     def __init__(self, options: DebertaOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
         if options.share != "head-wise":
             raise ValueError(f"share={options.share} belongs to form=paper; the original's sharing is fixed")
         if options.tie_wr_wt:
             raise ValueError("tie_wr_wt=true belongs to form=paper; share_att_key=true ties them to the content's")
+        super().__init__(options, stack)
         self.longest = _longest(options, stack)
         self.one_row_each = options.buckets is None
-        layers, dim = stack.layers, stack.dim
-        self.weight = nn.Parameter(torch.empty(2 * self._half, dim))
-        if options.layer_norm:
-            self.norm_weight = nn.Parameter(torch.empty(dim))
-            self.norm_bias = nn.Parameter(torch.empty(dim))
-        if not options.share_att_key:
-            for name in ("key", "query"):
-                self.register_parameter(f"{name}_weight", nn.Parameter(torch.empty(layers, dim, dim)))
-                self.register_parameter(f"{name}_bias", nn.Parameter(torch.empty(layers, dim)))
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """N(0, 0.02) without biases; the table as told."""
@@ -65,10 +56,15 @@ class OriginalDeberta(Deberta):
                 nn.init.normal_(parameter, std=0.02)
 
     @classmethod
-    def count(cls, options: DebertaOptions, stack: StackShape) -> int:
-        rows = 2 * (options.buckets or _longest(options, stack))
-        own = 0 if options.share_att_key else 2 * stack.layers * (stack.dim + 1)
-        return (rows + own + 2 * options.layer_norm) * stack.dim
+    def shapes(cls, options: DebertaOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        longest, layers, dim = _longest(options, stack), stack.layers, stack.dim
+        shapes: dict[str, tuple[int, ...]] = {"weight": (2 * (options.buckets or longest), dim)}
+        if options.layer_norm:
+            shapes |= {"norm_weight": (dim,), "norm_bias": (dim,)}
+        if not options.share_att_key:
+            for name in ("key", "query"):
+                shapes |= {f"{name}_weight": (layers, dim, dim), f"{name}_bias": (layers, dim)}
+        return shapes
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:

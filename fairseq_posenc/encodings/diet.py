@@ -47,7 +47,7 @@ class DietRel(DistanceScalars):
     options: DietRelOptions
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        r = self.literal_bias(positions, layer)
+        r = self.literal(positions, layer)
         return torch.einsum("bhid,bhjd->bhij", q, k) / self.stack.head_dim**0.5 + r
 
 
@@ -80,14 +80,9 @@ class DietAbs(Extended, FactoredBias):
     )
     options: DietAbsOptions
 
-    def __init__(self, options: DietAbsOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.make_factors(keys=stack.max_length)
-        self.reset_parameters()
-
     @classmethod
-    def count(cls, options: DietAbsOptions, stack: StackShape) -> int:
-        return cls.count_factors(options, stack, stack.max_length)
+    def shapes(cls, options: DietAbsOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return cls.factor_shapes(options, stack, keys=stack.max_length)
 
     def query_rows(self, table: Tensor, length: int) -> Tensor:
         if self.options.extend != "interpolate" and length <= self.stack.max_length:

@@ -25,15 +25,11 @@ CHUNK = 2**22
 class FireOptions(Options):
     """Options of FIRE."""
 
-    threshold: float = option(512.0, "T at the start: up to position T distances are relative to T", example=3.0)
-    width: int = option(32, "of the hidden layer", example=5)
+    threshold: float = option(
+        512.0, "T at the start: up to position T distances are relative to T", positive=True, example=3.0
+    )
+    width: int = option(32, "of the hidden layer", least=1, example=5)
     share: str = tables.share_option("none")
-
-    def __post_init__(self) -> None:
-        if self.threshold <= 0:
-            raise ValueError(f"threshold={self.threshold} must be positive")
-        if self.width < 1:
-            raise ValueError(f"width={self.width}: at least 1")
 
 
 class Fire(CachingEncoding):
@@ -57,16 +53,19 @@ class Fire(CachingEncoding):
     )
     options: FireOptions
 
-    def __init__(self, options: FireOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        layers, heads = tables.copies(options.share, stack)
-        self.c = nn.Parameter(torch.empty(layers))
-        self.multiplier = nn.Parameter(torch.empty(layers))  # l
-        self.hidden_weight = nn.Parameter(torch.empty(layers, options.width))
-        self.hidden_bias = nn.Parameter(torch.empty(layers, options.width))
-        self.output_weight = nn.Parameter(torch.empty(layers, heads, options.width))
-        self.output_bias = nn.Parameter(torch.empty(layers, heads))
-        self.reset_parameters()
+    c: Tensor
+    multiplier: Tensor  # l
+    hidden_weight: Tensor
+    hidden_bias: Tensor
+    output_weight: Tensor
+    output_bias: Tensor
+
+    @classmethod
+    def shapes(cls, options: FireOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        (layers, heads), width = tables.copies(options.share, stack), options.width
+        scalars: dict[str, tuple[int, ...]] = {"c": (layers,), "multiplier": (layers,)}
+        hidden = {"hidden_weight": (layers, width), "hidden_bias": (layers, width)}
+        return {**scalars, **hidden, "output_weight": (layers, heads, width), "output_bias": (layers, heads)}
 
     def reset_parameters(self) -> None:
         """As the paper's code: c = 0.1, l = 1, and torch's nn.Linear, uniform up to 1 / sqrt(inputs)."""
@@ -84,11 +83,6 @@ class Fire(CachingEncoding):
     @property
     def constant_along_row(self) -> tuple[str, ...]:
         return ("output_bias",)
-
-    @classmethod
-    def count(cls, options: FireOptions, stack: StackShape) -> int:
-        layers, heads = tables.copies(options.share, stack)
-        return layers * (2 + 2 * options.width + heads * (options.width + 1))
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Up to T what each layer adds at a distance; beyond it the parameters, as every row has its own bias."""

@@ -89,7 +89,7 @@ class M1(_Scalars):
 
     @classmethod
     def shapes(cls, options: M1Options, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        return {"weight": (stack.max_length,)}
+        return {"weight": tables.shape(options.share, stack, stack.max_length)}
 
     def factors(self, weight: Tensor, positions: Positions) -> Tensor:
         return weight.index_select(-1, self.row_of(positions.distances))
@@ -115,7 +115,7 @@ class M2(_Scalars):
 
     @classmethod
     def shapes(cls, options: M2Options, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        return {"weight": (2 * cls.clip_of(options, stack) + 1,)}
+        return {"weight": tables.shape(options.share, stack, 2 * cls.clip_of(options, stack) + 1)}
 
     def factors(self, weight: Tensor, positions: Positions) -> Tensor:
         return toeplitz.take(weight, self.rows(positions), -1)
@@ -145,7 +145,7 @@ class M3(RelativeTable):
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         scale, table, rows = self.stack.head_dim**-0.5, promoted(layer.tensors["weight"]), self.rows(positions)
-        if positions.query_length == 1 and not torch.compiler.is_compiling():
+        if toeplitz.one_by_one(positions):
             return toeplitz.trilinear_product(q * scale, k, table, positions, rows, self.clip)
         if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], trilinear.LEAST, q.device):
             # the vectors are scaled, not the queries, which the backward would keep once more

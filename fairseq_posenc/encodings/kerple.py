@@ -50,11 +50,8 @@ class Kerple(RelativeBias):
     )
     options: KerpleOptions
 
-    def __init__(self, options: KerpleOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.p = tables.make(options.share, stack)
-        self.a = tables.make(options.share, stack)
-        self.reset_parameters()
+    p: Tensor
+    a: Tensor
 
     def reset_parameters(self) -> None:
         """p ~ U(0, 2) and a ~ U(0, 1) in the log form; factor ~ U(0, 1) and exponent ~ U(0, 2) in the power form."""
@@ -67,8 +64,8 @@ class Kerple(RelativeBias):
         return replace(RELATIVE, directional=False)
 
     @classmethod
-    def count(cls, options: KerpleOptions, stack: StackShape) -> int:
-        return 2 * tables.size(options.share, stack)
+    def shapes(cls, options: KerpleOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(("p", "a"), tables.shape(options.share, stack))
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         p = _clamped(promoted(tensors["p"]), LEAST)[:, None]

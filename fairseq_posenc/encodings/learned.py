@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core import extension, tables
 from ..core.base import Facts, StackShape
@@ -41,10 +41,7 @@ class Learned(Extended):
     )
     options: LearnedOptions
 
-    def __init__(self, options: LearnedOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.weight = nn.Parameter(torch.empty(stack.max_length, stack.dim))
-        self.reset_parameters()
+    weight: Tensor
 
     def reset_parameters(self) -> None:
         """N(0, 0.02) unless told otherwise."""
@@ -55,8 +52,8 @@ class Learned(Extended):
         return ()  # read at the input only
 
     @classmethod
-    def count(cls, options: LearnedOptions, stack: StackShape) -> int:
-        return stack.max_length * stack.dim
+    def shapes(cls, options: LearnedOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return {"weight": (stack.max_length, stack.dim)}
 
     def ids(self, positions: Positions) -> Tensor:
         """[Q] or [B, Q]: the position of each query, from 0."""

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from ..core import tables
-from ..core.base import Facts, Layer, PositionEncoding, StackShape
+from ..core.base import Facts, Layer, StackShape
 from ..core.options import Options, option
+from ..core.relative_table import RelativeTable
 from ..ops import toeplitz
 from ..positions import Positions
 
@@ -36,7 +37,7 @@ class LFHCOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class LFHC(PositionEncoding):
+class LFHC(RelativeTable):
     """e_ij = q_i . (k_j + w[g_l(j - i)]) / sqrt(D), g_l(x) = sign(x) min(k, ceil(|x| / l)) (METHODS.md 2.19).
 
     Layers count from 1 in every stack, so that the first is Shaw. The printed (9) rounds both signs of
@@ -55,19 +56,10 @@ class LFHC(PositionEncoding):
     options: LFHCOptions
     reads_keys = False
 
-    def __init__(self, options: LFHCOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.clip = _clip_of(options, stack)
-        self.weight = tables.make(options.share, stack, 2 * self.clip + 1, stack.head_dim)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """N(0, 0.02) unless told otherwise."""
-        tables.draw(self.weight, self.options.init, self.options.init_std)
-
     @classmethod
-    def count(cls, options: LFHCOptions, stack: StackShape) -> int:
-        return tables.size(options.share, stack, 2 * _clip_of(options, stack) + 1, stack.head_dim)
+    def clip_of(cls, options: LFHCOptions, stack: StackShape) -> int:
+        clip = super().clip_of(options, stack)
+        return min(DEFAULT_CLIP, clip) if options.clip is None else clip
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         scaled = q * self.stack.head_dim**-0.5
@@ -77,8 +69,8 @@ class LFHC(PositionEncoding):
     def _rows(self, positions: Positions, index: int) -> Tensor | slice:
         """The table row of each distance in layer `index`."""
         if index == 1:
-            return tables.rows_of(positions, self.clip)
-        return coarse(positions.distances, index, self.options.rounding).clamp(-self.clip, self.clip) + self.clip
+            return self.rows(positions)
+        return self.row_of(coarse(positions.distances, index, self.options.rounding))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         table = tables.of_layer(self.weight, layer.index, self.stack.heads)
@@ -103,8 +95,3 @@ def _literal_row(x: int, index: int, clip: int, rounding: str) -> int:
         return -clip
     up = rounding == "ceil" and x > 0
     return -(-x // index) if up else x // index
-
-
-def _clip_of(options: LFHCOptions, stack: StackShape) -> int:
-    clip = tables.clip_of(options.clip, stack)
-    return min(DEFAULT_CLIP, clip) if options.clip is None else clip

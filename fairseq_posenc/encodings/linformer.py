@@ -16,22 +16,6 @@ from ..positions import Positions
 from .diet import PAPER
 
 
-def slots_option() -> Any:
-    """`slots`, Linformer's k."""
-    text = "k: how many slots the n columns are compressed to; unset: n / 4, as in fairseq's example"
-    return option(None, text, example=2)
-
-
-def share_kv_option() -> Any:
-    """`share_kv`."""
-    return option(False, "F = E: values are compressed as keys are", example=True)
-
-
-def share_layers_option() -> Any:
-    """`share_layers`."""
-    return option(False, "all layers compress alike", example=True)
-
-
 def slots_of(slots: int | None, stack: StackShape) -> int:
     """k: the option, or n / 4.
 
@@ -53,6 +37,8 @@ class Compressing(PositionEncoding):
     a slot mixes all columns.
     """
 
+    weight: Tensor
+
     @property
     def capabilities(self) -> Capabilities:
         return replace(ABSOLUTE, causal=False, extrapolates=False)
@@ -62,22 +48,14 @@ class Compressing(PositionEncoding):
         """Of compressing."""
         return (Cost("mknd", "mkd"),)
 
-    def make_slots(self) -> None:
-        """E and F."""
-        options = self.options
-        self.slots = slots_of(options.slots, self.stack)
-        copies = 1 if options.share_layers else self.stack.layers, 1 if options.share_kv else 2
-        self.weight = nn.Parameter(torch.empty(*copies, self.slots, self.stack.max_length))
-
-    def draw_slots(self) -> None:
-        """Xavier with gain 1/sqrt(2), as fairseq's Linformer."""
-        tables.draw(self.weight, "xavier-uniform", None, gain=2**-0.5)
-
     @classmethod
-    def count_slots(cls, options: Any, stack: StackShape) -> int:
-        """How many numbers `make_slots` makes."""
-        copies = (1 if options.share_layers else stack.layers) * (1 if options.share_kv else 2)
-        return copies * slots_of(options.slots, stack) * stack.max_length
+    def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        copies = 1 if options.share_layers else stack.layers, 1 if options.share_kv else 2
+        return {"weight": (*copies, slots_of(options.slots, stack), stack.max_length)}
+
+    def reset_parameters(self) -> None:
+        """Draw E and F as fairseq's Linformer does: Xavier with gain 1/sqrt(2)."""
+        tables.draw(self.weight, "xavier-uniform", None, gain=2**-0.5)
 
     def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
         mixes = _of_columns(layer.tensors["weight"], positions)
@@ -112,9 +90,11 @@ def _literal_slots(mix: Tensor, x: Tensor, pads: Tensor) -> Tensor:
 class LinformerOptions(Options):
     """Options of Linformer."""
 
-    slots: int | None = slots_option()
-    share_kv: bool = share_kv_option()
-    share_layers: bool = share_layers_option()
+    slots: int | None = option(
+        None, "k: how many slots the n columns are compressed to; unset: n / 4, as in fairseq's example", example=2
+    )
+    share_kv: bool = option(False, "F = E: values are compressed as keys are", example=True)
+    share_layers: bool = option(False, "all layers compress alike", example=True)
 
 
 class Linformer(Compressing):
@@ -133,27 +113,11 @@ class Linformer(Compressing):
     )
     options: LinformerOptions
 
-    def __init__(self, options: LinformerOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.make_slots()
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """As fairseq's."""
-        self.draw_slots()
-
-    @classmethod
-    def count(cls, options: LinformerOptions, stack: StackShape) -> int:
-        return cls.count_slots(options, stack)
-
 
 @dataclass(frozen=True)
-class DietAbsLinOptions(Options):
+class DietAbsLinOptions(LinformerOptions):
     """Options of DIET-ABS-LIN: those of Linformer, and of DIET-ABS."""
 
-    slots: int | None = slots_option()
-    share_kv: bool = share_kv_option()
-    share_layers: bool = share_layers_option()
     rank: int | None = factors.rank_option()
     share: str = tables.share_option("layer-wise")
     init: str = tables.init_option("normal", FACTOR_INITS)
@@ -178,21 +142,14 @@ class DietAbsLin(Compressing, FactoredBias):
     )
     options: DietAbsLinOptions
 
-    def __init__(self, options: DietAbsLinOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.make_slots()
-        self.make_factors(keys=self.slots)
-        self.reset_parameters()
+    @classmethod
+    def shapes(cls, options: DietAbsLinOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return super().shapes(options, stack) | cls.factor_shapes(options, stack, slots_of(options.slots, stack))
 
     def reset_parameters(self) -> None:
-        """E and F as Linformer's, P_Q and P_K as DIET-ABS's."""
-        self.draw_slots()
-        super().reset_parameters()
-
-    @classmethod
-    def count(cls, options: DietAbsLinOptions, stack: StackShape) -> int:
-        slots = slots_of(options.slots, stack)
-        return cls.count_slots(options, stack) + cls.count_factors(options, stack, slots)
+        """Draw E and F as Linformer's, P_Q and P_K as DIET-ABS's."""
+        Compressing.reset_parameters(self)
+        FactoredBias.reset_parameters(self)
 
     @property
     def costs(self) -> tuple[Cost, ...]:

@@ -22,7 +22,7 @@ class M4Options(Options):
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
-    scale: float = option(1.0, "s: all three terms are divided by sqrt(s D)", example=3.0)
+    scale: float = option(1.0, "s: all three terms are divided by sqrt(s D)", positive=True, example=3.0)
     scale_mode: str = option(
         "sqrt", "what s divides by: sqrt(s D), as the papers, or s sqrt(D)", choices=("sqrt", "linear")
     )
@@ -67,7 +67,8 @@ class M4(RelativeTable):
     def shapes(cls, options: M4Options, stack: StackShape) -> dict[str, tuple[int, ...]]:
         shapes = super().shapes(options, stack)
         if options.reset != "none":
-            shapes["theta"] = (2, stack.head_dim) if options.reset == "vector" else (2,)
+            vectors = (stack.head_dim,) if options.reset == "vector" else ()
+            shapes["theta"] = tables.shape(options.share, stack, 2, *vectors)
         return shapes
 
     def reset_parameters(self) -> None:
@@ -218,8 +219,6 @@ def _of_vectors(q: Tensor, k: Tensor, theta: Tensor, positions: Positions) -> tu
 
 
 def _check_scale(options: M4Options) -> None:
-    if options.scale <= 0:
-        raise ValueError(f"scale={options.scale} must be positive")
     if options.scale == 1 and options.scale_mode != "sqrt":
         raise ValueError(f"scale_mode={options.scale_mode} has no effect with scale=1: set scale too")
 

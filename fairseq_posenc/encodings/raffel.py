@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..core import tables
-from ..core.base import Facts, Layer
+from ..core.base import Facts, Layer, StackShape
 from ..core.options import Options
 from ..core.relative_bias import DistanceScalars
 from ..positions import Positions
@@ -41,12 +41,12 @@ class Raffel(DistanceScalars):
     options: RaffelOptions
 
     @classmethod
-    def clip_option(cls, options: RaffelOptions) -> int | None:
-        return None
+    def clip_of(cls, options: RaffelOptions, stack: StackShape) -> int:
+        return tables.clip_of(None, stack)
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         return super().by_distance(tensors, distances) * self.stack.head_dim**-0.5
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        a = self.literal_bias(positions, layer)
+        a = self.literal(positions, layer)
         return (torch.einsum("bhid,bhjd->bhij", q, k) + a) / self.stack.head_dim**0.5

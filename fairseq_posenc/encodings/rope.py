@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..core import rotary
 from ..core.base import Facts, Layer, StackShape
-from ..core.options import Options, option
+from ..core.options import option
 from ..positions import Positions
 
 #: YaRN's alpha and beta: pairs that turn less often than SLOW within the original length are interpolated,
@@ -19,11 +19,9 @@ SLOW, FAST = 1, 32
 
 
 @dataclass(frozen=True)
-class RopeOptions(Options):
+class RopeOptions(rotary.RotaryOptions):
     """Options of RoPE."""
 
-    layout: str = rotary.layout_option()
-    base: float = rotary.base_option()
     fraction: float = option(1.0, "the part of a head that is rotated, in whole pairs (GPT-NeoX: 0.25)", example=0.5)
     scaling: str = option(
         "none",
@@ -32,7 +30,7 @@ class RopeOptions(Options):
         choices=("none", "yarn", "linear", "ntk"),
     )
     factor: float | None = option(None, "s, how many times longer; belongs to scaling", example=4.0)
-    original_length: int | None = option(None, "L, the length before scaling=yarn; unset: n", example=8)
+    original_length: int | None = option(None, "L, the length before scaling=yarn; unset: n", least=1, example=8)
     form: str = option(
         "paper",
         "of scaling=yarn: linear in how often a pair turns (paper), or in its number m (original: its code, HF)",
@@ -50,8 +48,7 @@ class RopeOptions(Options):
             raise ValueError(f"factor={self.factor} must exceed 1: sequences get longer")
         if self.scaling != "yarn" and (self.original_length is not None or self.form != "paper"):
             raise ValueError(f"original_length and form belong to scaling=yarn, not to scaling={self.scaling}")
-        if self.original_length is not None and self.original_length < 1:
-            raise ValueError(f"original_length={self.original_length}: at least 1")
+        super().__post_init__()
 
 
 class Rope(rotary.Rotary):

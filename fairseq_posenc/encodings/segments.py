@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from ..core import tables
@@ -35,11 +35,12 @@ class Segmented(PositionEncoding):
 
     needs_segments = True
     name: ClassVar[str]
+    weight: Tensor
 
     def __init__(self, options: Any, stack: StackShape) -> None:
-        super().__init__(options, stack)
         if options.segments < 2:
             raise ValueError(f"segments={options.segments}: at least 2, or there is nothing to tell apart")
+        super().__init__(options, stack)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -87,11 +88,6 @@ class SegmentsInput(Segmented):
     options: SegmentsInputOptions
     name = "segments-input"
 
-    def __init__(self, options: SegmentsInputOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.weight = nn.Parameter(torch.empty(options.segments, stack.dim))
-        self.reset_parameters()
-
     def reset_parameters(self) -> None:
         """N(0, 0.02) unless told otherwise."""
         tables.draw(self.weight[None, None], self.options.init, self.options.init_std)
@@ -101,8 +97,8 @@ class SegmentsInput(Segmented):
         return ()  # read at the input only
 
     @classmethod
-    def count(cls, options: SegmentsInputOptions, stack: StackShape) -> int:
-        return options.segments * stack.dim
+    def shapes(cls, options: SegmentsInputOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return {"weight": (options.segments, stack.dim)}
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         assert positions.segments is not None
@@ -144,18 +140,13 @@ class Segments(Segmented):
     options: SegmentsOptions
     name = "segments"
 
-    def __init__(self, options: SegmentsOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        self.weight = tables.make(options.share, stack, options.segments, options.segments)
-        self.reset_parameters()
-
     def reset_parameters(self) -> None:
         """Zeros: a pre-trained model starts as it was."""
         tables.draw(self.weight, self.options.init, self.options.init_std)
 
     @classmethod
-    def count(cls, options: SegmentsOptions, stack: StackShape) -> int:
-        return tables.size(options.share, stack, options.segments, options.segments)
+    def shapes(cls, options: SegmentsOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return {"weight": tables.shape(options.share, stack, options.segments, options.segments)}
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """One bias for all layers, made here, or each layer's own table."""

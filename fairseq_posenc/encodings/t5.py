@@ -49,11 +49,11 @@ class T5(RelativeBias):
     )
     options: T5Options
 
+    weight: Tensor
+
     def __init__(self, options: T5Options, stack: StackShape) -> None:
-        super().__init__(options, stack)
         _check_buckets(options, stack)
-        self.weight = tables.make(options.share, stack, options.buckets)
-        self.reset_parameters()
+        super().__init__(options, stack)
 
     def reset_parameters(self) -> None:
         """Zeros: the model starts as one without positions (METHODS.md 3.4). T5 itself draws N(0, d^-0.5)."""
@@ -68,8 +68,8 @@ class T5(RelativeBias):
         return 1.0 if self.options.content_scale == "one" else None
 
     @classmethod
-    def count(cls, options: T5Options, stack: StackShape) -> int:
-        return tables.size(options.share, stack, options.buckets)
+    def shapes(cls, options: T5Options, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return {"weight": tables.shape(options.share, stack, options.buckets)}
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """As all relative biases; layers with tables of their own share the buckets."""

@@ -22,12 +22,8 @@ PARAMETERS = ("amplitudes", "sharpness", "centres")
 class TisaOptions(Options):
     """Options of TISA."""
 
-    kernels: int = option(5, "S, bells a head", example=2)
+    kernels: int = option(5, "S, bells a head", least=1, example=2)
     share: str = tables.share_option("none")
-
-    def __post_init__(self) -> None:
-        if self.kernels < 1:
-            raise ValueError(f"kernels={self.kernels}: at least 1")
 
 
 class Tisa(RelativeBias):
@@ -49,12 +45,6 @@ class Tisa(RelativeBias):
     )
     options: TisaOptions
 
-    def __init__(self, options: TisaOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        for name in PARAMETERS:
-            self.register_parameter(name, tables.make(options.share, stack, options.kernels))
-        self.reset_parameters()
-
     def reset_parameters(self) -> None:
         """a, b ~ N(0.1, 0.01), c ~ N(0, 5)."""
         for name in ("amplitudes", "sharpness"):
@@ -62,8 +52,8 @@ class Tisa(RelativeBias):
         nn.init.normal_(self.get_parameter("centres"), 0.0, 5.0)
 
     @classmethod
-    def count(cls, options: TisaOptions, stack: StackShape) -> int:
-        return tables.size(options.share, stack, len(PARAMETERS) * options.kernels)
+    def shapes(cls, options: TisaOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(PARAMETERS, tables.shape(options.share, stack, options.kernels))
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         a, b, c = (promoted(tensors[name]).unsqueeze(-1) for name in PARAMETERS)  # [h or 1, S, 1] each

@@ -78,8 +78,8 @@ class Tupe(Extended, CachingEncoding):
     scalars: Tensor
 
     def __init__(self, options: TupeOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
         self._check_start(options)
+        super().__init__(options, stack)
         self.resets = resets(options, stack)
         if not self.resets and options.reset == "auto":
             _say_that_nothing_is_reset()
@@ -203,12 +203,6 @@ class PaperTupe(Tupe):
     `share` holds for all of them. The papers count one of the two matrices.
     """
 
-    def __init__(self, options: TupeOptions, stack: StackShape) -> None:
-        super().__init__(options, stack)
-        for name, shape in self._shapes(options, stack).items():
-            self.register_parameter(name, tables.make(options.share, stack, *shape))
-        self.reset_parameters()
-
     def reset_parameters(self) -> None:
         """p as told, matrices N(0, 0.02), scalars zero."""
         tables.draw(self.weight, self.options.init, self.options.init_std)
@@ -218,20 +212,15 @@ class PaperTupe(Tupe):
             elif name != "weight":
                 nn.init.zeros_(parameter)
 
-    @staticmethod
-    def _shapes(options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        """The tables of one layer and head."""
-        dim, longest = stack.head_dim, stack.max_length
-        found: dict[str, tuple[int, ...]] = {"weight": (longest, dim), "u_q": (dim, dim), "u_k": (dim, dim)}
-        if options.relative:
-            found["scalars"] = (2 * longest - 1,)
-        if resets(options, stack):
-            found["theta"] = (2,)
-        return found
-
     @classmethod
-    def count(cls, options: TupeOptions, stack: StackShape) -> int:
-        return sum(tables.size(options.share, stack, *shape) for shape in cls._shapes(options, stack).values())
+    def shapes(cls, options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        dim, longest = stack.head_dim, stack.max_length
+        own: dict[str, tuple[int, ...]] = {"weight": (longest, dim), "u_q": (dim, dim), "u_k": (dim, dim)}
+        if options.relative:
+            own["scalars"] = (2 * longest - 1,)
+        if resets(options, stack):
+            own["theta"] = (2,)
+        return {name: tables.shape(options.share, stack, *extents) for name, extents in own.items()}
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:

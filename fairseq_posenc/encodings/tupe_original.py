@@ -39,9 +39,6 @@ class OriginalTupe(Tupe):
         super().__init__(options, stack)
         if options.share != "head-wise":
             raise ValueError(f"share={options.share} belongs to form=paper; the original's sharing is fixed")
-        for name, shape in self._shapes(options, stack).items():
-            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
-        self.reset_parameters()
 
     @classmethod
     def _check_start(cls, options: TupeOptions) -> None:
@@ -58,19 +55,15 @@ class OriginalTupe(Tupe):
             elif name != "weight":
                 nn.init.constant_(parameter, float(name == "norm_weight"))
 
-    @staticmethod
-    def _shapes(options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        more, dim = int(resets(options, stack)), stack.dim
-        found: dict[str, tuple[int, ...]] = {"weight": (stack.max_length + more, dim)}
-        found |= {"norm_weight": (dim,), "norm_bias": (dim,)}
-        found |= {"u_q": (dim, dim), "u_q_bias": (dim,), "u_k": (dim, dim), "u_k_bias": (dim,)}
-        if options.relative:
-            found["scalars"] = (stack.heads, BUCKETS + more)
-        return found
-
     @classmethod
-    def count(cls, options: TupeOptions, stack: StackShape) -> int:
-        return sum(torch.Size(shape).numel() for shape in cls._shapes(options, stack).values())
+    def shapes(cls, options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        more, dim = int(resets(options, stack)), stack.dim
+        shapes: dict[str, tuple[int, ...]] = {"weight": (stack.max_length + more, dim)}
+        shapes |= {"norm_weight": (dim,), "norm_bias": (dim,)}
+        shapes |= {"u_q": (dim, dim), "u_q_bias": (dim,), "u_k": (dim, dim), "u_k_bias": (dim,)}
+        if options.relative:
+            shapes["scalars"] = (stack.heads, BUCKETS + more)
+        return shapes
 
     @property
     def capabilities(self) -> Capabilities:

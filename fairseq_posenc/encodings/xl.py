@@ -53,18 +53,14 @@ class XL(CachingEncoding):
         count="m (d^2 + 2 d); m d^2 + 2 d with biases=tied, m d^2 with biases=none",
     )
     options: XLOptions
+    weight: Tensor
     reads_keys = False
 
     def __init__(self, options: XLOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
         if options.clamp is not None and options.clamp < 1:
             raise ValueError(f"clamp={options.clamp}: the longest distance is at least 1; leave it out for none")
-        self.weight = nn.Parameter(torch.empty(stack.layers, stack.dim, stack.dim))
-        for name in self._biases:
-            shape = (stack.layers if options.biases == "untied" else 1, stack.heads, stack.head_dim)
-            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
         self._fixed = GrownTables()
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """W_r N(0, 0.02) unless told otherwise; u and v zeros."""
@@ -81,9 +77,10 @@ class XL(CachingEncoding):
         return frozenset() if self._biases else frozenset({"project_q"})
 
     @classmethod
-    def count(cls, options: XLOptions, stack: StackShape) -> int:
-        pairs = {"untied": stack.layers, "tied": 1, "none": 0}[options.biases]
-        return stack.layers * stack.dim**2 + pairs * 2 * stack.dim
+    def shapes(cls, options: XLOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
+        biases = (stack.layers if options.biases == "untied" else 1, stack.heads, stack.head_dim)
+        names = () if options.biases == "none" else ("u", "v")
+        return {"weight": (stack.layers, stack.dim, stack.dim), **dict.fromkeys(names, biases)}
 
     # -- the keys of distances -------------------------------------------------------------------------
 

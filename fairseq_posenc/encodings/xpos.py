@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..core import rotary
 from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
-from ..core.options import Options, option
+from ..core.options import option
 from ..positions import Positions
 
 #: gamma, which keeps the fastest decay at 0.4 / 1.4 a scale_base (the paper's and the released code's)
@@ -18,16 +18,12 @@ GAMMA = 0.4
 
 
 @dataclass(frozen=True)
-class XPosOptions(Options):
+class XPosOptions(rotary.RotaryOptions):
     """Options of xPos."""
 
-    layout: str = rotary.layout_option()
-    base: float = rotary.base_option()
-    scale_base: float = option(512.0, "the distance at which pair m has decayed to (2m/D + 0.4) / 1.4", example=64.0)
-
-    def __post_init__(self) -> None:
-        if self.scale_base <= 0:
-            raise ValueError(f"scale_base={self.scale_base} must be positive")
+    scale_base: float = option(
+        512.0, "the distance at which pair m has decayed to (2m/D + 0.4) / 1.4", positive=True, example=64.0
+    )
 
 
 class XPos(rotary.Rotary):

@@ -1,16 +1,15 @@
-"""BlockedProducts with the vectors of all relative distances, a block of rows at a time, forward and backward.
+"""Products with the vectors of all relative distances, a block of rows at a time, forward and backward.
 
 A row r and a column c are c - r apart. A block of rows needs only the distances that occur in it, its window: half
-of the products of all rows with all distances, and the temporaries stay small. What is saved for the backward is
-what was given. Legend: G = B h matrices, R rows, C columns, D head width, L = R + C - 1 distances: the vector of
-(r, c) is entry c - r + R - 1.
+of the products of all rows with all distances, and the temporaries stay small. Legend: G = B h matrices, R rows,
+C columns, D head width, L = R + C - 1 distances: the vector of (r, c) is entry c - r + R - 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,11 +21,27 @@ from .precision import promoted
 SMALL_BLOCK, LARGE_BLOCK, FEW_ROWS = 32, 64, 256
 #: rows of a copy from which copies cost less than a choice
 LEAST_COPIED = 16
-#: numbers in one temporary: a few fit the cache of a CPU; a GPU has memory, and pays for each launch
-CHUNK = 1 << 23
-CHUNK_ON_GPU = 1 << 26
 #: numbers of each of a few matrices that are multiplied again and again
 CACHED = 1 << 18
+
+
+class Terms(NamedTuple):
+    """What is added for each pair: q_i . (vector of j - i) + k_j . (another vector of j - i) + scale * q'_i . k'_j.
+
+    Each of the three may be left out; both of its tensors are then None. Gradients come in the same order.
+
+    Args:
+        q, k: [..., Q, D] and [..., K, D].
+        for_queries, for_keys: tables [1 or h, Q+K-1, D] in the order of the distances.
+        content_q, content_k: q' and k', shaped as q and k.
+    """
+
+    q: Any
+    k: Any
+    for_queries: Any
+    for_keys: Any
+    content_q: Any
+    content_k: Any
 
 
 @dataclass(frozen=True)
@@ -46,10 +61,6 @@ class Vectors:
         """Seen from the columns: the distances run backwards."""
         end = self.table.shape[-2] - 1
         return Vectors(self.table.flip(-2), end - self.last, end - self.first)
-
-    def with_table(self, table: Tensor) -> Vectors:
-        """The same entries of another table."""
-        return replace(self, table=table)
 
 
 @dataclass(frozen=True)
@@ -222,16 +233,6 @@ def collect(for_table: Tensor, entries: slice, by_entry: Tensor, x: Tensor) -> N
     for_table[:, entries] += product
 
 
-def some_at_a_time(shape: Sequence[int], device: torch.device) -> Iterator[tuple[slice, slice]]:
-    """Of [B, h, Q, K] some samples, or some heads of one, whose matrices a cache holds."""
-    batch, heads, queries, keys = shape
-    most = max(1, (CHUNK if device.type == "cpu" else CHUNK_ON_GPU) // (queries * keys))
-    samples, some = max(1, most // heads), min(heads, most)
-    for b in range(0, batch, samples):
-        for h in range(0, heads, some):
-            yield slice(b, b + samples), slice(h, h + some)
-
-
 def in_cache(*pairs: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Of matrices [G, Q, K] a few at a time: what one product wrote, a CPU's next then reads from its cache."""
     groups, queries, keys = pairs[0].shape
@@ -239,93 +240,76 @@ def in_cache(*pairs: Tensor) -> Iterator[tuple[Tensor, ...]]:
     return zip(*(x.split(size) for x in pairs), strict=True)
 
 
-def of_chunk(table: Tensor, at: tuple[slice, slice]) -> Tensor:
-    """The tables of its heads, a view."""
-    return table if len(table) == 1 else table[at[1]]
+@dataclass(frozen=True)
+class Blocked:
+    """Sums and gated products of pairs [G, Q, K], block by block; see `Vectors` for `first` and `last`."""
 
+    first: int
+    last: int
 
-class BlockedProducts(torch.autograd.Function):
-    """q_i . (vector of j - i) + k_j . (another vector of j - i) + scale * q'_i . k'_j, [B, h, Q, K].
+    def vectors(self, table: Tensor) -> Vectors:
+        """Return the vectors of a table [1 or h, Q+K-1, D]."""
+        return Vectors(table, self.first, self.last)
 
-    Any of the three may be left out. Differentiable once.
-    """
+    def fill(self, out: Tensor, terms: Terms, scale: float) -> None:
+        """Write the sum of the terms into `out` [G, Q, K]."""
+        if terms.k is not None:
+            fill_across(out, terms.k, self.vectors(terms.for_keys))
+        if terms.q is not None:
+            fill(out, terms.q, self.vectors(terms.for_queries), Tensor.copy_ if terms.k is None else Tensor.add_)
+        if terms.content_q is not None:
+            out.baddbmm_(terms.content_q, terms.content_k.mT, alpha=scale)
 
-    @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor | None,
-        k: Tensor | None,
-        for_queries: Tensor | None,
-        for_keys: Tensor | None,
-        content_q: Tensor | None,
-        content_k: Tensor | None,
-        scale: float,
-        shape: tuple[int, int, int, int],
-        flat: tuple[int, int],
+    def fill_backward(self, grad: Tensor, terms: Terms, totals: Terms) -> None:
+        """Write the gradients of q and k into `totals` and add those of their tables, given that of the sums."""
+        if terms.q is not None:
+            for_q, for_table = gradients(grad, terms.q, self.vectors(terms.for_queries))
+            totals.q.copy_(for_q)
+            totals.for_queries.add_(for_table)
+        if terms.k is not None:
+            for_k, for_table = gradients(grad.mT, terms.k, self.vectors(terms.for_keys).flipped())
+            totals.k.copy_(for_k)
+            totals.for_keys.add_(for_table.flip(-2))
+
+    def gate(self, content: Tensor, q: Tensor, k: Tensor, table: Tensor, offset: float) -> tuple[Tensor, ...]:
+        """Multiply the content [G, Q, K] by both gates in place, and return what `gate_backward` needs of them.
+
+        That is the gate of the keys, which costs more to make than that of the queries.
+        """
+        vectors, of_key = self.vectors(table), torch.empty_like(content)
+        fill_across(of_key, k, vectors)
+        of_key, of_query = _raised(of_key, offset), _query_gate(q, vectors, offset, content)
+        for c, key, query in in_cache(content, of_key, of_query):
+            c.mul_(key).mul_(query)
+        return (of_key,)
+
+    def gate_backward(
+        self, content: Tensor, grad: Tensor, terms: Terms, offset: float, gates: tuple[Tensor, ...], totals: Terms
     ) -> Tensor:
-        """Tables [1 or h, Q+K-1, D] in the order of the distances; `flat`: see `Vectors`."""
-        ctx.save_for_backward(q, k, for_queries, for_keys, content_q, content_k)
-        ctx.scale, ctx.flat = scale, flat
-        given = q if q is not None else k
-        assert given is not None
-        out = given.new_empty(shape)
-        with torch.autocast(given.device.type, enabled=False):
-            for at in some_at_a_time(shape, given.device):
-                part = out[at].flatten(0, 1)  # a view
-                if k is not None and for_keys is not None:
-                    fill_across(part, k[at].flatten(0, 1), Vectors(of_chunk(for_keys, at), *flat))
-                if q is not None and for_queries is not None:
-                    put = Tensor.copy_ if k is None else Tensor.add_
-                    fill(part, q[at].flatten(0, 1), Vectors(of_chunk(for_queries, at), *flat), put)
-                if content_q is not None and content_k is not None:
-                    part.baddbmm_(content_q[at].flatten(0, 1), content_k[at].flatten(0, 1).mT, alpha=scale)
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        given = ctx.saved_tensors
-        q, k, for_queries, for_keys, content_q, content_k = given
-        made: list[Any] = [None if x is None else zeros_like(x) for x in given]
-        with torch.autocast(grad.device.type, enabled=False):
-            for at in some_at_a_time(grad.shape, grad.device):
-                by_pair = grad[at].flatten(0, 1)
-                if q is not None:
-                    _backward(by_pair, q, for_queries, ctx.flat, at, (made[0], made[2]))
-                if k is not None:
-                    _backward(by_pair, k, for_keys, ctx.flat, at, (made[1], made[3]), of_keys=True)
-                if content_q is not None:
-                    times(by_pair, content_k[at], ctx.scale, made[4][at])
-                    times(by_pair.mT, content_q[at], ctx.scale, made[5][at])
-        found = (None if x is None else x.to(like.dtype) for x, like in zip(made, given, strict=True))
-        return *found, None, None, None
+        """Do as `fill_backward`, with one table, `for_queries`; overwrite the content and return its gradient."""
+        (of_key,), vectors = gates, self.vectors(terms.for_queries)
+        of_query, for_key = _query_gate(terms.q, vectors, offset, of_key), torch.empty_like(content)
+        for c, query, key, given, out in in_cache(content, of_query, of_key, grad, for_key):
+            torch.mul(c.mul_(given), query, out=out)
+            c.mul_(key)
+            query.mul_(given).mul_(key)
+        for_query, for_content = content, of_query
+        for_k, for_table = gradients(for_key.mT, terms.k, vectors.flipped())
+        del for_key
+        for_q, also = gradients(for_query, terms.q, vectors)
+        totals.q.copy_(for_q)
+        totals.k.copy_(for_k)
+        totals.for_queries.add_(for_table.flip(-2)).add_(also)
+        return for_content
 
 
-def times(pairs: Tensor, x: Tensor, scale: float, out: Tensor) -> None:
-    """out [B, h, R, D] = scale * pairs [G, R, C] times x [B, h, C, D]."""
-    out.copy_(torch.bmm(pairs, x.flatten(0, 1)).mul_(scale).view(out.shape))
+def _query_gate(q: Tensor, vectors: Vectors, offset: float, like: Tensor) -> Tensor:
+    """Return o + q_i . a_ij, [G, Q, K]."""
+    gate = torch.empty_like(like)
+    fill(gate, q, vectors)
+    return _raised(gate, offset)
 
 
-def zeros_like(x: Tensor) -> Tensor:
-    """Contiguous, in at least float32: chunks add to it."""
-    return torch.zeros(x.shape, dtype=promoted(x.new_empty(0)).dtype, device=x.device)
-
-
-def _backward(
-    grad: Tensor,
-    x: Tensor,
-    table: Tensor,
-    flat: tuple[int, int],
-    at: tuple[slice, slice],
-    made: tuple[Tensor | None, Tensor | None],
-    of_keys: bool = False,
-) -> None:
-    """Add the gradients of a chunk of x and of its table, given that of its pairs [G, Q, K]."""
-    vectors = Vectors(of_chunk(table, at), *flat)
-    if of_keys:
-        grad, vectors = grad.mT, vectors.flipped()
-    for_x, for_table = gradients(grad, x[at].flatten(0, 1), vectors)
-    assert made[0] is not None
-    assert made[1] is not None
-    made[0][at] += for_x.view(made[0][at].shape)
-    of_chunk(made[1], at).add_(for_table.flip(-2) if of_keys else for_table)
+def _raised(gate: Tensor, offset: float) -> Tensor:
+    """Add the offset in place."""
+    return gate.add_(offset) if offset else gate

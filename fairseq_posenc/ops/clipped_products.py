@@ -3,150 +3,88 @@
 A query, or a key, has only as many products as there are vectors: a quarter of the keys, say. They stay so few; one
 pass in C++ (cpp.py) adds them to the content, or multiplies them in (M4M).
 
-Legend: as in blocked_products.py; E vectors that are not the same, from flat[0] to flat[1] (`Vectors` there).
+Legend: as in blocked_products.py; E vectors that are not the same, from `first` to `last`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from . import cpp
-from .blocked_products import collect, of_chunk, of_groups, some_at_a_time, times, zeros_like
+from .blocked_products import Terms, collect, of_groups
 
 
-def serves(flat: tuple[int, int], queries: int, k: Tensor | None, *others: Tensor | None) -> bool:
-    """Whether this does: distances that share a vector, float32, and a compiler.
+@dataclass(frozen=True)
+class Clipped:
+    """Sums and gated products of pairs [G, Q, K], float32, of E products for each query and each key.
 
-    A key meets as many distances as there are `queries`; where they are fewer than the vectors, windows are less work.
+    `first` and `last` are those of `blocked_products.Vectors`. In a decoder with memory the last entry may be beyond
+    the table.
     """
-    given = [x for x in (k, *others) if x is not None]
-    single = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in given)
-    worth = flat[0] >= 0 and (k is None or queries >= flat[1] - flat[0])
-    return worth and single and cpp.works("clipped_products")
 
+    first: int
+    last: int
 
-def _entries(flat: tuple[int, int]) -> slice:
-    """Of the vectors that are not the same; in a decoder with memory the last may be beyond the table."""
-    return slice(flat[0], flat[1] + 1)
+    def serves(self, queries: int, k: Tensor | None, *others: Tensor | None) -> bool:
+        """Return whether this is possible and worth it: distances share a vector, float32 on a CPU, a compiler.
 
+        A key meets as many distances as there are queries; where they are fewer than the vectors, blocks are less work.
+        """
+        tensors = [x for x in (k, *others) if x is not None]
+        single = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in tensors)
+        worth = self.first >= 0 and (k is None or queries >= self.last - self.first)
+        return worth and single and cpp.works("clipped_products")
 
-def _products(x: Tensor | None, table: Tensor | None, at: tuple[slice, slice], flat: tuple[int, int]) -> Tensor | None:
-    """[G, R, E] of a chunk of x [B, h, R, D]."""
-    if x is None or table is None:
-        return None
-    some = x[at].flatten(0, 1)
-    return torch.bmm(some, of_groups(of_chunk(table, at)[:, _entries(flat)], len(some)).mT)
+    @property
+    def _entries(self) -> slice:
+        return slice(self.first, self.last + 1)
 
+    def _vectors(self, table: Tensor, x: Tensor) -> Tensor:
+        """Return the E vectors of the table [1 or h, Q+K-1, D] for each matrix of x: [G, E, D]."""
+        return of_groups(table[:, self._entries], len(x))
 
-class ClippedProducts(torch.autograd.Function):
-    """As `blocked_products.BlockedProducts`, float32."""
+    def _products(self, x: Tensor | None, table: Tensor) -> Tensor | None:
+        """Return the products of x [G, R, D] with the E vectors, [G, R, E]."""
+        return None if x is None else torch.bmm(x, self._vectors(table, x).mT)
 
-    @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor | None,
-        k: Tensor | None,
-        for_queries: Tensor | None,
-        for_keys: Tensor | None,
-        content_q: Tensor | None,
-        content_k: Tensor | None,
-        scale: float,
-        shape: tuple[int, int, int, int],
-        flat: tuple[int, int],
+    def fill(self, out: Tensor, terms: Terms, scale: float) -> None:
+        """Write the sum of the terms into `out` [G, Q, K]."""
+        of_query, of_key = self._products(terms.q, terms.for_queries), self._products(terms.k, terms.for_keys)
+        if terms.content_q is not None:
+            torch.bmm(terms.content_q * scale, terms.content_k.mT, out=out)
+        cpp.spread(out, of_query, of_key, self.first, add=terms.content_q is not None)
+
+    def fill_backward(self, grad: Tensor, terms: Terms, totals: Terms) -> None:
+        """Write the gradients of q and k into `totals` and add those of their tables, given that of the sums."""
+        by_query, by_key = (
+            None if x is None else x.new_zeros(*x.shape[:2], table[:, self._entries].shape[1])
+            for x, table in ((terms.q, terms.for_queries), (terms.k, terms.for_keys))
+        )
+        cpp.spread_backward(grad.contiguous(), by_query, by_key, self.first)
+        self._collect(by_query, terms.q, terms.for_queries, totals.q, totals.for_queries)
+        self._collect(by_key, terms.k, terms.for_keys, totals.k, totals.for_keys)
+
+    def _collect(self, by_entry: Tensor | None, x: Tensor, table: Tensor, for_x: Tensor, for_table: Tensor) -> None:
+        """Write the gradient of x and add that of its table, given that of their products [G, R, E]."""
+        if by_entry is not None:
+            for_x.copy_(torch.bmm(by_entry, self._vectors(table, x)))
+            collect(for_table, self._entries, by_entry, x)
+
+    def gate(self, content: Tensor, q: Tensor, k: Tensor, table: Tensor, offset: float) -> tuple[Tensor, ...]:
+        """Multiply the content [G, Q, K] by both gates in place, and return the few products that they are made of."""
+        of_query, of_key = (torch.bmm(x, self._vectors(table, x).mT) for x in (q, k))
+        cpp.gates(content, of_query, of_key, self.first, offset)
+        return of_query, of_key
+
+    def gate_backward(
+        self, content: Tensor, grad: Tensor, terms: Terms, offset: float, gates: tuple[Tensor, ...], totals: Terms
     ) -> Tensor:
-        ctx.save_for_backward(q, k, for_queries, for_keys, content_q, content_k)
-        ctx.scale, ctx.flat = scale, flat
-        given = q if q is not None else k
-        assert given is not None
-        out = given.new_empty(shape)
-        with torch.autocast("cpu", enabled=False):
-            for at in some_at_a_time(shape, out.device):
-                part = out[at].flatten(0, 1)  # a view
-                of_query, of_key = _products(q, for_queries, at, flat), _products(k, for_keys, at, flat)
-                if content_q is not None and content_k is not None:
-                    torch.bmm(content_q[at].flatten(0, 1) * scale, content_k[at].flatten(0, 1).mT, out=part)
-                cpp.spread(part, of_query, of_key, flat[0], add=content_q is not None)
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, for_queries, for_keys, content_q, content_k = given = ctx.saved_tensors
-        made: list[Any] = [None if x is None else zeros_like(x) for x in given]
-        grad, flat = grad.contiguous(), ctx.flat
-        with torch.autocast("cpu", enabled=False):
-            for at in some_at_a_time(grad.shape, grad.device):
-                by_pair = grad[at].flatten(0, 1)
-                by_query, by_key = (_zeros(x, table, at, flat) for x, table in ((q, for_queries), (k, for_keys)))
-                cpp.spread_backward(by_pair, by_query, by_key, flat[0])
-                _give(by_query, q, for_queries, at, flat, made[0], made[2])
-                _give(by_key, k, for_keys, at, flat, made[1], made[3])
-                if content_q is not None:
-                    times(by_pair, content_k[at], ctx.scale, made[4][at])
-                    times(by_pair.mT, content_q[at], ctx.scale, made[5][at])
-        return *made, None, None, None
-
-
-def _zeros(x: Tensor | None, table: Tensor | None, at: tuple[slice, slice], flat: tuple[int, int]) -> Tensor | None:
-    """Of the shape of `_products`."""
-    if x is None or table is None:
-        return None
-    some = x[at].flatten(0, 1)
-    return some.new_zeros(*some.shape[:2], table[:, _entries(flat)].shape[1])
-
-
-def _give(
-    by_entry: Tensor | None,
-    x: Tensor,
-    table: Tensor,
-    at: tuple[slice, slice],
-    flat: tuple[int, int],
-    for_x: Tensor,
-    for_table: Tensor,
-) -> None:
-    """The gradients of x and of the table, given those of their products."""
-    if by_entry is not None:
-        some = x[at].flatten(0, 1)
-        vectors = of_groups(of_chunk(table, at)[:, _entries(flat)], len(some))
-        for_x[at] = torch.bmm(by_entry, vectors).view(for_x[at].shape)
-        collect(of_chunk(for_table, at), _entries(flat), by_entry, some)
-
-
-class ClippedGatedProduct(torch.autograd.Function):
-    """(q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D), [B, h, Q, K]. Differentiable once."""
-
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, table: Tensor, offset: float, flat: tuple[int, int]) -> Tensor:
-        """As `GatedProduct`; the table's entries up to flat[0] and from flat[1] on are one vector each."""
-        out = q.new_empty(*q.shape[:3], k.shape[2])
-        kept: list[Any] = []
-        with torch.autocast("cpu", enabled=False):
-            for at in some_at_a_time(out.shape, q.device):
-                part = out[at].flatten(0, 1)  # a view
-                kept += [_products(x, table, at, flat) for x in (q, k)]
-                torch.bmm(q[at].flatten(0, 1) * q.shape[-1] ** -0.5, k[at].flatten(0, 1).mT, out=part)
-                cpp.gates(part, kept[-2], kept[-1], flat[0], offset)
-        ctx.save_for_backward(q, k, table, *kept)
-        ctx.given = offset, flat
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, table, *kept = ctx.saved_tensors
-        offset, flat = ctx.given
-        factor, grad, gates = q.shape[-1] ** -0.5, grad.contiguous(), iter(kept)
-        made = [zeros_like(x) for x in (q, k, table)]
-        with torch.autocast("cpu", enabled=False):
-            for at in some_at_a_time(grad.shape, grad.device):
-                content = torch.bmm(q[at].flatten(0, 1) * factor, k[at].flatten(0, 1).mT)
-                pair = next(gates), next(gates)
-                found = cpp.gates_backward(content, grad[at].flatten(0, 1), *pair, flat[0], offset)
-                for by_entry, x, for_x in zip(found, (q, k), made[:2], strict=True):
-                    _give(by_entry, x, table, at, flat, for_x, made[2])
-                made[0][at] += torch.bmm(content, k[at].flatten(0, 1)).mul_(factor).view(made[0][at].shape)
-                made[1][at] += torch.bmm(content.mT, q[at].flatten(0, 1)).mul_(factor).view(made[1][at].shape)
-        return *made, None, None
+        """Do as `fill_backward`, with one table, `for_queries`; overwrite the content and return its gradient."""
+        of_query, of_key = gates
+        by_query, by_key = cpp.gates_backward(content, grad.contiguous(), of_query, of_key, self.first, offset)
+        self._collect(by_query, terms.q, terms.for_queries, totals.q, totals.for_queries)
+        self._collect(by_key, terms.k, terms.for_queries, totals.k, totals.for_queries)
+        return content

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from . import clipped_products, single_query
-from .blocked_products import SMALL_BLOCK, BlockedProducts
+from . import single_query
+from .blocked_products import SMALL_BLOCK, Blocked
+from .clipped_products import Clipped
 from .content import Content
-from .gated_product import GatedProduct
+from .pair_products import GatedProduct, Kernel, SumOfProducts
 from .precision import HALF, promoted
 
 
@@ -28,6 +29,19 @@ class Lengths(Protocol):
     @property
     def key_length(self) -> int:
         """K."""
+
+
+def in_one_pass(positions: Lengths) -> bool:
+    """Whether products of all pairs are made together, with gradients of their own (pair_products.py).
+
+    A graph takes plain operations instead, which its compiler fuses, and so does one query (single_query.py).
+    """
+    return positions.query_length > 1 and not torch.compiler.is_compiling()
+
+
+def one_by_one(positions: Lengths) -> bool:
+    """Whether each key meets one vector, that of the only query, outside a graph."""
+    return positions.query_length == 1 and not torch.compiler.is_compiling()
 
 
 def shift(x: Tensor, key_length: int) -> Tensor:
@@ -85,13 +99,15 @@ def query_product(
     Returns:
         [B, h, Q, K].
     """
+    if in_one_pass(positions):
+        return _sum(q, None, table, None, positions, rows, clip, content)
     if torch.compiler.is_compiling():
         return shift(_product(q, take(table, rows, -2).to(q.dtype)), positions.key_length)
-    if positions.query_length == 1:
-        vectors, shared = _of_last_query(table, rows, positions, clip)
-        found = _product(q, vectors.to(q.dtype))
-        return torch.cat([found[..., :1].expand(*found.shape[:-1], shared), found[..., 1:]], -1) if shared else found
-    return _windowed(q, None, table, None, positions, rows, clip, content)
+    vectors, shared = _of_last_query(table, rows, positions, clip)
+    products = _product(q, vectors.to(q.dtype))
+    if not shared:
+        return products
+    return torch.cat([products[..., :1].expand(*products.shape[:-1], shared), products[..., 1:]], -1)
 
 
 def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None = None) -> Tensor:
@@ -104,15 +120,15 @@ def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | sli
     Returns:
         [B, h, Q, K].
     """
-    if positions.query_length == 1:  # a key needs one row of the table only
-        if k.dtype in HALF:  # summed in float32
-            return (k * promoted(take(table, rows, -2))).sum(-1).unsqueeze(2)
-        vectors, shared = _of_last_query(table, rows, positions, clip)
-        return single_query.of_keys(k, vectors.to(k.dtype), shared)
-    if torch.compiler.is_compiling():
+    if in_one_pass(positions):
+        return _sum(None, k, None, table, positions, rows, clip)
+    if positions.query_length > 1:
         by_distance = _product(k, take(table, rows, -2).flip(-2).to(k.dtype))
         return shift(by_distance, positions.query_length).transpose(-1, -2)
-    return _windowed(None, k, None, table, positions, rows, clip)
+    if k.dtype in HALF:  # a key needs one row of the table only; summed in float32
+        return (k * promoted(take(table, rows, -2))).sum(-1).unsqueeze(2)
+    vectors, shared = _of_last_query(table, rows, positions, clip)
+    return single_query.of_keys(k, vectors.to(k.dtype), shared)
 
 
 def both_products(
@@ -126,10 +142,10 @@ def both_products(
     content: Content | None = None,
 ) -> Tensor:
     """q_i . a[j - i] + k_j . b[j - i] for all pairs, in one pass: see `query_product` and `key_product`."""
-    if positions.query_length == 1 or torch.compiler.is_compiling():
-        of_queries = query_product(q, for_queries, positions, rows, clip)
-        return promoted(of_queries) + _of_keys(k, for_keys, positions, rows, clip, content)
-    return _windowed(q, k, for_queries, for_keys, positions, rows, clip, content)
+    if in_one_pass(positions):
+        return _sum(q, k, for_queries, for_keys, positions, rows, clip, content)
+    of_queries = query_product(q, for_queries, positions, rows, clip)
+    return promoted(of_queries) + _of_keys(k, for_keys, positions, rows, clip, content)
 
 
 def _of_keys(
@@ -156,15 +172,14 @@ def gated_product(
     q: Tensor, k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, offset: float
 ) -> Tensor:
     """(q_i . k_j) (o + q_i . a[j - i]) (o + k_j . a[j - i]) / sqrt(D) for all pairs, in at least float32."""
-    if positions.query_length > 1 and q.dtype not in HALF and not torch.compiler.is_compiling():
-        given = q.contiguous(), k.contiguous(), take(table, rows, -2).to(q.dtype)
-        if clipped_products.serves(_far(positions, clip), positions.query_length, k, q, table):
-            made: Tensor = clipped_products.ClippedGatedProduct.apply(*given, offset, _far(positions, clip))
-        else:
-            made = GatedProduct.apply(*given, offset, _flat(positions, clip), torch.is_grad_enabled())
-        return made
+    if in_one_pass(positions) and q.dtype not in HALF:
+        kernel, vectors = _kernel(positions, clip, k, q, table), take(table, rows, -2).to(q.dtype)
+        product: Tensor = GatedProduct.apply(
+            kernel, offset, torch.is_grad_enabled(), q.contiguous(), k.contiguous(), vectors
+        )
+        return product
     scaled, of_query = q * q.shape[-1] ** -0.5, promoted(query_product(q, table, positions, rows, clip))
-    if positions.query_length == 1 and not torch.compiler.is_compiling():
+    if one_by_one(positions):
         vectors, shared = _of_last_query(table, rows, positions, clip)
         content, of_key = map(promoted, single_query.of_query_and_of_keys(k, vectors.to(k.dtype), scaled, shared))
     else:
@@ -192,15 +207,16 @@ def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int
     return keys - 1 - clip, keys - 1 + clip
 
 
-def _far(positions: Lengths, clip: int | None) -> tuple[int, int]:
-    """Return the same for clipped_products.py, which has a product for each vector.
+def _kernel(positions: Lengths, clip: int | None, k: Tensor | None, *others: Tensor | None) -> Kernel:
+    """Return what makes the products of these tensors; k is None where keys meet no vectors.
 
-    A window has one for each of its rows more than the keys.
+    `Clipped` has a product for each vector, where a block has one for each of its rows more than the keys.
     """
-    return _flat(positions, clip, SMALL_BLOCK)
+    clipped = Clipped(*_flat(positions, clip, SMALL_BLOCK))
+    return clipped if clipped.serves(positions.query_length, k, *others) else Blocked(*_flat(positions, clip))
 
 
-def _windowed(
+def _sum(
     q: Tensor | None,
     k: Tensor | None,
     for_queries: Tensor | None,
@@ -210,27 +226,24 @@ def _windowed(
     clip: int | None,
     content: Content | None = None,
 ) -> Tensor:
-    """`blocked_products.BlockedProducts` with the table's row of every distance.
+    """Return `SumOfProducts` with the table's row of every distance.
 
     In half precision the content is not taken: the sum is in float32.
     """
-    x = q if q is not None else k
+    x = k if q is None else q
     assert x is not None
-    queries, keys = positions.query_length, positions.key_length
-    same = for_queries is for_keys
-    # promoted first: distances that share a row add to its gradient in float32
-    first = None if for_queries is None else take(promoted(for_queries), rows, -2).to(x.dtype)
-    second = first if same else None if for_keys is None else take(promoted(for_keys), rows, -2).to(x.dtype)
-    shape = (*x.shape[:2], queries, keys)
+
+    def by_distance(table: Tensor | None) -> Tensor | None:
+        # promoted first: distances that share a row add to its gradient in float32
+        return None if table is None else take(promoted(table), rows, -2).to(x.dtype)
+
+    first = by_distance(for_queries)
+    second = first if for_keys is for_queries else by_distance(for_keys)
     taken = content.take() if content is not None and content.q.dtype == x.dtype not in HALF else None
-    given = (None, None, 1.0) if taken is None else (taken.q, taken.k, taken.scale)
-    if clipped_products.serves(_far(positions, clip), queries, k, q, first, second, *given[:2]):
-        found: Tensor = clipped_products.ClippedProducts.apply(
-            q, k, first, second, *given, shape, _far(positions, clip)
-        )
-    else:
-        found = BlockedProducts.apply(q, k, first, second, *given, shape, _flat(positions, clip))
-    return found
+    content_q, content_k, scale = (None, None, 1.0) if taken is None else (taken.q, taken.k, taken.scale)
+    kernel = _kernel(positions, clip, k, q, first, second, content_q, content_k)
+    total: Tensor = SumOfProducts.apply(kernel, scale, q, k, first, second, content_q, content_k)
+    return total
 
 
 def value_product(weights: Tensor, table: Tensor, rows: Tensor | slice) -> Tensor:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_posenc.core import tables
-from fairseq_posenc.ops import blocked_products, toeplitz
+from fairseq_posenc.ops import blocked_products, pair_products, toeplitz
 from fairseq_posenc.ops.content import Content
 from fairseq_posenc.positions import Positions
 
@@ -65,7 +65,7 @@ def limits(case: dict[str, object]) -> Iterator[None]:
     names = {"SMALL_BLOCK": "block", "CHUNK": "chunk", "LEAST_COPIED": "copied", "CACHED": "chunk"}
     with pytest.MonkeyPatch.context() as patch:
         for constant, name in names.items():
-            patch.setattr(blocked_products, constant, case[name])
+            patch.setattr(pair_products if constant == "CHUNK" else blocked_products, constant, case[name])
         yield
 
 

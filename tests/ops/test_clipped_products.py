@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from fairseq_posenc.core import tables
 from fairseq_posenc.encodings import StackShape
-from fairseq_posenc.ops import blocked_products, build, clipped_products, compiled, cpp, toeplitz
-from fairseq_posenc.ops.clipped_products import ClippedGatedProduct, ClippedProducts
+from fairseq_posenc.ops import blocked_products, build, compiled, cpp, toeplitz
+from fairseq_posenc.ops.clipped_products import Clipped
+from fairseq_posenc.ops.pair_products import GatedProduct, SumOfProducts
 from fairseq_posenc.positions import Positions
 from fairseq_posenc.stack import Stack
 
@@ -68,10 +69,10 @@ def test_it_equals_the_formula(shape: tuple[int, int, int], tables: int, offset:
     single = [x.requires_grad_() for x in given(*shape, tables)]
     double = [x.detach().double().requires_grad_() for x in single]
     q, k, table = single
-    flat = keys - 1 - clip, keys - 1 + clip
+    kernel = Clipped(keys - 1 - clip, keys - 1 + clip)
     by_distance = table[:, rows(*shape)]
-    assert clipped_products.serves(flat, queries, k, q, by_distance)
-    found = with_gradients(ClippedGatedProduct.apply(q, k, by_distance, offset, flat), *single)
+    assert kernel.serves(queries, k, q, by_distance)
+    found = with_gradients(GatedProduct.apply(kernel, offset, True, q, k, by_distance), *single)
     wanted = with_gradients(literally(*double, clip, offset), *double)
     assert_near(found, wanted)
 
@@ -89,7 +90,7 @@ def test_sums_equal_the_formula(shape: tuple[int, int, int], tables: int, terms:
     def products(q: Tensor, k: Tensor, of_q: Tensor, of_k: Tensor, *content: Tensor) -> Tensor:
         by_distance = [x[:, rows(*shape)] for x in (of_q, of_k)]
         at = [x if of in terms else None for x, of in zip([q, k, *by_distance, *content], "qkqkcc", strict=True)]
-        return ClippedProducts.apply(*at, 0.3, (2, 3, queries, keys), (keys - 1 - clip, keys - 1 + clip))
+        return SumOfProducts.apply(Clipped(keys - 1 - clip, keys - 1 + clip), 0.3, *at)
 
     def literally(q: Tensor, k: Tensor, of_q: Tensor, of_k: Tensor, *content: Tensor) -> Tensor:
         e = pairs(queries, keys, clip)
@@ -110,7 +111,7 @@ def test_gradients_may_come_in_any_layout() -> None:
     """A sum's is one number for all pairs."""
     inputs = [x.requires_grad_() for x in given(20, 20, 3)]
     q, k, table = inputs
-    made = ClippedGatedProduct.apply(q, k, table[:, rows(20, 20, 3)], 0.0, (16, 22))
+    made = GatedProduct.apply(Clipped(16, 22), 0.0, True, q, k, table[:, rows(20, 20, 3)])
     double = [x.detach().double().requires_grad_() for x in inputs]
     wanted = torch.autograd.grad(literally(*double, 3, 0.0).sum(), double)
     assert_near([*torch.autograd.grad(made.sum(), inputs)], [*wanted])
@@ -124,8 +125,8 @@ def test_it_is_of_the_precision_of_what_it_is_given() -> None:
     try:
         table = table[:, rows(20, 20, 3)]
         found = [
-            ClippedGatedProduct.apply(q, k, table, 0.0, (16, 22)),
-            ClippedProducts.apply(q, k, table, table, None, None, 1.0, (2, 3, 20, 20), (16, 22)),
+            GatedProduct.apply(Clipped(16, 22), 0.0, True, q, k, table),
+            SumOfProducts.apply(Clipped(16, 22), 1.0, q, k, table, table, None, None),
         ]
         made = [x for one in found for x in (one, *torch.autograd.grad(one.sum(), inputs, retain_graph=True))]
     finally:
@@ -139,7 +140,7 @@ def test_passes_give_the_same_on_any_number_of_threads(threads: int) -> None:
     table, before = table[:, rows(40, 50, 6)], torch.get_num_threads()
 
     def outcome() -> list[Tensor]:
-        return [ClippedGatedProduct.apply(q, k, table, 0.0, (43, 55)), cpp.products(q, k, table)]
+        return [GatedProduct.apply(Clipped(43, 55), 0.0, True, q, k, table), cpp.products(q, k, table)]
 
     gated, products = outcome()
     torch.set_num_threads(threads)
@@ -200,7 +201,7 @@ def test_it_keeps_two_gates_of_few_numbers() -> None:
     q, k, table = (x.requires_grad_() for x in given(200, 200, 4))
     kept: list[Tensor] = []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
-        made = ClippedGatedProduct.apply(q, k, table[:, rows(200, 200, 4)], 0.0, (195, 203))
+        made = GatedProduct.apply(Clipped(195, 203), 0.0, True, q, k, table[:, rows(200, 200, 4)])
     assert max(x.numel() for x in kept) < made.numel() // 10
 
 

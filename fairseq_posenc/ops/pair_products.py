@@ -1,0 +1,127 @@
+"""Sums and products of terms for all pairs of a query and a key, with gradients: a few samples or heads at a time.
+
+Two kernels make them: `Blocked` everywhere, and `Clipped` where far distances share a vector. What both need is here:
+chunks, saved tensors, the content's own gradients and the precision of totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .blocked_products import Blocked, Terms
+from .clipped_products import Clipped
+
+#: numbers in one temporary: a few fit the cache of a CPU; a GPU has memory, and pays for each launch
+CHUNK = 1 << 23
+CHUNK_ON_GPU = 1 << 26
+
+Kernel = Blocked | Clipped
+Chunk = tuple[slice, slice]
+
+
+def chunks(pairs: Sequence[int], device: torch.device) -> Iterator[Chunk]:
+    """Yield some samples, or some heads of one, of pairs [B, h, Q, K], so that a cache holds their matrices."""
+    batch, heads, queries, keys = pairs
+    most = max(1, (CHUNK if device.type == "cpu" else CHUNK_ON_GPU) // (queries * keys))
+    samples, some = max(1, most // heads), min(heads, most)
+    for b in range(0, batch, samples):
+        for h in range(0, heads, some):
+            yield slice(b, b + samples), slice(h, h + some)
+
+
+def _of_chunk(terms: Terms, chunk: Chunk) -> Terms:
+    """Return a chunk's vectors [G, rows, D] and tables [1 or h, L, D]: views, where the tensors are contiguous."""
+
+    def vectors(x: Tensor | None) -> Tensor | None:
+        return None if x is None else x[chunk].flatten(0, 1)
+
+    def table(x: Tensor | None) -> Tensor | None:
+        return x if x is None or len(x) == 1 else x[chunk[1]]
+
+    q, k, for_queries, for_keys, content_q, content_k = terms
+    return Terms(vectors(q), vectors(k), table(for_queries), table(for_keys), vectors(content_q), vectors(content_k))
+
+
+def _zeros_like(terms: Terms) -> Terms:
+    """Return totals of gradients: contiguous, as chunks write into them, and in at least float32."""
+
+    def total(x: Tensor) -> Tensor:
+        return torch.zeros(x.shape, dtype=torch.promote_types(x.dtype, torch.float32), device=x.device)
+
+    return Terms(*(None if x is None else total(x) for x in terms))
+
+
+class SumOfProducts(torch.autograd.Function):
+    """The sum of `Terms` for all pairs, [B, h, Q, K]. Differentiable once."""
+
+    @staticmethod
+    def forward(ctx: Any, kernel: Kernel, scale: float, *tensors: Tensor | None) -> Tensor:
+        """The tensors are those of `Terms`, of all samples and heads; `scale` is the factor on the content."""
+        ctx.save_for_backward(*tensors)
+        ctx.kernel, ctx.scale = kernel, scale
+        terms = Terms(*tensors)
+        x, table = (terms.q, terms.for_queries) if terms.k is None else (terms.k, terms.for_keys)
+        lengths = x.shape[2], table.shape[1] - x.shape[2] + 1  # of the L = Q+K-1 distances
+        out: Tensor = x.new_empty(*x.shape[:2], *(lengths if terms.k is None else lengths[::-1]))
+        with torch.autocast(out.device.type, enabled=False):
+            for chunk in chunks(out.shape, out.device):
+                kernel.fill(out[chunk].flatten(0, 1), _of_chunk(terms, chunk), scale)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        terms = Terms(*ctx.saved_tensors)
+        totals = _zeros_like(terms)
+        with torch.autocast(grad.device.type, enabled=False):
+            for chunk in chunks(grad.shape, grad.device):
+                by_pair, some, for_some = grad[chunk].flatten(0, 1), _of_chunk(terms, chunk), _of_chunk(totals, chunk)
+                ctx.kernel.fill_backward(by_pair, some, for_some)
+                if terms.content_q is not None:
+                    for_some.content_q.copy_(torch.bmm(by_pair, some.content_k).mul_(ctx.scale))
+                    for_some.content_k.copy_(torch.bmm(by_pair.mT, some.content_q).mul_(ctx.scale))
+        return None, None, *(None if x is None else total.to(x.dtype) for x, total in zip(terms, totals, strict=True))
+
+
+class GatedProduct(torch.autograd.Function):
+    """(q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D), [B, h, Q, K]. Differentiable once."""
+
+    @staticmethod
+    def forward(ctx: Any, kernel: Kernel, offset: float, keep: bool, q: Tensor, k: Tensor, table: Tensor) -> Tensor:
+        """q and k contiguous; table [1 or h, Q+K-1, D] in the order of the distances.
+
+        `keep`: there will be a backward, which needs what the kernel returns of the gates.
+        """
+        terms, kept = Terms(q, k, table, None, None, None), list[Tensor]()
+        out = q.new_empty(*q.shape[:3], k.shape[2])
+        with torch.autocast(q.device.type, enabled=False):
+            for chunk in chunks(out.shape, q.device):
+                some, product = _of_chunk(terms, chunk), out[chunk].flatten(0, 1)
+                torch.bmm(some.q * q.shape[-1] ** -0.5, some.k.mT, out=product)
+                gates = kernel.gate(product, some.q, some.k, some.for_queries, offset)
+                kept += gates if keep else ()
+        ctx.save_for_backward(q, k, table, *kept)
+        ctx.kernel, ctx.offset = kernel, offset
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, table, *kept = ctx.saved_tensors
+        factor, terms = q.shape[-1] ** -0.5, Terms(q, k, table, None, None, None)
+        totals, every = _zeros_like(terms), list(chunks(grad.shape, grad.device))
+        count = len(kept) // len(every)
+        with torch.autocast(q.device.type, enabled=False):
+            for number, chunk in enumerate(every):
+                some, for_some, by_pair = _of_chunk(terms, chunk), _of_chunk(totals, chunk), grad[chunk].flatten(0, 1)
+                gates = tuple(kept[number * count : (number + 1) * count])
+                content = torch.bmm(some.q * factor, some.k.mT)
+                for_content = ctx.kernel.gate_backward(content, by_pair, some, ctx.offset, gates, for_some)
+                for_some.q.baddbmm_(for_content, some.k, alpha=factor)
+                for_some.k.baddbmm_(for_content.mT, some.q, alpha=factor)
+        return None, None, None, *totals[:3]

@@ -137,29 +137,10 @@ class Stack(nn.Module):
         self.layer_norm = nn.LayerNorm(shape.dim, eps=norms.eps) if norms.before else None
         self.dropout = nn.Dropout(dropout) if norms.embedding else None
 
-    def positions(
-        self,
-        tokens: Tensor,
-        *,
-        pad: int,
-        boundaries: tuple[int, ...] = (),
-        cached: int = 0,
-        memory: int = 0,
-        memory_padding: Tensor | None = None,
-        span: int | None = None,
-        segments: Tensor | None = None,
-    ) -> Positions:
+    @property
+    def positions(self) -> Callable[..., Positions]:
         """Make the positions of `tokens` [B, T] that this stack needs: see `Composition.positions`."""
-        return self.pos.positions(
-            tokens,
-            pad=pad,
-            boundaries=boundaries,
-            cached=cached,
-            memory=memory,
-            memory_padding=memory_padding,
-            span=span,
-            segments=segments,
-        )
+        return self.pos.positions
 
     def forward(
         self,

@@ -131,6 +131,9 @@ class PositionEncoding(nn.Module):
     compare with.
     """
 
+    #: what encodings with one table call it
+    weight: Tensor
+
     Options: ClassVar[type[Options]] = Options
     facts: ClassVar[Facts]
     #: reads `positions.restart_ids`, which cost the model a look at its symbols

@@ -17,8 +17,6 @@ class RelativeTable(PositionEncoding):
     The options of a subclass have `share`, `init`, `init_std` and, unless `clip_of` says otherwise, `clip`.
     """
 
-    weight: Tensor
-
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)
         self.clip = self.clip_of(options, stack)

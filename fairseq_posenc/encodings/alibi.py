@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import Options
 from ..core.relative_bias import RelativeBias
 from ..positions import Positions
@@ -35,9 +35,7 @@ class Alibi(RelativeBias):
         # follows the module's dtype and device, which no parameter here tells
         self.register_buffer("like", torch.empty(0), persistent=False)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, directional=False)
+    capabilities = replace(RELATIVE, directional=False)
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         slopes = torch.tensor(slopes_of(self.stack.heads), dtype=torch.float64, device=distances.device)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..core import tables
-from ..core.base import RELATIVE, Capabilities, Facts, Layer, PositionEncoding, StackShape
+from ..core.base import RELATIVE, Facts, Layer, PositionEncoding, StackShape
 from ..core.options import Options, option
 from ..ops.precision import promoted
 from ..positions import Positions
@@ -46,8 +46,6 @@ class Cope(PositionEncoding):
     )
     options: CopeOptions
 
-    weight: Tensor
-
     def __init__(self, options: CopeOptions, stack: StackShape) -> None:
         if options.n_max is not None and options.n_max < 2:
             raise ValueError(f"n_max={options.n_max}: interpolates between two positions or more")
@@ -57,9 +55,7 @@ class Cope(PositionEncoding):
         """Zeros, as the released code: the model starts as one without positions."""
         tables.draw(self.weight, self.options.init, self.options.init_std)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, bidirectional=False)
+    capabilities = replace(RELATIVE, bidirectional=False)
 
     @classmethod
     def shapes(cls, options: CopeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:

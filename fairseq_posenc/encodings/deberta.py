@@ -66,7 +66,6 @@ class Deberta(CachingEncoding):
     )
     forms: ClassVar = {"paper": "deberta:PaperDeberta", "original": "deberta_original:OriginalDeberta"}
     options: DebertaOptions
-    weight: Tensor
     #: rows are distances, not buckets of them
     one_row_each = True
 

@@ -80,9 +80,7 @@ class Fire(CachingEncoding):
     def capabilities(self) -> Capabilities:
         return replace(ABSOLUTE, directional=self.stack.max_length - 1 > self.options.threshold)
 
-    @property
-    def constant_along_row(self) -> tuple[str, ...]:
-        return ("output_bias",)
+    constant_along_row = ("output_bias",)
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Up to T what each layer adds at a distance; beyond it the parameters, as every row has its own bias."""

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from ..core import tables
-from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import Options
 from ..core.relative_table import RelativeTable
 from ..ops import compiled, toeplitz, trilinear
@@ -31,17 +31,12 @@ class M1Options(Options):
 
 @dataclass(frozen=True)
 class M2Options(Options):
-    """Options of M2."""
+    """Options of M2 and M3."""
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
     init: str = tables.init_option("ones")
     init_std: float | None = tables.init_std_option()
-
-
-@dataclass(frozen=True)
-class M3Options(M2Options):
-    """Options of M3."""
 
 
 class _Scalars(RelativeTable):
@@ -79,9 +74,7 @@ class M1(_Scalars):
         count="m n (the paper: m h n, without sharing)",
     )
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, directional=False)
+    capabilities = replace(RELATIVE, directional=False)
 
     @classmethod
     def clip_of(cls, options: M1Options, stack: StackShape) -> int:
@@ -133,7 +126,7 @@ class M3(RelativeTable):
     and again in the backward. Where a clip leaves distances that share a vector, those are two products.
     """
 
-    Options = M3Options
+    Options = M2Options
     facts = Facts(
         title="M3: multiplied by signed relative vectors",
         paper=PAPER,

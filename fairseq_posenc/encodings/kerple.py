@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import tables
-from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import Options, option
 from ..core.relative_bias import RelativeBias
 from ..ops.precision import promoted
@@ -59,9 +59,7 @@ class Kerple(RelativeBias):
         nn.init.uniform_(self.p, 0.0, 2.0 if log else 1.0)
         nn.init.uniform_(self.a, 0.0, 1.0 if log else 2.0)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, directional=False)
+    capabilities = replace(RELATIVE, directional=False)
 
     @classmethod
     def shapes(cls, options: KerpleOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:

@@ -41,15 +41,11 @@ class Learned(Extended):
     )
     options: LearnedOptions
 
-    weight: Tensor
-
     def reset_parameters(self) -> None:
         """N(0, 0.02) unless told otherwise."""
         tables.draw(self.weight[None, None], self.options.init, self.options.init_std)
 
-    @property
-    def layer_tables(self) -> tuple[str, ...]:
-        return ()  # read at the input only
+    layer_tables = ()  # read at the input only
 
     @classmethod
     def shapes(cls, options: LearnedOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import factors, tables
-from ..core.base import ABSOLUTE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
+from ..core.base import ABSOLUTE, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.factors import FACTOR_INITS, FactoredBias
 from ..core.options import Options, option
 from ..positions import Positions
@@ -37,15 +37,11 @@ class Compressing(PositionEncoding):
     a slot mixes all columns.
     """
 
-    weight: Tensor
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(ABSOLUTE, causal=False, extrapolates=False)
+    capabilities = replace(ABSOLUTE, causal=False, extrapolates=False)
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Of compressing."""
+        """The cost of compressing."""
         return (Cost("mknd", "mkd"),)
 
     @classmethod

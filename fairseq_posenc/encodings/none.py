@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..core.base import RELATIVE, Capabilities, Facts, PositionEncoding
+from ..core.base import RELATIVE, Facts, PositionEncoding
 
 
 class NoEncoding(PositionEncoding):
@@ -17,6 +17,4 @@ class NoEncoding(PositionEncoding):
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}}",
     )
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, directional=False)
+    capabilities = replace(RELATIVE, directional=False)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..core import tables
-from ..core.base import RELATIVE, Capabilities, Facts, Layer, PositionEncoding, StackShape
+from ..core.base import RELATIVE, Facts, Layer, PositionEncoding, StackShape
 from ..core.options import Options, option
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
@@ -35,16 +35,13 @@ class Segmented(PositionEncoding):
 
     needs_segments = True
     name: ClassVar[str]
-    weight: Tensor
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         if options.segments < 2:
             raise ValueError(f"segments={options.segments}: at least 2, or there is nothing to tell apart")
         super().__init__(options, stack)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, causal=False, memory=False, directional=False)
+    capabilities = replace(RELATIVE, causal=False, memory=False, directional=False)
 
     def check(self, positions: Positions) -> None:
         given = positions.segments
@@ -92,9 +89,7 @@ class SegmentsInput(Segmented):
         """N(0, 0.02) unless told otherwise."""
         tables.draw(self.weight[None, None], self.options.init, self.options.init_std)
 
-    @property
-    def layer_tables(self) -> tuple[str, ...]:
-        return ()  # read at the input only
+    layer_tables = ()  # read at the input only
 
     @classmethod
     def shapes(cls, options: SegmentsInputOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:

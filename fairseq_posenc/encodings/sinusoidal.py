@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..core.base import ABSOLUTE, Capabilities, Facts, PositionEncoding, StackShape
+from ..core.base import ABSOLUTE, Facts, PositionEncoding, StackShape
 from ..core.caches import GrownTables
 from ..core.options import Options, option
 from ..positions import Positions
@@ -46,9 +46,7 @@ class Sinusoidal(PositionEncoding):
             raise ValueError(f"freq=t2t needs a width of at least 4, got {stack.dim}")
         self._tables = GrownTables()
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return ABSOLUTE
+    capabilities = ABSOLUTE
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         (table,) = self._tables.get(positions.key_length, self.stack.max_length, x.device, x.dtype, self._rows)

@@ -49,8 +49,6 @@ class T5(RelativeBias):
     )
     options: T5Options
 
-    weight: Tensor
-
     def __init__(self, options: T5Options, stack: StackShape) -> None:
         _check_buckets(options, stack)
         super().__init__(options, stack)

@@ -72,7 +72,6 @@ class Tupe(Extended, CachingEncoding):
     )
     forms: ClassVar = {"paper": "tupe:PaperTupe", "original": "tupe_original:OriginalTupe"}
     options: TupeOptions
-    weight: Tensor
     u_q: Tensor
     u_k: Tensor
     scalars: Tensor

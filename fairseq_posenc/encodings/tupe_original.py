@@ -82,9 +82,7 @@ class OriginalTupe(Tupe):
             return ("u_k_bias",)
         return ("weight[0]", f"scalars[..., {BUCKETS // 2}]") if self.options.relative else ("weight[0]",)
 
-    @property
-    def layer_tables(self) -> tuple[str, ...]:
-        return ()  # the layers get one bias
+    layer_tables = ()  # the layers get one bias
 
     def project(self, length: int) -> Tensor:
         """With reset the row of theta_1 comes first."""

@@ -53,7 +53,6 @@ class XL(CachingEncoding):
         count="m (d^2 + 2 d); m d^2 + 2 d with biases=tied, m d^2 with biases=none",
     )
     options: XLOptions
-    weight: Tensor
     reads_keys = False
 
     def __init__(self, options: XLOptions, stack: StackShape) -> None:

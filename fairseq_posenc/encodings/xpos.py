@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..core import rotary
-from ..core.base import RELATIVE, Capabilities, Facts, Layer, StackShape
+from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import option
 from ..positions import Positions
 
@@ -48,9 +48,7 @@ class XPos(rotary.Rotary):
         # not farther: in float16 the first column must fit too, however large n is
         self.middle = min(stack.max_length // 2, int(4 * options.scale_base))
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(RELATIVE, bidirectional=False)
+    capabilities = replace(RELATIVE, bidirectional=False)
 
     def turns(self, length: int) -> tuple[Tensor, ...]:
         real, imaginary = super().turns(length)

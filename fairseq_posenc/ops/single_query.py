@@ -25,7 +25,7 @@ Rest = Callable[[Tensor, Tensor], Tensor]
 
 
 def of_keys(k: Tensor, vectors: Tensor, shared: int = 0) -> Tensor:
-    """k_j . a_j.
+    """Return k_j . a_j.
 
     Args:
         k: [B, h, K, D]. vectors: [1 or h, K, D], or less where the first are the same.
@@ -33,49 +33,43 @@ def of_keys(k: Tensor, vectors: Tensor, shared: int = 0) -> Tensor:
     Returns:
         [B, h, 1, K].
     """
-    if _natively(k, vectors):
-        return cpp.single_query("alone", k, vectors, None, shared)
-    return _of_shared(k, vectors, shared, lambda a: a.expand(*k.shape[:2], 1, -1), _sums)
+    return _sums("alone", k, vectors, None, shared, lambda a: a.expand(*k.shape[:2], 1, -1), _one_by_one)
 
 
 def of_keys_and_query(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> Tensor:
-    """k_j . (q + a_j): the query [B, h, 1, D], else as `of_keys`."""
-    if _natively(k, vectors, query):
-        return cpp.single_query("added", k, vectors, query, shared)
-    return _of_shared(k, vectors, shared, lambda a: query + a, lambda k, a: _sums(k, a) + _product(query, k))
+    """Return k_j . (q + a_j): the query [B, h, 1, D], else as `of_keys`."""
+
+    def rest(k: Tensor, a: Tensor) -> Tensor:
+        return _one_by_one(k, a) + _product(query, k)
+
+    return _sums("added", k, vectors, query, shared, lambda a: query + a, rest)
 
 
 def of_all_three(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> Tensor:
-    """sum_d k_jd q_d a_jd: the query [B, h, 1, D], else as `of_keys`."""
-    if _natively(k, vectors, query):
-        return cpp.single_query("multiplied", k, vectors, query, shared)
-    return _of_shared(k, vectors, shared, lambda a: query * a, lambda k, a: _product(query, k * a))
+    """Return sum_d k_jd q_d a_jd: the query [B, h, 1, D], else as `of_keys`."""
+    return _sums("multiplied", k, vectors, query, shared, lambda a: query * a, lambda k, a: _product(query, k * a))
 
 
 def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> tuple[Tensor, Tensor]:
-    """k_j . q and k_j . a_j, each key read once: the query [B, h, 1, D], else as `of_keys`."""
+    """Return k_j . q and k_j . a_j, each key read once: the query [B, h, 1, D], else as `of_keys`."""
 
-    def rows(a: Tensor) -> Tensor:
+    def row(a: Tensor) -> Tensor:
         return torch.cat([query, a.expand_as(query)], 2)
 
     def rest(k: Tensor, a: Tensor) -> Tensor:
-        return torch.cat([_product(query, k), _sums(k, a)], 2)
+        return torch.cat([_product(query, k), _one_by_one(k, a)], 2)
 
-    if _natively(k, vectors, query):
-        both = cpp.single_query("both", k, vectors, query, shared)
-    else:
-        both = _of_shared(k, vectors, shared, rows, rest)
+    both = _sums("both", k, vectors, query, shared, row, rest)
     return both[:, :, :1], both[:, :, 1:]
 
 
-def _natively(k: Tensor, *others: Tensor) -> bool:
-    single = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in (k, *others))
-    alone = single and not torch.is_grad_enabled() and eagerly()  # asked first: a graph would keep the size as a guard
-    return alone and k.numel() >= LEAST and cpp.works("single_query")
+def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: int, row: Row, rest: Rest) -> Tensor:
+    """Return the sums over D of all keys: in C++ (`way`: see cpp.py), or by what `row` and `rest` say.
 
-
-def _of_shared(k: Tensor, vectors: Tensor, shared: int, row: Row, rest: Rest) -> Tensor:
-    """The first keys by one product with the row that their vector makes, the others one by one."""
+    The first keys meet one product with the row that their vector makes, the others one by one.
+    """
+    if _natively(*((k, vectors) if query is None else (k, vectors, query))):
+        return cpp.single_query(way, k, vectors, query, shared)
     if not shared:
         return rest(k, vectors)
     same = _product(row(vectors[:, :1]), k[:, :, :shared])
@@ -84,9 +78,15 @@ def _of_shared(k: Tensor, vectors: Tensor, shared: int, row: Row, rest: Rest) ->
     return torch.cat([same, rest(k[:, :, shared:], vectors[:, 1:])], -1)
 
 
+def _natively(k: Tensor, *others: Tensor) -> bool:
+    single = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in (k, *others))
+    alone = single and not torch.is_grad_enabled() and eagerly()  # asked first: a graph would keep the size as a guard
+    return alone and k.numel() >= LEAST and cpp.works("single_query")
+
+
 def _product(rows: Tensor, k: Tensor) -> Tensor:
     return torch.matmul(rows, k.transpose(-1, -2))
 
 
-def _sums(k: Tensor, vectors: Tensor) -> Tensor:
+def _one_by_one(k: Tensor, vectors: Tensor) -> Tensor:
     return (k * vectors).sum(-1).unsqueeze(2)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from ..ops.content import Content
 from ..positions import Positions
 from .options import Options
+from .starts import draw
 
 HOOKS = ("embed", "compress", "project_q", "project_k", "bias", "content_bias", "scores", "values")
 
@@ -225,8 +226,15 @@ class PositionEncoding(nn.Module):
         `Composition.check` compares length, direction, memory, [CLS] and segments with the stack before.
         """
 
+    @property
+    def default_std(self) -> float:
+        """The standard deviation of init=normal where the user gives none."""
+        return 0.02
+
     def reset_parameters(self) -> None:
-        """Draw the parameters."""
+        """Draw all parameters as `init` and `init_std` say."""
+        for weight in self.parameters():
+            draw(weight, self.options.init, self.options.init_std, unset=self.default_std)
 
     # -- hooks -----------------------------------------------------------------------------------------
 

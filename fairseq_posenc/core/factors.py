@@ -31,6 +31,7 @@ def rank_of(rank: int | None, stack: StackShape) -> int:
 class FactoredBias(CachingEncoding):
     """bias[i, c] = query[i] . key[c], tables [L or 1, h or 1, rows, rank]; rows are positions, or slots of keys.
 
+    Both start from N(0, 0.02) unless told otherwise: their product starts near zero, but both learn.
     The product of all positions is made once a forward and read by ids: it costs the same for any batch.
     In evaluation it is kept.
     """
@@ -51,11 +52,6 @@ class FactoredBias(CachingEncoding):
             "query": tables.shape(options.share, stack, stack.max_length, rank),
             "key": tables.shape(options.share, stack, keys, rank),
         }
-
-    def reset_parameters(self) -> None:
-        """N(0, 0.02) unless told otherwise: the product starts near zero, but both factors learn."""
-        for factor in (self.query, self.key):
-            tables.draw(factor, self.options.init, self.options.init_std)
 
     @property
     def costs(self) -> tuple[Cost, ...]:

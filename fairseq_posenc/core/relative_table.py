@@ -30,16 +30,6 @@ class RelativeTable(PositionEncoding):
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
         return {"weight": tables.shape(options.share, stack, 2 * cls.clip_of(options, stack) + 1, stack.head_dim)}
 
-    @property
-    def default_std(self) -> float:
-        """The standard deviation of init=normal where the user gives none."""
-        return 0.02
-
-    def reset_parameters(self) -> None:
-        """As `init` and `init_std` say."""
-        for weight in self.parameters():
-            tables.draw(weight, self.options.init, self.options.init_std, unset=self.default_std)
-
     def rows(self, positions: Positions) -> Tensor | slice:
         """The row of each of the L distances."""
         return tables.rows_of(positions, self.clip)

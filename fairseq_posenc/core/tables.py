@@ -1,10 +1,10 @@
-"""Tables of parameters: how they are shared, how they start, how a layer gets its part."""
+"""Tables of parameters: how they are shared, their options, and how a layer gets its part."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..positions import Positions
 from .base import StackShape
@@ -81,22 +81,3 @@ def rows_of(positions: Positions, clip: int) -> Tensor | slice:
 
 def _clipped(distances: Tensor, clip: int) -> Tensor:
     return distances.clamp(-clip, clip) + clip
-
-
-def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset: float = 0.02) -> None:
-    """Fill a table [L or 1, h or 1, ...] in place; `gain` is xavier's, `unset` the deviation where none is given.
-
-    Raises:
-        ValueError: a negative standard deviation, or one for an init that has none.
-    """
-    if std is not None and init != "normal":
-        raise ValueError(f"init_std={std} has no effect with init={init}; it belongs to init=normal")
-    if std is not None and std < 0:
-        raise ValueError(f"init_std={std} is negative")
-    if init == "normal":
-        nn.init.normal_(weight, std=unset if std is None else std)
-    elif init == "xavier-uniform":
-        for table in weight.detach().flatten(0, 1):  # the fans of one table [R, D], not of the stack of tables
-            nn.init.xavier_uniform_(table if table.dim() > 1 else table[None], gain=gain)
-    else:
-        nn.init.constant_(weight, 1.0 if init == "ones" else 0.0)

@@ -32,7 +32,8 @@ class Cope(PositionEncoding):
     METHODS.md 9. p_ij is no whole number: q_i . e is interpolated between the two rows around it, and p_ij is
     clamped to n_max - 1. The gates of keys that a query may not see (later ones, pads, beyond a span) are zero, so
     counts are those of the tokens alone. The position term is not divided. For decoders: to the right of i there
-    is nothing to count. `shift_invariant` holds for equal contents, as for every method that reads contents.
+    is nothing to count. `shift_invariant` holds for equal contents, as for every method that reads contents. Starts at
+    zeros, as the released code: the model without positions.
     """
 
     Options = CopeOptions
@@ -50,10 +51,6 @@ class Cope(PositionEncoding):
         if options.n_max is not None and options.n_max < 2:
             raise ValueError(f"n_max={options.n_max}: interpolates between two positions or more")
         super().__init__(options, stack)
-
-    def reset_parameters(self) -> None:
-        """Zeros, as the released code: the model starts as one without positions."""
-        tables.draw(self.weight, self.options.init, self.options.init_std)
 
     capabilities = replace(RELATIVE, bidirectional=False)
 

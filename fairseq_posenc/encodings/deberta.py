@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core import tables
 from ..core.base import Facts, Layer, StackShape, hand_out
 from ..core.caches import CachingEncoding
 from ..core.options import Options, option
 from ..core.relative_table import RelativeTable
+from ..core.starts import draw_with_matrices
 from ..ops import toeplitz
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
@@ -159,9 +160,7 @@ class PaperDeberta(RelativeTable, Deberta):
 
     def reset_parameters(self) -> None:
         """N(0, 0.02); the table as told."""
-        tables.draw(self.weight, self.options.init, self.options.init_std)
-        for name in self._matrices:
-            nn.init.normal_(getattr(self, name), std=0.02)
+        draw_with_matrices(self, self.options, *self._matrices)
 
     @property
     def _matrices(self) -> tuple[str, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from ..core import tables
 from ..core.base import Layer, StackShape
+from ..core.starts import draw_with_matrices
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 from .deberta import Deberta, DebertaOptions
@@ -46,14 +47,7 @@ class OriginalDeberta(Deberta):
 
     def reset_parameters(self) -> None:
         """N(0, 0.02) without biases; the table as told."""
-        tables.draw(self.weight[None, None], self.options.init, self.options.init_std)
-        for name, parameter in self.named_parameters():
-            if name.endswith("_bias"):
-                nn.init.zeros_(parameter)
-            elif name == "norm_weight":
-                nn.init.ones_(parameter)
-            elif name != "weight":
-                nn.init.normal_(parameter, std=0.02)
+        draw_with_matrices(self, self.options, "key_weight", "query_weight")
 
     @classmethod
     def shapes(cls, options: DebertaOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:

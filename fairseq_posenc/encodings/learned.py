@@ -41,10 +41,6 @@ class Learned(Extended):
     )
     options: LearnedOptions
 
-    def reset_parameters(self) -> None:
-        """N(0, 0.02) unless told otherwise."""
-        tables.draw(self.weight[None, None], self.options.init, self.options.init_std)
-
     layer_tables = ()  # read at the input only
 
     @classmethod

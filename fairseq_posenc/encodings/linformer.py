@@ -12,6 +12,7 @@ from ..core import factors, tables
 from ..core.base import ABSOLUTE, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.factors import FACTOR_INITS, FactoredBias
 from ..core.options import Options, option
+from ..core.starts import draw
 from ..positions import Positions
 from .diet import PAPER
 
@@ -51,7 +52,7 @@ class Compressing(PositionEncoding):
 
     def reset_parameters(self) -> None:
         """Draw E and F as fairseq's Linformer does: Xavier with gain 1/sqrt(2)."""
-        tables.draw(self.weight, "xavier-uniform", None, gain=2**-0.5)
+        draw(self.weight, "xavier-uniform", None, gain=2**-0.5)
 
     def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
         mixes = _of_columns(layer.tensors["weight"], positions)
@@ -144,8 +145,9 @@ class DietAbsLin(Compressing, FactoredBias):
 
     def reset_parameters(self) -> None:
         """Draw E and F as Linformer's, P_Q and P_K as DIET-ABS's."""
-        Compressing.reset_parameters(self)
-        FactoredBias.reset_parameters(self)
+        super().reset_parameters()
+        for factor in (self.query, self.key):
+            draw(factor, self.options.init, self.options.init_std)
 
     @property
     def costs(self) -> tuple[Cost, ...]:

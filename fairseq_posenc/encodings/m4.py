@@ -34,6 +34,11 @@ class M4Options(Options):
     init: str = tables.init_option("normal")
     init_std: float | None = tables.init_std_option()
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale == 1 and self.scale_mode != "sqrt":
+            raise ValueError(f"scale_mode={self.scale_mode} has no effect with scale=1: set scale too")
+
 
 class M4(RelativeTable):
     """e_ij = (q_i . k_j + q_i . a_ij + k_j . a_ij) / sqrt(s D), a_ij = w[clip(j - i, -k, k)] (METHODS.md 2.11-2.14).
@@ -59,7 +64,6 @@ class M4(RelativeTable):
     theta: Tensor
 
     def __init__(self, options: M4Options, stack: StackShape) -> None:
-        _check_scale(options)
         _check_reset(options, stack)
         super().__init__(options, stack)
 
@@ -145,6 +149,16 @@ class M4MOptions(Options):
     init: str = tables.init_option("normal")
     init_std: float | None = tables.init_std_option(unset="D^-0.5")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        o = self.gate_offset
+        if o < 0:
+            raise ValueError(f"gate_offset={o}: take {-o}, which gives the same with the other sign of the table")
+        if not o and (self.init == "zeros" or self.init_std == 0):
+            raise ValueError(
+                "a table of zeros never learns, all its gradients are zero: choose another init or init_std"
+            )
+
 
 class M4M(RelativeTable):
     """e_ij = (q_i . k_j) (q_i . a_ij) (k_j . a_ij) / sqrt(D), a_ij as in M4 (METHODS.md 2.13).
@@ -169,10 +183,6 @@ class M4M(RelativeTable):
     )
     options: M4MOptions
     no_decay = ("weight",)  # towards zeros, where it is dead
-
-    def __init__(self, options: M4MOptions, stack: StackShape) -> None:
-        _check_gates(options)
-        super().__init__(options, stack)
 
     @property
     def default_std(self) -> float:
@@ -218,21 +228,8 @@ def _of_vectors(q: Tensor, k: Tensor, theta: Tensor, positions: Positions) -> tu
     return (at_query + of_keys[..., :1]).transpose(-1, -2), of_queries[..., 1:] + at_key
 
 
-def _check_scale(options: M4Options) -> None:
-    if options.scale == 1 and options.scale_mode != "sqrt":
-        raise ValueError(f"scale_mode={options.scale_mode} has no effect with scale=1: set scale too")
-
-
 def _check_reset(options: M4Options, stack: StackShape) -> None:
     if options.reset != "none" and stack.causal:
         raise ValueError(f"reset={options.reset} is for encoders: a decoder has no [CLS]; set reset=none")
     if options.reset != "none" and not stack.has_cls:
         raise ValueError(f"reset={options.reset} needs a [CLS], which this architecture does not have: set reset=none")
-
-
-def _check_gates(options: M4MOptions) -> None:
-    o = options.gate_offset
-    if o < 0:
-        raise ValueError(f"gate_offset={o}: take {-o}, which gives the same with the other sign of the table")
-    if not o and (options.init == "zeros" or options.init_std == 0):
-        raise ValueError("a table of zeros never learns, all its gradients are zero: choose another init or init_std")

@@ -85,10 +85,6 @@ class SegmentsInput(Segmented):
     options: SegmentsInputOptions
     name = "segments-input"
 
-    def reset_parameters(self) -> None:
-        """N(0, 0.02) unless told otherwise."""
-        tables.draw(self.weight[None, None], self.options.init, self.options.init_std)
-
     layer_tables = ()  # read at the input only
 
     @classmethod
@@ -121,7 +117,7 @@ class Segments(Segmented):
     DIET's E_S, meant beside `diet-rel` or `diet-abs`; created where pairs are fine-tuned. The paper is silent
     on sharing. METHODS.md lets E_S follow the position table's: `--segments head` makes it so beside DIET's encodings.
     Otherwise `share` is an option of each member, which none reads of another, and beside `rope` or `alibi` there is
-    no table to follow: `segments.share=layer-wise` says it. Starts at zeros.
+    no table to follow: `segments.share=layer-wise` says it. Starts at zeros: a pre-trained model starts as it was.
     """
 
     Options = SegmentsOptions
@@ -134,10 +130,6 @@ class Segments(Segmented):
     )
     options: SegmentsOptions
     name = "segments"
-
-    def reset_parameters(self) -> None:
-        """Zeros: a pre-trained model starts as it was."""
-        tables.draw(self.weight, self.options.init, self.options.init_std)
 
     @classmethod
     def shapes(cls, options: SegmentsOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:

@@ -36,7 +36,8 @@ class T5Options(Options):
 class T5(RelativeBias):
     """e_ij = q_i . k_j / sqrt(D) + b[bucket(j - i)], b undivided (METHODS.md 2.7).
 
-    In an encoder half of the buckets are for each direction; in a decoder all are for the left.
+    In an encoder half of the buckets are for each direction; in a decoder all are for the left. Starts at zeros, the
+    model without positions (METHODS.md 3.4); T5 itself draws N(0, d^-0.5).
     """
 
     Options = T5Options
@@ -52,10 +53,6 @@ class T5(RelativeBias):
     def __init__(self, options: T5Options, stack: StackShape) -> None:
         _check_buckets(options, stack)
         super().__init__(options, stack)
-
-    def reset_parameters(self) -> None:
-        """Zeros: the model starts as one without positions (METHODS.md 3.4). T5 itself draws N(0, d^-0.5)."""
-        tables.draw(self.weight, self.options.init, self.options.init_std)
 
     @property
     def capabilities(self) -> Capabilities:

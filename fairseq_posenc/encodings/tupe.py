@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core import extension, tables
 from ..core.base import Capabilities, Cost, Facts, Layer, StackShape
@@ -21,6 +21,7 @@ from ..core.caches import CachingEncoding
 from ..core.extension import Extended
 from ..core.factors import of_columns
 from ..core.options import Options, option
+from ..core.starts import draw_with_matrices
 from ..ops import toeplitz
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
@@ -82,6 +83,10 @@ class Tupe(Extended, CachingEncoding):
         self.resets = resets(options, stack)
         if not self.resets and options.reset == "auto":
             _say_that_nothing_is_reset()
+
+    def reset_parameters(self) -> None:
+        """p as told, matrices N(0, 0.02), the norm that of a fresh LayerNorm, biases and scalars zero."""
+        draw_with_matrices(self, self.options, "u_q", "u_k")
 
     @classmethod
     def _check_start(cls, options: TupeOptions) -> None:
@@ -201,15 +206,6 @@ class PaperTupe(Tupe):
 
     `share` holds for all of them. The papers count one of the two matrices.
     """
-
-    def reset_parameters(self) -> None:
-        """p as told, matrices N(0, 0.02), scalars zero."""
-        tables.draw(self.weight, self.options.init, self.options.init_std)
-        for name, parameter in self.named_parameters():
-            if name in ("u_q", "u_k"):
-                nn.init.normal_(parameter, std=0.02)
-            elif name != "weight":
-                nn.init.zeros_(parameter)
 
     @classmethod
     def shapes(cls, options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:

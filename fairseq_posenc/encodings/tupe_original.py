@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from ..core import tables
 from ..core.base import Capabilities, Cost, Layer, StackShape
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
@@ -45,15 +44,6 @@ class OriginalTupe(Tupe):
         super()._check_start(options)
         if options.init == "ones":
             raise ValueError("init=ones belongs to form=paper: the norm makes constant positions zero, and none learns")
-
-    def reset_parameters(self) -> None:
-        """p as told, matrices N(0, 0.02), the norm that of a fresh LayerNorm, biases and scalars zero."""
-        tables.draw(self.weight[None, None], self.options.init, self.options.init_std)
-        for name, parameter in self.named_parameters():
-            if name in ("u_q", "u_k"):
-                nn.init.normal_(parameter, std=0.02)
-            elif name != "weight":
-                nn.init.constant_(parameter, float(name == "norm_weight"))
 
     @classmethod
     def shapes(cls, options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:

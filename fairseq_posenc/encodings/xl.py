@@ -13,6 +13,7 @@ from ..core import tables
 from ..core.base import Facts, Layer, StackShape, hand_out
 from ..core.caches import CachingEncoding, GrownTables
 from ..core.options import Options, option
+from ..core.starts import draw
 from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
@@ -63,7 +64,7 @@ class XL(CachingEncoding):
 
     def reset_parameters(self) -> None:
         """W_r N(0, 0.02) unless told otherwise; u and v zeros."""
-        tables.draw(self.weight[:, None], self.options.init, self.options.init_std)
+        draw(self.weight[:, None], self.options.init, self.options.init_std)
         for name in self._biases:
             nn.init.zeros_(getattr(self, name))
 

@@ -46,7 +46,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of all distances.
+    """Hold the vectors of all distances.
 
     Args:
         table: [1 or h, L, D].
@@ -58,14 +58,14 @@ class Vectors:
     last: int
 
     def flipped(self) -> Vectors:
-        """Seen from the columns: the distances run backwards."""
+        """Return the vectors as the columns see them: the distances run backwards."""
         end = self.table.shape[-2] - 1
         return Vectors(self.table.flip(-2), end - self.last, end - self.first)
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Rows start .. stop-1. Columns before `left` and from `right` on share a vector each."""
+    """Describe the rows start .. stop-1. The columns before `left` share a vector, and so do those from `right` on."""
 
     start: int
     stop: int
@@ -75,12 +75,12 @@ class _Block:
 
     @property
     def width(self) -> int:
-        """Distances in the window."""
+        """Return the number of distances in the window."""
         return self.right - self.left + self.stop - self.start - 1
 
     @property
     def window(self) -> slice:
-        """The entries of the columns left .. right-1."""
+        """Return the entries of the columns left .. right-1."""
         begin = self.left + self.rows - self.stop
         return slice(begin, begin + self.width)
 
@@ -96,54 +96,58 @@ def _blocks(rows: int, columns: int, vectors: Vectors) -> Iterator[_Block]:
 
 
 def _by_column(window: Tensor, columns: int) -> Tensor:
-    """[1 or h, samples, rows, columns + rows - 1] by distance -> [samples, 1 or h, rows, columns] by column, a view."""
+    """View products by distance, [1 or h, samples, rows, columns + rows - 1], by column.
+
+    Returns:
+        [samples, 1 or h, rows, columns].
+    """
     tables, samples, rows, width = window.shape
     strides = (rows * width, samples * rows * width, max(width - 1, 1), 1)
     return window.as_strided((samples, tables, rows, columns), strides, rows - 1)
 
 
 def _by_sample(x: Tensor, tables: int) -> Tensor:
-    """[G, ...] -> [samples, 1 or h, ...], a view."""
+    """View [G, ...] as [samples, 1 or h, ...]."""
     return x.unflatten(0, (-1, tables))
 
 
 def _behind(x: Tensor, tables: int) -> Tensor:
-    """[G, rows, D] -> [1 or h, samples * rows, D]: those that share a table behind each other, for one product."""
+    """Put rows that share a table behind each other, for one product: [G, rows, D] -> [1 or h, samples * rows, D]."""
     return _by_sample(x, tables).transpose(0, 1).flatten(1, 2)
 
 
 def _window(x: Tensor, table: Tensor) -> Tensor:
-    """The products of x [G, rows, D] with entries [1 or h, W, D]: [1 or h, samples, rows, W]."""
+    """Return the products of x [G, rows, D] with entries [1 or h, W, D]: [1 or h, samples, rows, W]."""
     return torch.bmm(_behind(x, len(table)), table.mT).unflatten(1, (-1, x.shape[1]))
 
 
 def of_groups(table: Tensor, groups: int) -> Tensor:
-    """[1 or h, ...] -> [G, ...]; a table a head is repeated for every sample."""
+    """Repeat tables for every sample: [1 or h, ...] -> [G, ...]."""
     if len(table) == 1:
         return table.expand(groups, -1, -1)
     return table.repeat(groups // len(table), 1, 1)
 
 
 def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor], object] = Tensor.copy_) -> None:
-    """out[g, r, c] = x[g, r] . vector of (r, c); out [G, R, C], x [G, R, D]; or, with Tensor.add_, that much more."""
+    """Write x[g, r] . vector of (r, c) to out[g, r, c], or add it with Tensor.add_; out [G, R, C], x [G, R, D]."""
     columns, table = out.shape[-1], vectors.table
     ends = _ends(x, vectors)
     for block in _blocks(x.shape[1], columns, vectors):
-        part, some = out[:, block.start : block.stop], x[:, block.start : block.stop]
+        rows = slice(block.start, block.stop)
         if block.left:
-            put(part[..., : block.left], ends[vectors.first][:, block.start : block.stop])
+            put(out[:, rows, : block.left], ends[vectors.first][:, rows])
         if block.right < columns:
-            put(part[..., block.right :], ends[vectors.last][:, block.start : block.stop])
+            put(out[:, rows, block.right :], ends[vectors.last][:, rows])
         if block.right > block.left:
-            window = _window(some, table[:, block.window])
-            near = part[..., block.left : block.right]
+            window = _window(x[:, rows], table[:, block.window])
+            near = out[:, rows, block.left : block.right]
             put(_by_sample(near, len(table)), _by_column(window, near.shape[-1]))
 
 
 def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
-    """out[g, r, c] = x[g, c] . vector of (r, c): of the columns, x [G, C, D].
+    """Write x[g, c] . vector of (r, c) to out[g, r, c]; x belongs to the columns, [G, C, D].
 
-    What is far is written first, all in one go, and what is near then by columns.
+    Distances that share a vector are written first, all in one go, and the others then by columns.
     """
     rows, columns = out.shape[1:]
     flipped = vectors.flipped()
@@ -163,16 +167,16 @@ def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
 
 
 def _natively(pairs: Tensor) -> bool:
-    """Whether C++ may transpose these: four times as fast as a strided copy."""
+    """Return whether C++ may transpose these: four times as fast as a strided copy."""
     single = pairs.device.type == "cpu" and pairs.dtype == torch.float32 and pairs.is_contiguous()
-    return single and not torch.compiler.is_compiling() and cpp.works("clipped_products")
+    return single and cpp.works("clipped_products")
 
 
 def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> None:
-    """out [G, R, C] from [G, 1, C] of what is far to the left of a row and to its right; anything where it is near.
+    """Fill out [G, R, C] with what is far to the left of a row and to its right, [G, 1, C] each.
 
-    Copies of some rows at a time, which change sides where all of these rows are near, take a third of the time of a
-    choice a number.
+    What is near is overwritten later. So some rows at a time can change sides at one column, where all of them are
+    near, which takes a third of the time of a choice for each number.
     """
     rows, columns = out.shape[1:]
     middle = (vectors.first + vectors.last) // 2 + 2 - rows  # from a row's number to the column where it changes sides
@@ -188,27 +192,29 @@ def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> Non
 
 
 def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
-    """x times the vectors that stand for more than one distance, by their entries: [G, R, 1] each."""
-    found = (entry for entry in (vectors.first, vectors.last) if 0 <= entry < vectors.table.shape[-2])
-    return {entry: torch.bmm(x, of_groups(vectors.table[:, entry, :, None], len(x))) for entry in found}
+    """Return x times the vectors that stand for more than one distance, by their entries: [G, R, 1] each."""
+    entries = (entry for entry in (vectors.first, vectors.last) if 0 <= entry < vectors.table.shape[-2])
+    return {entry: torch.bmm(x, of_groups(vectors.table[:, entry, :, None], len(x))) for entry in entries}
 
 
 def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor]:
-    """Of x [G, R, D] and, in at least float32, the table [1 or h, L, D], given that of `fill`'s output, [G, R, C]."""
+    """Return the gradients of x [G, R, D] and of the table, given that of `fill`'s output, [G, R, C].
+
+    The gradient of the table [1 or h, L, D] is in at least float32.
+    """
     table, tables, across = vectors.table, len(vectors.table), grad.stride(-1) != 1 and _natively(grad.mT)
     for_x, for_table = torch.zeros_like(x), torch.zeros_like(promoted(table))
     window: Tensor | None = None
     for block in _blocks(x.shape[1], grad.shape[-1], vectors):
-        given, some = grad[:, block.start : block.stop], x[:, block.start : block.stop]
-        mine = for_x[:, block.start : block.stop]
-        flat = [(vectors.first, given[..., : block.left]), (vectors.last, given[..., block.right :])]
-        for entry, part in flat:
-            if part.shape[-1]:
-                total = part.sum(-1, keepdim=True)
-                mine += total * of_groups(table[:, entry : entry + 1], len(x))
-                collect(for_table, slice(entry, entry + 1), total, some)
+        rows = slice(block.start, block.stop)
+        far = ((vectors.first, grad[:, rows, : block.left]), (vectors.last, grad[:, rows, block.right :]))
+        for entry, by_pair in far:
+            if by_pair.shape[-1]:
+                total = by_pair.sum(-1, keepdim=True)
+                for_x[:, rows] += total * of_groups(table[:, entry : entry + 1], len(x))
+                collect(for_table, slice(entry, entry + 1), total, x[:, rows])
         if block.right > block.left:
-            near = _by_sample(given[..., block.left : block.right], tables)
+            near = _by_sample(grad[:, rows, block.left : block.right], tables)
             shape = (tables, len(near), near.shape[2], block.width)
             if window is None or window.shape != shape:
                 window = grad.new_zeros(shape)  # its corners stay zero from block to block
@@ -218,13 +224,13 @@ def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor
                 _by_column(window, near.shape[-1]).copy_(near)
             by_entry = window.flatten(1, 2)
             products = torch.bmm(by_entry, table[:, block.window])  # baddbmm_ into a part is a product a matrix
-            _by_sample(mine, tables).add_(products.unflatten(1, shape[1:3]).transpose(0, 1))
-            for_table[:, block.window] += torch.bmm(by_entry.mT, _behind(some, tables))
+            _by_sample(for_x[:, rows], tables).add_(products.unflatten(1, shape[1:3]).transpose(0, 1))
+            for_table[:, block.window] += torch.bmm(by_entry.mT, _behind(x[:, rows], tables))
     return for_x, for_table
 
 
 def collect(for_table: Tensor, entries: slice, by_entry: Tensor, x: Tensor) -> None:
-    """for_table[entries] += by_entry^T x, summed over the matrices that share it: [G, rows, W], [G, rows, D]."""
+    """Add by_entry^T x to for_table[entries], summed over the matrices that share it: [G, rows, W], [G, rows, D]."""
     tables = len(for_table)
     if tables == 1:
         product = torch.mm(by_entry.reshape(-1, by_entry.shape[-1]).t(), x.reshape(-1, x.shape[-1]))[None]
@@ -234,7 +240,7 @@ def collect(for_table: Tensor, entries: slice, by_entry: Tensor, x: Tensor) -> N
 
 
 def in_cache(*pairs: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Of matrices [G, Q, K] a few at a time: what one product wrote, a CPU's next then reads from its cache."""
+    """Yield a few of the matrices [G, Q, K] at a time: what one product wrote, a CPU then reads from its cache."""
     groups, queries, keys = pairs[0].shape
     size = max(1, CACHED // max(1, queries * keys)) if pairs[0].device.type == "cpu" else groups
     return zip(*(x.split(size) for x in pairs), strict=True)
@@ -279,8 +285,8 @@ class Blocked:
         vectors, of_key = self.vectors(table), torch.empty_like(content)
         fill_across(of_key, k, vectors)
         of_key, of_query = _raised(of_key, offset), _query_gate(q, vectors, offset, content)
-        for c, key, query in in_cache(content, of_key, of_query):
-            c.mul_(key).mul_(query)
+        for product, key, query in in_cache(content, of_key, of_query):
+            product.mul_(key).mul_(query)
         return (of_key,)
 
     def gate_backward(
@@ -289,10 +295,10 @@ class Blocked:
         """Do as `fill_backward`, with one table, `for_queries`; overwrite the content and return its gradient."""
         (of_key,), vectors = gates, self.vectors(terms.for_queries)
         of_query, for_key = _query_gate(terms.q, vectors, offset, of_key), torch.empty_like(content)
-        for c, query, key, given, out in in_cache(content, of_query, of_key, grad, for_key):
-            torch.mul(c.mul_(given), query, out=out)
-            c.mul_(key)
-            query.mul_(given).mul_(key)
+        for product, query, key, by_pair, out in in_cache(content, of_query, of_key, grad, for_key):
+            torch.mul(product.mul_(by_pair), query, out=out)
+            product.mul_(key)
+            query.mul_(by_pair).mul_(key)
         for_query, for_content = content, of_query
         for_k, for_table = gradients(for_key.mT, terms.k, vectors.flipped())
         del for_key

@@ -36,13 +36,13 @@ def shared_library(source: Path) -> ctypes.CDLL:
         except OSError:  # damaged: it is made again
             kept.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="fairseq_posenc-", dir=None if kept is None else kept.parent) as folder:
-        made = Path(folder) / f"{source.stem}.so"
+        compiled = Path(folder) / f"{source.stem}.so"
         subprocess.run(
-            [*command, str(source), "-o", str(made)], check=True, capture_output=True, text=True, timeout=300
+            [*command, str(source), "-o", str(compiled)], check=True, capture_output=True, text=True, timeout=300
         )
-        library = ctypes.CDLL(str(made))
+        library = ctypes.CDLL(str(compiled))
         if kept is not None:
-            os.replace(made, kept)  # whole or not at all; what is loaded stays loaded
+            os.replace(compiled, kept)  # whole or not at all; what is loaded stays loaded
     return library
 
 
@@ -81,5 +81,5 @@ def _cpu() -> str:
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
     names = ("model name", "flags", "Features", "CPU part")
-    found = {line.partition("\t")[0].strip(): line for line in reversed(lines) if line.startswith(names)}
-    return "\n".join([platform.machine(), *(found[name] for name in sorted(found))])
+    line_by_name = {line.partition("\t")[0].strip(): line for line in reversed(lines) if line.startswith(names)}
+    return "\n".join([platform.machine(), *(line_by_name[name] for name in sorted(line_by_name))])

@@ -51,8 +51,8 @@ def compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 def compiler() -> str:
     """The C++ compiler; empty where there is none."""
-    found = (shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name)
-    return next((path for path in found if path), "")
+    paths = (shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name)
+    return next((path for path in paths if path), "")
 
 
 @functools.cache

@@ -53,5 +53,5 @@ def of_values(weights: Tensor, v: Tensor) -> Tensor:
 
 def _few(rows: Tensor, columns: Tensor) -> bool:
     """One row and so few columns that torch multiplies them by a plain loop, slower than it multiplies and adds."""
-    one = rows.shape[2] == 1 and rows.device.type == "cpu"
-    return one and columns.shape[-1] * columns.shape[-2] < FEW and rows.dtype not in HALF
+    single = rows.shape[2] == 1 and rows.device.type == "cpu"
+    return single and columns.shape[-1] * columns.shape[-2] < FEW and rows.dtype not in HALF

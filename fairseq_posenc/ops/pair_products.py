@@ -28,10 +28,10 @@ def chunks(pairs: Sequence[int], device: torch.device) -> Iterator[Chunk]:
     """Yield some samples, or some heads of one, of pairs [B, h, Q, K], so that a cache holds their matrices."""
     batch, heads, queries, keys = pairs
     most = max(1, (CHUNK if device.type == "cpu" else CHUNK_ON_GPU) // (queries * keys))
-    samples, some = max(1, most // heads), min(heads, most)
+    samples, heads_each = max(1, most // heads), min(heads, most)
     for b in range(0, batch, samples):
-        for h in range(0, heads, some):
-            yield slice(b, b + samples), slice(h, h + some)
+        for h in range(0, heads, heads_each):
+            yield slice(b, b + samples), slice(h, h + heads_each)
 
 
 def _of_chunk(terms: Terms, chunk: Chunk) -> Terms:
@@ -80,11 +80,11 @@ class SumOfProducts(torch.autograd.Function):
         totals = _zeros_like(terms)
         with torch.autocast(grad.device.type, enabled=False):
             for chunk in chunks(grad.shape, grad.device):
-                by_pair, some, for_some = grad[chunk].flatten(0, 1), _of_chunk(terms, chunk), _of_chunk(totals, chunk)
-                ctx.kernel.fill_backward(by_pair, some, for_some)
+                by_pair, part, for_part = grad[chunk].flatten(0, 1), _of_chunk(terms, chunk), _of_chunk(totals, chunk)
+                ctx.kernel.fill_backward(by_pair, part, for_part)
                 if terms.content_q is not None:
-                    for_some.content_q.copy_(torch.bmm(by_pair, some.content_k).mul_(ctx.scale))
-                    for_some.content_k.copy_(torch.bmm(by_pair.mT, some.content_q).mul_(ctx.scale))
+                    for_part.content_q.copy_(torch.bmm(by_pair, part.content_k).mul_(ctx.scale))
+                    for_part.content_k.copy_(torch.bmm(by_pair.mT, part.content_q).mul_(ctx.scale))
         return None, None, *(None if x is None else total.to(x.dtype) for x, total in zip(terms, totals, strict=True))
 
 
@@ -101,9 +101,9 @@ class GatedProduct(torch.autograd.Function):
         out = q.new_empty(*q.shape[:3], k.shape[2])
         with torch.autocast(q.device.type, enabled=False):
             for chunk in chunks(out.shape, q.device):
-                some, product = _of_chunk(terms, chunk), out[chunk].flatten(0, 1)
-                torch.bmm(some.q * q.shape[-1] ** -0.5, some.k.mT, out=product)
-                gates = kernel.gate(product, some.q, some.k, some.for_queries, offset)
+                part, product = _of_chunk(terms, chunk), out[chunk].flatten(0, 1)
+                torch.bmm(part.q * q.shape[-1] ** -0.5, part.k.mT, out=product)
+                gates = kernel.gate(product, part.q, part.k, part.for_queries, offset)
                 kept += gates if keep else ()
         ctx.save_for_backward(q, k, table, *kept)
         ctx.kernel, ctx.offset = kernel, offset
@@ -118,10 +118,10 @@ class GatedProduct(torch.autograd.Function):
         count = len(kept) // len(every)
         with torch.autocast(q.device.type, enabled=False):
             for number, chunk in enumerate(every):
-                some, for_some, by_pair = _of_chunk(terms, chunk), _of_chunk(totals, chunk), grad[chunk].flatten(0, 1)
+                part, for_part, by_pair = _of_chunk(terms, chunk), _of_chunk(totals, chunk), grad[chunk].flatten(0, 1)
                 gates = tuple(kept[number * count : (number + 1) * count])
-                content = torch.bmm(some.q * factor, some.k.mT)
-                for_content = ctx.kernel.gate_backward(content, by_pair, some, ctx.offset, gates, for_some)
-                for_some.q.baddbmm_(for_content, some.k, alpha=factor)
-                for_some.k.baddbmm_(for_content.mT, some.q, alpha=factor)
+                content = torch.bmm(part.q * factor, part.k.mT)
+                for_content = ctx.kernel.gate_backward(content, by_pair, part, ctx.offset, gates, for_part)
+                for_part.q.baddbmm_(for_content, part.k, alpha=factor)
+                for_part.k.baddbmm_(for_content.mT, part.q, alpha=factor)
         return None, None, None, *totals[:3]

@@ -63,7 +63,7 @@ def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
     """The gradient of the vectors, a block of queries at a time."""
     queries, keys = grad.shape[2:]
     size = min(queries, SMALL_BLOCK if queries <= FEW_ROWS else LARGE_BLOCK)
-    found = torch.zeros_like(like)
+    for_vectors = torch.zeros_like(like)
     for start in range(0, queries, size):
         stop = min(start + size, queries)
         rows, width = stop - start, keys + stop - start - 1
@@ -71,9 +71,9 @@ def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
         strides = (*by_entry.stride()[:2], max(width - 1, 1), 1)
         by_entry.as_strided((*grad.shape[:2], rows, keys), strides, rows - 1).copy_(grad[:, :, start:stop])
         around = F.pad(k, (0, 0, rows - 1, rows - 1))
-        made = compiled(_for_window)(by_entry, q[:, :, start:stop].contiguous(), around).sum(0)
-        found[:, queries - stop : queries - stop + width] += made if len(found) > 1 else made.sum(0)
-    return found
+        part = compiled(_for_window)(by_entry, q[:, :, start:stop].contiguous(), around).sum(0)
+        for_vectors[:, queries - stop : queries - stop + width] += part if len(like) > 1 else part.sum(0)
+    return for_vectors
 
 
 class TrilinearProduct(torch.autograd.Function):

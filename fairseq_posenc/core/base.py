@@ -168,8 +168,8 @@ class PositionEncoding(nn.Module):
     @property
     def hooks(self) -> tuple[str, ...]:
         """The hooks that it implements and uses, in the order of `HOOKS`."""
-        base, mine = PositionEncoding, type(self)
-        written = (name for name in HOOKS if getattr(mine, name) is not getattr(base, name))
+        base, own = PositionEncoding, type(self)
+        written = (name for name in HOOKS if getattr(own, name) is not getattr(base, name))
         return tuple(name for name in written if name not in self.unused_hooks)
 
     @property
@@ -244,11 +244,10 @@ class PositionEncoding(nn.Module):
         The layers get these as tensor arguments, outside their activation checkpoints, so that a
         Parameter accumulates its gradient once a backward however many layers use it.
         """
-        handed: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
+        by_layer: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
         for name in self.layer_tables:
-            for mine, part in zip(handed, hand_out(getattr(self, name), self.stack.layers), strict=True):
-                mine[name] = part
-        return handed
+            give(by_layer, name, getattr(self, name))
+        return by_layer
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         """[B, Q, d] -> [B, Q, d], once, at the input."""
@@ -303,7 +302,8 @@ class PositionEncoding(nn.Module):
         return None
 
 
-def hand_out(table: Tensor, layers: int) -> tuple[Tensor, ...]:
-    """Each layer's [h or 1, ...] of [L or 1, h or 1, ...]; one `unbind`, so one gradient accumulation."""
+def give(by_layer: list[dict[str, Tensor]], name: str, table: Tensor) -> None:
+    """Give each layer its part [...] of a table [L or 1, ...]; one `unbind`, so one gradient accumulation."""
     parts = table.unbind(0)
-    return parts if len(parts) == layers else parts * layers
+    for tensors, part in zip(by_layer, parts if len(parts) == len(by_layer) else parts * len(by_layer), strict=True):
+        tensors[name] = part

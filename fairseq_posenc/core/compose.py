@@ -176,8 +176,8 @@ class Composition(nn.Module):
         """The tensors of each layer, named `member.tensor`; see `PositionEncoding.per_layer`."""
         merged: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
         for name, member in self.members.items():
-            for mine, all_of_layer in zip(member.per_layer(positions), merged, strict=True):
-                all_of_layer.update({f"{name}.{key}": tensor for key, tensor in mine.items()})
+            for tensors, all_of_layer in zip(member.per_layer(positions), merged, strict=True):
+                all_of_layer.update({f"{name}.{key}": tensor for key, tensor in tensors.items()})
         return merged
 
     def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
@@ -241,8 +241,8 @@ class LayerCall:
 
     def _layer(self, name: str, content: Content | None) -> Layer:
         prefix = f"{name}."
-        mine = {key[len(prefix) :]: value for key, value in self.tensors.items() if key.startswith(prefix)}
-        return Layer(self.view.index, mine, self.view.project_q, self.view.project_k, content)
+        own = {key.removeprefix(prefix): value for key, value in self.tensors.items() if key.startswith(prefix)}
+        return Layer(self.view.index, own, self.view.project_q, self.view.project_k, content)
 
     def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
         """[B, K, d] -> [B, K', d] each."""

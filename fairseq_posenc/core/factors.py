@@ -10,7 +10,7 @@ from torch import Tensor
 from ..ops.precision import exact_product
 from ..positions import Positions
 from . import tables
-from .base import Cost, Layer, StackShape, hand_out
+from .base import Cost, Layer, StackShape, give
 from .caches import CachingEncoding
 from .options import option
 
@@ -81,10 +81,10 @@ class FactoredBias(CachingEncoding):
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """A bias for all layers, made here; in evaluation each layer's product; else each layer's factors."""
-        handed = super().per_layer(positions)
+        by_layer = super().per_layer(positions)
         one_for_all = len(self.query) == 1
         if not one_for_all and not self._cache.keeps((self.query, self.key), training=self.training):
-            return handed  # each layer multiplies: within its activation checkpoint
+            return by_layer  # each layer multiplies: within its activation checkpoint
         product, _ = self._cache.get(
             positions.key_length,
             (self.query, self.key),
@@ -92,20 +92,21 @@ class FactoredBias(CachingEncoding):
             training=self.training,
             limit=self.limit,
         )
-        name = "bias" if one_for_all else "product"
-        made = self.read(product[0], positions)[None] if one_for_all else product
-        for mine, part in zip(handed, hand_out(made, self.stack.layers), strict=True):
-            del mine["query"], mine["key"]
-            mine[name] = part
-        return handed
+        for tensors in by_layer:
+            del tensors["query"], tensors["key"]
+        if one_for_all:
+            give(by_layer, "bias", self.read(product[0], positions)[None])
+        else:
+            give(by_layer, "product", product)
+        return by_layer
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        given = layer.tensors
-        if "bias" in given:
-            return given["bias"]
-        if "product" in given:
-            return self.read(given["product"], positions)
-        return self.read(self._product(given["query"], given["key"], positions.key_length), positions)
+        tensors = layer.tensors
+        if "bias" in tensors:
+            return tensors["bias"]
+        if "product" in tensors:
+            return self.read(tensors["product"], positions)
+        return self.read(self._product(tensors["query"], tensors["key"], positions.key_length), positions)
 
     def _product(self, query: Tensor, key: Tensor, length: int) -> Tensor:
         """[..., length, C]."""

@@ -71,12 +71,12 @@ def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
     """
     if text is None:
         return {}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in text.items() if isinstance(text, Mapping) else _pairs(text):
-        if _name(key) in found:
+        if _name(key) in values:
             raise ValueError(f"--pos-enc-args gives {key.strip()!r} twice")
-        found[_name(key)] = value
-    return found
+        values[_name(key)] = value
+    return values
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:

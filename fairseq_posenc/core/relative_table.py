@@ -23,7 +23,7 @@ class RelativeTable(PositionEncoding):
 
     @classmethod
     def clip_of(cls, options: Any, stack: StackShape) -> int:
-        """k."""
+        """Return k."""
         return tables.clip_of(options.clip, stack)
 
     @classmethod
@@ -31,13 +31,13 @@ class RelativeTable(PositionEncoding):
         return {"weight": tables.shape(options.share, stack, 2 * cls.clip_of(options, stack) + 1, stack.head_dim)}
 
     def rows(self, positions: Positions) -> Tensor | slice:
-        """The row of each of the L distances."""
+        """Return the row of each of the L distances."""
         return tables.rows_of(positions, self.clip)
 
     def row_of(self, delta: Tensor) -> Tensor:
-        """The row of any distances, for references."""
+        """Return the rows of any distances."""
         return delta.clamp(-self.clip, self.clip) + self.clip
 
     def literal(self, positions: Positions, layer: Layer) -> Tensor:
-        """[h, Q, K] or [h, Q, K, D], a_ij written out, for references."""
+        """Return a_ij written out, [h, Q, K] or [h, Q, K, D]; for references."""
         return tables.of_layer(self.weight, layer.index, self.stack.heads)[:, self.row_of(positions.delta)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..positions import Positions
@@ -15,35 +17,35 @@ INITS = ("normal", "zeros", "ones", "xavier-uniform")
 
 
 def share_option(default: str) -> Any:
-    """`share`, METHODS.md 0.4."""
+    """Return the option `share` (METHODS.md 0.4)."""
     text = "one table each layer and head (none), heads share (head-wise), layers share (layer-wise), all share"
     return option(default, text, choices=SHARING)
 
 
 def init_option(default: str, choices: tuple[str, ...] = INITS) -> Any:
-    """`init`, METHODS.md 3.4. Not all `choices` suit all methods."""
+    """Return the option `init` (METHODS.md 3.4). Not all `choices` suit all methods."""
     return option(default, "how the table starts", choices=choices)
 
 
 def init_std_option(example: float = 0.1, unset: str = "0.02") -> Any:
-    """`init_std`."""
+    """Return the option `init_std`."""
     return option(None, f"standard deviation of init=normal; unset: {unset}", example=example)
 
 
 def clip_option() -> Any:
-    """`clip`, the papers' k."""
+    """Return the option `clip`, the papers' k."""
     return option(None, "k: distances beyond k share the row of k; unset: n - 1", example=2)
 
 
 def copies(share: str, stack: StackShape) -> tuple[int, int]:
-    """How many tables there are along layers and heads."""
+    """Return how many tables there are along layers and heads."""
     layers = stack.layers if share in ("none", "head-wise") else 1
     heads = stack.heads if share in ("none", "layer-wise") else 1
     return layers, heads
 
 
 def axes(share: str) -> str:
-    """The same in letters: `mh`, `m`, `h` or nothing."""
+    """Return the axes along which there are several tables, in letters: `mh`, `m`, `h` or nothing."""
     return {"none": "mh", "head-wise": "m", "layer-wise": "h", "all": ""}[share]
 
 
@@ -53,7 +55,7 @@ def shape(share: str, stack: StackShape, *extents: int) -> tuple[int, ...]:
 
 
 def clip_of(clip: int | None, stack: StackShape) -> int:
-    """k: the option, or n - 1.
+    """Return k: the option, or n - 1.
 
     Raises:
         ValueError: a k below 1, or beyond n, whose rows no sequence of training could reach.
@@ -66,7 +68,7 @@ def clip_of(clip: int | None, stack: StackShape) -> int:
 
 
 def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:
-    """[h, ...], the table of layer `index` (from 1) as each head sees it. For references."""
+    """Return the table of layer `index` (from 1) as each head sees it, [h, ...]; for references."""
     part = weight[(index - 1) % weight.shape[0]]
     return part.expand(heads, *part.shape[1:])
 
@@ -76,8 +78,9 @@ def rows_of(positions: Positions, clip: int) -> Tensor | slice:
     longest = max(positions.key_length, positions.query_length) - 1
     if longest <= clip:
         return slice(clip - positions.key_length + 1, clip + positions.query_length)
-    return positions.shared(("rows", clip), lambda: _clipped(positions.distances, clip))
+    return positions.shared(("rows", clip), lambda: positions.distances.clamp(-clip, clip) + clip)
 
 
-def _clipped(distances: Tensor, clip: int) -> Tensor:
-    return distances.clamp(-clip, clip) + clip
+def pair_by_pair(positions: Positions, row_of: Callable[[int], int]) -> Tensor:
+    """Return row_of(j - i) of every pair, [Q, K], computed one by one; for references."""
+    return torch.tensor([[row_of(int(delta)) for delta in row] for row in positions.delta])

@@ -60,14 +60,15 @@ class Cope(PositionEncoding):
         return {"weight": tables.shape(options.share, stack, rows, stack.head_dim)}
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        given, scale = layer.content, self.stack.head_dim**-0.5
-        same = given is not None and given.q is q and given.k is k and given.scale == scale
-        taken = given.take() if given is not None and same else None
+        scale = self.stack.head_dim**-0.5
+        wanted = layer.content
+        same = wanted is not None and wanted.q is q and wanted.k is k and wanted.scale == scale
+        taken = wanted.take() if wanted is not None and same else None
         content = promoted(torch.matmul(q * scale, k.transpose(-1, -2)))
         table = layer.tensors["weight"][:, : positions.key_length + 1]  # K gates count to K at most
         by_row = promoted(torch.matmul(q, table.transpose(-1, -2)))  # [B, h, Q, rows]
-        found = _interpolated(by_row, _counts(content, positions.allowed))
-        return found if taken is None else found + content
+        bias = _interpolated(by_row, _counts(content, positions.allowed))
+        return bias if taken is None else bias + content
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         table = tables.of_layer(self.weight, layer.index, self.stack.heads)

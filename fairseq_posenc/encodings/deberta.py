@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..core import tables
-from ..core.base import Facts, Layer, StackShape, hand_out
+from ..core.base import Facts, Layer, StackShape, give
 from ..core.caches import CachingEncoding
 from ..core.options import Options, option
 from ..core.relative_table import RelativeTable
@@ -89,22 +89,23 @@ class Deberta(CachingEncoding):
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """r and t of the rows that occur, made here: the batch shares them, and in evaluation all forwards."""
-        made, n = self._cache.get(
+        projected, n = self._cache.get(
             positions.key_length,
             list(self.parameters()),
             lambda n: self.project(*self._range(1 - n, n - 1)),
             training=self.training,
         )
         first, rows = self._range_of(positions)
-        made = made.narrow(-2, first - self._range(1 - n, 0)[0], rows)
-        return [{"projected": part} for part in hand_out(made.transpose(0, 1), self.stack.layers)]
+        by_layer: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
+        give(by_layer, "projected", projected.narrow(-2, first - self._range(1 - n, 0)[0], rows).transpose(0, 1))
+        return by_layer
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         projected = self.projected(positions, layer)
         # the tables are divided, not q and k: as in M4
         scaled = promoted(projected) * (3 * self.stack.head_dim) ** -0.5
-        given = scaled[0], scaled[-1], positions, self._rows(positions), self.flat_from, layer.content
-        return promoted(toeplitz.both_products(q, k, *given))
+        rows, clip = self._rows(positions), self.flat_from
+        return promoted(toeplitz.both_products(q, k, scaled[0], scaled[-1], positions, rows, clip, layer.content))
 
     def projected(self, positions: Positions, layer: Layer) -> Tensor:
         """[1 or 2, h or 1, rows, D], r and t of a layer."""
@@ -178,8 +179,7 @@ class PaperDeberta(RelativeTable, Deberta):
 
     def project(self, first: int, rows: int) -> Tensor:
         a = self.weight.narrow(-2, first, rows)
-        made = [exact_product(a, getattr(self, name)).to(a.dtype) for name in self._matrices]
-        return torch.stack(made)
+        return torch.stack([exact_product(a, getattr(self, name)).to(a.dtype) for name in self._matrices])
 
     def reference_projected(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
         a, w_r, w_t = (

@@ -81,12 +81,12 @@ class OriginalDeberta(Deberta):
 
     def project(self, first: int, rows: int) -> Tensor:
         table = promoted(self._table(first, rows)).t()  # [d, rows]
-        made = []
+        projected = []
         for weight, bias in ((self.key_weight, self.key_bias), (self.query_weight, self.query_bias)):
             product = exact_product(weight, table) + promoted(bias)[..., None]  # [L, d, rows]
             split = product.unflatten(1, (self.stack.heads, -1)).transpose(-1, -2)
-            made.append(split.to(weight.dtype))
-        return torch.stack(made)
+            projected.append(split.to(weight.dtype))
+        return torch.stack(projected)
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         if not self.options.share_att_key:
@@ -111,7 +111,7 @@ class OriginalDeberta(Deberta):
         return F.layer_norm(promoted(table), table.shape[-1:], weight, bias, EPSILON)
 
     def reference_projected(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
-        rows = torch.tensor([[self._literal_row(-int(delta)) for delta in row] for row in positions.delta])
+        rows = tables.pair_by_pair(positions, self._literal_row)
         table = self.weight
         if self.options.layer_norm:
             centred = table - table.mean(-1, keepdim=True)
@@ -129,8 +129,9 @@ class OriginalDeberta(Deberta):
         weight, bias = (getattr(self, f"{name}_{part}")[layer.index - 1] for part in ("weight", "bias"))
         return (table @ weight.t() + bias).unflatten(-1, (self.stack.heads, -1)).transpose(0, 1)
 
-    def _literal_row(self, x: int) -> int:
-        """The row of x = i - j."""
+    def _literal_row(self, delta: int) -> int:
+        """Return the row of j - i; the authors' code reads x = i - j."""
+        x = -delta
         if self.options.buckets is not None:
             x = _literal_bucket(x, self.options.buckets, self.longest)
         return min(max(x + self._half, 0), 2 * self._half - 1)

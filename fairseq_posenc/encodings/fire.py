@@ -86,17 +86,17 @@ class Fire(CachingEncoding):
         """Up to T what each layer adds at a distance; beyond it the parameters, as every row has its own bias."""
         shared = len(self.c) == 1
         if self._within_threshold(positions):
-            made = [{"by_distance": vector} for vector in self._by_distances(positions)]
+            by_layer = [{"by_distance": vector} for vector in self._by_distances(positions)]
         else:
             own = [{name: promoted(x) for name, x in tensors.items()} for tensors in super().per_layer(positions)]
-            made = [{"bias": self._by_row(own[0], positions)}] if shared else own
-        return made * self.stack.layers if shared else made
+            by_layer = [{"bias": self._by_row(own[0], positions)}] if shared else own
+        return by_layer * self.stack.layers if shared else by_layer
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        given = layer.tensors
-        if "by_distance" in given:
-            return toeplitz.spread(given["by_distance"], positions)[None]
-        return given["bias"] if "bias" in given else self._by_row(given, positions)
+        tensors = layer.tensors
+        if "by_distance" in tensors:
+            return toeplitz.spread(tensors["by_distance"], positions)[None]
+        return tensors["bias"] if "bias" in tensors else self._by_row(tensors, positions)
 
     def _within_threshold(self, positions: Positions) -> bool:
         """Whether no position is beyond T in any layer: one look at the parameters a forward, not in a graph."""

@@ -74,9 +74,9 @@ class LFHC(RelativeTable):
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         table = tables.of_layer(self.weight, layer.index, self.stack.heads)
-        given = layer.index, self.clip, self.options.rounding
-        rows = [[self.clip - _literal_row(-int(delta), *given) for delta in row] for row in positions.delta]
-        keys = k[:, :, None] + table[:, torch.tensor(rows)]  # [B, h, Q, K, D]
+        settings = layer.index, self.clip, self.options.rounding
+        rows = tables.pair_by_pair(positions, lambda delta: self.clip - _literal_row(-delta, *settings))
+        keys = k[:, :, None] + table[:, rows]  # [B, h, Q, K, D]
         return torch.einsum("bhid,bhijd->bhij", q, keys) / self.stack.head_dim**0.5
 
 

@@ -105,8 +105,8 @@ class M4(RelativeTable):
         weight = promoted(layer.tensors["weight"]) * self._factor
         # what a reset overwrites is without the content
         content = layer.content if self.options.reset == "none" else None
-        given = positions, self.rows(positions), self.clip, content
-        bias = promoted(toeplitz.both_products(q, k, weight, weight, *given))
+        rows = self.rows(positions)
+        bias = promoted(toeplitz.both_products(q, k, weight, weight, positions, rows, self.clip, content))
         if self.options.reset == "none":
             return bias
         theta = layer.tensors["theta"] * self._factor
@@ -189,8 +189,8 @@ class M4M(RelativeTable):
         return float(self.stack.head_dim**-0.5)
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        given = layer.tensors["weight"], positions, self.rows(positions), self.clip
-        return toeplitz.gated_product(q, k, *given, self.options.gate_offset)
+        weight, rows, offset = layer.tensors["weight"], self.rows(positions), self.options.gate_offset
+        return toeplitz.gated_product(q, k, weight, positions, rows, self.clip, offset)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         a, o = self.literal(positions, layer), self.options.gate_offset

@@ -44,12 +44,12 @@ class Segmented(PositionEncoding):
     capabilities = replace(RELATIVE, causal=False, memory=False, directional=False)
 
     def check(self, positions: Positions) -> None:
-        given = positions.segments
-        if given is None:
+        segments = positions.segments
+        if segments is None:
             raise ValueError(missing(self.name, self.stack.name_flag))
         if torch.compiler.is_compiling():  # a graph cannot ask; an index out of range is an error there too
             return
-        lowest, highest = (int(bound) for bound in given.aminmax())
+        lowest, highest = (int(bound) for bound in segments.aminmax())
         if lowest < 0:
             raise ValueError(f"{self.name}: segments count from 0, and pads are in one too; the model gave {lowest}")
         if highest >= self.options.segments:
@@ -143,8 +143,8 @@ class Segments(Segmented):
         return [{"bias": bias} for _ in range(self.stack.layers)]
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        given = layer.tensors
-        return given["bias"] if "bias" in given else self._spread(given["weight"], positions)
+        tensors = layer.tensors
+        return tensors["bias"] if "bias" in tensors else self._spread(tensors["weight"], positions)
 
     def _spread(self, table: Tensor, positions: Positions) -> Tensor:
         """[h or 1, s, s] -> [B, h or 1, Q, K].

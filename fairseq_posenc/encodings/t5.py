@@ -68,12 +68,12 @@ class T5(RelativeBias):
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """As all relative biases; layers with tables of their own share the buckets."""
-        handed = super().per_layer(positions)
+        by_layer = super().per_layer(positions)
         if not self.same_in_all_layers:
             buckets = self._buckets(positions.distances)
-            for tensors in handed:
+            for tensors in by_layer:
                 tensors["buckets"] = buckets
-        return handed
+        return by_layer
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         buckets = tensors["buckets"] if "buckets" in tensors else self._buckets(distances)
@@ -84,11 +84,11 @@ class T5(RelativeBias):
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         table = tables.of_layer(self.weight, layer.index, self.stack.heads)
-        given = self.options.buckets, self.options.max_distance, not self.stack.causal
-        rows = [[literal_bucket(int(delta), *given) for delta in row] for row in positions.delta]
+        settings = self.options.buckets, self.options.max_distance, not self.stack.causal
+        rows = tables.pair_by_pair(positions, lambda delta: literal_bucket(delta, *settings))
         content = torch.einsum("bhid,bhjd->bhij", q, k)
         scale = 1.0 if self.options.content_scale == "one" else self.stack.head_dim**-0.5
-        return content * scale + table[:, torch.tensor(rows)]
+        return content * scale + table[:, rows]
 
 
 def bucket(distances: Tensor, buckets: int, max_distance: int, both_directions: bool) -> Tensor:

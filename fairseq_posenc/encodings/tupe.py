@@ -134,21 +134,19 @@ class Tupe(Extended, CachingEncoding):
 
         The products of evaluation are kept.
         """
-        handed = super().per_layer(positions)
+        by_layer = super().per_layer(positions)
         parameters = list(self.parameters())
         if self._cache.keeps(parameters, training=self.training):
             product, _ = self._cache.get(
                 positions.key_length, parameters, self._product, training=self.training, limit=self.limit
             )
-            made, name = product.unbind(0), "product"
+            parts, name = product.unbind(0), "product"
         else:
-            made, name = self.project(positions.key_length).unbind(1), "projected"
-        if len(made) == 1:
-            bias = self._bias({**handed[0], name: made[0]}, positions)
-            return [{"bias": bias} for _ in handed]
-        for mine, part in zip(handed, made, strict=True):
-            mine[name] = part
-        return handed
+            parts, name = self.project(positions.key_length).unbind(1), "projected"
+        if len(parts) == 1:
+            bias = self._bias({**by_layer[0], name: parts[0]}, positions)
+            return [{"bias": bias} for _ in by_layer]
+        return [{**tensors, name: part} for tensors, part in zip(by_layer, parts, strict=True)]
 
     def _product(self, length: int) -> Tensor:
         """[L or 1, h or 1, length, length]."""
@@ -156,8 +154,8 @@ class Tupe(Extended, CachingEncoding):
         return exact_product(queries, keys.transpose(-1, -2))
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        given = layer.tensors
-        return given["bias"] if "bias" in given else self._bias(given, positions)
+        tensors = layer.tensors
+        return tensors["bias"] if "bias" in tensors else self._bias(tensors, positions)
 
     def _bias(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """[1 or B, h or 1, Q, K]."""
@@ -238,15 +236,15 @@ class PaperTupe(Tupe):
         return tensors["theta"]
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
-        mine = {name: tables.of_layer(p, layer.index, self.stack.heads) for name, p in self.named_parameters()}
-        p = torch.stack([self.literal_row(mine["weight"], i) for i in range(positions.key_length)], 1)
-        factors = [torch.einsum("hic,hcd->hid", p, mine[name]) for name in ("u_q", "u_k")]
+        own = {name: tables.of_layer(p, layer.index, self.stack.heads) for name, p in self.named_parameters()}
+        p = torch.stack([self.literal_row(own["weight"], i) for i in range(positions.key_length)], 1)
+        factors = [torch.einsum("hic,hcd->hid", p, own[name]) for name in ("u_q", "u_k")]
         absolute = torch.einsum("hid,hjd->hij", *factors) / (2 * self.stack.head_dim) ** 0.5
         last = self.stack.max_length - 1
         relative = p.new_zeros(())
         if self.options.relative:
-            relative = mine["scalars"][:, positions.delta.clamp(-last, last) + last]
-        return absolute, relative, mine.get("theta", relative)
+            relative = own["scalars"][:, positions.delta.clamp(-last, last) + last]
+        return absolute, relative, own.get("theta", relative)
 
 
 @functools.cache  # once

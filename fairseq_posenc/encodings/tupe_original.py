@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..core import tables
 from ..core.base import Capabilities, Cost, Layer, StackShape
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
@@ -80,11 +81,11 @@ class OriginalTupe(Tupe):
         p = self.rows(self.weight[more:], torch.arange(length, device=self.weight.device))
         norm = promoted(self.norm_weight), promoted(self.norm_bias), EPSILON
         p = F.layer_norm(promoted(torch.cat([self.weight[:more], p])), p.shape[-1:], *norm)
-        made = []
+        factors = []
         for weight, bias in ((self.u_q, self.u_q_bias), (self.u_k, self.u_k_bias)):
             product = exact_product(p, weight.t()) + promoted(bias)
-            made.append(product.unflatten(-1, (self.stack.heads, -1)).transpose(0, 1))  # [h, rows, D]
-        return torch.stack([made[0] * (2 * self.stack.head_dim) ** -0.5, made[1]])[:, None]
+            factors.append(product.unflatten(-1, (self.stack.heads, -1)).transpose(0, 1))  # [h, rows, D]
+        return torch.stack([factors[0] * (2 * self.stack.head_dim) ** -0.5, factors[1]])[:, None]
 
     def _bias(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         if not self.resets:
@@ -117,8 +118,8 @@ class OriginalTupe(Tupe):
         thetas = absolute[:, [0, 1], [0, 1]] if self.resets and len(p) > 1 else absolute.new_zeros(heads, 2)
         relative = absolute.new_zeros(())
         if self.options.relative:
-            given = BUCKETS, MAX_DISTANCE, not self.stack.causal
-            buckets = [[literal_bucket(int(delta), *given) for delta in row] for row in positions.delta]
-            relative = self.scalars[:, torch.tensor(buckets)]
+            settings = BUCKETS, MAX_DISTANCE, not self.stack.causal
+            buckets = tables.pair_by_pair(positions, lambda delta: literal_bucket(delta, *settings))
+            relative = self.scalars[:, buckets]
             thetas = thetas + self.scalars[:, [BUCKETS // 2, BUCKETS]] if self.resets else thetas
         return absolute[:, more:, more:], relative, thetas

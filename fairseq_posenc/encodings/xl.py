@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..core import tables
-from ..core.base import Facts, Layer, StackShape, hand_out
+from ..core.base import Facts, Layer, StackShape, give
 from ..core.caches import CachingEncoding, GrownTables
 from ..core.options import Options, option
 from ..core.starts import draw
@@ -93,11 +93,10 @@ class XL(CachingEncoding):
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """r = W_r R of the distances that occur, and the biases."""
-        handed = [{"r": r} for r in self._keys(positions).unbind(0)]
+        by_layer = [{"r": r} for r in self._keys(positions).unbind(0)]
         for name in self._biases:
-            for mine, part in zip(handed, hand_out(getattr(self, name), self.stack.layers), strict=True):
-                mine[name] = part
-        return handed
+            give(by_layer, name, getattr(self, name))
+        return by_layer
 
     def _keys(self, positions: Positions) -> Tensor:
         """[L, h, Q+K-1, D]: once a forward, and in evaluation once, as a step of decoding costs less than they do."""

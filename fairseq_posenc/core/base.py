@@ -50,7 +50,7 @@ class StackShape:
 
     @property
     def head_dim(self) -> int:
-        """D."""
+        """Return D."""
         return self.dim // self.heads
 
 
@@ -71,7 +71,7 @@ class Capabilities:
     directional: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
-        """Of a composition: the intersection, but the union of `directional`."""
+        """Return what a composition of both can do: the intersection, but the union of `directional`."""
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})
 
@@ -162,29 +162,29 @@ class PositionEncoding(nn.Module):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this encoding, with these options on this stack, can do."""
+        """Return what this encoding, with these options on this stack, can do."""
         return RELATIVE
 
     @property
     def hooks(self) -> tuple[str, ...]:
-        """The hooks that it implements and uses, in the order of `HOOKS`."""
+        """Return the hooks that it implements and uses, in the order of `HOOKS`."""
         base, own = PositionEncoding, type(self)
         written = (name for name in HOOKS if getattr(own, name) is not getattr(base, name))
         return tuple(name for name in written if name not in self.unused_hooks)
 
     @property
     def unused_hooks(self) -> frozenset[str]:
-        """Hooks that are written but, with these options, do nothing."""
+        """Return the hooks that are written but do nothing with these options."""
         return frozenset()
 
     @property
     def layer_tables(self) -> tuple[str, ...]:
-        """Names of its tables [L or 1, h or 1, ...], whose parts the layers get: all its own parameters."""
+        """Return the names of its tables [L or 1, h or 1, ...], whose parts the layers get: all its own parameters."""
         return tuple(name for name, _ in self.named_parameters(recurse=False))
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:
-        """Parameters, or parts of them (`theta[..., 0]`), that move all logits of a query alike.
+        """Return the parameters, or parts of them (`theta[..., 0]`), that move all logits of a query alike.
 
         The softmax does not see them: they have no effect and get no gradient.
         """
@@ -192,22 +192,22 @@ class PositionEncoding(nn.Module):
 
     @property
     def scale(self) -> float | None:
-        """The factor on q.k where it is not D^-0.5."""
+        """Return the factor on q.k where it is not D^-0.5, otherwise None."""
         return None
 
     @property
     def costs(self) -> tuple[Cost, ...] | None:
-        """What it costs, where that is not what its hooks cost in general (`params`); the largest counts."""
+        """Return what it costs, where that is not what its hooks cost in general (`params`); the largest counts."""
         return None
 
     @property
     def limit(self) -> int | None:
-        """The longest sequence that is defined; None where there is no limit."""
+        """Return the length of the longest sequence that is defined; None where there is no limit."""
         return None if self.capabilities.extrapolates else self.stack.max_length
 
     @property
     def cure_for_length(self) -> str:
-        """What to do about a sequence beyond `limit`."""
+        """Return what to do about a sequence beyond `limit`."""
         return f"raise {self.stack.length_flag}"
 
     @classmethod
@@ -228,7 +228,7 @@ class PositionEncoding(nn.Module):
 
     @property
     def default_std(self) -> float:
-        """The standard deviation of init=normal where the user gives none."""
+        """Return the standard deviation of init=normal where the user gives none."""
         return 0.02
 
     def reset_parameters(self) -> None:
@@ -239,7 +239,7 @@ class PositionEncoding(nn.Module):
     # -- hooks -----------------------------------------------------------------------------------------
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """What each of the L layers needs of the parameters, taken once a forward.
+        """Return what each of the L layers needs of the parameters, taken once a forward.
 
         The layers get these as tensor arguments, outside their activation checkpoints, so that a
         Parameter accumulates its gradient once a backward however many layers use it.
@@ -250,35 +250,35 @@ class PositionEncoding(nn.Module):
         return by_layer
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """[B, Q, d] -> [B, Q, d], once, at the input."""
+        """Return the input vectors with positions, [B, Q, d] -> [B, Q, d]; called once."""
         raise TypeError(f"{type(self).__name__} has no hook embed")
 
     def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
-        """[B, K, d] -> [B, K', d] each, before the key and value projections."""
+        """Return fewer columns, [B, K, d] -> [B, K', d] each, before the key and value projections."""
         raise TypeError(f"{type(self).__name__} has no hook compress")
 
     def project_q(self, q: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """[B, h, Q, D] -> the same shape."""
+        """Return the queries with positions, [B, h, Q, D] -> the same shape."""
         raise TypeError(f"{type(self).__name__} has no hook project_q")
 
     def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """[B, h, T, D], the new keys (the last T columns) -> the same shape. The cache holds the result."""
+        """Return the new keys (the last T columns) with positions, [B, h, T, D] -> the same; the cache holds them."""
         raise TypeError(f"{type(self).__name__} has no hook project_k")
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        """[1 or B, 1 or h, Q, K], content-free, added to the logits."""
+        """Return what is added to the logits and does not depend on the content, [1 or B, 1 or h, Q, K]."""
         raise TypeError(f"{type(self).__name__} has no hook bias")
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """[B, h, Q, K], added to the logits; with `layer.content` in it where that was taken."""
+        """Return what is added to the logits, [B, h, Q, K], with `layer.content` in it where that was taken."""
         raise TypeError(f"{type(self).__name__} has no hook content_bias")
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """[B, h, Q, K], in place of scale * q k^T."""
+        """Return what replaces scale * q k^T, [B, h, Q, K]."""
         raise TypeError(f"{type(self).__name__} has no hook scores")
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """[B, h, Q, D], added to weights @ v; the weights are those after dropout."""
+        """Return what is added to weights @ v, [B, h, Q, D]; the weights are those after dropout."""
         raise TypeError(f"{type(self).__name__} has no hook values")
 
     # -- literal references ----------------------------------------------------------------------------
@@ -286,19 +286,19 @@ class PositionEncoding(nn.Module):
     def reference_compress(
         self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer
     ) -> tuple[Tensor, Tensor]:
-        """`compress`, literally."""
+        """Compress by the literal formula."""
         return k_in, v_in
 
     def reference_embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """`embed`, literally."""
+        """Embed by the literal formula."""
         return x
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """The unmasked logits [B, h, Q, K] of raw q and k, literally by the paper's formula."""
+        """Return the unmasked logits [B, h, Q, K] of raw q and k, literally by the paper's formula."""
         return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
 
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
-        """What is added to weights @ v, literally."""
+        """Return what is added to weights @ v, by the literal formula."""
         return None
 
 

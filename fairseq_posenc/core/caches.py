@@ -41,7 +41,7 @@ class EvaluationCache:
         self._length = 0
 
     def clear(self) -> None:
-        """Forget."""
+        """Forget the value."""
         self._value = None
 
     @staticmethod
@@ -61,7 +61,7 @@ class EvaluationCache:
         training: bool,
         limit: int | None = None,
     ) -> tuple[Tensor, int]:
-        """The value for a length N >= `length`, and N.
+        """Return the value for a length N >= `length`, and N.
 
         Args:
             length: how long it must be at least. It grows geometrically, as decoding asks for one more each step.
@@ -123,7 +123,7 @@ class GrownTables:
         dtype: torch.dtype,
         compute: Callable[[int], tuple[Tensor, ...]],
     ) -> tuple[Tensor, ...]:
-        """Tables of at least `length` rows in this dtype on this device.
+        """Return tables of at least `length` rows in this dtype on this device.
 
         Args:
             first: how many rows to begin with. compute: float64 tables of any length.

@@ -48,22 +48,22 @@ class Composition(nn.Module):
 
     @property
     def members(self) -> dict[str, PositionEncoding]:
-        """The encodings by name, in the written order."""
+        """Return the encodings by name, in the written order."""
         return {name: module for name, module in self._modules.items() if isinstance(module, PositionEncoding)}
 
     @property
     def name(self) -> str:
-        """As written for --pos-enc."""
+        """Return the name as written for --pos-enc."""
         return "+".join(self._modules)
 
     @property
     def capabilities(self) -> Capabilities:
-        """The intersection of the members', but the union of `directional`."""
+        """Return the intersection of the members' capabilities, but the union of `directional`."""
         return self._capabilities
 
     @property
     def scale(self) -> float:
-        """The factor on q.k."""
+        """Return the factor on q.k."""
         for member in self.members.values():
             if member.scale is not None:
                 return member.scale
@@ -71,18 +71,18 @@ class Composition(nn.Module):
 
     @property
     def limit(self) -> int | None:
-        """The longest sequence that all members define; None where there is no limit."""
+        """Return the length of the longest sequence that all members define; None where there is no limit."""
         limits = [member.limit for member in self.members.values() if member.limit is not None]
         return min(limits, default=None)
 
     @property
     def needs_boundaries(self) -> bool:
-        """Some member reads where sentences start."""
+        """Return whether some member reads where sentences start."""
         return any(member.needs_boundaries for member in self.members.values())
 
     @property
     def needs_segments(self) -> bool:
-        """Some member reads which segment a token belongs to."""
+        """Return whether some member reads which segment a token belongs to."""
         return any(member.needs_segments for member in self.members.values())
 
     def extra_repr(self) -> str:
@@ -166,14 +166,14 @@ class Composition(nn.Module):
             logger.warning("%s: %d positions, more than the %d of %s", self, length, trained, flag)
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """[B, Q, d] -> [B, Q, d]: the members' `embed` in the written order."""
+        """Apply the members' `embed` in the written order: [B, Q, d] -> [B, Q, d]."""
         for member in self.members.values():
             if "embed" in member.hooks:
                 x = member.embed(x, positions)
         return x
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """The tensors of each layer, named `member.tensor`; see `PositionEncoding.per_layer`."""
+        """Return the tensors of each layer, named `member.tensor`; see `PositionEncoding.per_layer`."""
         merged: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
         for name, member in self.members.items():
             for tensors, all_of_layer in zip(member.per_layer(positions), merged, strict=True):
@@ -181,7 +181,7 @@ class Composition(nn.Module):
         return merged
 
     def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
-        """The view of layer `index` (from 1). The projections are bound methods or Modules, never lambdas."""
+        """Return the view of layer `index` (from 1). The projections are bound methods or Modules, never lambdas."""
         if not 1 <= index <= self.stack.layers:
             raise ValueError(f"layer {index} of a stack of {self.stack.layers}")
         return LayerView(self, index, project_q, project_k)
@@ -213,17 +213,17 @@ class LayerView:
 
     @property
     def scale(self) -> float:
-        """The factor on q.k."""
+        """Return the factor on q.k."""
         return self.encoding.scale
 
     @property
     def reads_raw_keys(self) -> bool:
-        """Raw keys must be cached beside k': one member reads keys, another projects them."""
+        """Return whether raw keys must be cached beside k': one member reads keys, another projects them."""
         reading = self.by_hook.get("content_bias", [])
         return self.has("project_k") and any(self.encoding.members[name].reads_keys for name in reading)
 
     def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
-        """The view at one forward's positions, with the tensors that `per_layer` handed out."""
+        """Return the view at one forward's positions, with the tensors that `per_layer` handed out."""
         return LayerCall(self, positions, tensors)
 
 
@@ -245,38 +245,38 @@ class LayerCall:
         return Layer(self.view.index, own, self.view.project_q, self.view.project_k, content)
 
     def compress(self, k_in: Tensor, v_in: Tensor) -> tuple[Tensor, Tensor]:
-        """[B, K, d] -> [B, K', d] each."""
+        """Return fewer columns, [B, K, d] -> [B, K', d] each."""
         for member, layer in self._members("compress"):
             k_in, v_in = member.compress(k_in, v_in, self.positions, layer)
         return k_in, v_in
 
     def project_q(self, q: Tensor) -> Tensor:
-        """q'."""
+        """Return q'."""
         for member, layer in self._members("project_q"):
             q = member.project_q(q, self.positions, layer)
         return q
 
     def project_k(self, k: Tensor) -> Tensor:
-        """k' of the new keys."""
+        """Return k' of the new keys."""
         for member, layer in self._members("project_k"):
             k = member.project_k(k, self.positions, layer)
         return k
 
     def additive(self, q: Tensor, k: Tensor, content: Content | None = None) -> Tensor | None:
-        """The sum of all biases, [1 or B, 1 or h, Q, K], and of the content if some member took it; None if empty."""
+        """Return the sum of all biases, [1 or B, 1 or h, Q, K], with the content if a member took it, or None."""
         terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
         for member, layer in self._members("content_bias", content):
             terms.append(member.content_bias(q, k, self.positions, layer))
         return reduce(Tensor.add, terms) if terms else None
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor | None:
-        """[B, h, Q, K] in place of scale * q k^T; None where no member replaces it."""
+        """Return what replaces scale * q k^T, [B, h, Q, K]; None where no member replaces it."""
         for member, layer in self._members("scores"):
             return member.scores(q, k, self.positions, layer)
         return None
 
     def values(self, weights: Tensor) -> Tensor | None:
-        """What is added to weights @ v, [B, h, Q, D]."""
+        """Return what is added to weights @ v, [B, h, Q, D]."""
         terms = [member.values(weights, self.positions, layer) for member, layer in self._members("values")]
         return reduce(Tensor.add, terms) if terms else None
 

@@ -13,7 +13,7 @@ from .options import option
 
 
 def extend_option() -> Any:
-    """`extend`."""
+    """Return the option `extend`."""
     return option(
         "error",
         "beyond n: refuse, start again from the first row, or stretch the table to `extend_to` positions",
@@ -23,7 +23,7 @@ def extend_option() -> Any:
 
 
 def extend_to_option() -> Any:
-    """`extend_to`."""
+    """Return the option `extend_to`."""
     return option(None, "with extend=interpolate: the length that the table is stretched to", example=32)
 
 
@@ -57,7 +57,7 @@ class Extended(PositionEncoding):
         return f"{super().cure_for_length} or set {self.stack.args_flag} extend=repeat (or interpolate)"
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
-        """What serves these positions.
+        """Return the rows that serve these positions.
 
         Args:
             table: [n, width] for ids of any shape, [..., n, width] for one axis of them.
@@ -79,7 +79,7 @@ class Extended(PositionEncoding):
         return torch.lerp(before, after, share)
 
     def literal_row(self, table: Tensor, p: int) -> Tensor:
-        """[..., width], the vector of position p by the definition."""
+        """Return the vector of position p by the definition, [..., width]."""
         n = self.stack.max_length
         if self.options.extend != "interpolate":
             return table[..., p % n, :]

@@ -18,7 +18,7 @@ FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through the
 
 
 def rank_option() -> Any:
-    """`rank`, d_p."""
+    """Return the option `rank`, d_p."""
     text = "d_p: the width of the factors, which bounds the rank of a head's bias; unset: D"
     return option(None, text, least=1, example=3)
 
@@ -55,32 +55,32 @@ class FactoredBias(CachingEncoding):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Products once for all that share them, and a sum with the logits of each head."""
+        """Return the cost of products once for all that share them, and of a sum with the logits of each head."""
         return self.costs_of_factors("n^2")
 
     def costs_of_factors(self, logits: str) -> tuple[Cost, ...]:
-        """Of a head with `logits`, n^2 or nk."""
+        """Return the cost for heads with so many `logits`, n^2 or nk."""
         products = f"{tables.axes(self.options.share)}{logits}"
         return Cost(f"{products}d_p", products), Cost(f"mh{logits}", "0")
 
     # -- what subclasses say of their rows
 
     def query_rows(self, table: Tensor, length: int) -> Tensor:
-        """[..., n, rank] -> [..., length, rank], the rows of positions 0 to length - 1."""
+        """Return the rows of positions 0 to length - 1: [..., n, rank] -> [..., length, rank]."""
         return table.narrow(-2, 0, length)
 
     def key_rows(self, table: Tensor, length: int) -> Tensor:
-        """[..., keys, rank] -> [..., C, rank], the rows of the keys of `length` columns."""
+        """Return the rows of the keys of `length` columns: [..., keys, rank] -> [..., C, rank]."""
         raise TypeError(f"{type(self).__name__} does not say the rows of its keys")
 
     def read(self, product: Tensor, positions: Positions) -> Tensor:
-        """[h or 1, N, C], of all positions -> [1 or B, h or 1, Q, K]."""
+        """Read the product of all positions [h or 1, N, C] at the positions of a batch: [1 or B, h or 1, Q, K]."""
         raise TypeError(f"{type(self).__name__} does not read its product")
 
     # -- once a forward
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """A bias for all layers, made here; in evaluation each layer's product; else each layer's factors."""
+        """Return one bias for all layers, made here; in evaluation each layer's product; else each layer's factors."""
         by_layer = super().per_layer(positions)
         one_for_all = len(self.query) == 1
         if not one_for_all and not self._cache.keeps((self.query, self.key), training=self.training):
@@ -109,13 +109,13 @@ class FactoredBias(CachingEncoding):
         return self.read(self._product(tensors["query"], tensors["key"], positions.key_length), positions)
 
     def _product(self, query: Tensor, key: Tensor, length: int) -> Tensor:
-        """[..., length, C]."""
+        """Return the product of all positions, [..., length, C]."""
         rows, columns = self.query_rows(query, length), self.key_rows(key, length)
         return exact_product(rows, columns.transpose(-1, -2))
 
 
 def of_columns(product: Tensor, positions: Positions) -> Tensor:
-    """[h or 1, N, N] of all positions -> [1 or B, h or 1, Q, K] of columns."""
+    """Read the product of all positions [h or 1, N, N] by columns: [1 or B, h or 1, Q, K]."""
     offset, length = positions.offset, positions.key_length
     if not positions.left_padded:
         return product[None, :, offset:length, :length]
@@ -123,11 +123,11 @@ def of_columns(product: Tensor, positions: Positions) -> Tensor:
 
 
 def rows_by_id(product: Tensor, ids: Tensor) -> Tensor:
-    """[h or 1, N, C] at ids [B, Q] -> [B, h or 1, Q, C]."""
+    """Read the rows of [h or 1, N, C] at ids [B, Q]: [B, h or 1, Q, C]."""
     rows = product.index_select(1, ids.flatten()).unflatten(1, ids.shape)  # (h, B*Q, C) -> (h, B, Q, C)
     return rows.transpose(0, 1)
 
 
 def columns_by_id(rows: Tensor, ids: Tensor) -> Tensor:
-    """[B, h or 1, Q, N] at ids [B, K] -> [B, h or 1, Q, K]."""
+    """Read the columns of [B, h or 1, Q, N] at ids [B, K]: [B, h or 1, Q, K]."""
     return torch.gather(rows, -1, ids[:, None, None, :].expand(*rows.shape[:-1], -1))

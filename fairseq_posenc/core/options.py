@@ -21,7 +21,7 @@ def option(
     positive: bool = False,
     example: Any = None,
 ) -> Any:
-    """A dataclass field with its meaning.
+    """Return a dataclass field with its meaning.
 
     Args:
         default: what holds when the user says nothing.
@@ -55,17 +55,17 @@ class Options:
 
 
 def written(field: dataclasses.Field[Any]) -> str:
-    """The name of an option as the user writes it: `lambda_` is a field because `lambda` cannot be one."""
+    """Return the name of an option as the user writes it: the field is `lambda_` because `lambda` cannot be one."""
     return field.name.removesuffix("_")
 
 
 def names(cls: type[Options]) -> list[str]:
-    """The option names of an encoding."""
+    """Return the option names of an encoding."""
     return [written(field) for field in dataclasses.fields(cls)]
 
 
 def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """`'clip=64,share=head-wise'` -> {'clip': '64', 'share': 'head-wise'}; a mapping passes through.
+    """Turn `'clip=64,share=head-wise'` into {'clip': '64', 'share': 'head-wise'}; a mapping passes through.
 
     In names, `-` and `_` are the same.
     """
@@ -88,7 +88,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def fill(cls: type[Options], given: Mapping[str, Any]) -> Options:
-    """The options of an encoding from parsed values.
+    """Return the options of an encoding from parsed values.
 
     Raises:
         ValueError: an unknown name (the known ones are listed), or a value of the wrong type.
@@ -104,7 +104,7 @@ def fill(cls: type[Options], given: Mapping[str, Any]) -> Options:
 
 
 def describe(cls: type[Options]) -> list[dict[str, Any]]:
-    """One flat row an option: name, default, choices, meaning."""
+    """Return one flat row per option: name, default, choices, meaning."""
     return [
         {
             "name": written(field),

@@ -21,7 +21,7 @@ class RelativeBias(CachingEncoding):
     """bias[i, j] = f(j - i). Subclasses give `by_distance`; their tables, if any, are `layer_tables`."""
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        """[1 or h, len(distances)], the bias at each j - i, from a layer's tables."""
+        """Return the bias at each j - i, from a layer's tables: [1 or h, len(distances)]."""
         raise TypeError(f"{type(self).__name__} does not say its bias at a distance")
 
     @property
@@ -30,7 +30,7 @@ class RelativeBias(CachingEncoding):
         return all(len(getattr(self, name)) == 1 for name in self.layer_tables)
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """One bias for all layers, made here, or each layer's own tables."""
+        """Return one bias for all layers, made here, or each layer's own tables."""
         if not self.same_in_all_layers:
             return super().per_layer(positions)
         shared = toeplitz.spread(self._shared(positions), positions)[None]
@@ -42,7 +42,7 @@ class RelativeBias(CachingEncoding):
         return toeplitz.spread(self.by_distance(layer.tensors, positions.distances), positions)[None]
 
     def _shared(self, positions: Positions) -> Tensor:
-        """[1 or h, L]: kept for distances of N columns, -(N-1) .. N-1, of which L = Q+K-1 are wanted."""
+        """Return the shared bias of the L = Q+K-1 distances, [1 or h, L]; it is kept for all distances of N columns."""
         shared = {name: getattr(self, name)[0] for name in self.layer_tables}
         depends_on = [*self.parameters(), *self.buffers()]
         vector, longest = self._cache.get(

@@ -42,12 +42,12 @@ class Rotary(PositionEncoding):
         self._tables = GrownTables()
 
     def speeds(self) -> Tensor:
-        """[R/2] float64, how far each pair turns from one position to the next."""
+        """Return how far each pair turns from one position to the next, [R/2] float64."""
         exponents = torch.arange(0, self.features, 2, dtype=torch.float64) / self.features
         return self.options.base**-exponents
 
     def turns(self, length: int) -> tuple[Tensor, ...]:
-        """Real and imaginary factors of queries, and of keys where they have others: each [length, R/2] float64."""
+        """Return real and imaginary factors, [length, R/2] float64: of queries, then of keys where they differ."""
         angles = torch.arange(length, dtype=torch.float64)[:, None] * self.speeds()
         return angles.cos(), angles.sin()
 
@@ -58,13 +58,13 @@ class Rotary(PositionEncoding):
         return self._turned(k, *self._turns_at(k, positions)[-2:])
 
     def _turns_at(self, x: Tensor, positions: Positions) -> list[Tensor]:
-        """`turns` of the last T columns, where x [B, h, T, D] stands: each [T, R/2]."""
+        """Return `turns` of the last T columns, where x [B, h, T, D] stands: each [T, R/2]."""
         exact, end = torch.promote_types(x.dtype, torch.float32), positions.key_length
         every = self._tables.get(end, self.stack.max_length, x.device, exact, self.turns)
         return [turn[end - x.shape[2] : end] for turn in every]
 
     def _turned(self, x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
-        """[B, h, T, D] -> the same; the features after the first R are left as they are."""
+        """Turn the first R features of x [B, h, T, D]; the others are left as they are."""
         pairs = x[..., : self.features].to(real.dtype).unflatten(-1, (-1, 2) if self._interleaved else (2, -1))
         first, second = pairs.unbind(-1 if self._interleaved else -2)
         turned = (first * real - second * imaginary, first * imaginary + second * real)
@@ -76,7 +76,7 @@ class Rotary(PositionEncoding):
         return bool(self.options.layout == "interleaved")
 
     def literal_product(self, q: Tensor, k: Tensor, turns: Tensor) -> Tensor:
-        """Re sum_m q_m conj(k_m) turns_m with pairs as complex numbers, and the dot product of the rest.
+        """Return Re sum_m q_m conj(k_m) turns_m with pairs as complex numbers, and the dot product of the rest.
 
         RoFormer (12). turns: [Q, K, R/2] complex, of i - j. For references.
         """

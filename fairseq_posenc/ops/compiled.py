@@ -43,21 +43,21 @@ def eagerly() -> bool:
 
 @functools.cache
 def compiled(kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The kernel, for all shapes; made at its first call."""
+    """Return the compiled kernel, for all shapes; it is compiled at its first call."""
     if not _VERSIONS:  # an older torch has a limit for the whole process only
         torch._dynamo.config.cache_size_limit = max(64, torch._dynamo.config.cache_size_limit)
     return torch.compile(kernel, dynamic=True, fullgraph=True, **_VERSIONS)
 
 
 def compiler() -> str:
-    """The C++ compiler; empty where there is none."""
+    """Return the path of the C++ compiler; empty where there is none."""
     paths = (shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name)
     return next((path for path in paths if path), "")
 
 
 @functools.cache
 def _compiler_works() -> bool:
-    """Tried once, on a kernel of a few numbers."""
+    """Return whether a kernel of a few numbers can be compiled; this is tried once."""
     reason = ""
     if not compiler():
         reason = "there is no C++ compiler (g++ or clang++, or set CXX)"
@@ -73,5 +73,5 @@ def _compiler_works() -> bool:
 
 
 def _probe(x: Tensor) -> Tensor:
-    """Whether it runs compiled: torch.compile may be told to do nothing."""
+    """Return 0 unless this runs compiled: torch.compile may be told to do nothing."""
     return x.sum() if torch.compiler.is_compiling() else torch.zeros(())

@@ -26,32 +26,32 @@ class Content:
         self.taken = False
 
     def take(self) -> Content | None:
-        """Itself to the first who asks, None to others."""
+        """Return itself to the first who asks, None to others."""
         if self.taken:
             return None
         self.taken = True
         return self
 
     def product(self) -> Tensor:
-        """[B, h, Q, K], in at least float32."""
+        """Return the product, [B, h, Q, K], in at least float32."""
         return promoted(of_keys(self.q * self.scale, self.k))
 
 
 def of_keys(q: Tensor, k: Tensor) -> Tensor:
-    """q k^T: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
+    """Return q k^T: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
     if _few(q, k):
         return (k * q).sum(-1).unsqueeze(2)
     return torch.matmul(q, k.transpose(-1, -2))
 
 
 def of_values(weights: Tensor, v: Tensor) -> Tensor:
-    """The weighted sums: [B, h, Q, K], [B, h, K, D] -> [B, h, Q, D]."""
+    """Return the weighted sums: [B, h, Q, K], [B, h, K, D] -> [B, h, Q, D]."""
     if _few(weights, v):
         return (weights.transpose(-1, -2) * v).sum(2, keepdim=True)
     return torch.matmul(weights, v)
 
 
 def _few(rows: Tensor, columns: Tensor) -> bool:
-    """One row and so few columns that torch multiplies them by a plain loop, slower than it multiplies and adds."""
+    """Say whether torch multiplies one row and so few columns by a plain loop, slower than it multiplies and adds."""
     single = rows.shape[2] == 1 and rows.device.type == "cpu"
     return single and columns.shape[-1] * columns.shape[-2] < FEW and rows.dtype not in HALF

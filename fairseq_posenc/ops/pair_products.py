@@ -61,7 +61,7 @@ class SumOfProducts(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, scale: float, *tensors: Tensor | None) -> Tensor:
-        """The tensors are those of `Terms`, of all samples and heads; `scale` is the factor on the content."""
+        """Return the sum of `Terms` of all samples and heads; `scale` is the factor on the content."""
         ctx.save_for_backward(*tensors)
         ctx.kernel, ctx.scale = kernel, scale
         terms = Terms(*tensors)
@@ -93,9 +93,9 @@ class GatedProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, offset: float, keep: bool, q: Tensor, k: Tensor, table: Tensor) -> Tensor:
-        """q and k contiguous; table [1 or h, Q+K-1, D] in the order of the distances.
+        """Return the product of contiguous q and k and a table [1 or h, Q+K-1, D] in the order of the distances.
 
-        `keep`: there will be a backward, which needs what the kernel returns of the gates.
+        If `keep`, there will be a backward, which needs what the kernel returns of the gates.
         """
         terms, kept = Terms(q, k, table, None, None, None), list[Tensor]()
         out = q.new_empty(*q.shape[:3], k.shape[2])

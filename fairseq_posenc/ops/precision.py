@@ -9,7 +9,7 @@ HALF = (torch.float16, torch.bfloat16)
 
 
 def promoted(x: Tensor) -> Tensor:
-    """Half precision to float32; float64 stays.
+    """Return half precision as float32; float64 stays.
 
     A table is promoted before its rows are read: what all tokens and pairs add to the gradient of a row is then
     summed in float32.
@@ -18,6 +18,6 @@ def promoted(x: Tensor) -> Tensor:
 
 
 def exact_product(x: Tensor, y: Tensor) -> Tensor:
-    """x @ y in at least float32, also under autocast, for what is kept beyond one forward or added to others."""
+    """Return x @ y in at least float32, also under autocast: for what is kept beyond a forward or added to others."""
     with torch.autocast(x.device.type, enabled=False):
         return promoted(x) @ promoted(y)

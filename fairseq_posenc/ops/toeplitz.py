@@ -24,15 +24,15 @@ class Lengths(Protocol):
 
     @property
     def query_length(self) -> int:
-        """Q."""
+        """Return Q."""
 
     @property
     def key_length(self) -> int:
-        """K."""
+        """Return K."""
 
 
 def in_one_pass(positions: Lengths) -> bool:
-    """Whether products of all pairs are made together, with gradients of their own (pair_products.py).
+    """Return whether products of all pairs are made together, with gradients of their own (pair_products.py).
 
     A graph takes plain operations instead, which its compiler fuses, and so does one query (single_query.py).
     """
@@ -40,12 +40,12 @@ def in_one_pass(positions: Lengths) -> bool:
 
 
 def one_by_one(positions: Lengths) -> bool:
-    """Whether each key meets one vector, that of the only query, outside a graph."""
+    """Return whether there is one query, whose keys meet one vector each, outside a graph."""
     return positions.query_length == 1 and not torch.compiler.is_compiling()
 
 
 def shift(x: Tensor, key_length: int) -> Tensor:
-    """[..., Q, L] by distance -> [..., Q, K] by key, a view: out[r, j] = x[r, j - r + Q - 1].
+    """View [..., Q, L] by distance as [..., Q, K] by key: out[r, j] = x[r, j - r + Q - 1].
 
     Dropping the first Q-1 numbers of the flattened matrix and reading it with rows of L-1 moves each row
     one step further to the left than the row above it (the skew of Music Transformer, both directions).
@@ -58,7 +58,7 @@ def shift(x: Tensor, key_length: int) -> Tensor:
 
 
 def unshift(x: Tensor) -> Tensor:
-    """[..., Q, K] by key -> [..., Q, L] by distance, zeros elsewhere: the adjoint of `shift`."""
+    """Return [..., Q, K] by key as [..., Q, L] by distance, zeros elsewhere: the adjoint of `shift`."""
     queries, keys = x.shape[-2:]
     if queries == 1:
         return x
@@ -67,7 +67,7 @@ def unshift(x: Tensor) -> Tensor:
 
 
 def spread(vector: Tensor, positions: Lengths) -> Tensor:
-    """[..., L], one number a distance -> [..., Q, K]: out[r, j] = vector[j - r + Q - 1].
+    """Spread one number per distance, [..., L], to all pairs, [..., Q, K]: out[r, j] = vector[j - r + Q - 1].
 
     The windows of `unfold` are the rows from the last to the first; a third of the cost of an index.
     """
@@ -75,7 +75,7 @@ def spread(vector: Tensor, positions: Lengths) -> Tensor:
 
 
 def take(table: Tensor, rows: Tensor | slice, dim: int) -> Tensor:
-    """The rows of a table along `dim`, which must be -1 or -2."""
+    """Return the rows of a table along `dim`, which must be -1 or -2."""
     if isinstance(rows, slice):
         return table.narrow(dim, rows.start, rows.stop - rows.start)
     return table.index_select(dim, rows)
@@ -89,7 +89,7 @@ def query_product(
     clip: int | None = None,
     content: Content | None = None,
 ) -> Tensor:
-    """q_i . a[j - i] for all pairs.
+    """Return q_i . a[j - i] for all pairs.
 
     Args:
         q: [B, h, Q, D]. table: [1 or h, R, D], one for all heads or one a head.
@@ -111,7 +111,7 @@ def query_product(
 
 
 def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None = None) -> Tensor:
-    """k_j . a[j - i] for all pairs.
+    """Return k_j . a[j - i] for all pairs.
 
     Seen from a key the distances to the queries run backwards, and queries and keys change places.
 
@@ -141,7 +141,7 @@ def both_products(
     clip: int | None = None,
     content: Content | None = None,
 ) -> Tensor:
-    """q_i . a[j - i] + k_j . b[j - i] for all pairs, in one pass: see `query_product` and `key_product`."""
+    """Return q_i . a[j - i] + k_j . b[j - i] for all pairs: see `query_product` and `key_product`."""
     if in_one_pass(positions):
         return _sum(q, k, for_queries, for_keys, positions, rows, clip, content)
     of_queries = query_product(q, for_queries, positions, rows, clip)
@@ -151,7 +151,7 @@ def both_products(
 def _of_keys(
     k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, content: Content | None
 ) -> Tensor:
-    """`key_product`, with the content of one query where its keys are these."""
+    """Return `key_product`, with the content of one query where its keys are these."""
     fits = content is not None and content.k is k and positions.query_length == 1 and k.dtype not in HALF
     taken = content.take() if content is not None and fits else None
     if taken is None:
@@ -161,7 +161,7 @@ def _of_keys(
 
 
 def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Lengths, clip: int | None) -> tuple[Tensor, int]:
-    """The vectors of the keys of one query, the last column's, and how many of the first keys share the first."""
+    """Return the vectors of the keys of the last column's query, and how many of the first keys share the first."""
     first = _flat(positions, clip)[0]
     if isinstance(rows, slice) or first < 1:
         return take(table, rows, -2), 0
@@ -171,7 +171,7 @@ def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Lengths, clip
 def gated_product(
     q: Tensor, k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, offset: float
 ) -> Tensor:
-    """(q_i . k_j) (o + q_i . a[j - i]) (o + k_j . a[j - i]) / sqrt(D) for all pairs, in at least float32."""
+    """Return (q_i . k_j) (o + q_i . a[j - i]) (o + k_j . a[j - i]) / sqrt(D) for all pairs, in at least float32."""
     if in_one_pass(positions) and q.dtype not in HALF:
         kernel, vectors = _kernel(positions, clip, k, q, table), take(table, rows, -2).to(q.dtype)
         product: Tensor = GatedProduct.apply(
@@ -191,7 +191,7 @@ def gated_product(
 def trilinear_product(
     q: Tensor, k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None
 ) -> Tensor:
-    """sum_d q_d k_jd a[j - i]_d of one query i, the last column's: [B, h, 1, K]."""
+    """Return sum_d q_d k_jd a[j - i]_d of one query i, the last column's: [B, h, 1, K]."""
     vectors, shared = _of_last_query(table, rows, positions, clip)
     return single_query.of_all_three(k, vectors.to(k.dtype), q, shared)
 
@@ -247,7 +247,7 @@ def _sum(
 
 
 def value_product(weights: Tensor, table: Tensor, rows: Tensor | slice) -> Tensor:
-    """sum_j weights[i, j] a[j - i]: [B, h, Q, K] and [1 or h, R, D] -> [B, h, Q, D]."""
+    """Return sum_j weights[i, j] a[j - i]: [B, h, Q, K] and [1 or h, R, D] -> [B, h, Q, D]."""
     by_distance = unshift(weights)
     if isinstance(rows, slice):
         by_row, table = by_distance, take(table, rows, -2)
@@ -258,7 +258,7 @@ def value_product(weights: Tensor, table: Tensor, rows: Tensor | slice) -> Tenso
 
 
 def _product(x: Tensor, table: Tensor) -> Tensor:
-    """x [B, h, Q, D] times table [1 or h, R, D] transposed -> [B, h, Q, R], last two axes contiguous."""
+    """Return x [B, h, Q, D] times the table [1 or h, R, D] transposed: [B, h, Q, R], last two axes contiguous."""
     if table.shape[0] == 1:
         return torch.matmul(x, table[0].t())
     batch, heads, queries, dim = x.shape

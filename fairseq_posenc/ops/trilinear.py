@@ -23,13 +23,13 @@ LEAST = 1 << 17
 
 
 def _entries(queries: int, keys: int, device: torch.device) -> Tensor:
-    """[Q, K], the vector of each pair."""
+    """Return the entry of the vector of each pair, [Q, K]."""
     rows, columns = torch.arange(queries, device=device), torch.arange(keys, device=device)
     return columns[None, :] - rows[:, None] + queries - 1
 
 
 def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    """sum_d q_id k_jd a_ijd: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
+    """Return sum_d q_id k_jd a_ijd: [B, h, Q, D], [B, h, K, D] -> [B, h, Q, K]."""
     a = vectors[:, _entries(q.shape[2], k.shape[2], q.device)]
     return (q[:, :, :, None] * k[:, :, None] * a).sum(-1)
 
@@ -60,7 +60,7 @@ def _for_window(by_entry: Tensor, q: Tensor, around: Tensor) -> Tensor:
 
 
 def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
-    """The gradient of the vectors, a block of queries at a time."""
+    """Return the gradient of the vectors, made a block of queries at a time."""
     queries, keys = grad.shape[2:]
     size = min(queries, SMALL_BLOCK if queries <= FEW_ROWS else LARGE_BLOCK)
     for_vectors = torch.zeros_like(like)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -10,9 +11,10 @@ from torch import Tensor
 from ..ops.precision import exact_product
 from ..positions import Positions
 from . import tables
-from .base import Cost, Layer, StackShape, give
+from .base import Cost, StackShape, give
 from .caches import CachingEncoding
 from .options import option
+from .shared_bias import SharedBias
 
 FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through their product, ones stay of rank 1
 
@@ -28,7 +30,7 @@ def rank_of(rank: int | None, stack: StackShape) -> int:
     return stack.head_dim if rank is None else rank
 
 
-class FactoredBias(CachingEncoding):
+class FactoredBias(SharedBias, CachingEncoding):
     """bias[i, c] = query[i] . key[c], tables [L or 1, h or 1, rows, rank]; rows are positions, or slots of keys.
 
     Both start from N(0, 0.02) unless told otherwise: their product starts near zero, but both learn.
@@ -81,7 +83,7 @@ class FactoredBias(CachingEncoding):
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return one bias for all layers, made here; in evaluation each layer's product; else each layer's factors."""
-        by_layer = super().per_layer(positions)
+        by_layer = CachingEncoding.per_layer(self, positions)
         one_for_all = len(self.query) == 1
         if not one_for_all and not self._cache.keeps((self.query, self.key), training=self.training):
             return by_layer  # each layer multiplies: within its activation checkpoint
@@ -100,10 +102,7 @@ class FactoredBias(CachingEncoding):
             give(by_layer, "product", product)
         return by_layer
 
-    def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        tensors = layer.tensors
-        if "bias" in tensors:
-            return tensors["bias"]
+    def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         if "product" in tensors:
             return self.read(tensors["product"], positions)
         return self.read(self._product(tensors["query"], tensors["key"], positions.key_length), positions)

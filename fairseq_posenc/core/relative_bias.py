@@ -12,12 +12,13 @@ from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
 from . import tables
-from .base import Layer, StackShape
+from .base import StackShape
 from .caches import CachingEncoding
 from .relative_table import RelativeTable
+from .shared_bias import SharedBias
 
 
-class RelativeBias(CachingEncoding):
+class RelativeBias(SharedBias, CachingEncoding):
     """bias[i, j] = f(j - i). Subclasses give `by_distance`; their tables, if any, are `layer_tables`."""
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
@@ -29,17 +30,13 @@ class RelativeBias(CachingEncoding):
         """Whether one bias serves the whole stack."""
         return all(len(getattr(self, name)) == 1 for name in self.layer_tables)
 
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return one bias for all layers, made here, or each layer's own tables."""
-        if not self.same_in_all_layers:
-            return super().per_layer(positions)
-        shared = toeplitz.spread(self._shared(positions), positions)[None]
-        return [{"bias": shared} for _ in range(self.stack.layers)]
+    def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Return the bias of all distances, or each layer's own tables."""
+        return [{"vector": self._shared(positions)}] if self.same_in_all_layers else super().parts(positions)
 
-    def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        if "bias" in layer.tensors:
-            return layer.tensors["bias"]
-        return toeplitz.spread(self.by_distance(layer.tensors, positions.distances), positions)[None]
+    def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        vector = tensors["vector"] if "vector" in tensors else self.by_distance(tensors, positions.distances)
+        return toeplitz.spread(vector, positions)[None]
 
     def _shared(self, positions: Positions) -> Tensor:
         """Return the shared bias of the L = Q+K-1 distances, [1 or h, L]; it is kept for all distances of N columns."""

@@ -13,6 +13,7 @@ from ..core import tables
 from ..core.base import ABSOLUTE, Capabilities, Facts, Layer, StackShape
 from ..core.caches import CachingEncoding
 from ..core.options import Options, option
+from ..core.shared_bias import SharedBias
 from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
@@ -32,7 +33,7 @@ class FireOptions(Options):
     share: str = tables.share_option("none")
 
 
-class Fire(CachingEncoding):
+class Fire(SharedBias, CachingEncoding):
     """e_ij = q_i . k_j / sqrt(D) + f_h(log(|c (i-j)| + 1) / (log(|c max(i, T)| + 1) + 1e-6)), T = |l threshold|.
 
     METHODS.md 9. f: 32 ReLUs and one output a head; f, c and l are learned, each layer its own (share=layer-wise
@@ -82,21 +83,16 @@ class Fire(CachingEncoding):
 
     constant_along_row = ("output_bias",)
 
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Up to T what each layer adds at a distance; beyond it the parameters, as every row has its own bias."""
-        shared = len(self.c) == 1
+    def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Return what is added at each distance up to T; beyond it the parameters, as every row has its own bias."""
         if self._within_threshold(positions):
-            by_layer = [{"by_distance": vector} for vector in self._by_distances(positions)]
-        else:
-            own = [{name: promoted(x) for name, x in tensors.items()} for tensors in super().per_layer(positions)]
-            by_layer = [{"bias": self._by_row(own[0], positions)}] if shared else own
-        return by_layer * self.stack.layers if shared else by_layer
+            return [{"by_distance": vector} for vector in self._by_distances(positions)]
+        return [{name: promoted(x) for name, x in tensors.items()} for tensors in super().parts(positions)]
 
-    def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        tensors = layer.tensors
+    def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         if "by_distance" in tensors:
             return toeplitz.spread(tensors["by_distance"], positions)[None]
-        return tensors["bias"] if "bias" in tensors else self._by_row(tensors, positions)
+        return self._by_row(tensors, positions)
 
     def _within_threshold(self, positions: Positions) -> bool:
         """Whether no position is beyond T in any layer: one look at the parameters a forward, not in a graph."""

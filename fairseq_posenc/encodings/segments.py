@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from torch.nn import functional as F
 from ..core import tables
 from ..core.base import RELATIVE, Facts, Layer, PositionEncoding, StackShape
 from ..core.options import Options, option
+from ..core.shared_bias import SharedBias
 from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 
@@ -111,7 +113,7 @@ class SegmentsOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class Segments(Segmented):
+class Segments(Segmented, SharedBias):
     """e_ij = q_i . k_j / sqrt(D) + E_S[S(i), S(j)], a table [segments, segments] a head, undivided (METHODS.md 2.23).
 
     DIET's E_S, meant beside `diet-rel` or `diet-abs`; created where pairs are fine-tuned. The paper is silent
@@ -135,24 +137,13 @@ class Segments(Segmented):
     def shapes(cls, options: SegmentsOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
         return {"weight": tables.shape(options.share, stack, options.segments, options.segments)}
 
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """One bias for all layers, made here, or each layer's own table."""
-        if len(self.weight) > 1:
-            return super().per_layer(positions)
-        bias = self._spread(self.weight[0], positions)
-        return [{"bias": bias} for _ in range(self.stack.layers)]
-
-    def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        tensors = layer.tensors
-        return tensors["bias"] if "bias" in tensors else self._spread(tensors["weight"], positions)
-
-    def _spread(self, table: Tensor, positions: Positions) -> Tensor:
-        """[h or 1, s, s] -> [B, h or 1, Q, K].
+    def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        """Read a table [h or 1, s, s] for all pairs: [B, h or 1, Q, K].
 
         By products with rows of 0 and 1, as the gradient of an index into [B, Q, K] is slow; each product
         has one term that is not zero, so nothing is rounded.
         """
-        assert positions.segments is not None
+        table = tensors["weight"]
         which = positions.shared((self, table.dtype), lambda: self._one_hot(positions).to(table.dtype))  # [B, 1, K, s]
         of_query = exact_product(which[:, :, positions.offset :], table)  # [B, h or 1, Q, s]
         return exact_product(of_query, which.to(of_query.dtype).transpose(-1, -2))

@@ -66,9 +66,9 @@ class T5(RelativeBias):
     def shapes(cls, options: T5Options, stack: StackShape) -> dict[str, tuple[int, ...]]:
         return {"weight": tables.shape(options.share, stack, options.buckets)}
 
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """As all relative biases; layers with tables of their own share the buckets."""
-        by_layer = super().per_layer(positions)
+    def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Do as all relative biases; layers with tables of their own share the buckets."""
+        by_layer = super().parts(positions)
         if not self.same_in_all_layers:
             buckets = self._buckets(positions.distances)
             for tensors in by_layer:

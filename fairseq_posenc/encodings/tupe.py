@@ -21,6 +21,7 @@ from ..core.caches import CachingEncoding
 from ..core.extension import Extended
 from ..core.factors import of_columns
 from ..core.options import Options, option
+from ..core.shared_bias import SharedBias
 from ..core.starts import draw_with_matrices
 from ..ops import toeplitz
 from ..ops.precision import exact_product, promoted
@@ -53,7 +54,7 @@ class TupeOptions(Options):
     init_std: float | None = tables.init_std_option()
 
 
-class Tupe(Extended, CachingEncoding):
+class Tupe(Extended, SharedBias, CachingEncoding):
     """e_ij = q_i . k_j / sqrt(2D) + reset(v_ij), v_ij = (p_i U^Q) . (p_j U^K) / sqrt(2D) + a_ij (METHODS.md 2.18).
 
     The relative a_ij are not divided. reset(v_ij) is theta_1 where i is [CLS], theta_2 where only j is, else
@@ -129,12 +130,8 @@ class Tupe(Extended, CachingEncoding):
 
     # -- hooks -----------------------------------------------------------------------------------------
 
-    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Each layer's scalars and projected positions, or in evaluation their products; one bias, if layers share all.
-
-        The products of evaluation are kept.
-        """
-        by_layer = super().per_layer(positions)
+    def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Return scalars and projected positions, or in evaluation the products of these, which are kept."""
         parameters = list(self.parameters())
         if self._cache.keeps(parameters, training=self.training):
             product, _ = self._cache.get(
@@ -143,21 +140,15 @@ class Tupe(Extended, CachingEncoding):
             parts, name = product.unbind(0), "product"
         else:
             parts, name = self.project(positions.key_length).unbind(1), "projected"
-        if len(parts) == 1:
-            bias = self._bias({**by_layer[0], name: parts[0]}, positions)
-            return [{"bias": bias} for _ in by_layer]
-        return [{**tensors, name: part} for tensors, part in zip(by_layer, parts, strict=True)]
+        # where layers share all, there is one part, and no more is read of the tables
+        return [{**own, name: part} for own, part in zip(super().parts(positions), parts, strict=False)]
 
     def _product(self, length: int) -> Tensor:
         """[L or 1, h or 1, length, length]."""
         queries, keys = self.project(length)
         return exact_product(queries, keys.transpose(-1, -2))
 
-    def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        tensors = layer.tensors
-        return tensors["bias"] if "bias" in tensors else self._bias(tensors, positions)
-
-    def _bias(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+    def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """[1 or B, h or 1, Q, K]."""
         if "product" in tensors:
             bias = of_columns(tensors["product"], positions)

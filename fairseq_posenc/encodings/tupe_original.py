@@ -87,16 +87,16 @@ class OriginalTupe(Tupe):
             factors.append(product.unflatten(-1, (self.stack.heads, -1)).transpose(0, 1))  # [h, rows, D]
         return torch.stack([factors[0] * (2 * self.stack.head_dim) ** -0.5, factors[1]])[:, None]
 
-    def _bias(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+    def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         if not self.resets:
-            return super()._bias(tensors, positions)
+            return super().bias_of(tensors, positions)
         if "product" in tensors:
             product = tensors["product"]
             own = product[:, [0, 1], [0, 1]]  # [h, 2], of the extra row and position 0
-            return super()._bias({"product": product[:, 1:, 1:], "theta": own}, positions)
+            return super().bias_of({"product": product[:, 1:, 1:], "theta": own}, positions)
         projected = tensors["projected"]
         own = (projected[0, :, :2] * projected[1, :, :2]).sum(-1)
-        return super()._bias({"projected": projected[:, :, 1:], "theta": own}, positions)
+        return super().bias_of({"projected": projected[:, :, 1:], "theta": own}, positions)
 
     def by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         buckets = bucket(positions.distances, BUCKETS, MAX_DISTANCE, not self.stack.causal)

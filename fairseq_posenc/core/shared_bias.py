@@ -1,0 +1,35 @@
+"""Base of the encodings that add a bias without content; where all layers share it, it is made once per forward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from ..positions import Positions
+from .base import Layer, PositionEncoding
+
+
+class SharedBias(PositionEncoding):
+    """A subclass gives `bias_of`, and `parts` where a bias is made of more than a layer's tables."""
+
+    def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
+        """Return the bias that is made of one of the `parts`, [1 or B, 1 or h, Q, K]."""
+        raise TypeError(f"{type(self).__name__} does not say its bias")
+
+    def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Return what the bias of each layer is made of: one entry if all layers share it."""
+        by_layer = super().per_layer(positions)
+        return by_layer[:1] if all(len(table) == 1 for table in self.parameters()) else by_layer
+
+    def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
+        """Return one bias for all layers, made here, or what each layer makes its own of."""
+        parts = self.parts(positions)
+        if len(parts) > 1:
+            return parts
+        bias = self.bias_of(parts[0], positions)
+        return [{"bias": bias} for _ in range(self.stack.layers)]
+
+    def bias(self, positions: Positions, layer: Layer) -> Tensor:
+        tensors = layer.tensors
+        return tensors["bias"] if "bias" in tensors else self.bias_of(tensors, positions)

@@ -14,12 +14,12 @@ from .registry import ENCODINGS
 
 
 def names() -> list[str]:
-    """All names that --pos-enc takes, in the order of METHODS.md."""
+    """Return all names that --pos-enc takes, in the order of METHODS.md."""
     return list(ENCODINGS)
 
 
 def get(name: str) -> type[PositionEncoding]:
-    """The class of an encoding.
+    """Return the class of an encoding.
 
     Raises:
         ValueError: an unknown name; the known ones are listed, the nearest first.
@@ -43,7 +43,7 @@ def _class_at(place: str) -> type[PositionEncoding]:
 
 
 def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) -> Composition:
-    """The encoding of a stack, from --pos-enc and --pos-enc-args.
+    """Build the encoding of a stack, from --pos-enc and --pos-enc-args.
 
     Args:
         spec: a name, or several joined by `+`: `learned+m4m`.
@@ -61,7 +61,7 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
 
 
 def of_members(spec: str, args: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """`args` by the members that they are for, as `m4m.clip`: what they mean beside further members too.
+    """Return `args` by the members that they are for, as `m4m.clip`: what they mean beside further members too.
 
     Raises:
         ValueError: an unknown encoding or option, or one of several members.
@@ -71,7 +71,7 @@ def of_members(spec: str, args: str | Mapping[str, Any] | None) -> dict[str, Any
 
 
 def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str | None) -> dict[str, Any]:
-    """`args` with what `defaults` ('sinusoidal.freq=t2t') say of the members of `spec` and `args` do not.
+    """Return `args`, and what only `defaults` ('sinusoidal.freq=t2t') say of the members of `spec`.
 
     Raises:
         ValueError: defaults of an unknown encoding or option.
@@ -96,7 +96,7 @@ def _build_one(name: str, cls: type[PositionEncoding], given: Mapping[str, Any],
 
 
 def _split(given: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]]) -> dict[str, dict[str, Any]]:
-    """Which member each option is for."""
+    """Return the options of each member."""
     split: dict[str, dict[str, Any]] = {name: {} for name in classes}
     for key, value in given.items():
         owner, dot, option = key.rpartition(".")

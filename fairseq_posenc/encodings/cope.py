@@ -83,7 +83,7 @@ class Cope(PositionEncoding):
 
     @staticmethod
     def _literally_seen(positions: Positions) -> Tensor:
-        """[1 or B, 1, Q, K] bool: t <= i, within the span, no pad."""
+        """Return where t <= i, within the span, and no pad: [1 or B, 1, Q, K] bool."""
         seen = (positions.delta <= 0)[None, None]
         if positions.span is not None:
             seen = seen & (positions.delta > -positions.span)
@@ -91,7 +91,7 @@ class Cope(PositionEncoding):
 
 
 def _counts(content: Tensor, allowed: Tensor | None) -> Tensor:
-    """[B, h, Q, K], for each key the sum of the gates from it to the last one."""
+    """Return for each key the sum of the gates from it to the last one, [B, h, Q, K]."""
     gates = torch.sigmoid(content)
     if allowed is not None:
         gates = gates * allowed[:, None]
@@ -99,7 +99,7 @@ def _counts(content: Tensor, allowed: Tensor | None) -> Tensor:
 
 
 def _interpolated(by_row: Tensor, counts: Tensor) -> Tensor:
-    """by_row [B, h, Q, rows] read at counts [B, h, Q, K], which need not be whole."""
+    """Read by_row [B, h, Q, rows] at counts [B, h, Q, K], which need not be whole."""
     last = by_row.shape[-1] - 1
     counts = counts.clamp(max=last)
     below = counts.detach().long()

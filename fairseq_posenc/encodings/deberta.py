@@ -75,20 +75,20 @@ class Deberta(CachingEncoding):
         return float((3 * self.stack.head_dim) ** -0.5)
 
     def row_of(self, delta: Tensor) -> Tensor:
-        """The row of any j - i; it never decreases with j - i."""
+        """Return the row of any j - i; it never decreases with j - i."""
         raise TypeError(f"{type(self).__name__} does not say its rows")
 
     @property
     def flat_from(self) -> int:
-        """Distances of at least so much share a row on either side."""
+        """Return the distance from which on all distances share a row, on either side."""
         raise TypeError(f"{type(self).__name__} does not say where its rows end")
 
     def project(self, first: int, rows: int) -> Tensor:
-        """[1 or 2, L or 1, h or 1, rows, D], r and t (or one for both) of the table's rows from `first`."""
+        """Return r and t (or one for both) of the table's rows from `first`: [1 or 2, L or 1, h or 1, rows, D]."""
         raise TypeError(f"{type(self).__name__} does not project its table")
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """r and t of the rows that occur, made here: the batch shares them, and in evaluation all forwards."""
+        """Return r and t of the rows that occur, made here: the batch shares them, and in evaluation all forwards."""
         projected, n = self._cache.get(
             positions.key_length,
             list(self.parameters()),
@@ -108,11 +108,11 @@ class Deberta(CachingEncoding):
         return promoted(toeplitz.both_products(q, k, scaled[0], scaled[-1], positions, rows, clip, layer.content))
 
     def projected(self, positions: Positions, layer: Layer) -> Tensor:
-        """[1 or 2, h or 1, rows, D], r and t of a layer."""
+        """Return r and t of a layer, [1 or 2, h or 1, rows, D]."""
         return layer.tensors["projected"]
 
     def _rows(self, positions: Positions) -> Tensor | slice:
-        """The row of each of the L distances, counted from the first that occurs."""
+        """Return the row of each of the L distances, counted from the first that occurs."""
         first, rows = self._range_of(positions)
         if self.one_row_each and rows == len(positions.distances):
             return slice(0, rows)
@@ -126,7 +126,7 @@ class Deberta(CachingEncoding):
         return self._range(1 - positions.key_length, positions.query_length - 1)
 
     def _range(self, left: int, right: int) -> tuple[int, int]:
-        """The first row of the distances left .. right, and how many rows they span; in a graph, all."""
+        """Return the first row of the distances left .. right, and how many rows they span; in a graph, all."""
         if torch.compiler.is_compiling():
             return 0, self.weight.shape[-2]
         first, last = self.row_of(torch.tensor([left, right])).tolist()
@@ -139,7 +139,7 @@ class Deberta(CachingEncoding):
         return (content + terms) / (3 * self.stack.head_dim) ** 0.5
 
     def reference_projected(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
-        """r_ij and t_ij written out, [h, Q, K, D] each."""
+        """Return r_ij and t_ij written out, [h, Q, K, D] each."""
         raise TypeError(f"{type(self).__name__} has no reference")
 
 

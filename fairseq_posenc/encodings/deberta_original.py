@@ -66,11 +66,11 @@ class OriginalDeberta(Deberta):
 
     @property
     def _half(self) -> int:
-        """Rows a side."""
+        """Return the number of rows on each side."""
         return self.options.buckets or self.longest
 
     def row_of(self, delta: Tensor) -> Tensor:
-        """Rows of P from the last to the first: j - i grows where i - j falls."""
+        """Return the rows of P, from the last to the first: j - i grows where i - j falls."""
         if self.options.buckets is not None:
             delta = log_bucket(delta, self.options.buckets, self.longest)
         return (delta + self._half - 1).clamp(0, 2 * self._half - 1)
@@ -103,7 +103,7 @@ class OriginalDeberta(Deberta):
         return torch.cat([layer.project_k(table), layer.project_q(table)])  # [1, h, rows, D] each
 
     def _table(self, first: int, rows: int) -> Tensor:
-        """[rows, d], from row `first` of the reversed table."""
+        """Return the reversed table from row `first` on, [rows, d]."""
         table = self.weight.flip(0).narrow(0, first, rows)
         if not self.options.layer_norm:
             return table
@@ -138,7 +138,7 @@ class OriginalDeberta(Deberta):
 
 
 def log_bucket(distances: Tensor, buckets: int, longest: int) -> Tensor:
-    """Exact up to half of the buckets, then logarithmic up to the distance `longest` - 1; odd."""
+    """Return buckets: exact up to half of them, then logarithmic up to the distance `longest` - 1; odd."""
     exact = buckets // 2
     size = distances.abs()
     growth = torch.log(size.clamp(min=exact).double() / exact) / math.log((longest - 1) / exact)
@@ -147,7 +147,7 @@ def log_bucket(distances: Tensor, buckets: int, longest: int) -> Tensor:
 
 
 def _literal_bucket(x: int, buckets: int, longest: int) -> int:
-    """The same for one number."""
+    """Return the bucket of one number."""
     exact = buckets // 2
     if abs(x) <= exact:
         return x
@@ -156,7 +156,7 @@ def _literal_bucket(x: int, buckets: int, longest: int) -> int:
 
 
 def _longest(options: DebertaOptions, stack: StackShape) -> int:
-    """k of the original: the clip, and with buckets the end of their scale."""
+    """Return k of the original: the clip, and with buckets the end of their scale."""
     buckets = options.buckets
     if buckets is not None and (buckets < 4 or buckets % 2):
         raise ValueError(f"buckets={buckets}: an even number of at least 4, as half of them are exact")

@@ -102,7 +102,7 @@ class Fire(SharedBias, CachingEncoding):
         return positions.key_length - 1 <= smallest
 
     def _by_distances(self, positions: Positions) -> tuple[Tensor, ...]:
-        """[h or 1, L] each: what layers add at each distance, for rows up to T; kept while it is evaluated."""
+        """Return what layers add at each distance, for rows up to T, [h or 1, L] each; kept in evaluation."""
         vectors, longest = self._cache.get(
             positions.key_length,
             list(self.parameters()),
@@ -112,18 +112,18 @@ class Fire(SharedBias, CachingEncoding):
         return vectors.narrow(-1, longest - positions.key_length, len(positions.distances)).unbind(0)
 
     def _made(self, distances: Tensor) -> Tensor:
-        """[L or 1, h or 1, len(distances)]."""
+        """Return what all layers add at these distances, [L or 1, h or 1, len(distances)]."""
         named = [name for name, _ in self.named_parameters()]
         parts = zip(*(promoted(getattr(self, name)).unbind(0) for name in named), strict=True)
         return torch.stack([self._by_distance(dict(zip(named, part, strict=True)), distances) for part in parts])
 
     def _by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        """[h or 1, len(distances)]."""
+        """Return what one layer adds at these distances, [h or 1, len(distances)]."""
         x = self._numerator(tensors, distances) / self._denominator(tensors, distances.new_zeros(()))
         return self._network(x[None, None], tensors)[0, :, 0]
 
     def _by_row(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        """[1 or B, h or 1, Q, K], a few rows at a time: the hidden layer is 32 times as large as a head's bias."""
+        """Return the bias [1 or B, h or 1, Q, K], made some rows at a time: the hidden layer is 32 times as large."""
         numerator = toeplitz.spread(self._numerator(tensors, positions.distances), positions)
         x = numerator / self._denominator(tensors, positions.query_ids)[..., None]
         x = x if x.dim() == 3 else x[None]  # [1 or B, Q, K]
@@ -138,17 +138,17 @@ class Fire(SharedBias, CachingEncoding):
 
     @staticmethod
     def _numerator(tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        """[len(distances)]."""
+        """Return the numerator of the network's input, [len(distances)]."""
         return torch.log1p(tensors["c"].abs() * distances.abs())
 
     def _denominator(self, tensors: Mapping[str, Tensor], ids: Tensor) -> Tensor:
-        """Of queries at these positions: the shape of `ids`."""
+        """Return the denominator of queries at these positions, in the shape of `ids`."""
         c, threshold = tensors["c"].abs(), tensors["multiplier"].abs() * self.options.threshold
         return torch.log1p(c * torch.maximum(ids.to(c.dtype), threshold)) + 1e-6
 
     @staticmethod
     def _network(x: Tensor, tensors: Mapping[str, Tensor]) -> Tensor:
-        """[B, Q, K] -> [B, h or 1, Q, K]."""
+        """Apply f: [B, Q, K] -> [B, h or 1, Q, K]."""
         named = ("hidden_weight", "hidden_bias", "output_weight", "output_bias")
         weight, bias, output_weight, output_bias = (tensors[name] for name in named)
         with torch.autocast(x.device.type, enabled=False):  # which would round distances to half precision

@@ -45,7 +45,7 @@ class _Scalars(RelativeTable):
     no_decay = ("weight",)  # from ones, plain attention, towards zeros, where it is flat
 
     def factors(self, weight: Tensor, positions: Positions) -> Tensor:
-        """[1 or h, L], the number at each distance."""
+        """Return the number at each distance, [1 or h, L]."""
         raise TypeError(f"{type(self).__name__} does not say its factor at a distance")
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
@@ -150,7 +150,7 @@ class M3(RelativeTable):
         return self._by_key(q, k, toeplitz.take(table, rows, -2), positions)
 
     def _by_key(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
-        """All pairs, with the vectors [1 or h, L, D] of the distances."""
+        """Return all products, with the vectors [1 or h, L, D] of the distances."""
         parts, stop, last = [], 0, positions.query_length
         for some in _chunks(q, positions.key_length):
             start, stop = stop, stop + some.shape[2]
@@ -163,7 +163,7 @@ class M3(RelativeTable):
         return torch.cat(parts, -2)
 
     def _clipped(self, q: Tensor, k: Tensor, table: Tensor, positions: Positions) -> Tensor:
-        """The vectors of -k and k by a product each, those between by distance."""
+        """Return all products: with the vectors of -k and k by a product each, with those between by distance."""
         distances, clip = positions.distances, self.clip
         far = torch.matmul(q * table[:, :1].to(q.dtype), k.transpose(-1, -2))
         if not positions.causal:
@@ -175,7 +175,7 @@ class M3(RelativeTable):
         return torch.where(toeplitz.spread(distances.abs() < clip, positions), here, far)
 
     def _near(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
-        """[B, h, Q, 2k-1], the distances from 1-k to k-1, with their vectors [1 or h, 1, 2k-1, D]."""
+        """Return the products of the distances from 1-k to k-1, [B, h, Q, 2k-1]; vectors [1 or h, 1, 2k-1, D]."""
         around, width = self.clip - 1, 2 * self.clip - 1
         padded = F.pad(k[:, :, max(positions.offset - around, 0) :], (0, 0, max(around - positions.offset, 0), around))
         parts, stop = [], 0
@@ -191,14 +191,14 @@ class M3(RelativeTable):
 
 
 def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
-    """Some queries at a time, each of which meets so many vectors."""
+    """Split the queries so that each chunk, whose queries meet so many vectors, fits a cache."""
     batch, heads, _, dim = q.shape
     numbers = CHUNK if q.device.type == "cpu" else CHUNK_ON_GPU
     return q.split(max(1, numbers // max(1, batch * heads * vectors * dim)), 2)
 
 
 def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -> Tensor:
-    """sum_d q_id keys_ird vectors_ird, [B, h, c, R]; in the backward the large factor is made again."""
+    """Return sum_d q_id keys_ird vectors_ird, [B, h, c, R]; in the backward the large factor is made again."""
     if not torch.is_grad_enabled():
         return _contract(q, keys, vectors, flipped)
     given = (q, keys, vectors, flipped)
@@ -207,6 +207,6 @@ def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -
 
 
 def _contract(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool) -> Tensor:
-    """q [B, h, c, D], keys [B, h, 1 or c, R, D], vectors [1 or h, 1 or c, R, D], whose rows may be in reverse."""
+    """Multiply q [B, h, c, D], keys [B, h, 1 or c, R, D] and vectors [1 or h, 1 or c, R, D], perhaps in reverse."""
     factor = keys * (vectors.flip(-3) if flipped else vectors)
     return torch.matmul(factor, q[..., None])[..., 0]

@@ -85,5 +85,5 @@ class Kerple(RelativeBias):
 
 
 def _clamped(x: Tensor, low: float, high: float | None = None) -> Tensor:
-    """x within its bounds, with the gradient of x."""
+    """Return x within its bounds, with the gradient of x."""
     return x + (x.clamp(low, high) - x).detach()

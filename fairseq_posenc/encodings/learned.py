@@ -48,7 +48,7 @@ class Learned(Extended):
         return {"weight": (stack.max_length, stack.dim)}
 
     def ids(self, positions: Positions) -> Tensor:
-        """[Q] or [B, Q]: the position of each query, from 0."""
+        """Return the position of each query, from 0: [Q] or [B, Q]."""
         return positions.query_ids
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:

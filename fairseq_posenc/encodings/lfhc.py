@@ -67,7 +67,7 @@ class LFHC(RelativeTable):
         return toeplitz.query_product(scaled, layer.tensors["weight"], positions, rows, clip, layer.content)
 
     def _rows(self, positions: Positions, index: int) -> Tensor | slice:
-        """The table row of each distance in layer `index`."""
+        """Return the table row of each distance in layer `index`."""
         if index == 1:
             return self.rows(positions)
         return self.row_of(coarse(positions.distances, index, self.options.rounding))
@@ -81,14 +81,14 @@ class LFHC(RelativeTable):
 
 
 def coarse(distances: Tensor, index: int, rounding: str) -> Tensor:
-    """j - i divided by the layer's index: away from zero, or where i - j is rounded down."""
+    """Return j - i divided by the layer's index, rounded away from zero, or so that i - j is rounded down."""
     if rounding == "floor_eq9":
         return -torch.div(-distances, index, rounding_mode="floor")
     return distances.sign() * torch.div(distances.abs() + index - 1, index, rounding_mode="floor")
 
 
 def _literal_row(x: int, index: int, clip: int, rounding: str) -> int:
-    """clip^l(x, k) of one x = i - j, case by case as (9)."""
+    """Return clip^l(x, k) of one x = i - j, case by case as (9)."""
     if x > clip * index:
         return clip
     if x < -clip * index:

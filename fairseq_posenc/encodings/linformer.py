@@ -18,7 +18,7 @@ from .diet import PAPER
 
 
 def slots_of(slots: int | None, stack: StackShape) -> int:
-    """k: the option, or n / 4.
+    """Return k: the option, or n / 4.
 
     Raises:
         ValueError: no slot, or more slots than columns.
@@ -42,7 +42,7 @@ class Compressing(PositionEncoding):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """The cost of compressing."""
+        """Return the cost of compressing."""
         return (Cost("mknd", "mkd"),)
 
     @classmethod
@@ -70,7 +70,7 @@ class Compressing(PositionEncoding):
 
 
 def _of_columns(weight: Tensor, positions: Positions) -> Tensor:
-    """[1 or 2, slots, n] -> [1 or 2, slots, K], or [1 or 2, B, slots, K] where the columns move with the tokens."""
+    """Return K columns of [1 or 2, slots, n]: [1 or 2, slots, K], or [1 or 2, B, slots, K] with pads on the left."""
     if not positions.left_padded:
         return weight[..., : positions.key_length]
     columns = nn.functional.embedding(positions.key_ids, weight.flatten(0, 1).t())  # [B, K, (1 or 2) slots]
@@ -78,7 +78,7 @@ def _of_columns(weight: Tensor, positions: Positions) -> Tensor:
 
 
 def _literal_slots(mix: Tensor, x: Tensor, pads: Tensor) -> Tensor:
-    """E X of each sample's tokens alone."""
+    """Return E X of each sample's tokens alone."""
     tokens = [sample[~of_sample] for sample, of_sample in zip(x, pads, strict=True)]
     return torch.stack([mix[:, : len(sample)] @ sample for sample in tokens])
 
@@ -151,7 +151,7 @@ class DietAbsLin(Compressing, FactoredBias):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Of compressing, and of factors for n queries and k slots."""
+        """Return the cost of compressing, and of factors for n queries and k slots."""
         return *super().costs, *self.costs_of_factors("nk")
 
     def key_rows(self, table: Tensor, length: int) -> Tensor:

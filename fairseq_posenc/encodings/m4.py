@@ -96,7 +96,7 @@ class M4(RelativeTable):
 
     @property
     def _factor(self) -> float:
-        """Of all three terms."""
+        """Return the factor on all three terms."""
         s, dim = self.options.scale, self.stack.head_dim
         return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
 
@@ -127,7 +127,7 @@ class M4(RelativeTable):
         return (content + terms) / ((s * dim) ** 0.5 if self.options.scale_mode == "sqrt" else s * dim**0.5)
 
     def _literal_reset(self, v: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """(19): what [B, h, Q, K] or [B, h, Q, K, D] becomes."""
+        """Return what (19) makes of [B, h, Q, K] or [B, h, Q, K, D]."""
         assert positions.cls_column is not None
         theta = tables.of_layer(self.theta, layer.index, self.stack.heads)
         v = v.clone()
@@ -200,7 +200,7 @@ class M4M(RelativeTable):
 
 
 def overwritten(bias: Tensor, from_cls: Tensor, to_cls: Tensor, positions: Positions) -> Tensor:
-    """`bias` [B, h, Q, K], in place, with other numbers in the row and the column of [CLS]; the row wins.
+    """Overwrite the row and the column of [CLS] in `bias` [B, h, Q, K], in place; the row wins.
 
     Args:
         from_cls: [1 or B, h, 1, 1 or K], the row. to_cls: [1 or B, h, 1 or Q, 1], the column.
@@ -218,7 +218,7 @@ def overwritten(bias: Tensor, from_cls: Tensor, to_cls: Tensor, positions: Posit
 
 
 def _of_vectors(q: Tensor, k: Tensor, theta: Tensor, positions: Positions) -> tuple[Tensor, Tensor]:
-    """(q_cls + k_j) . theta_1, [B, h, 1, K], and (q_i + k_cls) . theta_2, [B, h, Q, 1]; theta [1 or h, 2, D]."""
+    """Return (q_cls + k_j) . theta_1 [B, h, 1, K] and (q_i + k_cls) . theta_2 [B, h, Q, 1]; theta [1 or h, 2, D]."""
     assert positions.cls_column is not None
     of_queries = promoted(torch.matmul(q, theta.transpose(-1, -2)))  # (B, h, Q, 2)
     of_keys = promoted(torch.matmul(k, theta.transpose(-1, -2)))

@@ -91,7 +91,7 @@ class Rope(rotary.Rotary):
 
     @property
     def _inverse_temperature(self) -> float:
-        """YaRN's 1/t, by which its logits are multiplied."""
+        """Return YaRN's 1/t, by which its logits are multiplied."""
         assert self.options.factor is not None
         return float((0.1 * math.log(self.options.factor) + 1) ** 2)
 
@@ -112,12 +112,12 @@ class Rope(rotary.Rotary):
         return torch.lerp(plain / factor, plain, kept)
 
     def _kept_by_turns(self, speeds: Tensor) -> Tensor:
-        """[R/2], YaRN's gamma: 1 where a pair keeps its speed, 0 where it is slowed down."""
+        """Return YaRN's gamma, [R/2]: 1 where a pair keeps its speed, 0 where it is slowed down."""
         turns = self._original_length * speeds / (2 * math.pi)
         return ((turns - SLOW) / (FAST - SLOW)).clamp(0, 1)
 
     def _kept_by_pair(self, pairs: int) -> Tensor:
-        """The same as the released code has it: linear between the pairs that turn FAST and SLOW times."""
+        """Return gamma as the released code has it: linear between the pairs that turn FAST and SLOW times."""
 
         def pair_of(turns: int) -> float:
             ratio = self._original_length / (turns * 2 * math.pi)
@@ -136,7 +136,7 @@ class Rope(rotary.Rotary):
         return product / (root_of_t**2 * self.stack.head_dim**0.5)
 
     def _literal_speed(self, m: int) -> float:
-        """theta_m, as its paper writes it."""
+        """Return theta_m, as its paper writes it."""
         base, count, s = self.options.base, self.features, self.options.factor or 1.0
         theta = float(base ** (-2 * m / count))
         if self.options.scaling in ("none", "linear"):

@@ -19,12 +19,12 @@ from ..positions import Positions
 
 
 def segments_option() -> Any:
-    """`segments`."""
+    """Return the option `segments`."""
     return option(2, "how many segments there are; they count from 0", example=3)
 
 
 def missing(name: str, flag: str) -> str:
-    """What a model that gives no segments says of an encoding that needs them, and the cure."""
+    """Return the error of a model that gives no segments to an encoding that needs them, with the cure."""
     return f"{name} needs the segments of sentence pairs, which this model does not give: take {name} out of {flag}"
 
 

@@ -62,7 +62,7 @@ class Sinusoidal(PositionEncoding):
 
 
 def sinusoids(length: int, dim: int, options: SinusoidalOptions) -> Tensor:
-    """[length, dim] float64. With freq=t2t and an odd width the last column is zero, as in fairseq."""
+    """Return the table [length, dim] in float64; with freq=t2t and an odd width the last column is zero, as fairseq's."""
     half = (dim + 1) // 2 if options.freq == "paper" else dim // 2
     steps = torch.arange(half, dtype=torch.float64)
     exponent = 2 * steps / dim if options.freq == "paper" else steps / (half - 1)
@@ -75,7 +75,7 @@ def sinusoids(length: int, dim: int, options: SinusoidalOptions) -> Tensor:
 
 
 def _literal_row(p: int, dim: int, options: SinusoidalOptions) -> list[float]:
-    """One row, number by number."""
+    """Return one row, number by number."""
     p += options.offset
     if options.freq == "paper":
         return [(math.sin, math.cos)[c % 2](p * 10000 ** (-2 * (c // 2) / dim)) for c in range(dim)]

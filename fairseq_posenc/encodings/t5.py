@@ -92,7 +92,7 @@ class T5(RelativeBias):
 
 
 def bucket(distances: Tensor, buckets: int, max_distance: int, both_directions: bool) -> Tensor:
-    """T5's bucket of each j - i: exact near by, logarithmic up to `max_distance`, then the last one."""
+    """Return T5's bucket of each j - i: exact near by, logarithmic up to `max_distance`, then the last one."""
     first = torch.zeros_like(distances)
     if both_directions:
         buckets //= 2
@@ -107,7 +107,7 @@ def bucket(distances: Tensor, buckets: int, max_distance: int, both_directions: 
 
 
 def literal_bucket(delta: int, buckets: int, max_distance: int, both_directions: bool) -> int:
-    """The same for one number."""
+    """Return the bucket of one number."""
     first = 0
     if both_directions:
         buckets //= 2

@@ -91,7 +91,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     @classmethod
     def _check_start(cls, options: TupeOptions) -> None:
-        """Positions of zeros make all products zero, and with them the gradients of both factors.
+        """Refuse positions of zeros, which make all products zero, and with them the gradients of both factors.
 
         Raises:
             ValueError: a start from which the product of positions never learns.
@@ -109,7 +109,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Products of positions once for all that share them, and a sum with the logits of each head."""
+        """Return the cost of products once for all that share them, and of a sum with the logits of each head."""
         axes = tables.axes(self.options.share)
         products = {"mh": "mn^2d", "m": "mn^2d/h", "h": "n^2d", "": "n^2d/h"}[axes]  # of width d/h for each head
         return Cost(products, f"{axes}n^2"), Cost("mhn^2", "0")
@@ -117,15 +117,15 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     # -- what a form says ------------------------------------------------------------------------------
 
     def project(self, length: int) -> Tensor:
-        """[2, L or 1, h or 1, length, D]: p U^Q / sqrt(2D) and p U^K of positions 0 .. length - 1."""
+        """Return p U^Q / sqrt(2D) and p U^K of positions 0 .. length - 1, [2, L or 1, h or 1, length, D]."""
         raise TypeError(f"{type(self).__name__} does not project its positions")
 
     def by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        """[h or 1, L], the relative scalars of all distances."""
+        """Return the relative scalars of all distances, [h or 1, L]."""
         raise TypeError(f"{type(self).__name__} has no relative scalars")
 
     def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:
-        """[h or 1, 2], theta_1 and theta_2."""
+        """Return theta_1 and theta_2, [h or 1, 2]."""
         raise TypeError(f"{type(self).__name__} does not reset")
 
     # -- hooks -----------------------------------------------------------------------------------------
@@ -144,12 +144,12 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         return [{**own, name: part} for own, part in zip(super().parts(positions), parts, strict=False)]
 
     def _product(self, length: int) -> Tensor:
-        """[L or 1, h or 1, length, length]."""
+        """Return the products of all positions, [L or 1, h or 1, length, length]."""
         queries, keys = self.project(length)
         return exact_product(queries, keys.transpose(-1, -2))
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        """[1 or B, h or 1, Q, K]."""
+        """Return the bias [1 or B, h or 1, Q, K] of a layer."""
         if "product" in tensors:
             bias = of_columns(tensors["product"], positions)
         else:
@@ -160,7 +160,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         return self._reset(bias, self.thetas(tensors), positions) if self.resets else bias
 
     def _reset(self, bias: Tensor, thetas: Tensor, positions: Positions) -> Tensor:
-        """The row of [CLS], then the rest of its column; one sample stands for all that have it in the same."""
+        """Replace the row of [CLS] and the rest of its column; one sample stands for all that have it in the same."""
         assert positions.cls_column is not None
         first = positions.cls_column[:, None] if positions.common_cls_column is None else positions.cls_column[:1, None]
         is_query = (positions.query_columns == first)[:, None, :, None]
@@ -186,7 +186,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         return torch.einsum("bhid,bhjd->bhij", q, k) / (2 * self.stack.head_dim) ** 0.5 + torch.stack(parts)
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
-        """The product of all positions [h, K, K], the scalars of all pairs [h, Q, K], and theta [h, 2]."""
+        """Return the product of all positions [h, K, K], the scalars of all pairs [h, Q, K], and theta [h, 2]."""
         raise TypeError(f"{type(self).__name__} has no reference")
 
 
@@ -249,7 +249,7 @@ def resets(options: TupeOptions, stack: StackShape) -> bool:
 
 
 def _products(queries: Tensor, keys: Tensor, positions: Positions) -> Tensor:
-    """[h or 1, N, D] of positions -> [1 or B, h or 1, Q, K] of columns; per sample where pads stand on the left."""
+    """Multiply factors [h or 1, N, D] of positions: [1 or B, h or 1, Q, K]; per sample where pads stand on the left."""
     offset, length = positions.offset, positions.key_length
     if not positions.left_padded:
         return exact_product(queries[:, offset:length], keys[:, :length].transpose(-1, -2))[None]

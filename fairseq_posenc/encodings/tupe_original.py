@@ -58,7 +58,7 @@ class OriginalTupe(Tupe):
 
     @property
     def capabilities(self) -> Capabilities:
-        """T5's buckets are made for one direction."""
+        """Return what it can do; T5's buckets are made for one direction."""
         one_way = self.options.relative and self.stack.causal
         return replace(super().capabilities, bidirectional=not one_way)
 
@@ -68,7 +68,7 @@ class OriginalTupe(Tupe):
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:
-        """What makes theta_1; without reset, what U^K adds to every position."""
+        """Return what makes theta_1; without reset, what U^K adds to every position."""
         if not self.resets:
             return ("u_k_bias",)
         return ("weight[0]", f"scalars[..., {BUCKETS // 2}]") if self.options.relative else ("weight[0]",)
@@ -76,7 +76,7 @@ class OriginalTupe(Tupe):
     layer_tables = ()  # the layers get one bias
 
     def project(self, length: int) -> Tensor:
-        """With reset the row of theta_1 comes first."""
+        """Project the positions; with reset the row of theta_1 comes first."""
         more = int(self.resets)
         p = self.rows(self.weight[more:], torch.arange(length, device=self.weight.device))
         norm = promoted(self.norm_weight), promoted(self.norm_bias), EPSILON

@@ -85,27 +85,27 @@ class XL(CachingEncoding):
     # -- the keys of distances -------------------------------------------------------------------------
 
     def encode(self, p: Tensor) -> Tensor:
-        """R, float64: p = i - j [N] -> [N, d], whatever the sign of p."""
+        """Return R in float64: p = i - j [N] -> [N, d], whatever the sign of p."""
         half = (self.stack.dim + 1) // 2
         speeds = torch.exp(torch.arange(half, dtype=torch.float64) * (-2 * math.log(10000.0) / self.stack.dim))
         angles = p[:, None] * speeds
         return torch.cat([angles.sin(), angles.cos()], -1)[:, : self.stack.dim]
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """r = W_r R of the distances that occur, and the biases."""
+        """Return r = W_r R of the distances that occur, and the biases."""
         by_layer = [{"r": r} for r in self._keys(positions).unbind(0)]
         for name in self._biases:
             give(by_layer, name, getattr(self, name))
         return by_layer
 
     def _keys(self, positions: Positions) -> Tensor:
-        """[L, h, Q+K-1, D]: once a forward, and in evaluation once, as a step of decoding costs less than they do."""
+        """Return the keys of distances [L, h, Q+K-1, D], made once a forward, and only once in evaluation."""
         keys, n = self._cache.get(positions.key_length, [self.weight], self._projected, training=self.training)
         first = n - positions.key_length
         return keys[:, :, first : first + positions.key_length + positions.query_length - 1]
 
     def _projected(self, n: int) -> Tensor:
-        """[L, h, 2n-1, D], j - i from -(n-1) to n-1.
+        """Return the keys of j - i from -(n-1) to n-1, [L, h, 2n-1, D].
 
         R stays in float32 until it is projected: in bfloat16 far distances have the same row.
         """
@@ -117,13 +117,13 @@ class XL(CachingEncoding):
         return keys.permute(1, 2, 0, 3).to(self.weight.dtype, memory_format=torch.contiguous_format)
 
     def _fixed_rows(self, n: int, like: Tensor) -> Tensor:
-        """R [2n-1, d], j - i from -(n-1) to n-1, in the dtype and on the device of `like`."""
+        """Return R [2n-1, d], j - i from -(n-1) to n-1, in the dtype and on the device of `like`."""
         (table,) = self._fixed.get(2 * n - 1, 2 * self.stack.max_length - 1, like.device, like.dtype, self._encoded)
         middle = len(table) // 2
         return table[middle - n + 1 : middle + n]
 
     def _encoded(self, rows: int) -> tuple[Tensor]:
-        """At least so many rows, an odd number, j - i = 0 in the middle."""
+        """Return at least so many rows, an odd number, j - i = 0 in the middle."""
         p = torch.arange(rows // 2, -(rows // 2) - 1, -1, dtype=torch.float64)
         return (self.encode(self._clamped(p)),)
 
@@ -155,14 +155,14 @@ class XL(CachingEncoding):
         return (content + torch.einsum("bhic,hijc->bhij", q + v, r)) / dim**0.5
 
     def reference_encode(self, p: Tensor) -> Tensor:
-        """`encode`, literally: p [Q, K] -> R_p [Q, K, d]."""
+        """Encode by the literal formula: p [Q, K] -> R_p [Q, K, d]."""
         half = (self.stack.dim + 1) // 2
         angles = [p.double() / 10000 ** (2 * c / self.stack.dim) for c in range(half)]
         rows = [angle.sin() for angle in angles] + [angle.cos() for angle in angles]
         return torch.stack(rows[: self.stack.dim], -1)
 
     def _reference_bias(self, name: str, layer: Layer, q: Tensor) -> Tensor:
-        """[h, 1, D] of a layer; zeros where there is none."""
+        """Return u or v of a layer, [h, 1, D]; zeros where there is none."""
         if not self._biases:
             return q.new_zeros(())
         return tables.of_layer(getattr(self, name), layer.index, self.stack.heads)[:, None]

@@ -32,8 +32,8 @@ class Cope(PositionEncoding):
     METHODS.md 9. p_ij is no whole number: q_i . e is interpolated between the two rows around it, and p_ij is
     clamped to n_max - 1. The gates of keys that a query may not see (later ones, pads, beyond a span) are zero, so
     counts are those of the tokens alone. The position term is not divided. For decoders: to the right of i there
-    is nothing to count. `shift_invariant` holds for equal contents, as for every method that reads contents. Starts at
-    zeros, as the released code: the model without positions.
+    is nothing to count. `shift_invariant` holds for equal contents, as for every method that reads contents. The table
+    starts at zeros, as in the released code, which is the model without positions.
     """
 
     Options = CopeOptions

@@ -119,7 +119,8 @@ class Segments(Segmented, SharedBias):
     DIET's E_S, meant beside `diet-rel` or `diet-abs`; created where pairs are fine-tuned. The paper is silent
     on sharing. METHODS.md lets E_S follow the position table's: `--segments head` makes it so beside DIET's encodings.
     Otherwise `share` is an option of each member, which none reads of another, and beside `rope` or `alibi` there is
-    no table to follow: `segments.share=layer-wise` says it. Starts at zeros: a pre-trained model starts as it was.
+    no table to follow: `segments.share=layer-wise` says it. The table starts at zeros, so that a
+    pre-trained model starts as it was.
     """
 
     Options = SegmentsOptions

@@ -62,7 +62,7 @@ class Sinusoidal(PositionEncoding):
 
 
 def sinusoids(length: int, dim: int, options: SinusoidalOptions) -> Tensor:
-    """Return the table [length, dim] in float64; with freq=t2t and an odd width the last column is zero, as fairseq's."""
+    """Return the table [length, dim] in float64; with freq=t2t and an odd width the last column is zero (fairseq)."""
     half = (dim + 1) // 2 if options.freq == "paper" else dim // 2
     steps = torch.arange(half, dtype=torch.float64)
     exponent = 2 * steps / dim if options.freq == "paper" else steps / (half - 1)

@@ -78,7 +78,11 @@ def rows_of(positions: Positions, clip: int) -> Tensor | slice:
     longest = max(positions.key_length, positions.query_length) - 1
     if longest <= clip:
         return slice(clip - positions.key_length + 1, clip + positions.query_length)
-    return positions.shared(("rows", clip), lambda: positions.distances.clamp(-clip, clip) + clip)
+    return positions.shared(("rows", clip), lambda: _clipped(positions.distances, clip))
+
+
+def _clipped(distances: Tensor, clip: int) -> Tensor:
+    return distances.clamp(-clip, clip) + clip
 
 
 def pair_by_pair(positions: Positions, row_of: Callable[[int], int]) -> Tensor:

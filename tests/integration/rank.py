@@ -1,4 +1,4 @@
-"""One process of a training: `rank.py OUTPUT fairseq-train's arguments` saves what it has learned."""
+"""One process of a training: `-m integration.rank OUTPUT fairseq-train's arguments` saves what it has learned."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import fairseq_cli.train
 import torch
-from support import Recorder
+
+from .support import Recorder
 
 
 class Keeper(Recorder):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import support_warm
 import torch
 
 from . import support
 
 TWO = """--ddp-backend legacy_ddp --distributed-no-spawn --distributed-world-size 2 --distributed-backend gloo
     --distributed-init-method""".split()
+
+TESTS = Path(__file__).resolve().parents[1]
 
 
 def free_port() -> int:
@@ -31,11 +33,10 @@ def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
     ranks = []
     for rank, output in enumerate(outputs):
         mine = [*words, *TWO, address, "--distributed-rank", str(rank)]
-        command = [sys.executable, str(Path(__file__).with_name("rank.py")), str(output), *mine]
+        command = [sys.executable, "-m", "integration.rank", str(output), *mine]
         # into a file: a pipe that nobody reads while the other rank is waited for fills up, and both stand still
         with output.with_suffix(".err").open("w") as log:
-            pipes = {"stdout": subprocess.DEVNULL, "stderr": log}
-            ranks.append(subprocess.Popen(command, env=support.environment(package=True), **pipes))
+            ranks.append(support_warm.Fork(command, cwd=TESTS, env=support.environment(package=True), stderr=log))
     try:
         for process in ranks:
             process.wait(timeout=200)

@@ -19,6 +19,7 @@ from unittest import mock
 
 import fairseq.dataclass.utils
 import fairseq_cli.train
+import support_warm
 import torch
 from fairseq import options, tasks, utils
 from fairseq.data import Dictionary
@@ -239,10 +240,15 @@ def script(name: str) -> list[str]:
     return [sys.executable, "-m", f"fairseq_cli.{name}"]
 
 
-def run(command: Sequence[Any], *, package: bool = True, check: bool = True, **options: Any) -> CompletedProcess[str]:
-    """A process of its own; where it fails, its last words are the message."""
+def run(
+    command: Sequence[Any], *, package: bool = True, check: bool = True, forked: bool = False, **options: Any
+) -> CompletedProcess[str]:
+    """A process of its own, `forked` where imports are not tested; where it fails, its last words are the message."""
     words = [str(word) for word in command]
     options = {"timeout": 200, "env": environment(package=package), **options}
-    done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    if forked:
+        done = support_warm.run(words, **options)
+    else:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, **options)
     assert not check or done.returncode == 0, done.stderr[-4000:]
     return done

@@ -137,10 +137,10 @@ def safe_load_unchecked(path: Path) -> Any:
 
 def test_the_command_as_a_process_ends_with_the_refusal(evil: Path, data: Path, mark: Path) -> None:
     command = [*support.script("generate"), data, "--user-dir", PLUGIN, "--path", evil, "--cpu"]
-    done = support.run(command, package=False, check=False)
+    done = support.run(command, package=False, check=False, forked=True)
     assert done.returncode != 0
     assert "the model 'fconv'" in done.stderr.splitlines()[-1]
-    done = support.run([*command, "--allow-checkpoint-names", "fconv"], package=False, check=False)
+    done = support.run([*command, "--allow-checkpoint-names", "fconv"], package=False, check=False, forked=True)
     assert done.returncode != 0
     assert "is not a literal" in done.stderr.splitlines()[-1]  # a trusted name is still no licence to run code
     assert not mark.exists()

@@ -33,7 +33,7 @@ def test_path_is_the_user_dir(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_command_is_refused_with_the_known_ones() -> None:
-    done = support.run([*PROGRAM, "lisst"], check=False)
+    done = support.run([*PROGRAM, "lisst"], check=False, forked=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert "unknown command 'lisst'" in done.stderr
     assert all(command in done.stderr for command in COMMANDS)

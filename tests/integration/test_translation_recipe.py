@@ -1,4 +1,4 @@
-"""recipes/translation_wmt18/run.sh at preset smoke on a folder of text, with Moses and fastBPE."""
+"""recipes/translation_wmt18 at preset smoke on a folder of text, with Moses and fastBPE."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ from pathlib import Path
 
 import pytest
 
+from recipes.lib.command import main
 from recipes.lib.invented import sentences
 from recipes.lib.lines import read
 from recipes.lib.report import RESULT
+from recipes.translation_wmt18.__main__ import TRANSLATION
 
-from .support import ROOT
+from .support import ROOT, printed
 
 RUN = ROOT / "recipes" / "translation_wmt18" / "run.sh"
 ENCODINGS = ["none", "shaw[clip=4]"]
 ENVIRONMENT = {**os.environ, "VIRTUAL_ENV": sys.prefix, "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"}
 
 
-def recipe(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(RUN), *words], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+pytestmark = pytest.mark.usefixtures("forked_stages")
+
+
+def recipe(*words: str) -> tuple[int, str]:
+    """The exit status of the recipe in this process, and what it printed."""
+    told, status = printed(lambda arguments: main(TRANSLATION, arguments), list(words))
+    return status, told
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +45,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def finished(folder: Path, forked_stages: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The recipe's folder, and what it printed."""
     output = tmp_path_factory.mktemp("run") / "an output"
     words = ["--preset", "smoke", "--corpus", str(folder), "--target-lang", "xx", "--subwords", "fastbpe"]
-    done = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return output, done.stdout
+    status, told = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
+    assert status == 0, told
+    return output, told
 
 
 def test_the_encodings_are_compared_on_the_raw_references(finished: tuple[Path, str], folder: Path) -> None:
@@ -107,20 +114,20 @@ def test_a_finished_run_does_nothing_and_a_bad_corpus_fails(
 ) -> None:
     output, _ = finished
     words = ["--preset", "smoke", "--corpus", str(folder), "--target-lang", "xx", "--subwords", "fastbpe"]
-    again = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
-    assert "Everything is done" in again.stdout
-    bad = recipe(
+    _, told = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
+    assert "Everything is done" in told
+    status, told = recipe(
         "--preset", "smoke", "--corpus", str(folder), "--stop-stage", "corpus", "--output", str(tmp_path / "new")
     )
-    assert bad.returncode == 1
-    assert "train.de: no such file, nor train.de.gz; the languages of train there: en, xx" in bad.stdout
+    assert status == 1
+    assert "train.de: no such file, nor train.de.gz; the languages of train there: en, xx" in told
     assert not list((tmp_path / "new").glob("raw*"))
 
 
 def test_a_wrong_option_is_refused_before_the_text_is_read(tmp_path: Path) -> None:
     words = ["--preset", "smoke", "--pos-enc", "none,shaw[clp=4]", "--output", str(tmp_path / "new")]
-    done = recipe(*words)
-    assert done.returncode == 1
-    assert "shaw[clp=4]" in done.stdout
-    assert "did you mean clip" in done.stdout
-    assert "] 1/" not in done.stdout
+    status, told = recipe(*words)
+    assert status == 1
+    assert "shaw[clp=4]" in told
+    assert "did you mean clip" in told
+    assert "] 1/" not in told

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from support_glue import prepare, task_files
 from recipes.finetune_glue import baselines, builtin, compare, evaluate
 from recipes.finetune_glue.__main__ import FINETUNE_GLUE
 from recipes.lib import check_pretrained
+from recipes.lib.command import main
 from recipes.lib.recipe import ROOT, shown
 from recipes.lib.settings import load
 from recipes.lib.stages import Stage
@@ -140,9 +140,12 @@ def test_the_built_in_rows_are_of_every_task(task: str, tmp_path: Path, monkeypa
 
 
 @pytest.mark.long
-def test_the_smoke_preset_runs(tmp_path: Path) -> None:
-    command = ["bash", "recipes/finetune_glue/run.sh", "--preset", "smoke", "--output", str(tmp_path / "out")]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=300)
+@pytest.mark.usefixtures("forked_stages")
+def test_the_smoke_preset_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--preset", "smoke", "--output", str(tmp_path / "out")]
+    assert main(FINETUNE_GLUE, words) == 0
     (row,) = json.loads((tmp_path / "out" / "result.json").read_text())["results"]
     assert row["beats baseline"]
-    assert subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.count("is done") == 1
+    capsys.readouterr()
+    assert main(FINETUNE_GLUE, words) == 0
+    assert capsys.readouterr().out.count("is done") == 1

@@ -11,6 +11,7 @@ from recipes.lib.command import main
 from recipes.pretrain_mlm.__main__ import PRETRAIN_MLM
 
 pytest.importorskip("fairseq")
+pytestmark = pytest.mark.usefixtures("forked_stages")
 TINY = ["--preset", "smoke", "--jobs", "1", "--tasks", "1"]
 
 

@@ -3,69 +3,24 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
 import re
-import runpy
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pytest
 
 pytest.importorskip("fairseq")
 
 import support_squad as s
-from fairseq_cli.train import cli_main
 
 from recipes.finetune_squad.__main__ import FINETUNE_SQUAD
 from recipes.lib.command import main
-from recipes.lib.recipe import ROOT
-from recipes.lib.runner import Runner
-from recipes.lib.stages import Stage
 
-FORM = "%(asctime)s | %(levelname)s | %(name)s | %(message)s"  # fairseq's
-
-
-def in_this_process(self: Runner, stage: Stage, command: list[str], slot: Any, log: BinaryIO) -> int:
-    """A stage's command, without the seconds that a process of its own takes to import torch."""
-    words, text = list(stage.command), TextIOWrapper(log, "utf-8", write_through=True)
-    handler = logging.StreamHandler(text)
-    handler.setFormatter(logging.Formatter(FORM))
-    root = logging.getLogger()
-    level, before = root.level, sys.argv
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    sys.argv = words[2:]
-    try:
-        with redirect_stdout(text), redirect_stderr(text):
-            if words[1] != "-m":
-                return int(s.prepare_spans.main(words[2:]))
-            runpy.run_module(words[2], run_name="__main__", alter_sys=True)
-        return 0
-    except SystemExit as error:
-        text.write(str(error.code))
-        return int(bool(error.code))
-    finally:
-        sys.argv = before
-        root.removeHandler(handler)
-        root.setLevel(level)
-        text.detach()
-
-
-def instead(file: str, words: list[str]) -> None:
-    """fairseq-train, where a process would become it."""
-    sys.argv = words
-    cli_main()
+pytestmark = pytest.mark.usefixtures("forked_stages")
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(Runner, "_wait_for", in_this_process)
-    monkeypatch.setattr(os, "execvp", instead)
+def run(tmp_path: Path) -> Any:
     files = [s.written(tmp_path / f"{split}.json", s.squad(number, number)) for split, number in SIZES.items()]
     models = ",".join(str(s.checkpoint(tmp_path / name, name)) for name in ("learned", "shaw"))
     asked = ["--preset", "small", "--jobs", "1", "--device", "cpu", "--checkpoint", models, "--tokenizer-path", "words"]

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import support_warm
 
 from recipes.lib.invented import sentences
 from recipes.lib.lines import read
@@ -38,7 +39,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(raw: Path, output: Path, kind: str, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "recipes.lib.translation.subwords", "--raw", str(raw), "--output", str(output)]
     command += ["--languages", "en", "de", "--kind", kind, "--vocabulary", "120", *options]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return support_warm.run(command, cwd=ROOT)
 
 
 @pytest.fixture(scope="module", params=KINDS)

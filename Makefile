@@ -14,7 +14,8 @@ ENV := export POSENC_USE_VENV=1; source recipes/lib/env.sh;
 ONE_THREAD := export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1;
 # In this environment a missing oracle is a failure, not a skip.
 COMPLETE := export POSENC_REQUIRE_ORACLES=1;
-PYTEST := python -m pytest --numprocesses 2 --durations 10
+# A file stays with one worker, so that what its tests share is made once.
+PYTEST := python -m pytest --numprocesses 2 --dist loadscope --durations 10
 # What a change most likely breaks: who imports whom, the kernels, each encoding, its main laws, presets and options.
 CHECKED = tests/test_rooms.py tests/test_positions.py tests/test_readme.py tests/ops tests/encodings tests/attention \
   $(addprefix tests/laws/test_,reference.py causality.py undeclared.py count.py) \

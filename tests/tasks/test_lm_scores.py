@@ -11,7 +11,6 @@ import math
 import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 
 pytest.importorskip("fairseq")
 
+import support_warm
 import torch
 from fairseq import checkpoint_utils
 from fairseq.data import data_utils
@@ -36,7 +36,7 @@ TOKENS = 2000 if REAL else 120
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(forked_stages: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished run."""
     if REAL:
         return Path(REAL).resolve()
@@ -77,9 +77,9 @@ def test_fairseqs_own_evaluation_agrees(run: Path) -> None:
         streams = 10 if REAL else 4  # of the presets
         words = shlex.split(eval_lm(row, str(run / "data-bin"), str(run), row["split"], streams))
         command = [sys.executable, "-m", "fairseq_cli.eval_lm", *words[1:]]
-        told = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        told = support_warm.run(command, cwd=ROOT)
         assert told.returncode == 0, told.stderr
-        nats = re.findall(r"per token: nll ([0-9.]+)", told.stderr)
+        nats = re.findall(r"per token: nll ([0-9.]+)", told.stdout + told.stderr)
         assert float(nats[-1]) == pytest.approx(row["nats"], abs=1e-6)
 
 
@@ -97,7 +97,7 @@ def beginning(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "test.txt").write_text(text, encoding="utf-8")
     command = ["--only-source", "--testpref", folder / "test.txt", "--destdir", folder / "data-bin"]
     command += ["--srcdict", run / "data-bin" / "dict.txt"]
-    subprocess.run([sys.executable, "-m", "fairseq_cli.preprocess", *map(str, command)], check=True)
+    support_warm.run([sys.executable, "-m", "fairseq_cli.preprocess", *command]).check_returncode()
     return folder / "data-bin"
 
 
@@ -111,8 +111,8 @@ def evaluated(run: Path, row: dict[str, Any], data: Path, output: Path) -> float
     command += ["--memory", row["memory"], "--segment", row["segment"]]
     command += ["--same-length"] if row["same length"] else []
     command += [f"--clamp={row['options'].split('clamp=')[1]}"] if "clamp=" in row["options"] else []
-    asked = [sys.executable, "-m", "recipes.lm_wikitext103.evaluate", *map(str, command)]
-    subprocess.run(asked, check=True, cwd=ROOT)
+    asked = [sys.executable, "-m", "recipes.lm_wikitext103.evaluate", *command]
+    support_warm.run(asked, cwd=ROOT).check_returncode()
     return float(json.loads(output.read_text())["token_ppl"])
 
 

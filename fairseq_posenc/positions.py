@@ -1,7 +1,7 @@
-"""Where the queries and keys of one forward pass stand.
+"""The positions of the queries and keys of one forward pass.
 
-Legend: B batch, Q queries, K keys, i0 = K - Q the column of the first query. The queries are always the
-last Q of the K columns: keys before them come from a cache or from segment memory.
+Legend: B batch, Q queries, K keys, i0 = K - Q the column of the first query. The queries are always the last Q of
+the K columns. Keys before them come from a cache or from segment memory.
 """
 
 from __future__ import annotations
@@ -16,23 +16,22 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Columns, distances and allowed keys, made anew for every forward and shared by its layers.
+    """Hold the columns, distances and allowed keys of one forward pass, which all layers share.
 
-    Holds no tensor that requires grad. What is derived is computed at the first use and kept, so positions
-    made in inference mode are of no use to training.
+    No tensor in it requires a gradient. Derived tensors are computed at their first use and kept. Positions that were
+    used in inference mode must therefore not be used in training.
 
     Args:
-        query_length: Q.
-        key_length: K >= Q; with a cache or memory larger than Q.
-        device: where the derived tensors live.
-        causal: a query sees no key to its right.
-        padding: [B, K] bool, true at pads; None where the batch has none.
-        memory: how many of the first columns hold memory of earlier segments.
-        span: with `causal`, a query sees at most its last `span` keys, itself included
-            (Transformer-XL's `same_length`).
-        restart_ids: [B, K] int, sentence positions from 1 (see `restart_ids`).
+        query_length: Number of queries, Q.
+        key_length: Number of keys, K >= Q; with a cache or memory it is larger than Q.
+        device: Device of the derived tensors.
+        causal: Whether the keys to the right of a query are hidden from it.
+        padding: [B, K] bool, true at padding; None if the batch has none.
+        memory: Number of the first columns that hold memory of earlier segments.
+        span: Maximum number of keys that a causal query sees, itself included (Transformer-XL's `same_length`).
+        restart_ids: [B, K] int, positions within sentences, from 1 (see the function `restart_ids`).
         segments: [B, K] int, segment of every column.
-        cls_column: [B] int, the column of [CLS] where the architecture declares one.
+        cls_column: [B] int, column of [CLS], if the architecture has one.
     """
 
     query_length: int
@@ -66,7 +65,10 @@ class Positions:
             self._check_cls(self.cls_column)
 
     def _check_cls(self, column: Tensor) -> None:
-        """Where a look is free: on an accelerator, the range is checked with the first look (`common_cls_column`)."""
+        """Raise ValueError if the columns of [CLS] do not fit the samples or, on a CPU, are out of range.
+
+        On an accelerator, reading the numbers would wait for the device. There `common_cls_column` checks the range.
+        """
         if column.dim() != 1 or column.is_floating_point() or column.dtype == torch.bool:
             raise ValueError(f"cls_column is one integer a sample, [B]; got {column.dtype} {list(column.shape)}")
         for name, rows in self._rows.items():
@@ -81,15 +83,18 @@ class Positions:
             raise ValueError(f"cls_column says {wrong[0]}: the columns are 0 to {self.key_length - 1}")
 
     def shared(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
-        """What an encoding makes of these positions alone: for the first layer that asks, kept for the others."""
-        if torch.compiler.is_compiling():  # a graph finds what is the same by itself
+        """Return a tensor that depends on these positions only, made by the first layer and kept for the others."""
+        if torch.compiler.is_compiling():  # the compiler merges equal computations of the layers by itself
             return make()
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]
 
     def prepared(self) -> Positions:
-        """The same with all derived: under torch.compile, whose graphs cannot ask for what the data say."""
+        """Compute all derived tensors and return these positions.
+
+        Call it before a compiled model: some of the derived values depend on the data, which a graph cannot read.
+        """
         for name, kind in vars(Positions).items():
             if isinstance(kind, cached_property):
                 getattr(self, name)
@@ -97,51 +102,52 @@ class Positions:
 
     @property
     def _rows(self) -> dict[str, Tensor]:
-        """What has a row [K] for every sample."""
+        """Return the given tensors that have a row [K] for every sample, by name."""
         named = {"padding": self.padding, "restart_ids": self.restart_ids, "segments": self.segments}
         return {name: rows for name, rows in named.items() if rows is not None}
 
     @cached_property
     def batch(self) -> int | None:
-        """Return the number of samples, B; None where all samples have the same positions, so that any number fits."""
+        """Return the number of samples, B, or None if all samples have the same positions, so that any B fits."""
         for rows in self._rows.values():
             return len(rows)
         return None if self.cls_column is None or len(self.cls_column) == 1 else len(self.cls_column)
 
     @property
     def offset(self) -> int:
-        """i0, the column of the first query: from the key count, never from the query length."""
+        """Return i0 = K - Q, the column of the first query."""
         return self.key_length - self.query_length
 
     @cached_property
     def query_columns(self) -> Tensor:
-        """[Q] int64: i0 .. K-1."""
+        """Return the columns of the queries, i0 .. K-1: [Q] int64."""
         return torch.arange(self.offset, self.key_length, device=self.device)
 
     @cached_property
     def distances(self) -> Tensor:
-        """[Q+K-1] int64: every j - i that occurs, -(K-1) .. Q-1.
+        """Return every distance j - i that can occur, -(K-1) .. Q-1: [Q+K-1] int64.
 
-        Row r, column j of the [Q, K] logits reads entry j - r + Q - 1: see `toeplitz.shift`.
+        The logit in row r and column j belongs to entry j - r + Q - 1; see `toeplitz.shift`.
         """
         return torch.arange(1 - self.key_length, self.query_length, device=self.device)
 
     @cached_property
     def delta(self) -> Tensor:
-        """[Q, K] int64, j - i. For references and plots: fast paths read `distances`."""
+        """Return j - i of all pairs, [Q, K] int64. It is for references and plots; fast code reads `distances`."""
         keys = torch.arange(self.key_length, device=self.device)
         return keys[None, :] - self.query_columns[:, None]
 
     @cached_property
     def left_padded(self) -> bool:
-        """Some pad stands left of a token (a Python bool: it selects code paths)."""
+        """Return whether there is padding to the left of a token. It is a Python bool because code branches on it."""
         return self.padding is not None and bool((self.padding[:, :-1] & ~self.padding[:, 1:]).any())
 
     @cached_property
     def key_ids(self) -> Tensor:
-        """Absolute positions of all columns from 0: [K], or [B, K] where a pad stands left of a token.
+        """Return the absolute positions of all columns from 0: [K], or [B, K] with padding left of a token.
 
-        Pads do not count. A pad's own id is that of the token before it (0 at the start): it is masked.
+        Padding left of a token is not counted. There, a pad gets the position of the token before it, or 0 at the
+        start; this has no effect because it is masked.
         """
         if not self.left_padded:
             return torch.arange(self.key_length, device=self.device)
@@ -150,19 +156,22 @@ class Positions:
 
     @cached_property
     def common_cls_column(self) -> int | None:
-        """The column of [CLS] where all samples have it in the same (no Tensor: it selects code paths)."""
+        """Return the column of [CLS] if it is the same in all samples, otherwise None.
+
+        It is a Python int because code branches on it.
+        """
         columns = set() if self.cls_column is None else set(self.cls_column.tolist())
         self._check_cls_range(columns)
         return columns.pop() if len(columns) == 1 else None
 
     @property
     def query_ids(self) -> Tensor:
-        """`key_ids` of the queries: [Q] or [B, Q]."""
+        """Return the absolute positions of the queries, [Q] or [B, Q]; see `key_ids`."""
         return self.key_ids[..., self.offset :]
 
     @cached_property
     def allowed(self) -> Tensor | None:
-        """[1 or B, Q, K] bool, true where a query may look; None where all is allowed."""
+        """Return which keys each query may see, [1 or B, Q, K] bool, or None if it may see all."""
         mask: Tensor | None = None
         if self.causal and (self.query_length > 1 or self.span is not None):
             seen = self.delta <= 0
@@ -176,9 +185,9 @@ class Positions:
 
     @cached_property
     def forbidden(self) -> Tensor | None:
-        """[1 or B, 1, Q, K] bool, what the softmax must not see; None where nothing.
+        """Return the pairs to mask before the softmax, [1 or B, 1, Q, K] bool, or None if there are none.
 
-        Rows without any allowed key are left out: a softmax of nothing is NaN, also in its gradient. Their
+        Rows without any allowed key are not masked, because a softmax of nothing is NaN, also in its gradient. Their
         weights are set to zero afterwards.
         """
         if self.allowed is None:
@@ -188,13 +197,13 @@ class Positions:
 
     @cached_property
     def empty_rows(self) -> Tensor | None:
-        """[B, 1, Q, 1] bool, true where a query has no allowed key; None where every row has one."""
+        """Return which queries have no allowed key, [B, 1, Q, 1] bool, or None if every query has one."""
         if self.padding is None:
             return None
         if self.causal:
             assert self.allowed is not None
             empty = ~self.allowed.any(-1)
-        else:  # a sample of pads only; not from [B, Q, K], which nothing else asks for where keys are compressed
+        else:  # a sample that is padding only; avoids making [B, Q, K], which compressed keys do not need otherwise
             empty = self.padding.all(-1, keepdim=True).expand(-1, self.query_length)
         return empty[:, None, :, None] if bool(empty.any()) else None
 
@@ -213,16 +222,24 @@ class Positions:
         segments: Tensor | None = None,
         has_cls: bool = False,
     ) -> Positions:
-        """Make the positions of `tokens` [B, T], all columns that have been seen, of which `cached` are keys only.
+        """Make the positions of `tokens` [B, T], which include the tokens that are already in a cache.
 
-        For a stack use `Stack.positions`, which sets `causal` and `has_cls` to what the stack was built with.
+        For a stack use `Stack.positions`, which takes `causal` and `has_cls` from the stack.
 
         Args:
-            boundaries: the ids that end a sentence (<s>, </s>); given them, sentence positions are known.
-            memory, memory_padding: columns of earlier segments before the tokens, and their pads [B, memory].
-            segments: [B, memory + T].
-            has_cls: the first token of each sample is [CLS].
-            pad, causal, span: see the class.
+            tokens: Token ids of all columns so far, without those of memory, [B, T].
+            pad: Id of the padding.
+            boundaries: Ids of the symbols that end a sentence (<s>, </s>). With them, and without memory, the
+                positions within sentences are computed.
+            causal, span: See the class.
+            cached: Number of first tokens that are in a cache, so that they are keys but not queries.
+            memory: Number of columns of earlier segments before the tokens.
+            memory_padding: Padding of these columns, [B, memory] bool; None means that they have none.
+            segments: Segment of every column, [B, memory + T].
+            has_cls: Whether each sample begins with [CLS].
+
+        Raises:
+            ValueError: The tokens are not [B, T], or `cached` or `memory` does not fit them.
         """
         if tokens.dim() != 2:
             raise ValueError(f"tokens are [B, T], one row of ids per sample; got the shape {list(tokens.shape)}")
@@ -256,15 +273,18 @@ class Positions:
 
 
 def restart_ids(tokens: Tensor, pad: int, boundaries: tuple[int, ...]) -> Tensor:
-    """Sentence positions from 1 (METHODS.md 2.4; M4M paper, 'real' absolute).
+    """Return the positions within sentences, from 1 (the 'real' absolute positions of the M4M paper).
 
-    A token's id is its distance to the last boundary strictly before it; before any boundary, one more
-    than the tokens before it. Pads get 1, which is masked.
+    The position of a token is its distance to the last boundary before it. Before the first boundary it is one more
+    than the number of tokens before it. Padding gets 1, which has no effect because it is masked.
 
     Args:
-        tokens: [B, T] int64. pad: the pad's id. boundaries: ids of <s> and </s>.
+        tokens: Token ids, [B, T] int64.
+        pad: Id of the padding.
+        boundaries: Ids of <s> and </s>.
+
     Returns:
-        [B, T] int64.
+        Positions, [B, T] int64.
     """
     columns = torch.arange(tokens.shape[1], device=tokens.device)
     is_pad = tokens == pad

@@ -20,7 +20,7 @@ from .attention.agreement import Size, check_past, check_tokens
 from .encodings import StackShape, build
 from .positions import Positions
 
-#: by fairseq's names
+#: Activation functions by their names in fairseq.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_accurate": partial(F.gelu, approximate="tanh"),
@@ -30,11 +30,13 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class Norms:
-    """Where layer norms stand.
+    """Say where the layer norms are.
 
     Args:
-        before: at the input of attention and FFN and behind the last layer; otherwise after each residual.
-        embedding: at the input of the stack, behind the positions. eps: what is added to variances.
+        before: Whether to normalise the inputs of attention and FFN and the last layer's output (pre-LN). Otherwise
+            the sum after each residual connection is normalised (post-LN).
+        embedding: Whether to normalise the input of the stack, after the positions are added.
+        eps: Number that is added to variances.
     """
 
     before: bool = False
@@ -43,7 +45,7 @@ class Norms:
 
 
 class Block(nn.Module):
-    """Self-attention and FFN, by default post-LN (BERT, Vaswani et al. 2017)."""
+    """One layer: self-attention and FFN, by default post-LN (BERT, Vaswani et al. 2017)."""
 
     def __init__(
         self,
@@ -73,7 +75,11 @@ class Block(nn.Module):
         memory: Tensor | None = None,
         cache: KeyValueCache | None = None,
     ) -> Tensor:
-        """[B, T, d] -> [B, T, d]."""
+        """Run the layer, [B, T, d] -> [B, T, d]; see `SelfAttention.forward` for the arguments.
+
+        Raises:
+            ValueError: The layer is pre-LN and there is memory.
+        """
         if not self.before:
             attended, _ = self.self_attn(x, positions, tensors, memory=memory, cache=cache)
             x = self.self_attn_layer_norm(x + self.dropout(attended))
@@ -90,14 +96,17 @@ class Block(nn.Module):
 
 
 class Stack(nn.Module):
-    """L blocks and the encoding that they share.
+    """A stack of L blocks with one position encoding.
 
     Args:
-        pos_enc, pos_enc_args: as on the command line.
-        shape: layers, heads, width, maximum length, direction.
-        ffn: width of the feed-forward layers; unset: 4 d.
-        checkpoint_activations: recompute each block in the backward.
-        norms: where layer norms stand. activation: a name of `ACTIVATIONS`.
+        pos_enc, pos_enc_args: The encoding and its options, as for `--pos-enc` and `--pos-enc-args`.
+        shape: Layers, heads, width, maximum length and direction.
+        ffn: Width of the feed-forward layers; 4 d if unset.
+        dropout: Dropout probability of the blocks and, with `norms.embedding`, of the input.
+        attention_dropout: Dropout probability of the attention weights.
+        checkpoint_activations: Whether to recompute each block in the backward to save memory.
+        norms: Places of the layer norms.
+        activation: Activation of the feed-forward layers, a name in `ACTIVATIONS`.
     """
 
     def __init__(
@@ -153,14 +162,16 @@ class Stack(nn.Module):
         """Run the stack.
 
         Args:
-            x: embedded tokens without positions, [B, T, d].
-            positions: T queries among K keys, from `positions`.
-            memory: the inputs of each layer in earlier segments, L tensors [B, M, d].
-            caches: one a layer, for incremental decoding.
+            x: Embedded tokens without positions, [B, T, d].
+            positions: Positions of T queries among K keys, from the method `positions`.
+            memory: Inputs of each layer in earlier segments, L tensors [B, M, d].
+            caches: One cache per layer, for incremental decoding.
+
         Returns:
-            the last layer's output [B, T, d], and each layer's input (L tensors: the next segment's memory).
+            The last layer's output [B, T, d] and the inputs of the L layers, which can be the next segment's memory.
+
         Raises:
-            ValueError: inputs, positions and stack that disagree with each other.
+            ValueError: Inputs, positions and stack do not fit each other.
         """
         if caches is not None and self.checkpoint_activations and torch.is_grad_enabled():
             raise ValueError("activation checkpointing would append to the caches twice")
@@ -186,7 +197,7 @@ class Stack(nn.Module):
         memory: Sequence[Tensor] | None,
         caches: Sequence[KeyValueCache] | None,
     ) -> None:
-        """Raise where the inputs do not fit the positions, before an encoding adds to x or a cache grows."""
+        """Raise ValueError if the inputs do not fit the positions, before any cache is changed."""
         if x.dim() != 3:
             raise ValueError(f"the input has the shape {list(x.shape)}, but a stack reads [B, T, d]")
         if caches is not None and not self.shape.causal:

@@ -1,4 +1,4 @@
-"""One self-attention that applies an encoding: cache, memory, padding, explicit and fused paths."""
+"""Self-attention with a position encoding: the cache, segment memory, padding, and the explicit and fused paths."""
 
 from .cache import KeyValueCache
 from .module import SelfAttention

@@ -1,4 +1,4 @@
-"""Refuse inputs that do not fit the positions they come with, which torch would broadcast or drop without a word.
+"""Checks that the inputs of the attention fit its positions. Without them torch would broadcast or drop silently.
 
 Legend: B samples, T new tokens, M memory columns.
 """
@@ -12,14 +12,14 @@ from .cache import KeyValueCache
 
 
 class Size(NamedTuple):
-    """How many samples and columns a tensor has."""
+    """The number of samples and of columns of a tensor."""
 
     batch: int
     columns: int
 
 
 def check_tokens(tokens: Size, positions: Positions) -> None:
-    """Raise unless the new tokens [B, T] are the queries of the positions, in as many samples."""
+    """Raise ValueError unless the new tokens [B, T] match the queries and the samples of the positions."""
     if tokens.columns != positions.query_length:
         raise ValueError(
             f"the input has {tokens.columns} tokens a sample, but its positions are those of "
@@ -35,11 +35,16 @@ def check_tokens(tokens: Size, positions: Positions) -> None:
 def check_past(
     tokens: Size, memory: Size | None, cache: KeyValueCache | None, positions: Positions, *, layer: int
 ) -> None:
-    """Raise unless memory and cache hold the columns before the queries: memory at first, then the cache alone.
+    """Raise ValueError unless memory and cache together hold exactly the columns before the queries.
+
+    Memory is given with the first call. From then on the cache holds its columns, and memory must be left out.
 
     Args:
-        tokens: the new tokens, [B, T]. memory: the states of earlier segments, [B, M].
-        cache: that of the layer. layer: its number from 1, for messages.
+        tokens: Size of the new tokens, [B, T].
+        memory: Size of the states of earlier segments, [B, M].
+        cache: The cache of this layer.
+        positions: The positions of this forward pass.
+        layer: Number of the layer, from 1; errors name it.
     """
     cached = 0 if cache is None else cache.length
     if cache is not None and cached and cache.batch != tokens.batch:

@@ -1,4 +1,4 @@
-"""Keys and values of the columns already seen, for incremental decoding."""
+"""The cache for incremental decoding: it holds the keys and values of the columns already seen."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from torch import Tensor
 
 
 class KeyValueCache:
-    """Grows geometrically, so that a step writes one column instead of copying all of them.
+    """Hold projected keys k', values and, if an encoding reads them, raw keys: [B, h, columns, D] each.
 
-    Holds projected keys k', values and, where an encoding reads them too, raw keys: [B, h, columns, D]. Columns are
-    views, good until the next `reorder`.
+    The buffers grow geometrically, so that a decoding step writes one column instead of copying all of them.
+    The columns that are returned are views of the buffers. They are valid until the next `reorder`.
     """
 
     def __init__(self) -> None:
         self._buffers: list[Tensor] = []
-        #: where `reorder` writes: the buffer that it replaced last
+        #: The buffer that `reorder` replaced last; its memory is used again by the next one.
         self._spare: Tensor | None = None
-        #: whether nobody else, as a graph, may hold the buffers
+        #: True if nothing else, for example an autograd graph, can hold a reference to the buffers.
         self._own = False
         self.length = 0
 
@@ -27,25 +27,25 @@ class KeyValueCache:
             raise ValueError(f"the cache holds {len(self._buffers)} tensors a column, got {len(new)}")
         start, self.length = self.length, self.length + new[0].shape[2]
         if torch.is_grad_enabled():
-            self._join(new, start)  # a write would spoil the buffer that an earlier step saved for its backward
+            self._join(new, start)  # a write would change the buffer that an earlier step saved for its backward
         else:
             self._write(new, start)
         return self.columns()
 
     @property
     def batch(self) -> int:
-        """Return how many samples it holds; 0 before the first columns."""
+        """Return the number of samples in the cache; 0 before the first columns."""
         return self._buffers[0].shape[0] if self._buffers else 0
 
     def columns(self) -> tuple[Tensor, ...]:
-        """Each tensor's columns so far, views of the buffers."""
+        """Return the columns of each tensor so far, as views of the buffers."""
         return tuple(map(self._used, self._buffers))
 
     def _used(self, buffer: Tensor) -> Tensor:
         return buffer[:, :, : self.length]
 
     def reorder(self, order: Tensor) -> None:
-        """Select and repeat samples, as beam search asks: order [B'] int64."""
+        """Select and repeat samples as beam search requests; `order` is [B'] int64."""
         if torch.is_grad_enabled():
             self._buffers = [buffer.index_select(0, order) for buffer in self._buffers]
             self._own, self._spare = False, None
@@ -54,12 +54,15 @@ class KeyValueCache:
             self._own = True
 
     def _reordered(self, buffer: Tensor, order: Tensor) -> Tensor:
-        """In the spare buffer if that fits; this one is the next spare, unless it belongs to the caller."""
+        """Return the reordered buffer, written into the spare buffer if that has the right shape and dtype.
+
+        The old buffer becomes the next spare one, unless the caller may hold it.
+        """
         shape = (len(order), *buffer.shape[1:])
         new, self._spare = self._spare, buffer if self._own else None
         if new is None or new.shape != shape or new.dtype != buffer.dtype:
             new = buffer.new_empty(shape)
-        mostly = 2 * self.length > buffer.shape[2]  # all in one piece then, as fast as half of it in many
+        mostly = 2 * self.length > buffer.shape[2]  # copying all in one piece is then no slower
         old, out = (buffer, new) if mostly else (self._used(buffer), self._used(new))
         torch.index_select(old, 0, order, out=out)
         return new

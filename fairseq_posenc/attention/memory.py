@@ -1,4 +1,4 @@
-"""What a language model remembers of the segments before (Dai et al. 2019, Transformer-XL).
+"""The segment memory of a language model (Dai et al. 2019, Transformer-XL).
 
 Legend: T tokens of a segment, M columns of memory, B streams, d model width, L layers.
 """
@@ -13,17 +13,18 @@ from torch import Tensor, cat
 
 @dataclass
 class SegmentMemory:
-    """The inputs of each layer at the last tokens before a segment, without gradient.
+    """Hold the inputs of each layer at the last tokens before a segment, without gradient.
 
-    A stream is read segment by segment; `begin` says which one comes, `keep` gets its states. The first segment
-    begins with nothing. The last segment may come again (fairseq repeats a step that failed): then memory is what
-    it was before it.
+    A stream is read segment by segment. Call `begin` before each segment and `keep` with its states afterwards. The
+    memory is empty for the first segment. fairseq repeats a step that failed: `begin` then restores the memory that
+    the segment had the first time.
 
     Args:
-        length: how many states a layer keeps at most; 0: none.
-        span: a query sees at most its last `span` keys, itself included (`same_length`); None: all.
-        states: L tensors [M, B, d], M at most `length`; empty where nothing is remembered.
-        segment: the number of the last segment, from 0. kept: of the last whose states are here.
+        length: Maximum number of states per layer; 0 keeps none.
+        span: Maximum number of keys that a query sees, itself included (`same_length`); None means all.
+        states: L tensors [M, B, d], with M at most `length`; empty if nothing is remembered.
+        segment: Number of the segment that began last, from 0.
+        kept: Number of the last segment that passed its states to `keep`.
     """
 
     length: int
@@ -39,14 +40,15 @@ class SegmentMemory:
 
     @property
     def columns(self) -> int:
-        """M, now."""
+        """Return M, the number of columns of memory at present."""
         return self.states[0].shape[0] if self.states else 0
 
     def begin(self, segment: int) -> SegmentMemory:
-        """Segment `segment` comes.
+        """Prepare the memory for the segment with this number, and return it.
 
         Raises:
-            ValueError: it is neither the first one, nor the last again, nor the one behind a segment that was kept.
+            ValueError: The segment is none of these: the first one, the same one again, or the next one after a
+                segment whose states were kept.
         """
         if segment == 0:
             self.states = ()
@@ -64,7 +66,7 @@ class SegmentMemory:
         return self
 
     def keep(self, inputs: Sequence[Tensor]) -> None:
-        """The inputs of each layer in this segment, L tensors [T, B, d]."""
+        """Remember the inputs of each layer in this segment, L tensors [T, B, d]."""
         if not self.length:
             return
         if self.states and len(inputs) != len(self.states):

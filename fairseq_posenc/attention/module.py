@@ -19,14 +19,17 @@ from .paths import Projected, attend
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention whose logits and values pass through an encoding's hooks.
+    """Multi-head self-attention that calls the hooks of a position encoding.
 
-    Parameter names and initialisation are those of fairseq's MultiheadAttention, so that weights can be
-    copied either way.
+    Parameter names and initialisation are those of fairseq's MultiheadAttention, so that weights can be copied in
+    both directions.
 
     Args:
-        dim: d. heads: h. dropout: of the attention weights. bias: of the projections.
-        batch_first: inputs are [B, T, d]; otherwise [T, B, d], as in fairseq.
+        dim: Model width, d.
+        heads: Number of heads, h.
+        dropout: Dropout probability of the attention weights.
+        bias: Whether the projections have biases.
+        batch_first: Whether the inputs are [B, T, d]; otherwise they are [T, B, d], as in fairseq.
     """
 
     view: LayerView
@@ -48,7 +51,7 @@ class SelfAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Xavier, with gain 1/sqrt(2) for the three input projections, as in fairseq."""
+        """Draw the weights by Xavier initialisation, with gain 1/sqrt(2) for the three input projections (fairseq)."""
         for projection in (self.k_proj, self.v_proj, self.q_proj):
             nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
         nn.init.xavier_uniform_(self.out_proj.weight)
@@ -61,23 +64,23 @@ class SelfAttention(nn.Module):
 
     @property
     def dropout_rate(self) -> float:
-        """The probability of dropping a weight, now."""
+        """Return the dropout probability of the current mode: 0 in evaluation."""
         return self.dropout if self.training else 0.0
 
     def project_query(self, x: Tensor) -> Tensor:
-        """The content queries: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
+        """Return the content queries: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
         return self._split(self.q_proj(x))
 
     def project_key(self, x: Tensor) -> Tensor:
-        """The content keys: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
+        """Return the content keys: [B, T, d] (or [T, B, d]) -> [B, h, T, D]."""
         return self._split(self.k_proj(x))
 
     def content_query(self, x: Tensor) -> Tensor:
-        """For encodings: [B, T, d] -> [B, h, T, D], whatever the layout of this module's inputs."""
+        """Project queries for an encoding: [B, T, d] -> [B, h, T, D], independently of `batch_first`."""
         return self._heads(self.q_proj(x)).transpose(1, 2)
 
     def content_key(self, x: Tensor) -> Tensor:
-        """For encodings: [B, T, d] -> [B, h, T, D], whatever the layout of this module's inputs."""
+        """Project keys for an encoding: [B, T, d] -> [B, h, T, D], independently of `batch_first`."""
         return self._heads(self.k_proj(x)).transpose(1, 2)
 
     def forward(
@@ -90,16 +93,19 @@ class SelfAttention(nn.Module):
         cache: KeyValueCache | None = None,
         need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend.
+        """Attend from the new tokens to all columns.
 
         Args:
-            x: the new tokens, [B, T, d] (or [T, B, d]).
-            positions: T queries among K keys.
-            tensors: what the encoding's `per_layer` handed out for this layer.
-            memory: states of earlier segments, [B, M, d] (or [M, B, d]), at columns 0 to M-1; with a cache only
-                while that is empty.
-            cache: holds the K - T columns seen before, and gets the new ones.
-            need_weights: also return the weights, [B, h, T, K].
+            x: The new tokens, [B, T, d] (or [T, B, d]).
+            positions: Positions of T queries among K keys.
+            tensors: The tensors of this layer that the encoding's `per_layer` returned.
+            memory: States of earlier segments, [B, M, d] (or [M, B, d]), at columns 0 to M-1. Together with a cache
+                it may be given only while the cache is empty.
+            cache: The cache with the K - T earlier columns; the new columns are appended to it.
+            need_weights: Whether to return the attention weights too.
+
+        Returns:
+            The output, shaped as x, and the attention weights [B, h, T, K] or None.
         """
         self._check(x, positions, memory, cache)
         call = self.view.at(positions, tensors)
@@ -121,7 +127,10 @@ class SelfAttention(nn.Module):
         return self.out_proj(self._merge(attended)), weights
 
     def _compressed(self, x: Tensor, call: LayerCall) -> tuple[Tensor, Tensor]:
-        """What keys and values are made of, [B, K', d] (or [K', B, d]) each; pads are zeros to the encoding."""
+        """Return the compressed inputs of keys and of values, [B, K', d] (or [K', B, d]) each.
+
+        The encoding gets zeros at the padding.
+        """
         x = x if self.batch_first else x.transpose(0, 1)
         pads = call.positions.padding
         x = x if pads is None else x.masked_fill(pads[..., None], 0.0)
@@ -129,7 +138,10 @@ class SelfAttention(nn.Module):
         return (k_in, v_in) if self.batch_first else (k_in.transpose(0, 1), v_in.transpose(0, 1))
 
     def _cached(self, cache: KeyValueCache, k: Tensor, v: Tensor, raw_k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """All columns of k', v and the raw keys, which are k' where no encoding projects them."""
+        """Append the new columns to the cache and return all columns of k', v and the raw keys.
+
+        The raw keys are not cached if no encoding needs them; k' is then returned in their place.
+        """
         if not self.view.reads_raw_keys:
             k, v = cache.append(k, v)
             return k, v, k
@@ -137,25 +149,25 @@ class SelfAttention(nn.Module):
         return k, v, raw_k
 
     def _check(self, x: Tensor, positions: Positions, memory: Tensor | None, cache: KeyValueCache | None) -> None:
-        """Raise where tokens, memory or cache are not those that the positions, and so the encoding, know of."""
+        """Raise ValueError if the tokens, the memory or the cache do not fit the positions."""
         check_direction(positions, self.view.encoding.stack)
         tokens = self._size(x)
         check_tokens(tokens, positions)
         check_past(tokens, None if memory is None else self._size(memory), cache, positions, layer=self.view.index)
 
     def _size(self, x: Tensor) -> Size:
-        """Return the samples and columns of [B, T, d] or [T, B, d]."""
+        """Return the number of samples and columns of [B, T, d] or [T, B, d]."""
         return Size(x.shape[0], x.shape[1]) if self.batch_first else Size(x.shape[1], x.shape[0])
 
     def _split(self, x: Tensor) -> Tensor:
-        """[B, T, d] or [T, B, d] -> [B, h, T, D]."""
+        """Split the heads: [B, T, d] or [T, B, d] -> [B, h, T, D]."""
         heads = self._heads(x)
         return heads.transpose(1, 2) if self.batch_first else heads.permute(1, 2, 0, 3)
 
     def _heads(self, x: Tensor) -> Tensor:
-        """[..., d] -> [..., h, D]."""
+        """Split the last axis into heads: [..., d] -> [..., h, D]."""
         return x.unflatten(-1, (self.num_heads, self.head_dim))
 
     def _merge(self, x: Tensor) -> Tensor:
-        """[B, h, T, D] -> [B, T, d] or [T, B, d]."""
+        """Join the heads: [B, h, T, D] -> [B, T, d] or [T, B, d]."""
         return (x.transpose(1, 2) if self.batch_first else x.permute(2, 0, 1, 3)).flatten(2)

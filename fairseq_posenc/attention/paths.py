@@ -1,4 +1,4 @@
-"""Queries, keys and values to attended values: the explicit path and the fused one.
+"""The two ways to compute attention from queries, keys and values: the explicit path and the fused path.
 
 Legend: B batch, h heads, Q queries, K keys, D head width.
 """
@@ -20,18 +20,19 @@ from ..ops.precision import HALF, promoted
 logger = logging.getLogger(__name__)
 
 PATHS = ("auto", "explicit", "fused")
-#: numbers in a vector of AVX-512
+#: Float32 numbers in one AVX-512 register. Torch's softmax on a CPU does not vectorise shorter rows.
 SHORT = 16
 
 
 @dataclass(frozen=True)
 class Projected:
-    """What one attention works on.
+    """Hold the queries, keys and values of one layer.
 
     Args:
-        q, k: q' [B, h, Q, D] and k' [B, h, K, D], after `project_*`. v: [B, h, K, D].
-        raw_q, raw_k: the same before `project_*`.
-        positioned: false where the keys were compressed: no mask then, as keys have no columns.
+        q, k: Queries q' [B, h, Q, D] and keys k' [B, h, K, D], after the hooks `project_q` and `project_k`.
+        v: Values, [B, h, K, D].
+        raw_q, raw_k: Queries and keys before these hooks.
+        positioned: False if the keys were compressed. They then belong to no columns, so no mask applies.
     """
 
     q: Tensor
@@ -51,19 +52,23 @@ def attend(
     need_weights: bool = False,
     path: str = "auto",
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of one layer.
+    """Compute the attention of one layer.
 
     Args:
-        call: the encoding's hooks at this forward's positions.
-        training: decides the path, also in a forward without gradients that is recomputed with them.
-        dropout: the probability of dropping a weight, already 0 where there is none.
-        need_weights: return the weights too, which takes the explicit path.
-        path: auto, explicit or fused.
+        x: Queries, keys and values.
+        call: The encoding's hooks at the positions of this forward pass.
+        training: Whether the module is in training mode. The choice of the path depends on it and not on gradients
+            alone, because activation checkpoints run the first forward without gradients.
+        dropout: Dropout probability of the weights; the caller passes 0 in evaluation.
+        need_weights: Whether to return the weights too, which takes the explicit path.
+        path: `auto`, `explicit` or `fused`.
+
     Returns:
-        [B, h, Q, D] and the weights after dropout [B, h, Q, K] or None. A query without any allowed key
-        gets zeros.
+        The attended values [B, h, Q, D] and the weights after dropout, [B, h, Q, K] or None. A query without any
+        allowed key gets zeros.
+
     Raises:
-        ValueError: path=fused where only the explicit path is exact.
+        ValueError: The path is unknown, or it is `fused` where only the explicit path is exact.
     """
     if path not in PATHS:
         raise ValueError(f"path is one of {', '.join(PATHS)}; got {path!r}")
@@ -86,7 +91,7 @@ def attend(
 
 
 def logits(x: Projected, call: LayerCall) -> Tensor:
-    """[B, h, Q, K] before the mask, in at least float32."""
+    """Return the logits before the mask, [B, h, Q, K], in at least float32."""
     scores = call.scores(x.raw_q, x.raw_k)
     if scores is not None:
         return _added(promoted(scores), call.additive(x.raw_q, x.raw_k))
@@ -103,17 +108,21 @@ def _added(content: Tensor, extra: Tensor | None) -> Tensor:
 
 
 def explicit_weights(x: Projected, call: LayerCall) -> Tensor:
-    """[B, h, Q, K], the softmax; rows without an allowed key are zero."""
+    """Return the attention weights before dropout, [B, h, Q, K]; rows without an allowed key are zero."""
     scores = logits(x, call)
     forbidden = call.positions.forbidden if x.positioned else None
     scores = scores if forbidden is None else scores.masked_fill(forbidden, float("-inf"))
     weights = _softmax(scores)
-    empty = call.positions.empty_rows  # also where keys were compressed: a sample of pads only
+    empty = call.positions.empty_rows  # also with compressed keys, for a sample that is padding only
     return weights if empty is None else weights.masked_fill(empty, 0.0)
 
 
 def _softmax(scores: Tensor) -> Tensor:
-    """Over the keys. A CPU's kernel takes rows shorter than its vectors a number at a time, columns never."""
+    """Return the softmax over the keys.
+
+    On a CPU, torch does not vectorise the softmax of rows shorter than a register. Short rows are transposed first,
+    because the softmax over columns is always vectorised.
+    """
     if scores.device.type != "cpu" or scores.shape[-1] >= SHORT or torch.compiler.is_compiling():
         return scores.softmax(-1)
     columns = scores.flatten(0, -2).t().contiguous()  # [K, B h Q]
@@ -121,7 +130,7 @@ def _softmax(scores: Tensor) -> Tensor:
 
 
 def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
-    """SDPA with a 4-D float bias, for which its kernel stays fused (PERFORMANCE.md)."""
+    """Attend by `scaled_dot_product_attention`, with the biases as a 4-D float mask that keeps its kernel fused."""
     where = call.positions
     forbidden = where.forbidden if x.positioned else None
     bias = call.additive(x.raw_q, x.raw_k)
@@ -133,7 +142,7 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
             return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, **given)
         mask = None if forbidden is None else ~forbidden
     else:
-        # detached: under no_grad too, a mask that requires grad leaves the fused kernel
+        # Even under no_grad, torch leaves the fused kernel if the mask requires a gradient, so detach it.
         mask = (bias if torch.is_grad_enabled() else bias.detach()).to(x.q.dtype)
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
         mask = mask.expand(-1, x.q.shape[1], -1, -1)
@@ -142,7 +151,7 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
 
 
 def _cannot_fuse(x: Projected, call: LayerCall, need_weights: bool) -> str:
-    """Why the fused kernel would be wrong; empty where it is exact."""
+    """Return the reason why the fused kernel would be wrong, or an empty text if it is exact."""
     if need_weights:
         return "attention weights were asked for"
     for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
@@ -155,10 +164,10 @@ def _cannot_fuse(x: Projected, call: LayerCall, need_weights: bool) -> str:
 
 
 def _better_explicit(x: Projected, call: LayerCall, training: bool, dropout: float) -> str:
-    """Why the fused kernel, though exact, gains nothing; empty where it does.
+    """Return the reason why the exact fused kernel would gain nothing, or an empty text if it gains something.
 
-    A CPU's kernel is fused without gradients of the bias and without dropout only. A GPU's saves the [Q, K] tensors of
-    training too.
+    On a CPU, the kernel is fused only without dropout and without gradients of the bias. On a GPU, it also saves the
+    [Q, K] tensors of training.
     """
     if x.q.device.type == "cuda":
         deterministic = training and torch.are_deterministic_algorithms_enabled()
@@ -175,7 +184,7 @@ def _better_explicit(x: Projected, call: LayerCall, training: bool, dropout: flo
 
 
 def _log_once(call: LayerCall, reason: str) -> None:
-    """Once an encoding and reason, not once a layer."""
+    """Log the path once per encoding and reason, instead of once per layer."""
     said = call.view.encoding.said
     if reason not in said:
         said.add(reason)

@@ -1,8 +1,8 @@
-"""Any position encoding in fairseq, through one flag: `--user-dir fairseq_posenc --pos-enc NAME`.
+"""Use any position encoding in fairseq through one flag: `--user-dir fairseq_posenc --pos-enc NAME`.
 
-Importing the package registers everything with fairseq where fairseq is installed. It is done here and
-not left to --user-dir, which imports `models/` only when the package was not imported before: so spawned
-workers, Hydra and plain `import fairseq_posenc` work too. The encodings themselves need torch only.
+If fairseq is installed, importing this package registers the models, tasks, criterions and optimizers with it. The
+package registers them itself because --user-dir imports `models/` only if the package was not imported before. So
+spawned workers, Hydra and a plain `import fairseq_posenc` work too. The encodings themselves need torch only.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __version__ = "0.1.0"
 
 
 def load(source: str | Path) -> MaskedLM:
-    """A masked language model in plain torch: see `fairseq_posenc.hub.load`."""
+    """Load a masked language model in plain torch; see `fairseq_posenc.hub.load`."""
     from .hub import load
 
     return load(source)
 
 
 def _fairseq_works() -> bool:
-    """Whether fairseq is there and imports. A broken one is reported, and left to `doctor` to explain."""
+    """Return whether fairseq is installed and imports. If its import fails, log the error and point to `doctor`."""
     if importlib.util.find_spec("fairseq") is None:
         return False
     try:

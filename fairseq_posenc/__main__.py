@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc COMMAND`."""
+"""Run `python -m fairseq_posenc COMMAND`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ COMMANDS = {
     "import-hf": ("hub.import_hf", "a pretrained BERT or RoBERTa with any position encoding, for fairseq"),
     "export-hf": ("hub.export_hf", "a masked language model for fairseq_posenc.load and Hugging Face"),
 }
-#: Commands that need nothing of the package but their own modules.
+#: Commands that import nothing but their own modules, so they run even if this installation is broken.
 ALWAYS = ("doctor", "path")
 
 
 def usage() -> str:
-    """The commands, a line each."""
+    """Return the usage text, with one line per command."""
     lines = [f"  {name:<9} {help}" for name, (_, help) in COMMANDS.items()]
     return "usage: python -m fairseq_posenc COMMAND [options]\n\n" + "\n".join(lines)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a command; the exit status."""
+    """Run a command and return its exit status."""
     if argv and argv[0] in ("-h", "--help"):
         print(usage())
         return 0

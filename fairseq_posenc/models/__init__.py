@@ -1,3 +1,3 @@
-"""fairseq adapters. Importing this package registers the architectures."""
+"""The models that connect the encodings to fairseq. Importing this package registers the architectures."""
 
 from . import finetuning, lm, masked_lm, question_generation, translation  # noqa: F401

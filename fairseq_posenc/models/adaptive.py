@@ -1,7 +1,8 @@
-"""Adaptive softmax whose loss counts every word, and Transformer-XL's, in bands of one matrix.
+"""Adaptive softmax whose loss counts every word, and Transformer-XL's adaptive softmax with one matrix.
 
-fairseq's `adaptive_loss` leaves out targets that equal the number of the pad, in every band: the word at place 1 of
-each band behind the first, whose numbers start anew, would have no loss there. So those numbers are moved here.
+fairseq's `adaptive_loss` ignores every target that equals the id of the padding symbol, in every band. Targets in the
+bands after the first are counted from 0 again. So the word at index 1 of each of those bands would have no loss. This
+module shifts the indices in those bands so that no target equals the padding id.
 
 Legend: N tokens, d width, V types.
 """
@@ -19,7 +20,10 @@ Bands = tuple[list[Tensor | None], list[Tensor | None]]
 
 
 def clear_of(pad: int, logits: Sequence[Tensor | None], targets: Sequence[Tensor | None]) -> Bands:
-    """The bands behind the first with columns in front that no target is, so that no target is `pad`."""
+    """Shift logits and targets of all bands after the first by pad + 1 columns, so that no target equals `pad`.
+
+    The new columns have logit -inf.
+    """
     moved_logits: list[Tensor | None] = [logits[0]]
     moved_targets: list[Tensor | None] = [targets[0]]
     for band, target in zip(logits[1:], targets[1:], strict=True):
@@ -29,26 +33,31 @@ def clear_of(pad: int, logits: Sequence[Tensor | None], targets: Sequence[Tensor
 
 
 class CountingAdaptiveSoftmax(AdaptiveSoftmax):
-    """fairseq's, with a loss of all words."""
+    """fairseq's adaptive softmax, whose loss counts all words."""
 
-    #: the number of the pad
+    #: id of the padding symbol
     pad = 1
 
     def forward(self, input: Tensor, target: Tensor) -> Bands:
-        """[.., d] and [..] -> logits and targets of each band, None where it has none."""
+        """Return logits and targets of each band for inputs [.., d] and targets [..].
+
+        Both are None for a band that has no targets.
+        """
         return clear_of(self.pad, *super().forward(input, target))
 
 
 class OneMatrixSoftmax(nn.Module):
-    """p(w) = p(band) p(w | band), of rows of the embedding, with a bias a word (Dai et al. 2019, div_val 1).
+    """Compute p(w) = p(band) p(w | band) with rows of the embedding and one bias per word (Dai et al. 2019, div_val 1).
 
-    The first band's words and the other bands themselves share the first softmax.
+    One softmax covers the words of the first band and one class for each other band.
 
     Args:
-        weight: the embedding, [V, d]. cutoffs: where bands end; the last ends at V.
-        dropout: of the input. pad: number of the pad, which no loss counts.
+        weight: Embedding matrix, [V, d].
+        cutoffs: End of each band but the last, which ends at V.
+        dropout: Dropout probability of the input.
+        pad: Id of the padding symbol, which the loss ignores.
     Raises:
-        ValueError: cutoffs that are no bands of V types.
+        ValueError: The cutoffs do not divide V types into bands.
     """
 
     def __init__(self, weight: nn.Parameter, cutoffs: Sequence[int], *, dropout: float, pad: int) -> None:
@@ -69,7 +78,10 @@ class OneMatrixSoftmax(nn.Module):
         nn.init.normal_(self.band_weight, std=dim**-0.5)
 
     def forward(self, input: Tensor, target: Tensor) -> Bands:
-        """[.., d] and [..] -> logits and targets of each band, None where no target is of it."""
+        """Return logits and targets of each band for inputs [.., d] and targets [..].
+
+        Both are None for a band that has no targets.
+        """
         x, wanted = self.dropout_module(input.flatten(0, -2)), target.flatten()
         first = wanted.clone()
         logits: list[Tensor | None] = [self._first(x)]
@@ -83,7 +95,10 @@ class OneMatrixSoftmax(nn.Module):
         return clear_of(self.pad, logits, targets)
 
     def get_log_prob(self, input: Tensor, target: Tensor | None) -> Tensor:
-        """[B, T, d] -> [B, T, V] in at least float32; given targets [B, T], other bands than theirs stay at -inf."""
+        """Return log-probabilities [B, T, V] of inputs [B, T, d], in at least float32.
+
+        If targets [B, T] are given, only the first band and the band of each target are filled; the rest stays -inf.
+        """
         x = input.flatten(0, -2)
         head = self._log_softmax(self._first(x))
         found = head.new_full((len(x), self.ends[-1]), float("-inf"))
@@ -103,7 +118,7 @@ class OneMatrixSoftmax(nn.Module):
         return ((target >= start) & (target < end)).nonzero().squeeze(1)
 
     def _first(self, x: Tensor) -> Tensor:
-        """[N, d] -> [N, first band + other bands]."""
+        """Return the logits of the words of the first band and of the other bands: [N, d] -> [N, words + bands]."""
         words = F.linear(x, self.weight[: self.ends[0]], self.bias[: self.ends[0]])
         return torch.cat([words, F.linear(x, self.band_weight, self.band_bias)], -1)
 

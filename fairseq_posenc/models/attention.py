@@ -1,4 +1,4 @@
-"""The core's self-attention behind the interface that fairseq's layers expect."""
+"""Self-attention of the core, behind the interface that fairseq's layers expect."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ logger = logging.getLogger(__name__)
 class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     """Self-attention of a fairseq layer, [T, B, d].
 
-    fairseq's layers pass x and masks only, so the positions and the encoding's tensors are `given` for
-    the time of one layer's forward. Masks come from the positions; fairseq's are not read.
+    fairseq's layers pass x and masks only. So the layer passes positions and the encoding's tensors through the context
+    manager `given`, for the duration of its forward. Masks are derived from the positions; those of fairseq are not
+    read.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     def given(
         self, positions: Positions, tensors: Mapping[str, Tensor], memory: Tensor | None = None
     ) -> Iterator[None]:
-        """The positions of the forward inside this context, and the memory of earlier segments [M, B, d]."""
+        """Set positions, tensors of the encoding and the memory of earlier segments [M, B, d] inside this context."""
         self._given = (positions, tensors, memory)
         try:
             yield
@@ -57,7 +58,9 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
 
     @property
     def dropout_rate(self) -> float:
-        """As FairseqDropout: also in inference where --retain-dropout asks for it."""
+        """Return the dropout rate as FairseqDropout does: it is also applied in inference if --retain-dropout asks for
+        it.
+        """
         active = self.training or self.dropout_module.apply_during_inference
         return float(self.dropout_module.p) if active else 0.0
 
@@ -73,7 +76,10 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         need_head_weights: bool = False,
         **unused: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        """[T, B, d] -> [T, B, d] and, on demand, weights: mean over heads [B, T, K] or [h, B, T, K]."""
+        """Attend from [T, B, d] to [T, B, d], and return the attention weights if requested.
+
+        The weights are the mean over heads [B, T, K], or with `need_head_weights` those of each head [h, B, T, K].
+        """
         if self._given is None or attn_mask is not None or key is not query or unused:
             raise ValueError("posenc self-attention takes x and `given` positions, no masks of its own")
         cache = self._cache(incremental_state)
@@ -97,14 +103,14 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         return cache
 
     def cached_length(self, incremental_state: dict[str, Any] | None) -> int:
-        """How many columns the cache holds."""
+        """Return the number of columns in the cache."""
         if incremental_state is None:
             return 0
         cache = incremental_state.get(self._cache_key)
         return 0 if cache is None else cache.length
 
     def reorder_incremental_state(self, incremental_state: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """Follow the beams: new_order [B'] int64."""
+        """Reorder the cache as beam search reorders its beams, by new_order [B'] int64."""
         if self.cached_length(incremental_state):
             incremental_state[self._cache_key].reorder(new_order)
         return incremental_state

@@ -1,4 +1,4 @@
-"""The flat options of the models, and which encoding each stack gets."""
+"""Flat options of the models, and the encoding that each stack gets from them."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import functools
@@ -20,11 +20,11 @@ Field = tuple[str, Any, Any]
 
 ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
 
-# A decoder follows its encoder unless told otherwise, as in fairseq's own `transformer` architectures.
+# If these options of the decoder are not set, it takes those of the encoder, as in fairseq's own `transformer`.
 _FOLLOWS_ENCODER = {"decoder_embed_dim": "encoder_embed_dim", "decoder_ffn_embed_dim": "encoder_ffn_embed_dim"}
 _FOLLOWS_DECODER = {"decoder_input_dim": "decoder_embed_dim", "decoder_output_dim": "decoder_embed_dim"}
 
-# What fairseq parses and these models do not have: the flag and what to do instead.
+# Options that fairseq parses but these models do not support, with the advice that the error gives.
 REFUSED = {
     "encoder_learned_pos": "use --pos-enc learned",
     "decoder_learned_pos": "use --pos-enc learned",
@@ -41,13 +41,13 @@ REFUSED = {
 }
 
 
-#: what --pos-enc takes
+#: end of the help texts of --pos-enc
 SEVERAL = "several are joined by '+'. `python -m fairseq_posenc list` shows all."
 
 
 @dataclasses.dataclass
 class PosEncConfig(FairseqDataclass):
-    """The plugin's own options."""
+    """Options that this plugin adds to every model."""
 
     pos_enc: str = option("sinusoidal", f"Position encoding of all self-attention; {SEVERAL}")
     pos_enc_args: Optional[str] = option(None, "Options of the position encoding, such as 'clip=64,share=head-wise'.")
@@ -63,7 +63,7 @@ class PosEncConfig(FairseqDataclass):
 
 @dataclasses.dataclass
 class StacksPosEncConfig(PosEncConfig):
-    """Those of models with two stacks."""
+    """Options that this plugin adds to models with an encoder and a decoder."""
 
     pos_enc_encoder: Optional[str] = option(None, "Position encoding of the encoder, instead of --pos-enc.")
     pos_enc_encoder_args: Optional[str] = option(None, "Options of --pos-enc-encoder, instead of --pos-enc-args.")
@@ -73,7 +73,7 @@ class StacksPosEncConfig(PosEncConfig):
 
 @dataclasses.dataclass
 class LayersConfig(PosEncConfig):
-    """What all layers have in common, for models whose options are not made of fairseq's."""
+    """Options of all layers, for models whose options do not extend a config of fairseq."""
 
     dropout: float = option(0.1, "Dropout probability of the outputs of each layer.")
     attention_dropout: float = option(0.1, "Dropout probability of attention weights.")
@@ -86,9 +86,9 @@ class LayersConfig(PosEncConfig):
 
 
 def _flattened() -> Iterator[Field]:
-    """Yield TransformerConfig's fields with the nested ones as `encoder_layers` and so on.
+    """Yield the fields of TransformerConfig, with nested ones renamed as in `encoder_layers`.
 
-    Hierarchical subclasses of TransformerConfig lose values given on the command line.
+    A hierarchical subclass of TransformerConfig would lose values that are set on the command line.
     """
     nested = {"encoder": EncDecBaseConfig, "decoder": DecoderConfig, "quant_noise": QuantNoiseConfig}
     for field in dataclasses.fields(TransformerConfig):
@@ -115,16 +115,16 @@ TransformerPosEncConfig.__doc__ = "All options of fairseq's transformer, flat, a
 
 
 def values_of(flat: Any, config: type[PosEncConfig]) -> dict[str, Any]:
-    """Return all options by name. A checkpoint may lack newer ones of the plugin: then their defaults hold."""
+    """Return all options by name. If an older checkpoint lacks an option of this plugin, its default is returned."""
     own = {field.name: field.default for field in dataclasses.fields(config) if not field.name.startswith("_")}
     return {**own, **(OmegaConf.to_container(flat) if isinstance(flat, DictConfig) else vars(flat))}
 
 
 def nested_config(flat: Any) -> TransformerConfig:
-    """Return fairseq's hierarchical config from the flat options, with the plugin's fields on it.
+    """Return fairseq's hierarchical config for the flat options, with the fields of this plugin added.
 
     Raises:
-        ValueError: an option that these models do not have.
+        ValueError: An option is set that these models do not support.
     """
     values = values_of(flat, StacksPosEncConfig)
     refuse(values, {**REFUSED, "adaptive_input": "translation models have no adaptive input"})
@@ -137,7 +137,7 @@ def nested_config(flat: Any) -> TransformerConfig:
 
 
 def refuse(values: Mapping[str, Any], refused: Mapping[str, str]) -> None:
-    """Raise ValueError if one of the `refused` options is set, with what the mapping says of it."""
+    """Raise ValueError if one of the `refused` options is set; the mapping gives the reason for each."""
     for name, reason in refused.items():
         if values.get(name):
             raise ValueError(f"{flag(name)} is not for posenc architectures: {reason}")
@@ -149,7 +149,7 @@ def flag(name: str) -> str:
 
 
 class Chosen(NamedTuple):
-    """The encoding of one stack, its options, and the flags that they came from."""
+    """Encoding of one stack, its options, and the flags that set them."""
 
     name: str
     args: dict[str, Any]
@@ -158,9 +158,9 @@ class Chosen(NamedTuple):
 
 
 def encoding_of(config: Any, side: str) -> Chosen:
-    """Return the encoding of the `encoder` or `decoder`.
+    """Return the encoding of one `side`, encoder or decoder.
 
-    --pos-enc-args belong to --pos-enc: a stack that names its own encoding has its own arguments only.
+    --pos-enc-args belong to --pos-enc: a stack that sets its own encoding does not use them.
     """
     own_name, own_args = (getattr(config, f"pos_enc_{side}{part}", None) for part in ("", "_args"))
     name = config.pos_enc if own_name is None else own_name
@@ -174,10 +174,10 @@ def encoding_of(config: Any, side: str) -> Chosen:
 
 
 def check_overrides(config: Any) -> None:
-    """Refuse --pos-enc-args that no stack would read.
+    """Raise if no stack uses --pos-enc-args.
 
     Raises:
-        ValueError: both stacks have arguments of their own.
+        ValueError: --pos-enc-args is set, but both stacks set their own encoding or arguments.
     """
     own = all(
         getattr(config, f"pos_enc_{side}") is not None or getattr(config, f"pos_enc_{side}_args") is not None
@@ -188,15 +188,15 @@ def check_overrides(config: Any) -> None:
 
 
 def register_sizes(model: str, prefix: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
-    """Register an architecture for each preset of a model; its name is `prefix` and the preset's name."""
+    """Register an architecture for each preset of a model, named `prefix` followed by the preset's name."""
     for name, preset in presets.items():
         register_model_architecture(model, prefix + name)(functools.partial(_apply_preset, preset))
 
 
 def _apply_preset(preset: Mapping[str, Any], args: Any) -> None:
-    """Write a preset's values into the arguments that the user left open.
+    """Set the arguments that the user did not set to the values of a preset.
 
-    An encoder that --encoder-from names has sizes of its own.
+    With --encoder-from, the sizes of the encoder come from the pretrained model instead.
     """
     pretrained = getattr(args, "encoder_from", None)
     for name, value in preset.items():

@@ -1,8 +1,8 @@
-"""Copying from the source: p = g p_vocab + (1 - g) p_copy, in log space.
+"""Copy words from the source: p = g p_vocab + (1 - g) p_copy, computed in log space.
 
-See et al. 2017 (arXiv:1704.04368), equation 9, with the scores and the gate of METHODS.md 6.C. Words that the
-dictionary does not have get ids behind it, counted anew in each sample; a batch's probabilities cover the dictionary
-and the most such words of its samples.
+The mixture is See et al. 2017 (arXiv:1704.04368), equation 9. The copy scores and the gate are those of `Copier`. Words
+that are not in the dictionary get ids from V on, separately in each sample. The probabilities of a batch cover the
+dictionary and the largest number of unknown words in any of its samples.
 
 Legend: B batch, T target tokens, S source tokens, d width, V dictionary, E >= V dictionary and unknown words.
 """
@@ -21,13 +21,13 @@ NOTHING = float("-inf")
 
 
 class Copied(NamedTuple):
-    """What is needed beside the logits of the dictionary.
+    """What the mixture needs in addition to the logits of the dictionary.
 
     Args:
-        places: log of the copy attention, [B, T, S], -inf at pads.
-        gate: the logit of g, [B, T].
-        source: ids with those of unknown words, [B, S].
-        size: E.
+        places: Log of the copy attention, [B, T, S]; -inf at padding.
+        gate: Logit of the gate g, [B, T].
+        source: Ids of the source tokens, including those of unknown words, [B, S].
+        size: E, the number of words that have a probability.
     """
 
     places: Tensor
@@ -36,26 +36,33 @@ class Copied(NamedTuple):
     size: int
 
     def last(self, count: int) -> Copied:
-        """The same of the last `count` target tokens."""
+        """Return a copy with the last `count` target tokens only."""
         return self._replace(places=self.places[:, -count:], gate=self.gate[:, -count:])
 
 
 class Copier(nn.Module):
-    """Scores (W h_dec) . h_enc, whose masked softmax is the copy attention, and the gate g = sigmoid(w . h_dec)."""
+    """Compute the copy attention and the gate.
+
+    The copy attention is a masked softmax of the scores (W h_dec) . h_enc. The gate is g = sigmoid(w . h_dec).
+    """
 
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.query = nn.Linear(dim, dim, bias=False)
         self.gate = nn.Linear(dim, 1, bias=False)
-        # the scores are not divided by sqrt(d): of states of unit variance they begin with variance 1 all the same
+        # Scores are not divided by sqrt(d); with this initialisation, states of unit variance give scores of variance
+        # 1.
         nn.init.normal_(self.query.weight, std=1 / dim)
 
     def forward(self, decoded: Tensor, encoded: Tensor, padding: Tensor, source: Tensor, size: int) -> Copied:
-        """What is copied.
+        """Return the copy attention and the gate of each target token.
 
         Args:
-            decoded: h_dec, [B, T, d]. encoded: h_enc, [B, S, d]. padding: [B, S] bool, true at pads.
-            source: [B, S] int64. size: E.
+            decoded: Decoder states h_dec, [B, T, d].
+            encoded: Encoder states h_enc, [B, S, d].
+            padding: [B, S] bool, true at source tokens that must not be copied.
+            source: Ids of the source tokens, [B, S] int64.
+            size: E, the number of words that have a probability.
         """
         scores = exact_product(self.query(decoded), encoded.transpose(1, 2))  # [B, T, S]
         places = scores.masked_fill(padding[:, None], NOTHING).log_softmax(-1)
@@ -63,12 +70,12 @@ class Copier(nn.Module):
 
 
 def known(tokens: Tensor, size: int, unknown: int) -> Tensor:
-    """Words behind a dictionary of `size` are <unk>."""
+    """Replace the ids of words that are not in a dictionary of `size` symbols by <unk>."""
     return tokens.masked_fill(tokens >= size, unknown)
 
 
 def first_places(source: Tensor) -> Tensor:
-    """[B, S] int64: for each place of the source, the first with the same word."""
+    """Return for each source position the first position with the same word, [B, S] int64."""
     order = source.argsort(dim=1, stable=True)
     words = source.gather(1, order)
     begins = F.pad(words[:, 1:] != words[:, :-1], (1, 0), value=True)
@@ -78,22 +85,23 @@ def first_places(source: Tensor) -> Tensor:
 
 
 def _by_word(places: Tensor, first: Tensor, is_word: Tensor) -> Tensor:
-    """[B, T, S]: at the first place of a word the log of its attention in all places, elsewhere -inf."""
+    """Return the log of each word's total attention at the word's first position, [B, T, S]; -inf elsewhere."""
     index = first[:, None].expand_as(places)
     highest = torch.full_like(places, NOTHING).scatter_reduce_(2, index, places.detach(), "amax")
-    highest = highest.clamp(min=torch.finfo(places.dtype).min)  # pads: -inf less -inf is no number
+    highest = highest.clamp(min=torch.finfo(places.dtype).min)  # at padding, -inf - -inf would be NaN
     sums = torch.zeros_like(places).scatter_add(2, index, (places - highest.gather(2, index)).exp())
     total = torch.where(is_word[:, None], sums, 1).log() + highest
     return total.masked_fill(~is_word[:, None], NOTHING)
 
 
 def log_probs(logits: Tensor, copied: Copied | None) -> Tensor:
-    """log p of every word, in at least float32.
+    """Return the log-probability of every word, in at least float32.
 
     Args:
-        logits: of the dictionary, [B, T, V]. copied: None: nothing is.
+        logits: Logits of the dictionary, [B, T, V].
+        copied: Copy attention and gate; None for a model that does not copy.
     Returns:
-        [B, T, E]; of unknown words that are not in a sample's source -inf.
+        Log-probabilities [B, T, E]; -inf for unknown words that are not in the source of the sample.
     """
     made = promoted(logits).log_softmax(-1)
     if copied is None:
@@ -102,25 +110,26 @@ def log_probs(logits: Tensor, copied: Copied | None) -> Tensor:
     columns = torch.arange(source.shape[1], device=source.device)
     is_word = (first == columns) & copied.places[:, 0].isfinite()
     made = F.pad(F.logsigmoid(copied.gate)[..., None] + made, (0, copied.size - made.shape[-1]), value=NOTHING)
-    made = F.pad(made, (0, 1))  # what is no word's first place writes to a column of its own
+    made = F.pad(made, (0, 1))  # Positions that are not the first of a word write to this extra column.
     index = torch.where(is_word, source, copied.size)[:, None].expand_as(copied.places)
     share = F.logsigmoid(-copied.gate)[..., None] + _by_word(copied.places, first, is_word)
-    # contiguous: fairseq's diverse and constrained beam searches take views of it
+    # Contiguous, because fairseq's diverse and constrained beam searches call `view` on the result.
     return made.scatter(2, index, torch.logaddexp(made.gather(2, index), share))[..., :-1].contiguous()
 
 
 def target_log_probs(logits: Tensor, copied: Copied | None, target: Tensor) -> Tensor:
-    """`log_probs` of the targets only, without a number for each word.
+    """Return `log_probs` of the targets only, without computing the other words.
 
     Args:
-        logits: [B, T, V]. target: [B, T] int64, below E.
+        logits: Logits of the dictionary, [B, T, V].
+        target: Target ids, [B, T] int64, less than E.
     Returns:
-        [B, T].
+        Log-probabilities of the targets, [B, T].
     """
     size = logits.shape[-1]
     if copied is None:
         return -F.cross_entropy(promoted(logits).flatten(0, 1), target.flatten(), reduction="none").view_as(target)
-    # a finite number in place of -inf, whose sums have no gradients; no softmax comes near it
+    # Use a finite number instead of -inf, because sums of -inf have no gradients. No softmax gets near it.
     closed = torch.finfo(copied.places.dtype).min / 4
     listed = target < size
     inside = torch.where(listed, target, 0)

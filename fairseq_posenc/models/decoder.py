@@ -14,9 +14,9 @@ from .positioned import Positioned
 
 
 class PosEncDecoder(Positioned, TransformerDecoderBase):
-    """fairseq's decoder; `self.pos` is the position encoding of its self-attention."""
+    """fairseq's Transformer decoder; `self.pos` is the position encoding of its self-attention."""
 
-    #: sets the longest sequence
+    #: flag that sets the longest sequence, for error messages
     length_flag = "--max-target-positions"
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, no_encoder_attn: bool = False) -> None:
@@ -32,7 +32,10 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         incremental_state: dict[str, Any] | None,
         memory: SegmentMemory | None = None,
     ) -> Positions:
-        """Where the tokens [B, T] stand, behind the memory: the cache holds memory and the first of the tokens."""
+        """Return the positions of the tokens [B, T], which follow those of the memory.
+
+        The cache holds the memory and the first of the tokens.
+        """
         columns = 0 if memory is None else memory.columns
         first: Any = self.layers._modules.get("0")  # not by iteration, which LayerDrop cuts short
         cached = first.self_attn.cached_length(incremental_state) if first is not None else 0
@@ -51,7 +54,7 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         return where
 
     def embed(self, tokens: Tensor, where: Positions) -> Tensor:
-        """The new tokens [B, Q] with positions, normalised and dropped out: [B, Q, d]."""
+        """Embed the new tokens [B, Q] with positions, layer norm and dropout: [B, Q, d]."""
         x = self.embed_scale * self.embed_tokens(tokens)
         if self.quant_noise is not None:
             x = self.quant_noise(x)
@@ -72,9 +75,9 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         alignment_heads: int | None = None,
         memory: SegmentMemory | None = None,
     ) -> tuple[Tensor, dict[str, list[Tensor | None]]]:
-        """[B, T] tokens -> features of the new ones [B, Q, d], and fairseq's extras.
+        """Return the features [B, Q, d] of the new tokens, and fairseq's extras.
 
-        With `incremental_state` the cache holds the first T - Q tokens; without, Q = T.
+        With `incremental_state`, the cache holds the first T - Q of the T tokens. Without it, Q = T.
         """
         if full_context_alignment:
             raise ValueError("full-context alignment would show a decoder's encoding the future")
@@ -87,7 +90,7 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         attention: Tensor | None = None
         states: list[Tensor | None] = [x]
         per_layer = self.pos.per_layer(where)
-        # what the cache holds is not given again
+        # The cache holds the memory after the first call, so pass the memory to the layers only once.
         remembered = memory.states if memory is not None and where.offset == where.memory else ()
         for index, layer in enumerate(self.layers):
             wanted = index == alignment_layer

@@ -14,9 +14,9 @@ from .positioned import Positioned
 
 
 class PosEncEncoder(Positioned, TransformerEncoderBase):
-    """fairseq's encoder; `self.pos` is its position encoding."""
+    """fairseq's Transformer encoder; `self.pos` is the position encoding of its self-attention."""
 
-    #: sets the longest sequence
+    #: flag that sets the longest sequence, for error messages
     length_flag = "--max-source-positions"
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding) -> None:
@@ -27,13 +27,13 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
         return wrapped(PosEncEncoderLayer(cfg), cfg)
 
     def positions(self, src_tokens: Tensor) -> Positions:
-        """Where the tokens [B, T] stand."""
+        """Return the positions of the tokens [B, T]."""
         where = self.pos.positions(src_tokens, pad=self.padding_idx, boundaries=self.boundaries)
         self.pos.check(where)
         return where
 
     def embed(self, src_tokens: Tensor, token_embeddings: Tensor | None, where: Positions) -> tuple[Tensor, Tensor]:
-        """Scaled embeddings with positions, normalised and dropped out, and without: [B, T, d] each."""
+        """Return embeddings with positions, layer norm and dropout, and the scaled embeddings alone: [B, T, d] each."""
         if token_embeddings is None:
             token_embeddings = self.embed_tokens(src_tokens)
         embedded = self.embed_scale * token_embeddings
@@ -52,16 +52,16 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
         return_all_hiddens: bool = False,
         token_embeddings: Tensor | None = None,
     ) -> dict[str, list[Tensor]]:
-        """[B, T] tokens -> fairseq's encoder_out dictionary (states are [T, B, d])."""
+        """Encode tokens [B, T] into fairseq's encoder_out dictionary, whose states are [T, B, d]."""
         return self.encode(src_tokens, self.positions(src_tokens), return_all_hiddens, token_embeddings)
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Tensor]], new_order: Tensor) -> dict[str, list[Tensor]]:
-        """Select and repeat samples: new_order [B'] int64.
+        """Select and repeat samples by new_order [B'] int64.
 
-        Nothing is copied where beams only change places within their samples, as they do at nearly every step: their
-        sources are the same.
+        If beams only change places within their samples, return the argument without copying: their sources are the
+        same. This is the case at nearly every step.
         """
-        before = encoder_out.get("samples", [])  # which one of the encoder's each row is, from the first order on
+        before = encoder_out.get("samples", [])  # row of the encoder's batch for each row of this one
         samples = before[0].index_select(0, new_order) if before else new_order
         if before and torch.equal(samples, before[0]):
             return encoder_out
@@ -75,7 +75,7 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
         return_all_hiddens: bool = False,
         token_embeddings: Tensor | None = None,
     ) -> dict[str, list[Tensor]]:
-        """The same for tokens whose positions are known."""
+        """Encode tokens whose positions are already computed; see `forward_scriptable`."""
         padding = src_tokens.eq(self.padding_idx)
         x, embedded = self.embed(src_tokens, token_embeddings, where)
         if where.padding is not None:

@@ -1,7 +1,7 @@
-"""`posenc_roberta_pretrained`: a masked language model that was pretrained, for --task's that fine-tune it.
+"""`posenc_roberta_pretrained`: a pretrained masked language model for tasks that fine-tune it.
 
-The sizes, the encoding and the weights are those of --pretrained. Checkpoints of the training hold them all, and need
-the pretrained model no more.
+The sizes, the encoding and the weights come from --pretrained. Checkpoints of the fine-tuning contain them all, so
+loading one does not need the pretrained model.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ from .pretrained_encoder import pretrained_encoder, take
 logger = logging.getLogger(__name__)
 
 ARCH = "posenc_roberta_pretrained"
-#: weights of a fine-tuned model that no pretrained one has
+#: prefixes of weights that a fine-tuned model has and a pretrained one does not
 _NEW = ("classification_heads.",)
-#: DIET's encodings, whose paper has segments per head beside them
+#: encodings of the DIET paper, which combines them with segment biases per head
 _DIET = ("diet-rel", "diet-abs", "diet-abs-lin")
 
 
 @register_model(ARCH, dataclass=PretrainedConfig)
 class PosEncPretrained(PosEncRoberta):
-    """A `posenc_roberta` whose masked-LM head rests: it gets no gradients, so that several processes agree."""
+    """A `posenc_roberta` whose masked-LM head is frozen, because distributed training needs gradients for all other
+    weights.
+    """
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncPretrained:
         """Build the model from options that `Finetuning.build_model` has completed.
 
         Raises:
-            ValueError: see PosEncRoberta; and options that no pretrained model completed.
+            ValueError: See PosEncRoberta; also if the options were not completed from a pretrained model.
         """
         if cfg.encoder_layers is None:
             raise ValueError(
@@ -53,19 +55,20 @@ class PosEncPretrained(PosEncRoberta):
             )
         model: PosEncPretrained = super().build_model(cfg, task)
         for name, parameter in model.encoder.lm_head.named_parameters():
-            if name != "weight" or cfg.untie_weights_roberta:  # otherwise it is the embedding
+            if name != "weight" or cfg.untie_weights_roberta:  # a tied weight is the embedding, which is trained
                 parameter.requires_grad_(False)
         return model
 
 
 class Finetuning(FairseqTask):
-    """A task whose models start from --pretrained: first among the bases of a task's class."""
+    """Base class of tasks whose models start from --pretrained; it must be the first base class of a task."""
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model with the weights of --pretrained.
+        """Build the model and load the weights of --pretrained into it.
 
         Raises:
-            ValueError: options that contradict the pretrained model. CheckpointError: what cannot be started from.
+            ValueError: Options contradict the pretrained model.
+            CheckpointError: The pretrained model cannot be used.
         """
         source = None if from_checkpoint else getattr(cfg, "pretrained", None)
         if not source:
@@ -80,17 +83,21 @@ class Finetuning(FairseqTask):
         return FairseqTask.build_model(self, cfg, from_checkpoint)
 
     def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
-        """Return the dictionary of the data, and its file."""
+        """Return the dictionary of the data and the file that it was read from."""
         raise TypeError(f"{type(self).__name__} does not say which dictionary its data have")
 
 
 def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrained:
-    """Read the pretrained model, give it the encoding that the options ask for, and write its sizes into them.
+    """Read the pretrained model, convert it to the encoding that the options ask for, and write its sizes into them.
 
     Args:
-        dictionary: that of the data, from `file`.
+        cfg: Options of the model, which are changed.
+        source: Path of the pretrained model.
+        dictionary: Dictionary of the data.
+        file: File of the dictionary, for error messages.
     Raises:
-        ValueError: options that contradict it. CheckpointError: what cannot be read, another tokenizer's vocabulary.
+        ValueError: The options contradict the pretrained model.
+        CheckpointError: The model cannot be read, or its vocabulary is another tokenizer's.
     """
     own = pretrained_encoder(source, dictionary, file)
     told = f"the model of --pretrained {source}"
@@ -100,7 +107,7 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
     take(cfg, "layernorm_embedding", own.config.layernorm_embedding, True, told)
     take(cfg, "untie_weights_roberta", not own.config.tied, False, told)
     cfg.pos_enc, cfg.pos_enc_args = encoding(own.config, cfg.pos_enc, cfg.pos_enc_args, str(cfg.segments))
-    seed = torch.initial_seed()  # --seed, which fairseq has just set: what is made anew differs between runs
+    seed = torch.initial_seed()  # fairseq has just set --seed; so newly initialised weights differ between runs
     made, report = converted(own, cfg.pos_enc, cfg.pos_enc_args, seed=seed)
     for line in report.lines():
         logger.info("%s: %s", source, line)
@@ -108,12 +115,16 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
 
 
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
-    """Return --pos-enc and --pos-enc-args: the pretrained model's, with what the options change, and segments.
+    """Return --pos-enc and --pos-enc-args: those of the pretrained model, with the changes and the segments of the
+    options.
 
     Args:
-        segments: a key of `SEGMENTS`.
+        own: Settings of the pretrained model.
+        name: --pos-enc, None for the pretrained model's encoding.
+        args: --pos-enc-args.
+        segments: A key of `SEGMENTS`.
     Raises:
-        ValueError: unknown encodings or options; segments in two ways.
+        ValueError: An encoding or an option is unknown, or the model already has segments of another kind.
     """
     chosen = name or own.pos_enc
     added = SEGMENTS[segments]
@@ -131,8 +142,10 @@ def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str
 
 
 def _shared(chosen: str, given: Mapping[str, Any]) -> str:
-    """How tables of biases are shared that are made beside DIET's: as its own (METHODS.md 2.23). Other encodings have
-    tables of rows, or none: beside them each head has its own."""
+    """Return how the segment tables that are added to a DIET encoding are shared: as the encoding's own table.
+
+    Return an empty string for unshared tables and for other encodings, whose segment tables keep their default.
+    """
     member = next((name for name in chosen.split("+") if name in _DIET), None)
     if member is None:
         return ""
@@ -141,10 +154,10 @@ def _shared(chosen: str, given: Mapping[str, Any]) -> str:
 
 
 def load(model: Any, found: Pretrained) -> None:
-    """Give a model of fairseq's its weights.
+    """Load the pretrained weights into a fairseq model.
 
     Raises:
-        CheckpointError: they do not fit.
+        CheckpointError: The weights do not fit the model.
     """
     tensors = dict(found.tensors)
     tensors.setdefault("lm_head.weight", tensors["embed_tokens.weight"])

@@ -1,4 +1,4 @@
-"""The flat options of a pretrained masked language model that is fine-tuned."""
+"""Flat options for fine-tuning a pretrained masked language model."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from fairseq.dataclass import ChoiceEnum
 from ..core.options import option
 from .masked_lm_config import MaskedLMPosEncConfig
 
-#: how a pair's sentences are told apart, and the encoding that does it (METHODS.md 2.23)
+#: Values of --segments, each with the encoding that tells the sentences of a pair apart.
 SEGMENTS = {"none": "", "input": "segments-input", "head": "segments"}
-#: what a pretrained model has, so that nothing has to be said of it: options, and what they are in its settings
+#: Options that are read from the pretrained model, each with the name of its setting there.
 ENCODER_SIZES = {
     "encoder_layers": "layers",
     "encoder_embed_dim": "dim",
@@ -27,7 +27,7 @@ SIZES = {
 
 
 def _fields() -> Iterator[tuple[str, Any, Any]]:
-    """Yield the options that are open until the model is read, and those of its start."""
+    """Yield the options that stay open until the pretrained model is read, then --pretrained and --segments."""
     for field in dataclasses.fields(MaskedLMPosEncConfig):
         if field.name in ("pos_enc", *SIZES):
             text = field.metadata["help"].partition(" Default:")[0]

@@ -26,10 +26,10 @@ def _self_attention(layer: Any, dim: int, heads: int, cfg: Any) -> PosEncSelfAtt
 
 
 class PosEncEncoderLayer(TransformerEncoderLayerBase):
-    """An encoder layer that is told its positions.
+    """An encoder layer that passes positions to its self-attention.
 
-    The encoding's tensors arrive as keyword arguments of their own: fairseq's activation checkpoint gives
-    gradients to top-level tensors only.
+    The encoding's tensors are separate keyword arguments, because fairseq's activation checkpointing computes gradients
+    for top-level tensors only.
     """
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> PosEncSelfAttention:
@@ -38,14 +38,14 @@ class PosEncEncoderLayer(TransformerEncoderLayerBase):
     def forward(
         self, x: Tensor, encoder_padding_mask: Tensor | None, *, positions: Positions, **tensors: Tensor
     ) -> Tensor:
-        """[T, B, d] -> [T, B, d]."""
+        """Apply the layer: [T, B, d] -> [T, B, d]."""
         with self.self_attn.given(positions, tensors):
             out: Tensor = super().forward(x, encoder_padding_mask)
         return out
 
 
 class PosEncDecoderLayer(TransformerDecoderLayerBase):
-    """A decoder layer that is told its positions."""
+    """A decoder layer that passes positions to its self-attention."""
 
     def build_self_attention(
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
@@ -67,13 +67,13 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
         memory: Tensor | None = None,
         **tensors: Tensor,
     ) -> tuple[Tensor, Tensor | None, None]:
-        """[T, B, d] -> [T, B, d], the cross-attention's weights, None.
+        """Apply the layer to [T, B, d]; return the output, the weights of the cross-attention, and None.
 
         Args:
-            memory: this layer's inputs in earlier segments, [M, B, d].
+            memory: Inputs of this layer in earlier segments, [M, B, d].
         """
         if memory is not None and self.normalize_before:
-            memory = self.self_attn_layer_norm(memory)  # keys are of what queries are of
+            memory = self.self_attn_layer_norm(memory)  # keys and queries are computed from normalised states
         with self.self_attn.given(positions, tensors, memory):
             out: tuple[Tensor, Tensor | None, None] = super().forward(
                 x,
@@ -87,7 +87,7 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
 
 
 def wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
-    """Activation checkpointing and FSDP, as fairseq's own build_encoder_layer applies them."""
+    """Apply activation checkpointing and FSDP to a layer, as fairseq's own build_encoder_layer does."""
     if cfg.checkpoint_activations:
         layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
     wrapped_layer: nn.Module = fsdp_wrap(
@@ -97,11 +97,11 @@ def wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
 
 
 def number(layers: nn.ModuleList, encoding: Composition) -> None:
-    """Tell each layer its index, from 1. LayerDrop skips layers, so they cannot be counted in forward."""
+    """Give each layer its index, counted from 1; LayerDrop skips layers, so forward cannot count them."""
     for index in range(len(layers)):
         layers._modules[str(index)].self_attn.use(encoding, index + 1)  # type: ignore[union-attr,operator]
 
 
 def tensors_of(layer: Any, per_layer: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """What `per_layer` handed out for this layer."""
+    """Return the tensors that `per_layer` holds for this layer."""
     return per_layer[layer.self_attn.view.index - 1]

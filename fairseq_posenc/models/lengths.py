@@ -1,4 +1,4 @@
-"""Whether the encoding of a pretrained model is defined for what it is fine-tuned on, before rows are dropped."""
+"""Check that the encoding of a pretrained model is defined for the lengths of the fine-tuning data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from .finetuning import encoding
 
 
 def fine_tuned(found: Pretrained, args: str | None = None, segments: str = "none") -> Composition:
-    """The encoding of a pretrained model, as its fine-tuning will have it; without memory for its tables.
+    """Return the encoding that fine-tuning will use for a pretrained model, built on the meta device without memory.
 
     Args:
-        args: --pos-enc-args, added to its own. segments: a key of `SEGMENTS`.
+        found: The pretrained model.
+        args: --pos-enc-args, added to the options of the pretrained model.
+        segments: A key of `SEGMENTS`.
     Raises:
-        ValueError: options that it has not; segments in two ways.
+        ValueError: The encoding does not have an option, or segments are added twice.
     """
     own = replace(found.config, pos_enc=as_it_is(found.config, found.tensors))
     with torch.device("meta"):
@@ -27,13 +29,16 @@ def fine_tuned(found: Pretrained, args: str | None = None, segments: str = "none
 
 
 def check_length(pos: Composition, longest: int, what: str, cure: str, extending: str = "--pos-enc-args") -> None:
-    """Refuse what has up to `longest` pieces where that is beyond what the encoding defines.
+    """Raise if the longest item is longer than the encoding defines.
 
     Args:
-        what: has so many pieces. cure: what a user can do besides extending a table; LIMIT in it is the number.
-        extending: what comes before the options that extend one.
+        pos: The encoding.
+        longest: Length of the longest item, in pieces.
+        what: Name of the items in the message, in the plural.
+        cure: What the user can do besides extending a table; LIMIT in it is replaced by the number of positions.
+        extending: Flag of the options that extend a table.
     Raises:
-        ValueError: with what can be done.
+        ValueError: An item is too long; the message says what to do.
     """
     if pos.limit is None or longest <= pos.limit:
         return

@@ -20,7 +20,7 @@ from .weight_decay import refuse_without_effect
 
 
 class LMDecoder(PosEncDecoder):
-    """The stack and its softmax."""
+    """A decoder without cross-attention, and its softmax."""
 
     length_flag = "--tokens-per-sample"
 
@@ -28,7 +28,7 @@ class LMDecoder(PosEncDecoder):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=True)
 
     def build_output_projection(self, cfg: Any, dictionary: Any, embed_tokens: Any) -> None:
-        if cfg.adaptive_softmax_cutoff is not None:  # else fairseq looks for an output matrix in every checkpoint
+        if cfg.adaptive_softmax_cutoff is not None:  # otherwise fairseq looks for an output matrix in every checkpoint
             self.share_input_output_embed = False
         if cfg.adaptive_one_matrix:
             cutoffs, rate = _cutoffs(cfg.adaptive_softmax_cutoff), cfg.adaptive_softmax_dropout
@@ -49,11 +49,11 @@ class LMDecoder(PosEncDecoder):
         return_all_hiddens: bool = False,
         memory: SegmentMemory | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """[B, T] tokens -> logits [B, T, V] (features [B, T, d] with an adaptive softmax), and fairseq's extras.
+        """Return logits [B, T, V] of tokens [B, T], and fairseq's extras; with an adaptive softmax features [B, T, d].
 
         Args:
-            incremental_state: the cache of what was seen; it holds the memory from the first call on.
-            memory: what is remembered of the segments before; without a cache, it keeps this one's states.
+            incremental_state: Cache of earlier tokens; from its first use on it also holds the memory.
+            memory: States of earlier segments; without a cache, the states of this segment are added to it.
         """
         if memory is not None and memory.length and self.training and self.decoder_layerdrop:
             raise ValueError("--decoder-layerdrop leaves out layers, whose states memory needs: leave it out")
@@ -70,9 +70,9 @@ def _cutoffs(text: str) -> list[int]:
 
 @register_model("posenc_transformer_lm", dataclass=LMPosEncConfig)
 class PosEncTransformerLM(FairseqLanguageModel):
-    """fairseq's `transformer_lm` whose self-attention takes `--pos-enc`."""
+    """fairseq's `transformer_lm` whose self-attention uses `--pos-enc`."""
 
-    #: its decoder takes a memory of earlier segments
+    #: the decoder accepts a memory of earlier segments
     remembers = True
 
     @classmethod
@@ -80,8 +80,8 @@ class PosEncTransformerLM(FairseqLanguageModel):
         """Build the model from the flat options.
 
         Raises:
-            ValueError: unknown encodings or options, encodings asked for what they cannot do, and fairseq's own
-                position flags.
+            ValueError: An encoding or option is unknown, an encoding cannot do what it is asked for, or a position flag
+                of fairseq is set.
         """
         config = decoder_config(cfg)
         dictionary = task.source_dictionary
@@ -93,8 +93,10 @@ class PosEncTransformerLM(FairseqLanguageModel):
         return model
 
     def draw(self, std: float) -> None:
-        """Draw matrices N(0, std) and set biases to zero; the encoding and layer norms keep their own start."""
-        drawn: set[int] = set()  # a matrix that is tied is drawn once
+        """Draw matrices from N(0, std) and set biases to zero; the encoding and layer norms keep their own
+        initialisation.
+        """
+        drawn: set[int] = set()  # ids of the tensors that are drawn; a tied matrix is drawn once
         for module in self.modules():
             for name, parameter in module.named_parameters(recurse=False):
                 if isinstance(module, nn.Linear | nn.Embedding | OneMatrixSoftmax) and id(parameter) not in drawn:
@@ -104,13 +106,13 @@ class PosEncTransformerLM(FairseqLanguageModel):
                 nn.init.zeros_(module.weight[module.padding_idx])
 
     def forward(self, src_tokens: Tensor, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
-        """See `LMDecoder.forward`."""
+        """Run the decoder; see `LMDecoder.forward`."""
         found: tuple[Tensor, dict[str, Any]] = self.decoder(src_tokens, **kwargs)
         return found
 
 
 def _embedding(config: Any, dictionary: Any) -> nn.Module:
-    """Build the embedding as fairseq draws it; with --adaptive-input in bands with projections."""
+    """Build fairseq's embedding; with --adaptive-input it has bands with projections."""
     if not config.adaptive_input:
         embedding: nn.Module = Embedding(len(dictionary), config.decoder.input_dim, dictionary.pad())
         return embedding

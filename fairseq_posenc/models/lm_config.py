@@ -1,4 +1,4 @@
-"""The flat options of the language models."""
+"""Flat options of the language models."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from argparse import Namespace
@@ -12,7 +12,7 @@ from ..core.options import option
 from .config import REFUSED, Field, PosEncConfig, flag, refuse, values_of
 
 _FOLLOWS = ("decoder_input_dim", "decoder_output_dim")
-#: fairseq's adaptive input and softmax, which --adaptive-one-matrix replaces
+#: Defaults of fairseq's options for adaptive input and softmax, which have no effect with --adaptive-one-matrix.
 _OTHER_ADAPTIVE = {
     "adaptive_input": False,
     "adaptive_input_cutoff": None,
@@ -25,7 +25,7 @@ _OTHER_ADAPTIVE = {
 
 @dataclasses.dataclass
 class OwnLMConfig(PosEncConfig):
-    """What fairseq's `transformer_lm` does not have."""
+    """Options that fairseq's `transformer_lm` does not have."""
 
     no_attention_bias: bool = option(
         False, "No biases in the projections of self-attention, as in Transformer-XL, whose encoding has u and v."
@@ -41,7 +41,7 @@ class OwnLMConfig(PosEncConfig):
 
 
 def _fields() -> Iterator[Field]:
-    """Yield fairseq's options; input and output are as wide as the decoder unless told otherwise."""
+    """Yield fairseq's options; unless set, input and output are as wide as the decoder."""
     for field in dataclasses.fields(TransformerLanguageModelConfig):
         if field.name in _FOLLOWS:
             yield field.name, Optional[int], option(None, "Default: decoder_embed_dim.")
@@ -55,10 +55,10 @@ LMPosEncConfig.__doc__ = "All options of fairseq's transformer_lm, and the plugi
 
 
 def decoder_config(flat: Any) -> TransformerConfig:
-    """Return fairseq's hierarchical config of the decoder, with the plugin's fields on it.
+    """Return fairseq's hierarchical config of the decoder, with the fields of this plugin added.
 
     Raises:
-        ValueError: options that these models do not have, or that contradict each other.
+        ValueError: Options are not supported by these models, or contradict each other.
     """
     values = values_of(flat, OwnLMConfig)
     refuse(values, REFUSED)
@@ -86,7 +86,7 @@ def _check_adaptive(values: dict[str, Any]) -> None:
 
 
 def _check_tied(values: dict[str, Any]) -> None:
-    """Refuse what fairseq asserts without a word."""
+    """Raise with a message where fairseq has a bare assertion."""
     if not values["adaptive_input"]:
         raise ValueError("--tie-adaptive-weights needs --adaptive-input")
     for one, other in (

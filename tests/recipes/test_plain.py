@@ -35,7 +35,7 @@ def test_a_script_needs_what_only_its_reader_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.name)
 def test_a_smoke_script_ends_in_the_scores_of_the_runner(recipe: Recipe, tmp_path: Path) -> None:
     folder, by_hand, by_runner = ROOT / "recipes" / recipe.name, tmp_path / "by hand", tmp_path / "by runner"

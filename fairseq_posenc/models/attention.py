@@ -58,9 +58,7 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
 
     @property
     def dropout_rate(self) -> float:
-        """Return the dropout rate as FairseqDropout does: it is also applied in inference if --retain-dropout asks for
-        it.
-        """
+        """Return the dropout rate; as in FairseqDropout, --retain-dropout keeps it in inference."""
         active = self.training or self.dropout_module.apply_during_inference
         return float(self.dropout_module.p) if active else 0.0
 

@@ -38,8 +38,9 @@ _DIET = ("diet-rel", "diet-abs", "diet-abs-lin")
 
 @register_model(ARCH, dataclass=PretrainedConfig)
 class PosEncPretrained(PosEncRoberta):
-    """A `posenc_roberta` whose masked-LM head is frozen, because distributed training needs gradients for all other
-    weights.
+    """A `posenc_roberta` whose masked-LM head is frozen.
+
+    Fine-tuning does not use that head, and distributed training needs a gradient for every trainable weight.
     """
 
     @classmethod
@@ -115,12 +116,13 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
 
 
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
-    """Return --pos-enc and --pos-enc-args: those of the pretrained model, with the changes and the segments of the
-    options.
+    """Return --pos-enc and --pos-enc-args for fine-tuning.
+
+    They are those of the pretrained model, with the changes and the segments that the options ask for.
 
     Args:
         own: Settings of the pretrained model.
-        name: --pos-enc, None for the pretrained model's encoding.
+        name: --pos-enc, or None for the pretrained model's encoding.
         args: --pos-enc-args.
         segments: A key of `SEGMENTS`.
     Raises:

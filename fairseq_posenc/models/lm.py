@@ -93,8 +93,9 @@ class PosEncTransformerLM(FairseqLanguageModel):
         return model
 
     def draw(self, std: float) -> None:
-        """Draw matrices from N(0, std) and set biases to zero; the encoding and layer norms keep their own
-        initialisation.
+        """Draw matrices from N(0, std) and set biases to zero.
+
+        The encoding and layer norms keep their own initialisation.
         """
         drawn: set[int] = set()  # ids of the tensors that are drawn; a tied matrix is drawn once
         for module in self.modules():

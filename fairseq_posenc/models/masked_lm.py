@@ -1,4 +1,4 @@
-"""`posenc_roberta`: fairseq's RoBERTa, which is BERT too, with any position encoding."""
+"""`posenc_roberta`: fairseq's RoBERTa with any position encoding; its presets also include BERT."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .weight_decay import refuse_without_effect
 
 
 class SentenceEncoder(PosEncEncoder):
-    """The stack, whose samples begin with <s>, the [CLS], and may be pairs."""
+    """An encoder whose samples begin with <s>, used as [CLS], and may be pairs of sentences."""
 
     gives_segments = True
     has_cls = True
@@ -35,11 +35,11 @@ class SentenceEncoder(PosEncEncoder):
         unmasked: Tensor | None = None,
         segments: Tensor | None = None,
     ) -> dict[str, list[Tensor]]:
-        """[B, T] tokens -> fairseq's encoder_out dictionary (states are [T, B, d]).
+        """Encode tokens [B, T] into fairseq's encoder_out dictionary, whose states are [T, B, d].
 
         Args:
-            unmasked: the tokens before masking, [B, T], by which sentences are told apart; unset: `src_tokens`.
-            segments: [B, T] int64, not used by encodings without segments; unset: see `pair_segments`.
+            unmasked: Tokens before masking, [B, T], from which sentence boundaries are read. Default: `src_tokens`.
+            segments: [B, T] int64; encodings without segments ignore it. Default: `pair_segments` of the tokens.
         """
         seen = src_tokens if unmasked is None else unmasked
         if not self.pos.needs_segments:
@@ -52,10 +52,10 @@ class SentenceEncoder(PosEncEncoder):
 
 
 def pair_segments(tokens: Tensor, eos: int, pad: int) -> Tensor:
-    """Return segment 1 for what stands behind the first </s> (METHODS.md 2.23).
+    """Return the segment of each token: 1 after the first </s>, otherwise 0.
 
-    In `<s> a </s></s> b </s>`, RoBERTa's pairs, the second </s> begins it; in `<s> a </s> b </s>`, BERT's, b does. Of a
-    single sentence all is segment 0, as are pads.
+    In RoBERTa's pairs, `<s> a </s></s> b </s>`, segment 1 begins with the second </s>. In BERT's pairs, `<s> a </s> b
+    </s>`, it begins with b. Single sentences and padding are segment 0.
 
     Args:
         tokens: [B, T] int64.
@@ -67,7 +67,7 @@ def pair_segments(tokens: Tensor, eos: int, pad: int) -> Tensor:
 
 
 class PosEncRobertaEncoder(RobertaEncoder):
-    """The stack and the head of the masked LM."""
+    """An encoder with the head of the masked language model."""
 
     def __init__(self, cfg: Any, dictionary: Any, max_positions: int) -> None:
         FairseqEncoder.__init__(self, dictionary)
@@ -91,11 +91,14 @@ class PosEncRobertaEncoder(RobertaEncoder):
         segments: Tensor | None = None,
         **unused: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """[B, T] -> logits [B, T, vocabulary] (of `masked_tokens` only, where given) or features [B, T, d].
+        """Return logits [B, T, vocabulary] or features [B, T, d] of tokens [B, T], and fairseq's extras.
+
+        With `masked_tokens`, logits are computed at those tokens only.
 
         Args:
-            unmasked_tokens: [B, T], from --task posenc_masked_lm: masks hide where sentences end.
-            segments: [B, T]; unset: a masked LM has one, other tasks those of sentence pairs.
+            unmasked_tokens: Tokens before masking, [B, T], from --task posenc_masked_lm; masks may hide the ends of
+                sentences.
+            segments: [B, T]. By default, a masked LM has one segment, and other tasks have those of sentence pairs.
         """
         pos = self.sentence_encoder.pos
         if not features_only:
@@ -114,19 +117,22 @@ class PosEncRobertaEncoder(RobertaEncoder):
         return x, {"inner_states": found["encoder_states"] if return_all_hiddens else None}
 
     def max_positions(self) -> int:
-        """Return the longest sequence that the encoding defines."""
+        """Return the length of the longest sequence that the encoding defines."""
         return self.sentence_encoder.max_positions()
 
 
 @register_model("posenc_roberta", dataclass=MaskedLMPosEncConfig)
 class PosEncRoberta(WithSpanHead, RobertaModel):
-    """fairseq's RoBERTa, with its classification heads, whose self-attention takes `--pos-enc`."""
+    """fairseq's RoBERTa with its classification heads, whose self-attention uses `--pos-enc`."""
 
-    # the flat options, without defaults: those come from the dataclass, after the architecture's
+    # Add the flat options without defaults: the architecture sets its defaults first, then the dataclass.
     add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     def apply(self, fn: Callable[[nn.Module], Any]) -> PosEncRoberta:
-        """Apply a function, but not on the meta device: it has no numbers, and fairseq draws on the CPU and copies."""
+        """Apply a function to all modules, except on the meta device.
+
+        Tensors on the meta device have no values, but fairseq's initialisation draws on the CPU and copies.
+        """
         return self if next(self.parameters()).is_meta else super().apply(fn)
 
     @classmethod
@@ -134,7 +140,7 @@ class PosEncRoberta(WithSpanHead, RobertaModel):
         """Build the model from the flat options.
 
         Raises:
-            ValueError: unknown encodings or options, encodings asked for what they cannot do.
+            ValueError: An encoding or option is unknown, or an encoding cannot do what it is asked for.
         """
         longest = task.max_positions() if cfg.max_positions is None else cfg.max_positions
         model = cls(cfg, PosEncRobertaEncoder(cfg, task.source_dictionary, longest))
@@ -144,9 +150,9 @@ class PosEncRoberta(WithSpanHead, RobertaModel):
 
 
 def set_epsilon(model: Any, value: float) -> None:
-    """Set what the layer norms of a model add to variances."""
+    """Set the epsilon of all layer norms of a model."""
     for module in model.modules():
-        if "LayerNorm" in type(module).__name__:  # torch's or apex's
+        if "LayerNorm" in type(module).__name__:  # the class may be torch's or apex's
             module.eps = value
 
 

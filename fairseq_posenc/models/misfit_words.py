@@ -1,4 +1,4 @@
-"""What is said of a checkpoint that does not fit: the settings that differ, the weights, and the way out."""
+"""Error message for a checkpoint that does not fit the model: which settings and weights differ, and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 Settings = Mapping[str, Any]
 
-#: settings by which weights differ
+#: settings on which the shapes or the names of the weights depend
 SIZES = (
     *(f"{side}_{size}" for side in ("encoder", "decoder") for size in ("layers", "embed_dim", "ffn_embed_dim")),
     *(f"{side}_attention_heads" for side in ("encoder", "decoder")),
@@ -19,14 +19,14 @@ SIZES = (
 )
 ENCODING = ("pos_enc", "pos_enc_args", "pos_enc_defaults")
 LENGTHS = ("max_positions", "tokens_per_sample", "max_source_positions", "max_target_positions")
-#: where positions are kept, ours and fairseq's
+#: parts of the names of position tables, in this plugin and in fairseq
 _TABLES = (".pos.", "embed_positions")
 
 
 def differences(theirs: Settings, mine: Settings, names: Sequence[str]) -> list[str]:
-    """A line for each setting that both have, with different values."""
+    """Return a line for each of the settings `names` that both sides have and that differ."""
     pairs = [(name, theirs[name], mine[name]) for name in names if name in theirs and name in mine]
-    pairs = [pair for pair in pairs if pair[0] not in LENGTHS or (pair[1] and pair[2])]  # unset: another one says it
+    pairs = [pair for pair in pairs if pair[0] not in LENGTHS or (pair[1] and pair[2])]  # unset: see the other options
     told = [(name, _shown(one), _shown(other)) for name, one, other in pairs if (one or None) != (other or None)]
     return [f"--{name.replace('_', '-')} is {one} in the checkpoint, {other} here" for name, one, other in told]
 
@@ -38,10 +38,14 @@ def _shown(value: Any) -> str:
 def refusal(
     filename: str, settings: Sequence[str] | None, weights: Sequence[str], theirs: Settings, mine: Settings
 ) -> str:
-    """One paragraph: the file, what differs, what to do.
+    """Return the error message: the file, what differs, and what to do.
 
     Args:
-        settings: lines about settings; None: what the weights need. weights: lines about weights.
+        filename: Path of the checkpoint.
+        settings: Lines about differing settings; None to compare those that the weights depend on.
+        weights: Lines about weights that do not fit.
+        theirs: Settings of the checkpoint.
+        mine: Settings of the model.
     """
     tables = [line for line in weights if any(mark in line for mark in _TABLES)]
     others = [line for line in weights if line not in tables]

@@ -1,7 +1,7 @@
-"""Checkpoints of another model or another dictionary: what differs is said, and what to do.
+"""Explain why a checkpoint does not fit the model or the dictionary, and what to do.
 
-fairseq says 'please ensure that the architectures match' at most. Where all shapes fit it says nothing: of a
-dictionary in another order, and of other numbers of heads, a model is loaded that computes nonsense.
+At most, fairseq says 'please ensure that the architectures match'. If all shapes fit, it says nothing, even for a
+dictionary in another order or another number of heads. Such a model loads and computes nonsense.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from .misfit_words import Settings, differences, refusal
 
 logger = logging.getLogger(__name__)
 
-#: all shapes may fit when these differ; the first are never meant to
+#: All shapes may fit although these settings differ. Different heads are always an error; the others only give a
+#: warning.
 _HEADS = ("encoder_attention_heads", "decoder_attention_heads")
 _MEANT = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "activation_fn", "layer_norm_eps")
 _FAILED = "Cannot load model parameters from checkpoint"
 
 
 def name_misfits() -> None:
-    """Compare a checkpoint with model and dictionary when fairseq loads it (trainer.py:465)."""
+    """Make fairseq compare a checkpoint with the model and the dictionary when it loads it (trainer.py:465)."""
     from fairseq.trainer import Trainer
 
     replace(Trainer, "load_checkpoint", _compared)
 
 
 def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
-    # A training builds nothing of what the checkpoint names: its own names are those of the command line.
+    # Training builds only what the command line names, never what the checkpoint names. So all names are allowed.
     with checkpoint_names.allowing_all():
         state = None if getattr(trainer, "is_fsdp", False) else _state(filename)
         if state is None:
@@ -55,10 +56,10 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
 
 
 def _state(filename: str) -> Any:
-    """Return the checkpoint without its tensors in memory; None where fairseq has something to say first."""
+    """Return the checkpoint with its tensors memory-mapped; None if fairseq itself reports the problem."""
     if not os.path.isfile(filename):
         return None
-    for mapped in ({"mmap": True}, {}):  # which old files do not let one do
+    for mapped in ({"mmap": True}, {}):  # files in the old format cannot be memory-mapped
         try:
             state = safe_load(filename, **mapped)
         except CheckpointError:
@@ -68,14 +69,14 @@ def _state(filename: str) -> Any:
 
 
 def _length(task: Settings) -> Settings:
-    """Return the length that models without --max-positions take from their task."""
+    """Return the length from the task's options, which models without --max-positions use."""
     return {name: task[name] for name in ("tokens_per_sample",) if task.get(name)}
 
 
 def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
     """Return a line for each weight that does not fit."""
     model, found = trainer.get_model(), dict(state["model"])
-    model.upgrade_state_dict(found)  # names of older versions
+    model.upgrade_state_dict(found)  # rename the weights of older versions
     wanted = model.state_dict()
     shapes = [name for name in wanted if name in found and found[name].shape != wanted[name].shape]
     told = [f"{name} is {list(found[name].shape)} in it, {list(wanted[name].shape)} in the model" for name in shapes]
@@ -84,7 +85,10 @@ def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
 
 
 def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> None:
-    """Refuse another dictionary than the one beside the checkpoint, or in the data that it was trained on."""
+    """Raise if the data have another dictionary than the checkpoint.
+
+    The checkpoint's dictionary is the one in its folder or in the data that it was trained on.
+    """
     from fairseq.data import Dictionary
 
     from ..hub.pretrained import dictionary_of
@@ -95,10 +99,10 @@ def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> Non
     if not isinstance(mine, Dictionary) or found is None or not rows:
         return
     theirs, ours = Dictionary.load(str(found)).symbols, mine.symbols
-    if not len(theirs) <= rows[0] <= len(theirs) + 1:  # <mask> is added by tasks
-        return  # it was made anew since
+    if not len(theirs) <= rows[0] <= len(theirs) + 1:  # tasks add <mask>
+        return  # the file was replaced after the training
     if theirs[mine.nspecial :] == [str(number) for number in range(mine.nspecial, len(theirs))]:
-        return  # import-hf's of a model without a vocabulary: numbers that name no text
+        return  # import-hf writes numbers for a model without a vocabulary
     told = f"{filename} has the dictionary {found}"
     if _numbers(theirs[mine.nspecial :]) == _numbers(ours[mine.nspecial :]):
         _compare(theirs, ours, told)
@@ -109,13 +113,13 @@ def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> Non
 
 
 def _numbers(symbols: Sequence[str]) -> bool:
-    """Return whether the symbols are GPT-2's numbers, as in fairseq's RoBERTa; <mask> and fillers do not count."""
+    """Return whether the symbols are GPT-2's numbers, as in fairseq's RoBERTa; <mask> and fillers are ignored."""
     named = [symbol for symbol in symbols if symbol != "<mask>" and not symbol.startswith("madeupword")]
     return bool(named) and all(symbol.isdecimal() for symbol in named)
 
 
 def _encoder(task: Any) -> Path | None:
-    """Return encoder.json of the data: what --gpt2-encoder-json names, otherwise the one in tokenizer/."""
+    """Return the path of the data's encoder.json: --gpt2-encoder-json if set, otherwise the one in tokenizer/."""
     settings = as_dict(getattr(task, "cfg", None) or getattr(task, "args", None))
     if settings.get("gpt2_encoder_json"):
         return Path(settings["gpt2_encoder_json"])
@@ -124,7 +128,7 @@ def _encoder(task: Any) -> Path | None:
 
 
 def _beside(folder: Path) -> Path | None:
-    """Return encoder.json of a folder with dict.txt, or of the folder that its shards are in."""
+    """Return the path of tokenizer/encoder.json in a folder, or in its parent (the folder may be a shard)."""
     places = [place / "tokenizer" / "encoder.json" for place in (folder, folder.absolute().parent)]
     return next((path for path in places if path.is_file()), None)
 
@@ -132,10 +136,13 @@ def _beside(folder: Path) -> Path | None:
 def _spelled(
     symbols: Sequence[str], specials: int, encoder: Path | None, others: Sequence[str], told: str
 ) -> Sequence[str]:
-    """Return a dictionary of numbers as pieces; without the encoder, as many of `others`: that much is known.
+    """Return the pieces that a dictionary of GPT-2's numbers stands for.
+
+    Without encoder.json, the pieces are unknown. Then return the symbols of `others` up to the same length, so that
+    only the sizes are compared.
 
     Raises:
-        CheckpointError: an encoder of other numbers.
+        CheckpointError: The encoder.json cannot be read, or does not have all of the numbers.
     """
     from ..data.words import gpt2_pieces
 

@@ -1,4 +1,4 @@
-"""What the encoder and the decoder share: an encoding of their own."""
+"""Base class of the encoder and the decoder, which builds the position encoding of the stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .weight_decay import Watch, spare
 
 logger = logging.getLogger(__name__)
 
-#: fairseq's number for 'no limit of the model's own'; the task's --max-*-positions still holds
+#: fairseq's value for a model without a length limit; the task's --max-*-positions still holds
 UNLIMITED = int(1e5)
 
 
@@ -26,13 +26,13 @@ class Positioned:
     no_decay: Watch | None
     layers: nn.ModuleList
     dictionary: Any
-    #: its positions say which sentence of a pair each token is of
+    #: the positions include the segment of each token
     gives_segments = False
-    #: each sample begins with a [CLS]
+    #: each sample begins with [CLS]
     has_cls = False
 
     def use_positions(self, cfg: Any, side: str, dim: int, max_length: int, length_flag: str) -> None:
-        """Build the encoding of this `side` (encoder, decoder) and tell the layers."""
+        """Build the encoding of this `side` (encoder or decoder) and pass it to the layers."""
         chosen, sizes = encoding_of(cfg, side), getattr(cfg, side)
         shape = StackShape(
             layers=sizes.layers,
@@ -47,7 +47,7 @@ class Positioned:
         )
         self.pos = build(chosen.name, chosen.args, shape)
         needing = [name for name, member in self.pos.members.items() if member.needs_segments]
-        if needing and not self.gives_segments:  # refused before any data is read
+        if needing and not self.gives_segments:  # raise before any data is read
             raise ValueError(missing(needing[0], chosen.name_flag))
         number(self.layers, self.pos)
         self.no_decay = spare(self.pos) if cfg.pos_enc_no_decay else None
@@ -60,5 +60,5 @@ class Positioned:
         return self.dictionary.bos(), self.dictionary.eos()
 
     def max_positions(self) -> int:
-        """The longest sequence that the encoding defines."""
+        """Return the length of the longest sequence that the encoding defines."""
         return UNLIMITED if self.pos.limit is None else self.pos.limit

@@ -1,6 +1,6 @@
-"""Sizes of the architectures: what each preset writes into the arguments.
+"""Sizes of the architectures: the values that each preset writes into the arguments.
 
-The same numbers are shipped as YAML for Hydra, which knows no architectures (`config/model/`).
+`config/model/` contains the same values as YAML, because Hydra ignores architectures.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def _encoder(layers: int, dim: int, heads: int, ffn: int | None = None) -> dict[str, Any]:
-    """Return the sizes of an encoder, whose feed-forward layers are four times as wide unless told otherwise."""
+    """Return the sizes of an encoder; by default, its feed-forward layers are four times as wide as its width `dim`."""
     return {
         "encoder_layers": layers,
         "encoder_embed_dim": dim,
@@ -19,11 +19,11 @@ def _encoder(layers: int, dim: int, heads: int, ffn: int | None = None) -> dict[
 
 
 def _both(layers: int, dim: int, heads: int, ffn: int) -> dict[str, Any]:
-    """Return the sizes of an encoder and of a decoder, which is as wide."""
+    """Return the sizes of an encoder and of a decoder of the same width."""
     return {**_encoder(layers, dim, heads, ffn), "decoder_layers": layers, "decoder_attention_heads": heads}
 
 
-#: 'big' of Vaswani et al. 2017, fairseq's transformer_vaswani_wmt_en_de_big
+#: 'big' of Vaswani et al. 2017, which is fairseq's transformer_vaswani_wmt_en_de_big
 BIG = {
     "encoder_embed_dim": 1024,
     "encoder_ffn_embed_dim": 4096,
@@ -32,13 +32,14 @@ BIG = {
     "dropout": 0.3,
 }
 
-#: the WMT presets have the sinusoids of tensor2tensor, as the DIET paper does: they are not the formula's
+#: Like the DIET paper (Chen et al. 2021), the WMT presets use the sinusoids of tensor2tensor, whose frequencies differ
+#: from those of Vaswani et al.
 T2T = {"pos_enc_defaults": "sinusoidal.freq=t2t"}
 
-#: translation; `posenc_transformer`, without suffix, is 'base' of Vaswani et al. 2017, fairseq's transformer_wmt_en_de
+#: translation; `posenc_transformer` without suffix is 'base' of Vaswani et al. 2017, fairseq's transformer_wmt_en_de
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": _both(2, 64, 2, 64),  # fairseq's transformer_tiny
-    "small": _both(3, 128, 4, 512),  # for corpora of some ten thousand sentences (Multi30k)
+    "small": _both(3, 128, 4, 512),  # for corpora of about ten thousand sentences (Multi30k)
     "iwslt_de_en": _both(6, 512, 4, 1024),  # fairseq's transformer_iwslt_de_en
     "wmt_en_de": T2T,
     "wmt_en_de_big": {**BIG, **T2T},
@@ -46,7 +47,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 BERT = {"layer_norm_eps": 1e-12}
 
-#: masked language models; `posenc_roberta`, without suffix, is base
+#: masked language models; `posenc_roberta` without suffix has the sizes of roberta_base
 MASKED_LM: dict[str, dict[str, Any]] = {
     "roberta_tiny": _encoder(4, 128, 4),
     "roberta_small": _encoder(6, 512, 8),
@@ -69,12 +70,12 @@ def _decoder(layers: int, dim: int, heads: int, ffn: int) -> dict[str, Any]:
 
 TIED = {"share_decoder_input_output_embed": True}
 
-#: language models; `posenc_transformer_lm`, without suffix, is fairseq's transformer_lm
+#: language models; `posenc_transformer_lm` without suffix is fairseq's transformer_lm
 LM: dict[str, dict[str, Any]] = {
     "tiny": {**_decoder(2, 64, 2, 128), **TIED},
     "small": {**_decoder(4, 256, 4, 1024), **TIED},
-    # Transformer-XL base on WikiText-103 (Dai et al. 2019, its run_wt103_base.sh). It drops out at one rate its
-    # embeddings, its layers' outputs, what is between the two FFN layers, and the input of the softmax.
+    # Transformer-XL base on WikiText-103 (Dai et al. 2019, its run_wt103_base.sh). It uses one dropout rate for the
+    # embeddings, the outputs of layers, the hidden units of feed-forward layers, and the input of the softmax.
     "wt103": {
         **_decoder(16, 410, 10, 2100),
         "adaptive_one_matrix": True,
@@ -88,8 +89,8 @@ LM: dict[str, dict[str, Any]] = {
     },
 }
 
-#: question generation; `posenc_question_generation`, without suffix, has an encoder as BERT base (or the one that it
-#: is given) and the decoder of the LFHC/GCDF paper: 3 layers, 12 heads, feed-forward layers of 3072
+#: Question generation; `posenc_question_generation` without suffix has an encoder like BERT base, or the pretrained
+#: one. Its decoder is that of the LFHC/GCDF paper (Qu et al.): 3 layers, 12 heads, feed-forward layers of 3072.
 QUESTION_GENERATION: dict[str, dict[str, Any]] = {
     "tiny": {
         **_encoder(2, 64, 4, ffn=128),

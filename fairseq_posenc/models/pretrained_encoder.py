@@ -1,4 +1,4 @@
-"""--encoder-from: an encoder that was pretrained as a masked language model, with its embedding."""
+"""--encoder-from: load an encoder and its embedding that were pretrained as a masked language model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .finetuning_config import ENCODER_SIZES
 
 logger = logging.getLogger(__name__)
 
-#: options of the model, and what they are in the source's settings
+#: options of the model, each with the name of the setting of the pretrained model
 _SIZES = {
     **ENCODER_SIZES,
     "encoder_activation_fn": "activation",
@@ -29,12 +29,14 @@ _OWN = ("encoder.", "embed_tokens.", "lm_head.")
 
 
 def pretrained_encoder(source: Path, dictionary: Dictionary, dictionary_file: Path) -> Pretrained:
-    """Read a folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's, with all its positions.
+    """Read a pretrained encoder from a Hugging Face folder, a folder of `export-hf`, or a fairseq checkpoint.
 
     Args:
-        dictionary: that of the data, from `dictionary_file`; with or without <mask> at its end.
+        source: Path of the folder or checkpoint.
+        dictionary: Dictionary of the data; <mask> may be missing at its end.
+        dictionary_file: File of the dictionary, for error messages.
     Raises:
-        CheckpointError: what cannot be read, and the vocabulary of another tokenizer.
+        CheckpointError: The encoder cannot be read, or its vocabulary is another tokenizer's.
     """
     found = reordered(read(source))
     _check_vocabulary(found, source, dictionary, dictionary_file)
@@ -65,10 +67,12 @@ def _check_vocabulary(found: Pretrained, source: Path, dictionary: Dictionary, f
 
 
 def take_sizes(cfg: Any, found: Pretrained) -> None:
-    """Write what the encoder is into the model's options; its number of positions is told where another was asked for.
+    """Write the sizes and settings of the encoder into the model's options.
+
+    The encoder keeps its number of positions. If --max-source-positions differs, that is logged.
 
     Raises:
-        ValueError: options that say something else.
+        ValueError: An option contradicts the encoder.
     """
     told = f"the encoder of --encoder-from {cfg.encoder_from}"
     for name, theirs in _SIZES.items():
@@ -83,12 +87,16 @@ def take_sizes(cfg: Any, found: Pretrained) -> None:
 
 
 def take(cfg: Any, name: str, value: Any, unset: Any, told: str) -> None:
-    """Write a pretrained model's value into an option that is `unset`.
+    """Set an option to the value of the pretrained model.
 
     Args:
-        told: what the model is called.
+        cfg: Options, which are changed.
+        name: Name of the option.
+        value: Value of the pretrained model.
+        unset: Value of the option if the user did not set it.
+        told: Description of the model for the error message.
     Raises:
-        ValueError: the option says something else.
+        ValueError: The user set the option to another value.
     """
     given = getattr(cfg, name)
     if given != unset and given != value:
@@ -97,10 +105,10 @@ def take(cfg: Any, name: str, value: Any, unset: Any, told: str) -> None:
 
 
 def load_encoder(encoder: Any, found: Pretrained) -> None:
-    """Give the encoder of a model its weights; the embedding without <mask> where the dictionary has none.
+    """Load the pretrained weights into the encoder, without the row of <mask> if the dictionary has none.
 
     Raises:
-        CheckpointError: they do not fit.
+        CheckpointError: The weights do not fit the encoder.
     """
     state = {name.removeprefix("encoder."): t for name, t in found.tensors.items() if name.startswith("encoder.")}
     state["embed_tokens.weight"] = found.tensors["embed_tokens.weight"][: len(encoder.embed_tokens.weight)]

@@ -1,4 +1,4 @@
-"""`posenc_question_generation`: an encoder of BERT's kind and a copying decoder with any causal position encoding.
+"""`posenc_question_generation`: an encoder like BERT and a copying decoder with any causal position encoding.
 
 Legend: B batch, S source tokens, T target tokens, d width, V dictionary, E >= V dictionary and unknown words.
 """
@@ -25,10 +25,10 @@ Output = tuple[Tensor, dict[str, Any]]
 
 
 class SourceEncoder(SentenceEncoder):
-    """Reads unknown words as <unk> and remembers which they were."""
+    """An encoder that reads unknown words as <unk> and keeps their ids for copying."""
 
     length_flag = "--max-source-positions"
-    #: its numbers stay: it gives no gradients and drops nothing out
+    #: a frozen encoder computes no gradients and uses no dropout
     frozen = False
 
     def forward(  # type: ignore[override]
@@ -38,11 +38,13 @@ class SourceEncoder(SentenceEncoder):
         src_segments: Tensor | None = None,
         return_all_hiddens: bool = False,
     ) -> dict[str, Any]:
-        """[B, S] -> fairseq's encoder_out dictionary (states are [S, B, d]), with `src_tokens` and `size`, E.
+        """Encode [B, S] tokens into fairseq's encoder_out dictionary, whose states are [S, B, d].
+
+        The dictionary also contains `src_tokens` and `size`, which is E.
 
         Args:
-            src_tokens: V + k is the k-th word of a sample that the dictionary does not have.
-            src_segments: [B, S] int64; unset: what stands behind the first </s> is segment 1.
+            src_tokens: Token ids; V + k is the k-th unknown word of a sample.
+            src_segments: [B, S] int64. By default, tokens after the first </s> are segment 1.
         """
         size = len(self.embed_tokens.weight)
         read = known(src_tokens, size, self.dictionary.unk())
@@ -51,17 +53,17 @@ class SourceEncoder(SentenceEncoder):
         return {**found, "src_tokens": [src_tokens], "size": [max(size, int(src_tokens.max()) + 1)]}
 
     def train(self, mode: bool = True) -> SourceEncoder:
-        """Set the mode; a frozen encoder stays in evaluation."""
+        """Set training or evaluation mode; a frozen encoder stays in evaluation mode."""
         made: SourceEncoder = super().train(mode and not self.frozen)
         return made
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """Follow the beams; E stays that of the whole batch, though samples leave it."""
+        """Reorder samples as beam search does; E stays that of the whole batch, even after samples are removed."""
         return {**super().reorder_encoder_out(encoder_out, new_order), "size": encoder_out["size"]}
 
 
 class CopyDecoder(PosEncDecoder):
-    """The stack, whose output is logits of the dictionary and what is copied (`copied` of the extras)."""
+    """A decoder that returns logits of the dictionary, and the copy attention as `copied` in the extras."""
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, *, copy: bool) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
@@ -76,7 +78,7 @@ class CopyDecoder(PosEncDecoder):
         src_lengths: Tensor | None = None,
         return_all_hiddens: bool = False,
     ) -> Output:
-        """[B, T] tokens -> logits [B, Q, V] of the new ones, and fairseq's extras with `copied`."""
+        """Return logits [B, Q, V] of the new ones of tokens [B, T], and fairseq's extras with `copied`."""
         if encoder_out is None:
             raise ValueError("This decoder attends to a source and copies from it: pass the encoder's `encoder_out`.")
         read = known(prev_output_tokens, len(self.embed_tokens.weight), self.dictionary.unk())
@@ -94,27 +96,33 @@ class CopyDecoder(PosEncDecoder):
         return found
 
     def _no_words(self, source: Tensor) -> Tensor:
-        """Return [B, S] bool, true at <s> and </s>: ends are not copied. The paper's questions have their own end."""
+        """Return [B, S] bool, true at <s>, </s> and padding, which are not copied.
+
+        The questions of the LFHC/GCDF paper end with a token of their own, which the source does not contain.
+        """
         marks = source.eq(self.dictionary.bos()) | source.eq(self.dictionary.eos()) | source.eq(self.dictionary.pad())
-        return marks & ~marks.all(1, keepdim=True)  # of an empty source they are all that is there
+        return marks & ~marks.all(1, keepdim=True)  # an empty source has nothing else to copy
 
     def get_normalized_probs(self, net_output: Output, log_probs: bool, sample: Any = None) -> Tensor:
-        """Return probabilities of the dictionary and of unknown words, or their logs: [B, T, E], at least float32."""
+        """Return probabilities of all E words or their logs, [B, T, E], in at least float32."""
         made = copying.log_probs(*_parts(net_output))
         return made if log_probs else made.exp()
 
 
 def _parts(net_output: Output) -> tuple[Tensor, Copied | None]:
-    """Return logits and what is copied; fairseq's generator without a cache keeps the last token's logits only."""
+    """Return the logits and the copy attention of the same tokens.
+
+    Without a cache, fairseq's generator keeps the logits of the last token only.
+    """
     logits, copied = net_output[0], net_output[1]["copied"]
     return logits, None if copied is None else copied.last(logits.shape[1])
 
 
 @register_model("posenc_question_generation", dataclass=QuestionGenerationConfig)
 class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
-    """Question generation of the LFHC/GCDF paper (METHODS.md 6.C): only the decoder's self-attention takes `--pos-enc`.
+    """Question generation as in the LFHC/GCDF paper (Qu et al.).
 
-    Both stacks and the output have one embedding.
+    Only the decoder's self-attention uses `--pos-enc`. Encoder, decoder and output share one embedding.
     """
 
     encoder: SourceEncoder
@@ -122,10 +130,11 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> PosEncQuestionGeneration:
-        """Build the model; `--task posenc_question_generation` fills in --encoder-from's sizes and weights.
+        """Build the model; with --encoder-from, `--task posenc_question_generation` fills in its sizes and weights.
 
         Raises:
-            ValueError: unknown encodings or options, encodings asked for what they cannot do, options without effect.
+            ValueError: An encoding or option is unknown or has no effect, or an encoding cannot do what it is asked
+                for.
         """
         values = complete(cfg)
         check(values)
@@ -144,11 +153,11 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
 
     @property
     def copies(self) -> bool:
-        """Return whether words are copied from the source."""
+        """Return whether the model copies words from the source."""
         return self.decoder.copier is not None
 
     def freeze(self) -> None:
-        """Keep encoder and embedding as they are."""
+        """Freeze the encoder and the embedding."""
         self.encoder.requires_grad_(False)
         self.encoder.frozen = True
         self.encoder.eval()
@@ -161,18 +170,18 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         src_segments: Tensor | None = None,
         **options: Any,
     ) -> Output:
-        """[B, S] and [B, T] tokens -> logits [B, T, V], and fairseq's extras with `copied`."""
+        """Return logits [B, T, V] for sources [B, S] and target tokens [B, T], and fairseq's extras with `copied`."""
         encoded = self.encoder(src_tokens, src_lengths, src_segments)
         found: Output = self.decoder(prev_output_tokens, encoder_out=encoded, **options)
         return found
 
     def get_targets(self, sample: dict[str, Any], net_output: Output) -> Tensor:
-        """Return targets [B, T]; without copying, words that the dictionary does not have are <unk>."""
+        """Return targets [B, T]; if the model does not copy, unknown words are <unk>."""
         target: Tensor = sample["target"]
         return target if self.copies else known(target, net_output[0].shape[-1], self.decoder.dictionary.unk())
 
     def target_log_probs(self, net_output: Output, target: Tensor) -> Tensor:
-        """Return `get_normalized_probs` at the targets [B, T], without a number for each word: [B, T]."""
+        """Return the log-probabilities of the targets, [B, T], without computing those of all words."""
         return copying.target_log_probs(*_parts(net_output), target)
 
 

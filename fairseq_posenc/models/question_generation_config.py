@@ -1,4 +1,4 @@
-"""The flat options of question generation, and the configurations of its two stacks."""
+"""Flat options of question generation, and the configurations of its encoder and decoder."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from argparse import Namespace
@@ -10,7 +10,7 @@ from omegaconf import II
 from ..core.options import option
 from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
 
-#: what an encoder from scratch has where nothing is given: BERT base
+#: defaults of an encoder without --encoder-from: those of BERT base
 SCRATCH = {
     "encoder_layers": 12,
     "encoder_embed_dim": 768,
@@ -24,7 +24,7 @@ SCRATCH = {
 
 @dataclasses.dataclass
 class QuestionGenerationConfig(LayersConfig):
-    """An encoder of BERT's kind and a decoder as wide, which share their embedding."""
+    """Options of an encoder like BERT and a decoder of the same width, which share their embedding."""
 
     pos_enc: str = option("sinusoidal", f"Position encoding of the decoder's self-attention; {SEVERAL}")
     encoder_from: Optional[str] = option(
@@ -66,18 +66,18 @@ class QuestionGenerationConfig(LayersConfig):
 
 
 def complete(flat: Any) -> dict[str, Any]:
-    """Return all options by name, with those of an encoder from scratch where nothing is given."""
+    """Return all options by name; options of the encoder that are still unset get the values of `SCRATCH`."""
     values = values_of(flat, QuestionGenerationConfig)
     return {**values, **{name: default for name, default in SCRATCH.items() if values[name] is None}}
 
 
-#: what both stacks read
+#: options that both stacks use
 _COMMON = [field.name for field in dataclasses.fields(LayersConfig) if not field.name.startswith("_")]
 _COMMON += ["pos_enc_encoder", "pos_enc_encoder_args"]
 
 
 def encoder_config(values: dict[str, Any]) -> TransformerConfig:
-    """Return fairseq's hierarchical config of the encoder, from all options."""
+    """Return fairseq's hierarchical config of the encoder."""
     own = {name: values[name] for name in values if name.startswith("encoder_")}
     own |= {
         "activation_fn": values["encoder_activation_fn"],
@@ -89,7 +89,10 @@ def encoder_config(values: dict[str, Any]) -> TransformerConfig:
 
 
 def decoder_config(values: dict[str, Any]) -> TransformerConfig:
-    """Return the config of the decoder, which is as wide; it scales embeddings as fairseq does, and norms them."""
+    """Return fairseq's hierarchical config of the decoder, which is as wide as the encoder.
+
+    The decoder scales its embeddings as fairseq does, and applies layer norm to them.
+    """
     own = {name: values[name] for name in values if name.startswith("decoder_")}
     width = values["encoder_embed_dim"]
     own |= {
@@ -112,10 +115,10 @@ def _nested(values: dict[str, Any], own: dict[str, Any]) -> TransformerConfig:
 
 
 def check(values: dict[str, Any]) -> None:
-    """Refuse what has no effect, or no sense.
+    """Raise if options have no effect or contradict each other.
 
     Raises:
-        ValueError: with the flags.
+        ValueError: The message names the flags.
     """
     if values["freeze_encoder"] and not values["encoder_from"]:
         raise ValueError("--freeze-encoder would keep random numbers: give --encoder-from, or leave it out")

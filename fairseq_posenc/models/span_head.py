@@ -1,4 +1,4 @@
-"""Where an answer begins and ends: two logits of each token (Devlin et al. 2019, section 4.2).
+"""Head for extracting an answer: two logits per token, for its start and its end (Devlin et al. 2019, section 4.2).
 
 Legend: B batch, T tokens, d width.
 """
@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 logger = logging.getLogger(__name__)
 
-#: as all of BERT's weights
+#: standard deviation of the initial weights, as in BERT
 INIT_STD = 0.02
 _NAME = "span_head"
 
 
 class SpanHead(nn.Module):
-    """[B, T, d] -> [B, T, 2]: logits of the first and of the last token."""
+    """Compute the logits of the first and of the last token of the answer: [B, T, d] -> [B, T, 2]."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -32,9 +32,9 @@ class SpanHead(nn.Module):
 
 
 class WithSpanHead:
-    """An encoder model of fairseq's that can get such a head, as it can get classification heads.
+    """Mixin for fairseq encoder models that can have a span head, as they can have classification heads.
 
-    It is named before fairseq's model among a class's bases.
+    It must precede fairseq's model among the base classes.
     """
 
     args: Any
@@ -42,16 +42,16 @@ class WithSpanHead:
     span_head: SpanHead
 
     def register_span_head(self) -> None:
-        """A new one."""
+        """Add a newly initialised span head."""
         self.span_head = SpanHead(self.args.encoder_embed_dim)
 
     def forward(self, src_tokens: Tensor, *more: Any, spans: bool = False, **inputs: Any) -> tuple[Tensor, Any]:
-        """fairseq's; with `spans` the logits [B, T, 2], and its extras.
+        """Run fairseq's model; with `spans`, return the logits [B, T, 2] of the span head and fairseq's extras.
 
-        It is a flag, as wrappers for several processes know no other way to a model.
+        `spans` is an argument of forward because wrappers for distributed training call no other method.
 
         Raises:
-            ValueError: there is no head.
+            ValueError: The model has no span head.
         """
         if not spans:
             made: tuple[Tensor, Any] = super().forward(src_tokens, *more, **inputs)  # type: ignore[misc]
@@ -62,7 +62,11 @@ class WithSpanHead:
         return self.span_head(features), extra
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Any], name: str) -> None:
-        """A model without the head leaves the checkpoint's; one with it keeps its own where the checkpoint has none."""
+        """Fit the span head of a checkpoint to this model.
+
+        A model without the head drops that of the checkpoint. A model with the head keeps its own weights if the
+        checkpoint has none.
+        """
         super().upgrade_state_dict_named(state_dict, name)  # type: ignore[misc]
         prefix = f"{name}." if name else ""
         own = getattr(self, _NAME, None)

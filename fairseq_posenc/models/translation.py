@@ -17,9 +17,9 @@ from .weight_decay import refuse_without_effect
 
 @register_model("posenc_transformer", dataclass=TransformerPosEncConfig)
 class PosEncTransformer(TransformerModelBase):
-    """Encoder and decoder self-attention take `--pos-enc`; cross-attention stays plain."""
+    """fairseq's Transformer whose self-attention uses `--pos-enc`; cross-attention has no position encoding."""
 
-    # the flat options, without defaults: those come from the dataclass, after the architecture's
+    # Add the flat options without defaults: the architecture sets its defaults first, then the dataclass.
     add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
@@ -27,8 +27,8 @@ class PosEncTransformer(TransformerModelBase):
         """Build the model from the flat options.
 
         Raises:
-            ValueError: unknown encodings or options, encodings asked for what they cannot do, and
-                fairseq's own position flags.
+            ValueError: An encoding or option is unknown, an encoding cannot do what it is asked for, or a position flag
+                of fairseq is set.
         """
         config = nested_config(cfg)
         check_overrides(config)

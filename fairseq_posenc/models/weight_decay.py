@@ -1,8 +1,8 @@
-"""--pos-enc-no-decay: weight decay leaves alone what an encoding names in `no_decay`.
+"""--pos-enc-no-decay: exclude the parameters that an encoding lists in `no_decay` from weight decay.
 
-fairseq gives its optimizers all parameters as one group with one weight decay. Torch's hooks part that group for the
-time of a step and join it again: learning rates, clipping, loss scales and checkpoints see it whole, so that a
-training goes on with or without the flag.
+fairseq gives its optimizers all parameters as one group with one weight decay. Hooks of torch split that group before
+each step and join it again afterwards. Learning rates, clipping, loss scales and checkpoints see the whole group, so
+training can resume with or without the flag.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _WHOLE, _OWNER = "_posenc_whole", "_posenc_owner"
 
 
 class Hooks:
-    """What every optimizer of the process does before and after a step."""
+    """Hooks that every optimizer of the process calls before and after a step."""
 
     def __init__(self) -> None:
-        #: how often an optimizer made a step that spared parameters
+        #: number of steps in which parameters were excluded from weight decay
         self.steps = 0
 
     def part(self, optimizer: Optimizer, args: Any = (), kwargs: Any = None) -> None:
-        """Before a step: spared parameters get a group of their own, which does not decay."""
-        self.join(optimizer)  # what a step that failed has left
+        """Move the excluded parameters into groups without weight decay, before a step."""
+        self.join(optimizer)  # undo the groups of a step that failed
         for group in list(optimizer.param_groups):
             apart = [p for p in group["params"] if _is_spared(p)]
             if apart:
@@ -39,7 +39,7 @@ class Hooks:
         self.steps += any(_WHOLE in group for group in optimizer.param_groups)
 
     def join(self, optimizer: Optimizer, args: Any = (), kwargs: Any = None) -> None:
-        """After it: as before, in the same order."""
+        """Restore the original groups with their order of parameters, after a step."""
         for group in optimizer.param_groups:
             if _WHOLE in group:
                 group[_OWNER]["params"] = group[_WHOLE]
@@ -48,7 +48,7 @@ class Hooks:
 
 @functools.cache
 def hooks() -> Hooks:
-    """Theirs from now on, once."""
+    """Register the hooks on the first call, and return them."""
     made = Hooks()
     register_optimizer_step_pre_hook(made.part)
     register_optimizer_step_post_hook(made.join)
@@ -61,27 +61,28 @@ def _is_spared(parameter: Any) -> bool:
 
 
 def spare(pos: Composition) -> Watch | None:
-    """Mark what the members of an encoding name; None where they name nothing."""
+    """Mark the parameters that the members of an encoding list in `no_decay`; return None if they list none."""
     named = [getattr(member, name) for member in pos.members.values() for name in member.no_decay]
     for parameter in named:
-        # fairseq's own mark, though none of its optimizers heeds it; --fp16's copies of parameters carry it too
+        # This is fairseq's own mark, which none of its optimizers reads. The copies of parameters for --fp16 carry it
+        # too.
         parameter.optim_overrides = {"optimizer": {"weight_decay_scale": 0}}
     return Watch(named) if named else None
 
 
 class Watch(nn.Module):
-    """Sees to it that the optimizer has the parameters that are marked, as it can be given copies or a flat tensor."""
+    """Check that the optimizer holds the marked parameters themselves, not copies or one flat tensor."""
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         super().__init__()
-        self.spared = tuple(parameters)  # not registered: they belong to the encoding
+        self.spared = tuple(parameters)  # a tuple, so that the parameters stay registered with the encoding only
         self.last, self.steps = -1, hooks().steps
 
     def set_num_updates(self, number: int) -> None:
-        """Told by fairseq before each update.
+        """Check the previous update; fairseq calls this before each update.
 
         Raises:
-            ValueError: between two calls no step has spared anything.
+            ValueError: No optimizer step since the last call excluded any parameter.
         """
         learning = any(parameter.requires_grad for parameter in self.spared)
         if learning and 0 <= self.last == number - 1 and hooks().steps == self.steps:
@@ -93,10 +94,10 @@ class Watch(nn.Module):
 
 
 def refuse_without_effect(config: Any, *stacks: Any) -> None:
-    """Refuse the flag where no stack names anything.
+    """Raise if --pos-enc-no-decay has no effect, because no stack has a parameter to exclude.
 
     Raises:
-        ValueError: with the encodings.
+        ValueError: The message names the encodings.
     """
     if config.pos_enc_no_decay and not any(stack.no_decay for stack in stacks):
         both = " and ".join(dict.fromkeys(stack.pos.name for stack in stacks))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes a folder of prepare_parallel.py binary, for fairseq-train.
+"""Binarise a folder of prepare_parallel.py for fairseq-train.
 
-Subwords are learned on its training text and all is put into them, as the translation recipe does it, then
-fairseq-preprocess runs. OUTPUT has fairseq's files, the model of the subwords and corpus.json. The recipe does this
-itself with --corpus FOLDER; this is for other programs.
+The program learns subwords on the training text, applies them to all splits as the translation recipe does, and runs
+fairseq-preprocess. OUTPUT holds fairseq's files, the subword model and corpus.json. The recipe does all this itself
+with --corpus FOLDER; this program is for training with other tools.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    # without abbreviations: --longest of subwords would be prepare_parallel.py's --longest-words
+    # no abbreviations: prepare_parallel.py has --longest-words, which --longest would also match
     made = command.parser("binarise_parallel.py", __doc__ or "", EXAMPLES, allow_abbrev=False)
     add = made.add_argument
     add("--text", type=Path, required=True, metavar="FOLDER", help="what prepare_parallel.py left")
@@ -53,10 +53,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def options(asked: argparse.Namespace) -> dict[str, object]:
-    """As recipes/lib/translation/subwords.py names them; over-long pairs are left out of training and counted.
+    """Return the options of recipes/lib/translation/subwords.py; over-long training pairs are left out and counted.
 
     Raises:
-        CorpusError: options that contradict each other, or numbers that mean nothing.
+        CorpusError: Options contradict each other, or a number is out of range.
     """
     if asked.model_type and asked.subwords != "sentencepiece":
         raise CorpusError(f"--model-type {asked.model_type} is of SentencePiece: leave it out with --subwords fastbpe")

@@ -1,4 +1,4 @@
-"""What the command lines of all data scripts share: parsers, types of options, settings, and how a program ends."""
+"""Share parsers, option types, settings and exit codes among the command lines of all data scripts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any, TypeVar
 
 from corpora.errors import CorpusError
 
-#: What a program says after Ctrl-C if it keeps what it has done.
+#: Message after Ctrl-C if the program keeps its finished work.
 GOES_ON = "interrupted; run it again to go on from here"
 Kind = TypeVar("Kind")
 Number = TypeVar("Number", int, float)
 
 
 def parser(program: str, description: str, examples: str, **more: Any) -> argparse.ArgumentParser:
-    """Return a parser whose help shows the description and the examples as they are written."""
+    """Return a parser whose help prints the description and the examples without reformatting them."""
     form = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(prog=program, description=description, epilog=examples, formatter_class=form, **more)
 
 
 def number(kind: Callable[[str], Number], fits: Callable[[Number], bool], wanted: str) -> Callable[[str], Number]:
-    """Return the type of an option whose values are numbers that fit; `wanted` describes them in errors."""
+    """Return an option type for numbers that satisfy `fits`; `wanted` describes them in error messages."""
 
     def number(word: str) -> Number:  # argparse shows this name: invalid number value
         value = kind(word)
@@ -36,22 +36,22 @@ def number(kind: Callable[[str], Number], fits: Callable[[Number], bool], wanted
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Return the type of an option that takes whole numbers from `least` on."""
+    """Return an option type for integers of at least `least`."""
     return number(int, lambda value: value >= least, f"at least {least}")
 
 
 def settings(kind: type[Kind], asked: argparse.Namespace, **more: Any) -> Kind:
-    """Return a data class whose fields are the options of the same names, and `more`."""
+    """Return an instance of a data class whose fields are the options of the same names, and `more`."""
     names = {field.name for field in fields(kind)} & vars(asked).keys()  # type: ignore[arg-type]
     return kind(**{name: getattr(asked, name) for name in names} | more)
 
 
 def exit_status(work: Callable[[], Path | None], interrupted: str = "interrupted") -> int:
-    """Run a program, print what is wrong, and return 0, 1 after an error, or 130 after Ctrl-C.
+    """Run a program, print its error, and return 0, 1 after an error, or 130 after Ctrl-C.
 
     Args:
-        work: Returns the folder that exists now, or None if it only looked.
-        interrupted: What Ctrl-C means for what is done so far.
+        work: Returns the folder that the program wrote, or None if it wrote nothing.
+        interrupted: Message after Ctrl-C.
     """
     try:
         folder = work()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches corpora: `fetch.py --help`. What there is to fetch: `sources.tsv`; the parts: `fetching/`."""
+"""Fetch corpora; see `fetch.py --help`. `sources.tsv` lists the corpora, and `fetching/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 @dataclass
 class Limit:
-    """So many files, or so many bytes, of what was asked for, in whole files."""
+    """The number of files, or of bytes, that may still be fetched; files are always fetched whole."""
 
     files: int | None = None
     bytes: int | None = None
 
     def admits(self, size: int | None) -> bool:
-        """Whether one more file is allowed; one of unknown size is, until its server tells it."""
+        """Return whether one more file is allowed; a file of unknown size is allowed at first."""
         return self.files != 0 and (self.bytes is None or size is None or size <= self.bytes)
 
     def take(self, size: int) -> None:
@@ -115,7 +115,7 @@ def dry_run(chosen: list[Source], options: argparse.Namespace) -> int:
 
 
 def within(chosen: list[Source], left: Limit) -> list[Source]:
-    """What the published sizes let through."""
+    """Return the sources whose published sizes are within the limit."""
     admitted = []
     for source in chosen:
         if left.admits(source.size):
@@ -125,7 +125,7 @@ def within(chosen: list[Source], left: Limit) -> list[Source]:
 
 
 def fetch(chosen: list[Source], options: argparse.Namespace) -> int:
-    """All that can be had; what failed is told at once, and by the exit status."""
+    """Fetch all chosen files, report failures at once, and return the exit status: 1 if a file failed."""
     fetcher = Fetcher(options.output, Record(options.output), options.own, options.unpack)
     left, failed, fetched = options.limit or Limit(), 0, 0
     policy = Policy(options.retries, options.timeout)

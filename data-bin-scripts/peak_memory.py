@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a command and says how much memory it and all its processes took at most: peak_memory.py COMMAND [WORD...]"""
+"""Run a command and print the peak memory of it and all its child processes: peak_memory.py COMMAND [ARGUMENT...]"""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ INTERVAL = 0.2
 
 
 def facts() -> dict[int, tuple[int, int]]:
-    """Parent and resident bytes of each process."""
+    """Return the id of the parent and the resident bytes of each process."""
     found = {}
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        except (FileNotFoundError, ProcessLookupError):  # it has ended
+        except (FileNotFoundError, ProcessLookupError):  # the process has ended
             continue
         resident = int(lines.get("VmRSS", "0 kB").split()[0]) * 1024
         found[int(status.parent.name)] = int(lines["PPid"]), resident
@@ -25,7 +25,7 @@ def facts() -> dict[int, tuple[int, int]]:
 
 
 def resident(root: int) -> int:
-    """Of a process and all below it; what they share counts for each."""
+    """Return the resident bytes of a process and all its descendants; shared pages are counted once per process."""
     known = facts()
     family, size = {root}, 0
     while len(family) > size:

@@ -1,4 +1,4 @@
-"""What data scripts share with recipes and with the package, and hashes of files."""
+"""Import what data scripts share with the recipes and the package, and hash files."""
 
 from __future__ import annotations
 

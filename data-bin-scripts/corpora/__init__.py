@@ -1,4 +1,4 @@
-"""From text to what masked language models train on: documents, sentences, pieces, shards.
+"""Prepare text for masked language models: documents, sentences, pieces, shards.
 
-No torch and no fairseq here: a process of the pipeline starts in a second and is small.
+The modules import neither torch nor fairseq, so that a process of the pipeline starts in a second and stays small.
 """

@@ -1,4 +1,4 @@
-"""Tar archives of text files, as OpenWebText has them: each member is a document. Nothing is extracted."""
+"""Read tar archives of text files, such as OpenWebText's, without extracting them; each member is a document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .compressed import DAMAGED, damaged
 from .errors import CorpusError
 from .lines import Document, binary, checked
 
-#: bytes of a member
+#: maximum bytes of a member
 LARGEST = 80_000_000
 
 
@@ -20,7 +20,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
-    """The line of a document is the number of its member. Links, devices and folders are no documents."""
+    """Yield the members that are files; the line of a document is the number of its member in the archive."""
     number = 0
     try:
         with tarfile.open(fileobj=file, mode="r|") as tar:

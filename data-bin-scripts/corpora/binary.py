@@ -1,7 +1,7 @@
-"""The binary files: those of fairseq (MMapIndexedDataset), and the tokens that the shards are made of.
+"""Write fairseq's binary files (MMapIndexedDataset), and the token files that the shards are built from.
 
-fairseq's builder writes the same bytes (tested), but importing fairseq takes 300 MB and seconds in each process, and
-its lists of sizes 80 bytes an item.
+fairseq's builder writes the same bytes (tested). Importing fairseq, however, takes seconds and 300 MB in each process,
+and its lists of sizes take 80 bytes per item.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from shared import whole
 from .compressed import BLOCK
 
 _MAGIC, _VERSION = b"MMIDIDX\x00\x00", 1
-_CODES = {np.dtype(np.uint16): 8, np.dtype(np.uint32): 9}  # fairseq's
-_CHUNK = 1 << 20  # items whose pointers are made at a time
+_CODES = {np.dtype(np.uint16): 8, np.dtype(np.uint32): 9}  # fairseq's codes of the types
+_CHUNK = 1 << 20  # items whose offsets are computed at a time
 
-#: a document of a file of tokens: number of its file, its number there, language, split (1: valid), items, ids
+#: a document in a token file: number of its source file, its number in that file, language, split (1: valid), number of
+#: items, number of ids
 RECORD = np.dtype(
     [("file", "<u4"), ("index", "<u8"), ("language", "<u2"), ("valid", "u1"), ("items", "<u4"), ("ids", "<u8")]
 )
 ENDS = ("ids", "sizes", "documents")
-#: a document to be copied: its draw, and where it lies among the ids and sizes of its task
+#: a document to copy into a shard: its random sort key, the task that tokenised it, and where its ids and sizes begin
+#: in the files of that task
 PLACE = np.dtype(
     {
         "names": ["key", "file", "index", "copy", "task", "id", "ids", "item", "items"],
@@ -41,12 +43,17 @@ PLACE = np.dtype(
 
 
 def dtype_for(symbols: int) -> np.dtype[np.generic]:
-    """Return the type of ids below `symbols`, as fairseq's `best_fitting_int_dtype` does."""
+    """Return the type for ids below `symbols`, like fairseq's `best_fitting_int_dtype`."""
     return np.dtype(np.uint16) if symbols < 65500 else np.dtype(np.uint32)
 
 
 def index(sizes: NDArray[np.int32], dtype: np.dtype[np.generic], path: Path) -> None:
-    """Write fairseq's .idx for items [n] of these sizes."""
+    """Write fairseq's .idx file for items of these sizes.
+
+    Args:
+        sizes: Number of ids of each item, [items].
+        dtype: Type of the ids in the .bin file.
+    """
     with path.open("wb") as file:
         file.write(_MAGIC + struct.pack("<QBQ", _VERSION, _CODES[dtype], len(sizes)))
         sizes.astype("<i4").tofile(file)
@@ -59,26 +66,26 @@ def index(sizes: NDArray[np.int32], dtype: np.dtype[np.generic], path: Path) -> 
 
 @contextmanager
 def replacing(prefix: Path, ends: tuple[str, ...]) -> Iterator[dict[str, Path]]:
-    """Yield a temporary path for each end; they become PREFIX.END if the block ends without an error.
+    """Yield a temporary path for each end; it becomes PREFIX.END if the block ends without an error.
 
-    They are renamed in the order of `ends`, so that the last file says that all are there.
+    The files are renamed in the order of `ends`, so that the existence of the last file shows that all exist.
     """
-    with ExitStack() as stack:  # which leaves the last one first
+    with ExitStack() as stack:  # an ExitStack leaves its contexts in reverse order
         yield {end: stack.enter_context(whole(prefix.with_name(f"{prefix.name}.{end}"))) for end in reversed(ends)}
 
 
 class TokenFiles:
-    """The files of tokens of all tasks, read by place: what is mapped would count as memory until it is let go."""
+    """The token files of all tasks, read with pread; mapped files would count as memory of the process."""
 
     def __init__(self, folder: Path, tasks: int, dtype: np.dtype[np.generic]) -> None:
         self.folder, self.tasks, self.dtype = folder, tasks, dtype
-        self._file = lru_cache(maxsize=256)(self._open)  # many systems allow 1,024
+        self._file = lru_cache(maxsize=256)(self._open)  # many systems allow 1,024 open files
 
     def _open(self, task: int, end: str) -> BinaryIO:
         return (self.folder / f"{task:05d}.{end}").open("rb", buffering=0)
 
     def placed(self, task: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
-        """Return the records of a task, and where its documents lie; not yet drawn."""
+        """Return the records of a task and the places of its documents, whose sort keys are still 0."""
         records = np.fromfile(self.folder / f"{task:05d}.documents", RECORD)
         places = np.zeros(len(records), PLACE)
         for name in ("file", "index", "items", "ids"):
@@ -89,33 +96,33 @@ class TokenFiles:
         return records, places
 
     def read(self, task: int, end: str, begin: int, count: int) -> bytes:
-        """Return so many ids or sizes, as bytes."""
+        """Return `count` ids or sizes from item `begin` on, as bytes."""
         width = 4 if end == "sizes" else self.dtype.itemsize
         return os.pread(self._file(task, end).fileno(), count * width, begin * width)
 
 
 @dataclass(frozen=True)
 class ShardWriter:
-    """Takes the items of fairseq's .bin and .idx (see `shard`)."""
+    """Write the items of fairseq's .bin and .idx files (see `shard`)."""
 
     dtype: np.dtype[np.generic]
     file: BinaryIO
     sizes: array[int] = field(default_factory=lambda: array("i"))
 
     def add(self, ids: bytes, sizes: bytes) -> None:
-        """Write items of these sizes (int32), one behind the other."""
+        """Append items, given as the bytes of their concatenated ids and of their sizes (int32)."""
         self.file.write(ids)
         self.sizes.frombytes(sizes)
 
     def put(self, ids: list[int]) -> None:
-        """Write an item."""
+        """Append one item."""
         self.file.write(np.array(ids, self.dtype).tobytes())
         self.sizes.append(len(ids))
 
 
 @contextmanager
 def shard(prefix: Path, dtype: np.dtype[np.generic]) -> Iterator[ShardWriter]:
-    """Yield the writer of PREFIX.bin and PREFIX.idx, which are there if the block ends without an error."""
+    """Yield a writer of PREFIX.bin and PREFIX.idx; both appear if the block ends without an error."""
     with replacing(prefix, ("bin", "idx")) as new, new["bin"].open("wb", buffering=BLOCK) as file:
         writer = ShardWriter(dtype, file)
         yield writer

@@ -1,4 +1,4 @@
-"""Tasks on a cluster, by SLURM or by Ray. All machines see the same folders."""
+"""Run tasks on a cluster with SLURM or Ray; all machines must see the same folders."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from datatrove.executor import RayPipelineExecutor, SlurmPipelineExecutor
 from .errors import CorpusError
 
 HERE = Path(__file__).resolve().parents[1]
-#: seconds between two looks at the queue
+#: seconds between two queries of the queue
 POLL = float(os.environ.get("POSENC_SLURM_POLL", "10"))
 
 
 class Slurm(SlurmPipelineExecutor):
-    """datatrove's, with no job behind it that merges its statistics: the counts are in corpus.json."""
+    """datatrove's executor without the extra job that merges statistics; corpus.json has the counts."""
 
     def launch_merge_stats(self) -> None:
         pass
 
     def get_distributed_env(self, node_rank: int = -1) -> dict[str, str]:
-        """Of one machine a task; datatrove would ask `scontrol` for the names of all."""
+        """Return the environment of a task on one machine; datatrove would call `scontrol` to list all machines."""
         names = ("node_ips", "cpus_per_task", "mem_per_cpu", "gpus_on_node")
         return {f"datatrove_{name}": "-1" for name in names} | {"datatrove_executor": "SLURM"}
 
 
 def check_slurm(partition: str | None) -> None:
-    """Raises:
-    CorpusError: no SLURM here, or not said where to run.
+    """Check that jobs can be submitted to SLURM.
+
+    Raises:
+        CorpusError: SLURM is not installed here, or no partition is given.
     """
     if shutil.which("sbatch") is None:
         raise CorpusError("--executor slurm: no `sbatch` here; start it where jobs are submitted, or --executor local")
@@ -43,8 +45,10 @@ def check_slurm(partition: str | None) -> None:
 
 
 def check_ray() -> None:
-    """Raises:
-    CorpusError: no ray.
+    """Check that Ray is installed.
+
+    Raises:
+        CorpusError: Ray is not installed.
     """
     if importlib.util.find_spec("ray") is None:
         raise CorpusError(
@@ -54,13 +58,18 @@ def check_ray() -> None:
 
 
 def environment() -> str:
-    """The commands that give a job this environment."""
+    """Return the shell commands that give a job this Python environment."""
     paths = f"{Path(sys.executable).parent}:$PATH", f"{HERE}${{PYTHONPATH:+:$PYTHONPATH}}"
     return f'export PATH="{paths[0]}" PYTHONPATH="{paths[1]}"'
 
 
 def wait(executor: Slurm, told: Callable[[], str | None], watch: Callable[[], object]) -> None:
-    """Until all tasks are done, one has told a fault, or the job has left the queue."""
+    """Wait until all tasks are done, a task has reported an error, or the job has left the queue.
+
+    Args:
+        told: Returns the error of a task, or None.
+        watch: Is called at each query of the queue to update the progress bar.
+    """
     while executor.job_id not in (None, -1) and executor.get_incomplete_ranks(skip_completed=True):
         queued = _in_queue(str(executor.job_id))
         if told() or not (queued or _late(executor)):
@@ -72,13 +81,13 @@ def wait(executor: Slurm, told: Callable[[], str | None], watch: Callable[[], ob
 
 
 def _late(executor: Slurm) -> bool:
-    """Whether the last tasks were done after all: a file system may tell it a while after the queue."""
+    """Return whether the last tasks are done after all; a shared file system may show their results late."""
     time.sleep(POLL)
     return not executor.get_incomplete_ranks(skip_completed=True)
 
 
 def _in_queue(job: str) -> bool:
-    """A job that squeue no longer knows is an error to it."""
+    """Return whether the job is in the queue; squeue exits with an error for a job that it no longer knows."""
     if shutil.which("squeue") is None:
         return False
     found = subprocess.run(["squeue", "-h", "-j", job], capture_output=True, text=True, check=False)
@@ -86,7 +95,7 @@ def _in_queue(job: str) -> bool:
 
 
 def run_ray(executor: RayPipelineExecutor) -> None:
-    """On the cluster that RAY_ADDRESS names, else on one that is started here."""
+    """Run on the cluster that RAY_ADDRESS names, or start a local one."""
     import ray
 
     if not ray.is_initialized():

@@ -1,4 +1,4 @@
-"""Files as streams of bytes, by their ending: plain, .gz, .bz2, .xz, .zst."""
+"""Open files as byte streams by their ending: plain, .gz, .bz2, .xz, .zst."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import zstandard
 
 from .errors import CorpusError
 
-#: bytes that are read at once
+#: bytes per read
 BLOCK = 1 << 20
 
 
 class _Zstd(io.RawIOBase):
-    """All frames of a file, as pzstd and `cat` leave many.
+    """Read all frames of a zstd file; pzstd and `cat` write files of several frames.
 
-    zstandard's own stream ends with the first frame, and takes a cut file for a whole one.
+    zstandard's own stream ends with the first frame, and takes a truncated file for a complete one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,15 +64,15 @@ OPENERS: dict[str, Callable[[Path], Any]] = {
     ".xz": lzma.LZMAFile,
     ".zst": lambda path: io.BufferedReader(_Zstd(path), BLOCK),
 }
-#: what a damaged file raises, whichever its form
+#: exceptions that a damaged file raises, in any of the formats
 DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
 def opened(path: Path) -> IO[bytes]:
-    """The plain bytes, as a stream.
+    """Return the uncompressed bytes of a file as a stream.
 
     Raises:
-        CorpusError: no such file, or none that may be read.
+        CorpusError: The file does not exist, or cannot be read.
     """
     try:
         return cast(IO[bytes], OPENERS.get(path.suffix, lambda plain: plain.open("rb"))(path))
@@ -81,7 +81,7 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def there(path: Path, ends: Iterable[str] = (".gz",)) -> Path | None:
-    """Return the plain file, or else the first packed one that exists: the downloader leaves both."""
+    """Return the plain file if it exists, otherwise the first compressed one; the downloader leaves both."""
     return next((one for end in ("", *ends) if (one := path.with_name(f"{path.name}{end}")).is_file()), None)
 
 

@@ -1,4 +1,4 @@
-"""What a corpus holds: by split, and by language."""
+"""Count what a corpus holds, by split and by language."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from .files import Split
 
 @dataclass
 class Counts:
-    """Sentences are those of the text; items also have the parts of over-long ones and the ends of documents."""
+    """Counts of one split and language.
+
+    Sentences are those of the text. Items also include the parts of over-long sentences and the ends of documents.
+    """
 
     documents: int = 0
     without_text: int = 0
@@ -27,7 +30,7 @@ class Counts:
 
 
 class Table:
-    """Counts by split and language, and how often each id stands in the training text."""
+    """Counts by split and language, and the frequency of each id in the training text."""
 
     def __init__(self, ids: int) -> None:
         self.counts: dict[tuple[Split, str], Counts] = {}
@@ -53,13 +56,14 @@ class Table:
 
 
 def factors(pieces: dict[str, int], smoothing: float) -> dict[str, float]:
-    """How often the text of each language is taken, so that it is drawn in proportion to n ** smoothing.
+    """Return how often the text of each language is repeated, so that it is drawn in proportion to n ** smoothing.
 
-    Exponent smoothing (Devlin et al. 2018, of the multilingual BERT), relative to the largest language, of which each
-    document is taken once.
+    This is the exponential smoothing of multilingual BERT (Devlin et al. 2018), relative to the largest language, of
+    which each document is taken once.
 
     Args:
-        pieces: n, of each language.
+        pieces: Number of pieces n of each language.
+        smoothing: Exponent from 0 (all languages equally) to 1 (in proportion to their size).
     """
     most = max(pieces.values())
     return {language: (most / number) ** (1 - smoothing) for language, number in pieces.items()}

@@ -1,4 +1,4 @@
-"""The documents of a file, one at a time, as their lines. Nothing is guessed by a file's name but its compression."""
+"""Read the documents of a file one at a time, as their lines. A file's name determines only its compression."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from .compressed import DAMAGED, damaged, opened
 from .errors import CorpusError
 from .lines import Document, Line, read
 
-#: characters of a document; it lies in memory as a whole
+#: maximum characters of a document, which is held in memory as a whole
 LONGEST = 20_000_000
 _DOC = re.compile(r"<doc id=.*>\s*")
-_TITLE = re.compile(r" ?= [^=]+ = ?")  # WikiText's first level; `= = Section = =` is the second
-_BOOK = re.compile(r"# \S.*")  # Markdown's title
+_TITLE = re.compile(r" ?= [^=]+ = ?")  # WikiText's first level of headings; `= = Section = =` is the second
+_BOOK = re.compile(r"# \S.*")  # first-level heading of Markdown
 
 
 Reader = Callable[[Path, Iterator[Line]], Iterator[Document]]
 
 
 def documents(path: Path, kind: str = "auto") -> Iterator[Document]:
-    """All documents of a file, empty ones too: their number in the file is their name.
+    """Yield all documents of a file, including empty ones, because a document is identified by its number in the file.
 
     Args:
-        kind: of `KINDS`; auto: by the first line that is not empty, and what is no text by its first bytes.
+        kind: One of `KINDS`. With auto, the first bytes tell tar archives and dumps, and the first non-empty line tells
+            the kinds of text.
     Raises:
-        CorpusError: what is damaged, no text, not of the kind, or too long.
+        CorpusError: The file is damaged, not text or not of this kind, or a document is too long.
     """
     with opened(path) as file:
         head = _head(path, file)
@@ -53,7 +54,7 @@ def _head(path: Path, file: IO[bytes]) -> bytes:
 
 
 def _again(path: Path, file: IO[bytes]) -> IO[bytes]:
-    """From its beginning; a zstd stream does not go back."""
+    """Return a stream from the beginning of the file; a zstd stream cannot seek and is opened again."""
     if not file.seekable():
         return opened(path)
     file.seek(0)
@@ -81,12 +82,12 @@ def too_long(path: Path, line: int) -> CorpusError:
 
 
 def _text(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
-    """Blank lines part documents."""
+    """Yield the documents of a text in which blank lines separate documents."""
     return _grouped(path, lines, lambda line: not line.strip())
 
 
 def _wikitext(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
-    """A title begins a document; blank lines mean nothing."""
+    """Yield the articles of a WikiText file; a title begins an article, and blank lines mean nothing."""
     return _grouped(path, lines, lambda line: _TITLE.fullmatch(line) is not None)
 
 
@@ -95,7 +96,11 @@ def _file(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
 
 
 def _grouped(path: Path, lines: Iterator[Line], parts: Callable[[str], bool]) -> Iterator[Document]:
-    """Documents begin at the lines that part them."""
+    """Yield the documents that begin at the separating lines, without blank lines.
+
+    Args:
+        parts: Returns whether a line begins a new document.
+    """
     begun, found, size = 1, list[str](), 0
     for number, line in lines:
         if parts(line) and found:
@@ -105,7 +110,7 @@ def _grouped(path: Path, lines: Iterator[Line], parts: Callable[[str], bool]) ->
             begun = begun if found else number
             found.append(line)
             size += len(line)
-        if size > LONGEST:  # told here, before the whole file lies in memory
+        if size > LONGEST:  # raised before the whole file is in memory
             raise too_long(path, begun)
     if found:
         yield Document(begun, found)

@@ -1,7 +1,7 @@
-"""The articles of a Wikipedia dump (pages-articles.xml), as text.
+"""Read the articles of a Wikipedia dump (pages-articles.xml) as text.
 
-WikiExtractor 3.0.6, the last one, does not import on Python 3.11 (inline flags inside a regular expression), and is
-under the AGPL. The XML is read by the standard library, and the markup by mwparserfromhell.
+The standard library parses the XML, and mwparserfromhell the markup. WikiExtractor 3.0.6, its last version, cannot be
+imported on Python 3.11 (inline flags inside a regular expression), and is under the AGPL.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .compressed import DAMAGED, damaged
 from .errors import CorpusError
 from .lines import Document
 
-#: by their keys in <siteinfo>: what is embedded or only sorts pages
+#: keys in <siteinfo> of the namespaces whose links are removed: files are embedded, and categories only sort pages
 FILES, CATEGORIES = "6", "14"
-#: characters of the markup of a page; what is longer is a list or a table by a program
+#: maximum characters of the markup of a page; longer pages are generated lists or tables
 LONGEST = 2_000_000
 _NO_TEXT = {"ref", "references", "gallery", "imagemap", "timeline", "math", "score", "syntaxhighlight", "source"}
 _OTHER_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*")
-_LEFT = re.compile(r"\(\s*[,;:]*\s*\)|__[A-Z]+__|'{2,}")  # where a template or a style was
-_TABLE = re.compile(r"\{\|(?:(?!\{\||\|\}).)*\|\}", re.DOTALL)  # an innermost one
+_LEFT = re.compile(r"\(\s*[,;:]*\s*\)|__[A-Z]+__|'{2,}")  # remains of removed templates and styles
+_TABLE = re.compile(r"\{\|(?:(?!\{\||\|\}).)*\|\}", re.DOTALL)  # an innermost table
 
 
 def is_dump(head: bytes) -> bool:
@@ -31,10 +31,10 @@ def is_dump(head: bytes) -> bool:
 
 
 def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
-    """Pages of namespace 0 that are no redirects. The line of a document is the number of its page.
+    """Yield the pages of namespace 0 that are not redirects; the line of a document is the number of its page.
 
     Raises:
-        CorpusError: a damaged file, or XML that is cut.
+        CorpusError: The file is damaged, or its XML is truncated.
     """
     number, unwanted, root = 0, {"file", "image", "category"}, None
     try:
@@ -47,7 +47,7 @@ def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
                 number += 1
                 if (markup := _article(element)) is not None:
                     yield Document(number, _Page(markup, frozenset(unwanted)))
-                root.clear()  # else all pages would stay
+                root.clear()  # otherwise all pages would stay in memory
     except ElementTree.ParseError as error:
         raise CorpusError.at(path, error.position[0], f"{error}: the dump is damaged or cut, fetch it again") from None
     except DAMAGED as error:
@@ -59,7 +59,7 @@ def _name(element: ElementTree.Element) -> str:
 
 
 def _article(page: ElementTree.Element) -> str | None:
-    """Its markup."""
+    """Return the markup of a page, empty if it is too long, or None if the page is not an article."""
     parts = {_name(element): element for element in page.iter()}
     if parts["ns"].text != "0" or "redirect" in parts:
         return None
@@ -68,7 +68,7 @@ def _article(page: ElementTree.Element) -> str | None:
 
 
 class _Page:
-    """The lines of a page, parsed when they are asked for: a task that leaves the page to another does not parse it."""
+    """The lines of a page, parsed only when they are read, so that a task does not parse the pages of other tasks."""
 
     def __init__(self, markup: str, unwanted: frozenset[str]) -> None:
         self.markup, self.unwanted = markup, unwanted
@@ -78,7 +78,7 @@ class _Page:
 
 
 def plain(markup: str, unwanted: frozenset[str] = frozenset({"file", "image", "category"})) -> str:
-    """Text without templates, tables, notes, files and categories; what does not parse is no document."""
+    """Return the text without templates, tables, notes, files and categories, or "" if parsing fails."""
     import mwparserfromhell
     from mwparserfromhell.parser import ParserError
 
@@ -94,7 +94,7 @@ def plain(markup: str, unwanted: frozenset[str] = frozenset({"file", "image", "c
 
 
 def _without_tables(markup: str) -> str:
-    """From the inside out; mwparserfromhell would leave the text of their cells."""
+    """Remove tables from the innermost outwards; mwparserfromhell would leave the text of their cells."""
     while (shorter := _TABLE.sub("", markup)) != markup:
         markup = shorter
     return markup
@@ -109,5 +109,5 @@ def _is_unwanted(title: str, unwanted: frozenset[str]) -> bool:
 def _remove(code: Any, node: Any) -> None:
     try:
         code.remove(node)
-    except ValueError:  # it went with the one that it was in
+    except ValueError:  # it was removed with the node that contained it
         return

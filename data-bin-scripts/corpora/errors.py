@@ -1,4 +1,4 @@
-"""The error that tells a user what is wrong with a corpus."""
+"""Define the error that tells a user what is wrong with a corpus."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 class CorpusError(Exception):
-    """The message names the file, the line and what to do."""
+    """An error of the user's data or options; the message names the file, the line and what to do."""
 
     @classmethod
     def at(cls, path: Path, line: int, what: str) -> CorpusError:
-        """At a line, from 1."""
+        """Return an error at a line of a file; lines count from 1."""
         return cls(f"{path}:{line}: {what}")

@@ -1,4 +1,4 @@
-"""The files of a corpus, in an order that does not depend on the machine."""
+"""List the files of a corpus in an order that does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ Split = Literal["train", "valid"]
 
 
 class Source(NamedTuple):
-    """A file of a corpus. Its number in the list of all is its name: documents are drawn by it."""
+    """A file of a corpus; its number in the list of all files identifies it when documents are drawn."""
 
     path: Path
     split: Split
     language: str
-    documents: str = "auto"  # of `documents.KINDS`
+    documents: str = "auto"  # one of `documents.KINDS`
 
 
 def listed(train: list[str], valid: list[str], language: str, documents: str, *, languages: bool) -> list[Source]:
-    """All files, those of training first.
+    """Return all files, those of training first.
 
     Args:
-        train: files and folders, each also as KIND:PATH. documents: the kind of the others. language: of all text,
-            unless `languages`: then each folder given holds a folder a language, named by its code.
+        train: Files and folders of training, each also as KIND:PATH.
+        valid: Those of validation.
+        language: Language of all text, unless `languages` is set.
+        documents: Kind of the files that name none.
+        languages: Each given folder holds one folder per language, named by the language's code.
     Raises:
-        CorpusError: what does not exist, a folder without files, an unfinished download.
+        CorpusError: A path does not exist, a folder has no files, or a download is unfinished.
     """
     given: dict[Split, list[str]] = {"train": train, "valid": valid}
     found: list[Source] = []
@@ -61,7 +64,7 @@ def _languages(root: Path) -> list[tuple[str, Path]]:
 
 
 def _files(root: Path) -> list[Path]:
-    """The file itself, all files in the folder and those below it, or those that a pattern fits."""
+    """Return the file itself, all files below the folder, or the files that match the pattern."""
     if not root.exists() and any(mark in root.name for mark in "*?["):
         return _matching(root)
     if root.is_file():
@@ -75,7 +78,7 @@ def _files(root: Path) -> list[Path]:
 
 
 def _matching(pattern: Path) -> list[Path]:
-    """Left to us by a command that no shell has read."""
+    """Return the files that match a pattern, which no shell has expanded."""
     found = sorted(path for path in pattern.absolute().parent.glob(pattern.name) if path.is_file())
     if not found:
         raise CorpusError(f"{pattern}: no such files; fetch them first, or give others")
@@ -83,7 +86,7 @@ def _matching(pattern: Path) -> list[Path]:
 
 
 def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
-    """Links are followed, as large corpora are often put together by them."""
+    """Yield all files below a folder; links are followed, because large corpora are often assembled with them."""
     real = folder.resolve()
     if real in above:
         raise CorpusError(f"{folder}: a link to a folder that it is in; remove it")
@@ -99,7 +102,7 @@ def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
 
 
 def _once(paths: Iterable[Path]) -> Iterator[Path]:
-    """The downloader leaves X.gz beside X, which it unpacked: where both are given, the text counts once."""
+    """Yield each text once: where X.gz and X are both given, skip X.gz, which the downloader keeps after unpacking."""
     paths = list(paths)
     there = {*paths, *(folder for path in paths for folder in path.parents)}
     for path in paths:

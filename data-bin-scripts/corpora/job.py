@@ -1,4 +1,4 @@
-"""What a run was asked for, and where its parts lie."""
+"""Hold the settings of a run and the paths of its parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .files import Source
 
 @dataclass(frozen=True)
 class Settings:
-    """All that decides a byte of the result, but for the files."""
+    """The options that determine the bytes of the result; the input files are listed separately."""
 
     tokenizer: str
     vocabulary: int
@@ -30,13 +30,13 @@ class Settings:
     languages: bool
     smoothing: float
     seed: int
-    limit: int  # documents of training; 0: all
-    valid_part: float  # of the documents; 0: --valid has them
+    limit: int  # maximum number of training documents; 0: all
+    valid_part: float  # fraction of the documents that is held out for validation; 0: --valid names them
 
 
 @dataclass(frozen=True)
 class Job:
-    """The folder of work in progress; it is all that tasks share, on whichever machine they run."""
+    """The folder of a run in progress; tasks share nothing else, whichever machine they run on."""
 
     folder: Path
     settings: Settings
@@ -51,12 +51,12 @@ class Job:
 
     @property
     def result(self) -> Path:
-        """It becomes the output."""
+        """Return the folder that becomes the output."""
         return self.folder / "corpus"
 
     @property
     def merged(self) -> Path:
-        """What the shards need to know of all tokens."""
+        """Return the file with what the shards need to know about all tokens."""
         return self.folder / "merged.json"
 
     @property
@@ -74,15 +74,15 @@ class Job:
         return [Source(Path(path), split, code, kind) for path, split, code, kind in rows]
 
     def identity(self, sources: list[Source], tokenizer: dict[str, str], versions: dict[str, str]) -> dict[str, Any]:
-        """A run goes on from what another of the same identity left."""
+        """Return all that determines the result; a run resumes what an earlier run with the same identity left."""
         files = [(str(one.path), *one[1:], *_facts(one.path)) for one in sources]
-        return json.loads(  # as it is read again: no tuples
+        return json.loads(  # through JSON, so that it equals the identity read from a file, which has lists for tuples
             json.dumps({"options": asdict(self.settings), "tokenizer": tokenizer, "versions": versions, "files": files})
         )
 
     @contextmanager
     def telling(self, stage: str, task: int) -> Iterator[None]:
-        """Leaves what went wrong for the run that waits: a cluster brings back no exceptions."""
+        """Write an error of the block into a file for the waiting run, because a cluster returns no exceptions."""
         told = self.folder / "errors" / f"{stage}-{task:05d}"
         told.unlink(missing_ok=True)
         try:
@@ -99,13 +99,13 @@ class Job:
             raise
 
     def told(self, stage: str) -> str | None:
-        """What went wrong in a stage first, by the number of the task."""
+        """Return the error of the failed task with the smallest number in a stage, or None."""
         found = sorted((self.folder / "errors").glob(f"{stage}-*"))
         return found[0].read_text(encoding="utf-8") if found else None
 
 
 class Meter:
-    """How many documents a task has done, for the run that waits."""
+    """Write the number of documents that a task has processed into a file, for the progress bar of the waiting run."""
 
     def __init__(self, job: Job, stage: str, task: int) -> None:
         self._path, self._documents, self._next = job.folder / "progress" / f"{stage}-{task:05d}", 0, 0.0
@@ -122,7 +122,7 @@ class Meter:
 
 
 def done(job: Job, stage: str) -> int:
-    """Documents of all tasks of a stage."""
+    """Return the number of documents that all tasks of a stage have processed."""
     read = (path.read_text() for path in (job.folder / "progress").glob(f"{stage}-*"))
     return sum(int(text) for text in read if text)
 

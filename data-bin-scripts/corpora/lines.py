@@ -1,4 +1,4 @@
-"""The lines of a text file, checked; memory is bounded, whatever the file holds."""
+"""Read and check the lines of a text file in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from typing import IO, NamedTuple
 from .compressed import BLOCK, DAMAGED, damaged, opened
 from .errors import CorpusError
 
-#: characters of a line; a whole corpus in one line is no corpus of documents
+#: maximum characters of a line; a whole corpus on one line cannot be split into documents
 LONGEST = 10_000_000
-#: all but tab and line ends, which become spaces
+#: control characters, except tabs and line ends, which become spaces
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\u200b]")
-#: categories of Unicode: control, format, and separators
+#: Unicode categories: control, format, and separators
 UNSEEN = {"Cc", "Cf", "Zs", "Zl", "Zp"}
-#: a line that has more than this part of control characters is no text
+#: a line with a larger fraction of control characters is binary data
 MOST_CONTROL = 0.1
 
 
 class Line(NamedTuple):
-    """Its number, from 1, and its text without the end."""
+    """A line's number, from 1, and its text without the line end."""
 
     number: int
     text: str
 
 
 class Document(NamedTuple):
-    """At which line a document begins, from 1, and its lines, not yet clean; to be gone through once."""
+    """The line at which a document begins, from 1, and its lines, not yet cleaned, which can be iterated once."""
 
     line: int
     text: Iterable[str]
 
 
 def read(path: Path, file: IO[bytes]) -> Iterator[Line]:
-    """Raises:
-    CorpusError: a damaged file, binary data, what is no UTF-8, a line beyond `LONGEST`.
+    """Yield the lines of an open file.
+
+    Raises:
+        CorpusError: The file is damaged, binary or not UTF-8, or a line is longer than `LONGEST`.
     """
     decoder, number, rest = codecs.getincrementaldecoder("utf-8")(), 0, ""
     while True:
@@ -56,7 +58,7 @@ def read(path: Path, file: IO[bytes]) -> Iterator[Line]:
 
 
 def of_file(path: Path) -> Iterator[Line]:
-    """Read a file, plain or packed (see `read`)."""
+    """Yield the lines of a plain or compressed file (see `read`)."""
     with opened(path) as file:
         yield from read(path, file)
 
@@ -69,7 +71,7 @@ def _block(path: Path, file: IO[bytes], number: int) -> bytes:
 
 
 def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, number: int, rest: str) -> list[str]:
-    """The lines of a block, the last one unfinished."""
+    """Return the lines of a block; the last one may continue in the next block."""
     try:
         return (rest + decoder.decode(block, final=not block)).split("\n")
     except UnicodeDecodeError as error:
@@ -82,12 +84,12 @@ def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, numbe
 
 
 def tidy(text: str) -> str:
-    """Composed (NFC), without control characters, with single spaces, and none at its ends."""
+    """Return the text in Unicode NFC, without control characters, with single spaces and none at the ends."""
     return " ".join(CONTROL.sub("", unicodedata.normalize("NFC", text)).split())
 
 
 def is_seen(text: str) -> bool:
-    """Whether there is more than spaces, control and format characters: of others, no subword is left."""
+    """Return whether the text has a visible character; spaces, control and format characters give no subword."""
     return any(unicodedata.category(one) not in UNSEEN for one in text)
 
 

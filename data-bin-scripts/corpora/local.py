@@ -1,4 +1,4 @@
-"""Tasks on this machine."""
+"""Run tasks on this machine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .processes import die_with_run
 
 
 class Local(LocalPipelineExecutor):
-    """datatrove's, with a process a task.
+    """datatrove's executor, with one process per task.
 
-    Its own pool waits for ever for a task that was killed (for its memory, say), and its manager outlives a run that
-    was killed.
+    datatrove's own pool waits forever for a task that was killed, for example for its memory. Its manager process also
+    outlives a run that was killed.
     """
 
     def __init__(self, watch: Callable[[], object], **options: object) -> None:
@@ -29,10 +29,10 @@ class Local(LocalPipelineExecutor):
         self._watch = watch
 
     def run(self) -> None:
-        """Until all tasks are done, or one has failed: then `Job.telling` has left why.
+        """Run until all tasks are done or one has failed; `Job.telling` has then written the reason.
 
         Raises:
-            CorpusError: a task was killed.
+            CorpusError: A task was killed.
         """
         self.save_executor_as_json()
         _preload()
@@ -59,12 +59,12 @@ class Local(LocalPipelineExecutor):
         return process
 
     def __getstate__(self) -> dict[str, object]:
-        """The bar stays here."""
+        """Return the state without the progress bar, which stays in this process."""
         return {name: value for name, value in self.__dict__.items() if name != "_watch"}
 
 
 def _preload() -> None:
-    """Tasks begin with all modules there, at once; the server that they come from finds ours by PYTHONPATH alone."""
+    """Preload the modules in the fork server, so that tasks start at once; it finds them by PYTHONPATH only."""
     here, known = str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")
     if here not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))
@@ -72,7 +72,7 @@ def _preload() -> None:
 
 
 def _task(executor: bytes, rank: int, log: Path) -> None:
-    """In its process: what it prints goes to its log."""
+    """Run a task in its own process, with stderr written to the task's log."""
     die_with_run()
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), sys.stderr.fileno())
     loaded: Local = dill.loads(executor)

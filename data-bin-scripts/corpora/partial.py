@@ -1,4 +1,4 @@
-"""DIR.partial: work in progress, from which a run goes on; it becomes DIR when all is there."""
+"""Manage DIR.partial, the unfinished output of a run, which can be resumed and becomes DIR in the end."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from shared import write_whole
 from .errors import CorpusError
 from .job import read_json
 
-logging.getLogger("filelock").setLevel(logging.INFO)  # otherwise it tells of each lock where all is logged
+logging.getLogger("filelock").setLevel(logging.INFO)  # otherwise it logs every lock when all messages are logged
 _IDENTITY, RECORD = "identity.json", "corpus.json"
 
 
 def there(output: Path, options: dict[str, Any]) -> bool:
-    """Return whether the output is done already.
+    """Return whether the output is already complete.
 
     Raises:
-        CorpusError: something else is there.
+        CorpusError: Something else is at that path.
     """
     if not output.exists():
         return False
@@ -41,10 +41,10 @@ def there(output: Path, options: dict[str, Any]) -> bool:
 
 @contextmanager
 def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
-    """Yield DIR.partial: what a run of the same identity left, or a new folder.
+    """Yield DIR.partial: the folder that a run of the same identity left, or a new one.
 
     Raises:
-        CorpusError: another run is at work there, or it is no folder of this program's.
+        CorpusError: Another run is at work there, or the folder is not one of this program.
     """
     folder = output.with_name(output.name + ".partial")
     if folder.exists() and not (folder / _IDENTITY).is_file() and any(one.name != "lock" for one in folder.iterdir()):
@@ -82,7 +82,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Return the first difference, in words."""
+    """Return in words the first option or input that differs."""
     options, others = new.get("options", {}), old.get("options", {})
     for name, value in options.items():
         if others.get(name) != value:
@@ -92,14 +92,14 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 
 def make(output: Path, identity: dict[str, Any], work: Callable[[Path], Path]) -> bool:
-    """Make the output, or leave it where it is done already.
+    """Write the output, unless it is already complete.
 
     Args:
         work: Fills DIR.partial and returns the folder in it that becomes the output.
     Returns:
-        Whether there was something to do.
+        Whether the output was written now.
     Raises:
-        CorpusError: Something else is in the way, another run is at work, or `work` raises it.
+        CorpusError: Something else is at the path, another run is at work, or `work` raises it.
     """
     if there(output, identity):
         print(f"{output} is there already", flush=True)

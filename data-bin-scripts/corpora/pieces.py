@@ -1,6 +1,6 @@
-"""Text to ids of a fairseq dictionary: GPT-2's BPE, WordPiece, SentencePiece.
+"""Convert text to ids of a fairseq dictionary with GPT-2's BPE, WordPiece or SentencePiece.
 
-The ids are those of `dict.txt` behind fairseq's four special symbols; <mask> is added by the task, at the end.
+The ids are those of `dict.txt` after fairseq's four special symbols; the task appends <mask> at the end.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from shared import write_whole
 
 from .errors import CorpusError
 
-os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a task is one process on one core
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each task is one process on one core
 Ids = NDArray[np.int64]
-#: fairseq's, by id
+#: fairseq's special symbols, by id
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 UNKNOWN, END = 3, 2
-#: the same in vocabularies of others, which are no text
+#: special symbols of other vocabularies, which are not text
 FOREIGN = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SPECIALS, "<mask>"}
-#: the files of a tokenizer in its folder
+#: files of each tokenizer in its folder
 FILES = {
     "gpt2": ("encoder.json", "vocab.bpe", "dict.txt"),
     "wordpiece": ("vocab.txt", "tokenizer_config.json"),
     "sentencepiece": ("sentencepiece.model", "sentencepiece.vocab"),
 }
-#: those of them that are written here
+#: files that this program writes itself
 WRITTEN = ("sentencepiece.vocab", "tokenizer_config.json")
-#: which pieces begin a word; those of fairseq_posenc/data/words.py, whose import takes seconds (tested to agree)
+#: whether a piece begins a word; equal to fairseq_posenc/data/words.py (tested), whose import takes seconds
 BEGINS: dict[str, Callable[[str], bool]] = {
     "gpt2": lambda piece: piece[:1] in ("\u0120", "\u010a", "\u0109"),
     "wordpiece": lambda piece: not piece.startswith("##"),
@@ -44,11 +44,13 @@ BEGINS: dict[str, Callable[[str], bool]] = {
 
 @dataclass(frozen=True)
 class Pieces:
-    """A tokenizer and the dictionary that it is for.
+    """A tokenizer and its fairseq dictionary.
 
     Args:
-        symbols: of the dictionary, behind the special ones. own: sentences to the tokenizer's ids. ids: by the
-            tokenizer's id, the dictionary's. begins: by the dictionary's id, whether a piece begins a word.
+        symbols: Symbols of the dictionary, after the special ones.
+        own: Converts sentences to the tokenizer's ids.
+        ids: Id in the dictionary, by id of the tokenizer.
+        begins: Whether a piece begins a word, by id in the dictionary.
     """
 
     symbols: Sequence[str]
@@ -57,11 +59,11 @@ class Pieces:
     begins: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        """With the special symbols and <mask>."""
+        """Return the size of the dictionary with the special symbols and <mask>."""
         return len(self.symbols) + len(SPECIALS) + 1
 
     def encode(self, sentences: list[str]) -> tuple[Ids, Ids]:
-        """The ids of all sentences, one behind the other, and how many each has."""
+        """Return the concatenated ids of all sentences, and the length of each."""
         found = self.own(sentences)
         lengths = np.fromiter(map(len, found), np.int64, len(found))
         flat = np.fromiter(chain.from_iterable(found), np.int64, int(lengths.sum()))
@@ -69,12 +71,12 @@ class Pieces:
 
 
 def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
-    """The tokenizer of a folder with `FILES`.
+    """Load the tokenizer from a folder with the `FILES` of its scheme.
 
     Args:
-        lowercase: of WordPiece's text, as in uncased vocabularies.
+        lowercase: Lowercase the text for WordPiece, as uncased vocabularies need it.
     Raises:
-        CorpusError: files that are missing, or not of this form, or do not fit each other.
+        CorpusError: Files are missing, have another format, or do not fit each other.
     """
     paths = [folder / name for name in FILES[scheme]]
     for path in paths:
@@ -86,7 +88,7 @@ def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
 
 
 def _made(scheme: str, own: Callable[[list[str]], list[list[int]]], pieces: list[str], symbols: list[str]) -> Pieces:
-    """Of a tokenizer whose pieces [own id] are themselves the symbols."""
+    """Build the pieces of a tokenizer whose pieces, by its own ids, are the symbols themselves."""
     at = {symbol: number for number, symbol in enumerate(symbols, len(SPECIALS))}
     ids = np.array([at.get(piece, UNKNOWN) for piece in pieces], np.int64)
     return Pieces(symbols, own, ids, _begins(scheme, pieces, ids, len(symbols)))
@@ -99,7 +101,7 @@ def _begins(scheme: str, pieces: Sequence[str], ids: Ids, symbols: int) -> NDArr
 
 
 def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
-    """fairseq's dictionary has GPT-2's numbers as symbols, by frequency."""
+    """Build GPT-2's pieces; the symbols of fairseq's dictionary are GPT-2's ids, sorted by frequency."""
     from tokenizers import ByteLevelBPETokenizer
 
     try:
@@ -109,7 +111,7 @@ def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
     symbols = [line.split(" ")[0] for line in dictionary.read_text("utf-8").splitlines() if line.strip()]
     at = {int(symbol): number for number, symbol in enumerate(symbols, len(SPECIALS)) if symbol.isdecimal()}
     pieces = [made.id_to_token(number) for number in range(made.get_vocab_size())]
-    # a text never gives <|endoftext|>, which fairseq's dictionary has or has not
+    # text never gives <|endoftext|>, which some of fairseq's dictionaries lack
     missing = [number for number, piece in enumerate(pieces) if number not in at and piece != "<|endoftext|>"]
     if missing:
         raise CorpusError(
@@ -134,7 +136,7 @@ def _wordpiece(vocabulary: Path, lowercase: bool) -> Pieces:
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
         raise CorpusError(f"{vocabulary}: no vocabulary of WordPiece (no [UNK], or no piece with ##)")
     _unique(vocabulary, pieces)
-    if missing := {"[CLS]", "[SEP]"} - {*pieces}:  # which `tokenizers` asks for
+    if missing := {"[CLS]", "[SEP]"} - {*pieces}:  # `tokenizers` needs them
         raise CorpusError(f"{vocabulary}: no vocabulary of WordPiece (no {min(missing)}); add it as a line")
     made = BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)
     return _made("wordpiece", _batches(made), pieces, [piece for piece in pieces if piece not in FOREIGN])
@@ -167,7 +169,11 @@ def _sentencepiece(model: Path) -> Pieces:
 
 
 def dictionary(scheme: str, folder: Path, pieces: Pieces, counts: Ids) -> str:
-    """dict.txt: fairseq's own for GPT-2, else the symbols with how often they stand in the training text [id]."""
+    """Return the content of dict.txt: fairseq's own for GPT-2, otherwise the symbols with their training frequency.
+
+    Args:
+        counts: Frequency in the training text, by id.
+    """
     if scheme == "gpt2":
         return (folder / "dict.txt").read_text("utf-8")
     return "".join(
@@ -176,10 +182,10 @@ def dictionary(scheme: str, folder: Path, pieces: Pieces, counts: Ids) -> str:
 
 
 def given(scheme: str, path: Path) -> dict[str, bytes]:
-    """The files of a tokenizer that the user has, by their names in its folder.
+    """Return the contents of the user's tokenizer files, by their names in the tokenizer's folder.
 
     Raises:
-        CorpusError: they are not there.
+        CorpusError: A file is missing.
     """
     paths = [path / name for name in FILES[scheme]] if scheme == "gpt2" else [path]
     for one in paths:
@@ -190,11 +196,13 @@ def given(scheme: str, path: Path) -> dict[str, bytes]:
 
 
 def check_case(vocabulary: Path, *, cased: bool) -> None:
-    """Of a vocabulary of WordPiece that the user has: by the settings beside it, without them by its capitals.
+    """Check that --cased fits the user's WordPiece vocabulary.
 
-    So fairseq_posenc/hub/tokenizer/sources.py tells it too.
+    tokenizer_config.json in the same folder tells whether the vocabulary is cased; without it, capitals in the pieces
+    do. fairseq_posenc/hub/tokenizer/sources.py follows the same rule.
+
     Raises:
-        CorpusError: text would be cut otherwise than the vocabulary is meant for.
+        CorpusError: The text would be lowercased for a cased vocabulary, or the reverse.
     """
     settings = vocabulary.with_name("tokenizer_config.json")
     try:
@@ -204,7 +212,7 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
     if lowercase is not None:
         meant, why = not lowercase, f"{settings.name} beside it says do_lower_case {json.dumps(lowercase)}"
     else:
-        # [UNK], [unused7], <S> are no text, in which marks stand alone
+        # [UNK], [unused7] and <S> are not text; tokenizers split marks from words, so text pieces never begin like this
         pieces = (piece for piece in vocabulary.read_text("utf-8").split("\n") if piece[:1] not in ("[", "<"))
         capital = next((piece for piece in pieces if piece != piece.lower()), None)
         meant, why = capital is not None, f"it has capitals ({capital!r})" if capital else "it has no capitals"
@@ -218,12 +226,12 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
 
 
 def write_case(folder: Path, *, cased: bool) -> None:
-    """tokenizer_config.json beside vocab.txt, by which export-hf cuts text in the same way."""
+    """Write tokenizer_config.json next to vocab.txt, so that export-hf tokenises text in the same way."""
     write_whole(folder / "tokenizer_config.json", json.dumps({"do_lower_case": not cased}) + "\n")
 
 
 def write_vocabulary(folder: Path) -> None:
-    """sentencepiece.vocab beside the model, in the form that SentencePiece's trainer writes."""
+    """Write sentencepiece.vocab next to the model, in the format of SentencePiece's trainer."""
     import sentencepiece
 
     made = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))

@@ -1,4 +1,4 @@
-"""A corpus, from files of text to the folders that fairseq trains on."""
+"""Turn text files into the folders that fairseq trains on."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .partial import make
 from .stages import Machines, Task
 from .tokenise import languages, tokenise
 
-#: another version of one of these may write other bytes
+#: libraries of which another version may write other bytes
 LIBRARIES = ("sentencepiece", "tokenizers", "sentencex", "mwparserfromhell")
 FORMAT = 1
 
 
 def prepare(sources: list[Source], output: Path, settings: Settings, own: Path | None, machines: Machines) -> bool:
-    """Make the output, or leave it where it is done already.
+    """Write the output, unless it is already complete.
 
     Args:
-        own: The tokenizer; without it one is learned.
+        own: Tokenizer of the user; if None, one is learned.
     Returns:
-        Whether there was something to do.
+        Whether the output was written now.
     Raises:
         CorpusError: Something is wrong with the text or the options.
     """
@@ -58,7 +58,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, own: Path |
 
 
 def _tokenizer(job: Job, given: dict[str, bytes], own: Path | None, machines: Machines) -> None:
-    """Write or learn the tokenizer, and check it before anything long."""
+    """Write or learn the tokenizer, and check it before any long work."""
     for name, content in given.items():
         job.tokenizer.mkdir(parents=True, exist_ok=True)
         (job.tokenizer / name).write_bytes(content)
@@ -74,7 +74,7 @@ def _tokenizer(job: Job, given: dict[str, bytes], own: Path | None, machines: Ma
 
 
 def _merged(job: Job) -> Table:
-    """Write what all shards need: the dictionary and how often each language is taken."""
+    """Merge the counts of all tasks, and write the dictionary, the id type and how often each language is repeated."""
     made = pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
     table = Table(len(made))
     for task in range(job.settings.tasks):
@@ -93,7 +93,7 @@ def _codes(job: Job) -> list[str]:
 
 
 def smoothed(job: Job, table: Table) -> dict[str, float]:
-    """Return how often each language is taken, by its pieces."""
+    """Return how often the text of each language is repeated, from its number of pieces."""
     found = {code: table.of("train", code).pieces for code in _codes(job)}
     return factors({code: number for code, number in found.items() if number}, job.settings.smoothing)
 
@@ -119,7 +119,7 @@ def _check(job: Job, table: Table) -> None:
 
 
 def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
-    """Write corpus.json, which is the same whoever made it."""
+    """Write corpus.json, whose bytes do not depend on the machines."""
     files = Counter(source.split for source in job.sources())
     factor = smoothed(job, table)
     counts: dict[str, Any] = {
@@ -138,4 +138,4 @@ def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
     }
     write_whole(job.result / "corpus.json", json.dumps(record, indent=1) + "\n")
     if job.settings.tokenizer == "gpt2":
-        os.unlink(job.tokenizer / "dict.txt")  # it lies beside each shard
+        os.unlink(job.tokenizer / "dict.txt")  # each shard has a copy

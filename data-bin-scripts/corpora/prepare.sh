@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Sourced by data-bin-scripts/prepare_*.sh: fetch a corpus, then prepare it. Needs: NAME, USAGE.
-# Leaves: output, raw, text (of --text), fetch_from, fetch_limit, text_only, dry_run; and `rest`, for prepare_corpus.py.
+# Fetch a corpus, then prepare it. The scripts data-bin-scripts/prepare_*.sh source this file and set NAME and USAGE.
+# `parse` sets output, raw, text (of --text), fetch_from, fetch_limit, text_only, dry_run, and rest: the options of
+# prepare_corpus.py.
 
 SCRIPTS="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
@@ -19,7 +20,7 @@ fail() {
   exit 1
 }
 
-# shellcheck disable=SC2034  # the scripts read what is left here
+# shellcheck disable=SC2034  # the sourcing scripts read these variables
 parse() {
   output=data-bin/$NAME raw=data/raw text=() fetch_from='' fetch_limit='' text_only='' dry_run='' rest=()
   while (($#)); do
@@ -46,7 +47,7 @@ parse() {
   done
 }
 
-# start ARGUMENT...: what was asked for, in the right environment.
+# start ARGUMENT...: parse the arguments and activate the environment.
 start() {
   local word
   for word; do
@@ -65,7 +66,7 @@ has() {
   return 1
 }
 
-# run WORD...: or print it.
+# run WORD...: run a command, or print it with --dry-run.
 run() {
   if [[ -n $dry_run ]]; then
     printf '%q ' "$@" && echo
@@ -74,16 +75,17 @@ run() {
   fi
 }
 
-# fetch LIMIT WANTED...: with fetch.py's other options among the wanted. Nothing where --text has the text.
+# fetch LIMIT ARGUMENT...: run fetch.py with these arguments; with --text, fetch nothing.
 fetch() {
   local limit=$1
   shift
   ((${#text[@]} == 0)) || return 0
   set -- python "$SCRIPTS/fetch.py" "$@" --output "$raw" ${limit:+--limit "$limit"} ${fetch_from:+--from "$fetch_from"}
-  if [[ -n $dry_run ]]; then run "$@"; else "$@" >&2; fi # what --text-only prints is read by others
+  if [[ -n $dry_run ]]; then run "$@"; else "$@" >&2; fi # others read what --text-only prints on stdout
 }
 
-# prepare PLACE...: of --text, else of the places; with a part held out, unless told otherwise.
+# prepare PATH...: prepare the text of --text, otherwise of these paths; hold out 0.5 % unless --valid or --valid-part
+# is given.
 prepare() {
   ((${#text[@]} == 0)) || set -- "${text[@]}"
   if [[ -n $text_only ]]; then

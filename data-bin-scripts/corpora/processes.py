@@ -1,4 +1,4 @@
-"""Processes that end with the run that started them."""
+"""Make processes end together with the run that started them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from multiprocessing import connection, parent_process
 
 
 def die_with_run() -> None:
-    """To be called in the process: a run that was killed leaves none behind that writes on."""
+    """Watch the parent process and exit when it ends, so that a killed run leaves no process that goes on writing.
+
+    The child process calls this function.
+    """
     threading.Thread(target=_wait, daemon=True).start()
 
 

@@ -1,4 +1,4 @@
-"""Vocabularies, learned from a bounded, seeded sample of the documents of training."""
+"""Learn vocabularies from a bounded, seeded sample of the training documents."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .files import Source
 from .job import Job, Meter
 from .tokenise import split_of
 
-#: characters of the sample, and how many are looked at for one that is kept
+#: maximum characters of the sample, and how many characters are read for each one of the sample
 SAMPLE, LOOKED_AT = 40_000_000, 10
-#: characters that WordPiece keeps, as BERT's trainers do
+#: maximum number of characters in WordPiece's alphabet, as in BERT's trainers
 ALPHABET = 1000
 BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def learn(job: Job, task: int, meter: Meter) -> None:
-    """Learn a vocabulary: tokenizer/.
+    """Learn a vocabulary and write it to tokenizer/.
 
     Raises:
-        CorpusError: There is no text, or too little for the vocabulary.
+        CorpusError: There is no text, or too little for a vocabulary of this size.
     """
     languages = sorted(_by_language(job).items())
     sample = [text for language, files in languages for text in _sample(job, language, files, meter)]
@@ -54,7 +54,7 @@ def _by_language(job: Job) -> dict[str, list[tuple[int, Source]]]:
 
 
 def shares(job: Job) -> dict[str, float]:
-    """Return the part of the sample for each language: smoothed as the training is, by the bytes of the files."""
+    """Return the fraction of the sample for each language, from the bytes of its files, smoothed as in training."""
     sizes = {
         language: max(1, sum(source.path.stat().st_size for _, source in files))
         for language, files in _by_language(job).items()
@@ -65,7 +65,7 @@ def shares(job: Job) -> dict[str, float]:
 
 
 def _sample(job: Job, language: str, files: list[tuple[int, Source]], meter: Meter) -> Iterator[str]:
-    """Yield documents as their sentences, a line each."""
+    """Yield the sampled documents of a language, with one sentence per line."""
     room = int(SAMPLE * shares(job)[language])
     sample, left = Sample(room), room * LOOKED_AT
     for key, text in _documents(job, files):
@@ -79,7 +79,7 @@ def _sample(job: Job, language: str, files: list[tuple[int, Source]], meter: Met
 
 
 def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int, str]]:
-    """Yield the training documents with their keys; files in an order by draw, as not all may be looked at."""
+    """Yield the training documents with their random keys; the files are shuffled, as not all may be read."""
     seed, left = job.settings.seed, job.settings.limit or -1
     for file, source in sorted(files, key=lambda one: int(keys.keys(seed, keys.FILES, one[0])[0])):
         for index, found in enumerate(documents(source.path, source.documents)):
@@ -92,13 +92,13 @@ def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int,
 
 
 class Sample:
-    """The documents with the least keys, up to so many characters: which ones does not depend on their order."""
+    """The documents with the smallest keys, up to a number of characters; their order of arrival does not matter."""
 
     def __init__(self, characters: int) -> None:
         self.room, self.size, self._kept = characters, 0, list[tuple[int, int, str]]()
 
     def add(self, key: int, text: str) -> None:
-        """`key`: a draw, of which no two are equal but by accident."""
+        """Add a document; `key` is its random number, and equal keys are improbable."""
         heapq.heappush(self._kept, (-key, len(self._kept), text))
         self.size += len(text)
         while self.size > self.room and len(self._kept) > 1:
@@ -109,16 +109,16 @@ class Sample:
 
 
 def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, byte_fallback: bool) -> None:
-    """sentencepiece.model (unigram; Kudo 2018).
+    """Learn a unigram model (Kudo 2018) and write it to sentencepiece.model.
 
     Args:
-        byte_fallback: characters that are left out become their UTF-8 bytes, of which no text is unknown.
+        byte_fallback: Replace characters outside the vocabulary by their UTF-8 bytes, so that no text is unknown.
     Raises:
-        CorpusError: text for fewer pieces.
+        CorpusError: The text is too short for a vocabulary of this size.
     """
     from sentencepiece import SentencePieceTrainer
 
-    model = BytesIO()  # into a file, it would name the file in itself
+    model = BytesIO()  # written to a file, the model would contain the file's name
     try:
         SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
@@ -127,22 +127,22 @@ def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, b
             vocab_size=vocabulary,
             character_coverage=0.9995,
             byte_fallback=byte_fallback,
-            num_threads=16,  # its default, written out: unigram's sums, and with them its pieces, depend on it
-            max_sentence_length=1 << 20,  # bytes; longer ones would be left out without a word
+            num_threads=16,  # the default; the order of the model's sums, and so its pieces, depend on it
+            max_sentence_length=1 << 20,  # bytes; longer sentences would be dropped silently
             minloglevel=2,
         )
-    except RuntimeError as error:  # when there is too little text
+    except RuntimeError as error:  # raised if there is too little text
         raise CorpusError(f"--vocabulary {vocabulary}: {' '.join(str(error).split())}") from None
     (folder / "sentencepiece.model").write_bytes(model.getvalue())
 
 
 def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary: int, *, lowercase: bool) -> None:
-    """vocab.txt, by `tokenizers`.
+    """Learn a WordPiece vocabulary with `tokenizers` and write it to vocab.txt.
 
     Args:
-        sentences: gives them from the beginning each time.
+        sentences: Returns the sentences, from the first one at each call.
     Raises:
-        CorpusError: text for fewer pieces.
+        CorpusError: The text is too short for a vocabulary of this size.
     """
     from tokenizers import BertWordPieceTokenizer
     from tokenizers.normalizers import BertNormalizer
@@ -152,7 +152,7 @@ def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary:
     counts: Counter[str] = Counter()
     for sentence in sentences():
         counts.update(normalizer.normalize_str(sentence).replace(" ", ""))
-    # Given here, as of characters that are equally frequent the trainer would leave out some by chance.
+    # The alphabet is given, because the trainer would choose among equally frequent characters at random.
     alphabet = [character for character, _ in sorted(counts.items(), key=lambda one: (-one[1], one[0]))][:ALPHABET]
     made.train_from_iterator(
         sentences(),

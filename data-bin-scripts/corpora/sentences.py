@@ -1,4 +1,4 @@
-"""Documents to sentences, and over-long sentences cut."""
+"""Split documents into sentences, and cut over-long sentences."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sentencex import segment
 from .lines import tidy
 from .pieces import END, Ids
 
-_SENTENCES_MOST = 100_000  # characters of a paragraph that are looked at at once
+_SENTENCES_MOST = 100_000  # maximum characters of a paragraph that are split at once
 
 
 def clean(lines: Iterable[str]) -> list[str]:
-    """Paragraphs: composed (NFC), without control characters, with single spaces, none of them empty."""
+    """Return the non-empty paragraphs in Unicode NFC, without control characters and with single spaces."""
     return [paragraph for paragraph in map(tidy, lines) if paragraph]
 
 
 def split(language: str, paragraphs: Iterable[str]) -> list[str]:
-    """The sentences. Languages that sentencex does not know are split as it falls back (English)."""
+    """Return the sentences; for languages that it does not know, sentencex falls back to English."""
     return [
         sentence.strip()
         for paragraph in paragraphs
@@ -32,20 +32,22 @@ def split(language: str, paragraphs: Iterable[str]) -> list[str]:
 
 
 def _parts(paragraph: str) -> list[str]:
-    """A paragraph as it is; a giant one in parts that end at spaces."""
+    """Return the paragraph, or parts that end at spaces if it is very long."""
     if len(paragraph) <= _SENTENCES_MOST:
         return [paragraph]
     return re.findall(rf"\S.{{0,{_SENTENCES_MOST}}}(?=\s|$)|\S.{{0,{_SENTENCES_MOST}}}", paragraph)
 
 
 def items(ids: Ids, lengths: Ids, begins: NDArray[np.bool_], longest: int) -> tuple[Ids, NDArray[np.int32]]:
-    """A document as fairseq has it: each sentence and </s>, and </s> alone at its end, as of an empty line.
+    """Return a document in fairseq's form: each sentence ends with </s>, and a lone </s>, like an empty line, ends it.
 
     Args:
-        ids: of all sentences, one behind the other. lengths: of each [sentences]. begins: by id, whether a piece begins
-            a word. longest: pieces of an item, without </s>.
+        ids: Concatenated ids of all sentences.
+        lengths: Number of ids of each sentence, [sentences].
+        begins: Whether a piece begins a word, by id.
+        longest: Maximum number of pieces of an item, without </s>.
     Returns:
-        the ids of all items, and the size of each.
+        The concatenated ids of all items, and the size of each item.
     """
     ends = lengths.cumsum()
     if len(lengths) and lengths.max() > longest:
@@ -56,7 +58,10 @@ def items(ids: Ids, lengths: Ids, begins: NDArray[np.bool_], longest: int) -> tu
 
 
 def _cut(ids: Ids, ends: Ids, begins: NDArray[np.bool_], longest: int) -> Ids:
-    """Where items end, with cuts before the last word that does not fit, or in a word that does not fit at all."""
+    """Return where items end; over-long sentences are cut before the last word that does not fit.
+
+    A word that is longer than an item is cut inside.
+    """
     found, begin = list[int](), 0
     for end in ends.tolist():
         while end - begin > longest:

@@ -1,6 +1,7 @@
-"""A shard, from the tokens of all tasks.
+"""Build a shard from the tokens of all tasks.
 
-Which documents it has, how often and in which order depends on draws by their names: not on who makes it, or when.
+The documents of a shard, their copies and their order are drawn from the seed and the documents' names. They do not
+depend on the machine or the time.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ Places = NDArray[np.void]
 
 
 def make(job: Job, number: int, meter: Meter) -> None:
-    """Write shardNUMBER/ with train.bin, train.idx and dict.txt, and, in the first, valid.bin and valid.idx.
+    """Write shardNUMBER/ with train.bin, train.idx and dict.txt; shard 0 also has valid.bin and valid.idx.
 
     Raises:
-        CorpusError: There is no document for the shard.
+        CorpusError: The shard would have no document.
     """
     merged = read_json(job.merged)
     tokens = TokenFiles(job.tokens, job.settings.tasks, np.dtype(merged["dtype"]))
@@ -61,7 +62,10 @@ def _valid(tokens: TokenFiles) -> Places:
 
 
 def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> Places:
-    """Return the training documents of a shard: each as often as its language wants, each copy drawn for itself."""
+    """Return the training documents of a shard; documents are repeated as their language needs it.
+
+    The shard of each copy is drawn independently.
+    """
     found = [np.zeros(0, PLACE)]
     for task in range(tokens.tasks):
         records, places = tokens.placed(task)
@@ -79,7 +83,10 @@ def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> P
 
 
 def copies(seed: int, records: NDArray[np.void], factors: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how often each document [n] is taken: the whole part of its language's factor, and one more by draw."""
+    """Return how often each document is taken, [n].
+
+    The number is the integer part of its language's factor, plus 1 with the probability of the fractional part.
+    """
     factor = factors[records["language"]]
     draw = keys.fractions(keys.keys(seed, keys.COPY, records["file"], records["index"]))
     return (np.floor(factor) + (draw < factor % 1)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The stages of the pipeline, each on the executor that was asked for."""
+"""Run the stages of the pipeline on the chosen executor."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .errors import CorpusError
 from .job import Job, Meter, done
 from .local import Local
 
-#: Shows how many documents a stage has done.
+#: Updates the progress bar of a stage.
 Watch = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Who runs the tasks, by the options of these names; it decides no byte of what they write."""
+    """The options of the same names that say where the tasks run; they change no byte of the result."""
 
     executor: str
     workers: int
     slurm_partition: str | None = None
     slurm_time: str = "24:00:00"
-    memory: int = 4  # GB a task
+    memory: int = 4  # GB per task
     slurm_arg: Sequence[str] = ()  # NAME=VALUE
 
     def check(self) -> None:
@@ -40,7 +40,7 @@ class Machines:
 
 @contextmanager
 def shown(job: Job, stage: str) -> Iterator[Watch]:
-    """Yield what updates the bar of a stage, and print the stage's line when it is done."""
+    """Yield a function that updates the progress bar of a stage, and print a summary at the end."""
     started, unit = time.monotonic(), " documents"
     with tqdm(desc=stage, unit=unit, mininterval=1, dynamic_ncols=True, leave=False, disable=None) as bar:
         yield lambda: bar.update(done(job, stage) - bar.n)
@@ -49,7 +49,7 @@ def shown(job: Job, stage: str) -> Iterator[Watch]:
 
 @dataclass(frozen=True)
 class Task:
-    """What datatrove calls for each task of a stage; what goes wrong is left for the run that waits."""
+    """The function that datatrove calls for each task of a stage; it writes errors to a file for the waiting run."""
 
     job: Job
     stage: str
@@ -66,13 +66,13 @@ def run(task: Task, tasks: int, machines: Machines) -> None:
     """Run all tasks of a stage that are not done.
 
     Raises:
-        CorpusError: A task left an error, or some tasks did not end.
+        CorpusError: A task reported an error, or some tasks did not finish.
     """
     job, stage = task.job, task.stage
-    logger.remove()  # it would fill the screen; the tasks have their logs
+    logger.remove()  # datatrove's log would fill the screen; the tasks write their own logs
     common = {"pipeline": [task], "tasks": tasks, "logging_dir": str(job.logs(stage))}
     for left in (job.folder / "errors").glob(f"{stage}-*"):
-        left.unlink()  # of an earlier run
+        left.unlink()  # error of an earlier run
     with shown(job, stage) as watch:
         executor = START[machines.executor](job, stage, common, machines, watch)
         if told := job.told(stage):

@@ -1,4 +1,4 @@
-"""The documents of a task as ids: what the shards are made of."""
+"""Convert the documents of a task to ids, from which the shards are built."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from .files import Source, Split
 from .job import Job, Meter
 from .lines import Document
 
-#: the part of unknown pieces beyond which the tokenizer is another's, and how many pieces tell, at least and at most
+#: a larger fraction of unknown pieces means a wrong tokenizer; checked from FEWEST pieces at the end of a task, and
+#: from ENOUGH pieces during it
 MOST_UNKNOWN, FEWEST, ENOUGH = 0.2, 100, 1_000_000
 _PENDING = 1 << 20  # ids that are counted at a time
 
 
 def split_of(job: Job, source: Source, file: int, index: int) -> Split:
-    """Return the split of a document: that of its file, except for training documents that are held out by draw."""
+    """Return the split of a document: that of its file, or valid for a training document that is held out by draw."""
     part = job.settings.valid_part
     if not part or source.split == "valid":
         return source.split
@@ -33,12 +34,12 @@ def split_of(job: Job, source: Source, file: int, index: int) -> Split:
 
 
 def languages(sources: list[Source]) -> list[str]:
-    """Return the languages; the place of each is its number."""
+    """Return the sorted languages; the index of a language is its number."""
     return sorted({source.language for source in sources})
 
 
 class Tokens:
-    """Writes documents as ids, sizes of items and records, and counts them; memory does not grow (see `tokens`)."""
+    """Write documents as ids, item sizes and records, and count them in constant memory (see `tokens`)."""
 
     def __init__(self, job: Job, files: list[BinaryIO]) -> None:
         self.job, self._files = job, files
@@ -48,8 +49,11 @@ class Tokens:
         self._pending, self._waiting = list[pieces.Ids](), 0
 
     def add(self, file: int, index: int, source: Source, document: Document) -> None:
-        """Add a document, by the number of its file and its number there.
+        """Add a document.
 
+        Args:
+            file: Number of the document's file.
+            index: Number of the document in its file.
         Raises:
             CorpusError: The tokenizer does not know a fifth of the text.
         """
@@ -90,9 +94,10 @@ class Tokens:
 
 @contextmanager
 def tokens(job: Job, task: int) -> Iterator[Tokens]:
-    """Yield the writer of tokens/TASK.{ids,sizes,documents,npy,json}, which are there if no error ends the block.
+    """Yield the writer of tokens/TASK.{ids,sizes,documents,npy,json}.
 
-    The last one has the counts.
+    The files appear if the block ends without an error. TASK.npy holds the frequencies of the ids, and TASK.json the
+    counts.
     """
     with replacing(job.tokens / f"{task:05d}", (*ENDS, "npy", "json")) as new, ExitStack() as stack:
         found = Tokens(job, [stack.enter_context(new[end].open("wb", buffering=BLOCK)) for end in ENDS])
@@ -114,10 +119,10 @@ def tokenise(job: Job, task: int, meter: Meter) -> None:
 
 
 def own_documents(job: Job, task: int) -> Iterator[tuple[int, int, Source, Document]]:
-    """Yield the documents of a task, each with the number of its file and its number there.
+    """Yield the documents of a task, each with the number of its file and its number in that file.
 
-    They are those of every tasks-th file. Where there are fewer files than tasks, it is every tasks-th document of
-    each: a dump is a single file.
+    With T tasks, a task reads every T-th file. If there are fewer files than tasks, it reads every T-th document of
+    each file instead; a dump, for example, is a single file.
     """
     sources, tasks = list(enumerate(job.sources())), job.settings.tasks
     shared = len(sources) < tasks
@@ -134,5 +139,5 @@ def own_documents(job: Job, task: int) -> Iterator[tuple[int, int, Source, Docum
 
 
 def room(limit: int, task: int, tasks: int) -> int:
-    """Return how many documents of training a task may read; below 0: all."""
+    """Return how many training documents a task may read; a negative number means all."""
     return limit // tasks + (task < limit % tasks) if limit else -1

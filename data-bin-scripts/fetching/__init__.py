@@ -1,1 +1,1 @@
-"""The parts of `fetch.py`: which files there are, how they come, what is checked, how they are unpacked."""
+"""Implement `fetch.py`: the list of published files, downloads, checks and unpacking."""

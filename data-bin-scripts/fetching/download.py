@@ -1,8 +1,8 @@
-"""A file over HTTP: mirrors in order, attempts as long as they bring something.
+"""Download a file over HTTP from its mirrors, in order, with retries as long as new bytes arrive.
 
-On requests, which brings redirects, proxies, certificates and time-outs. pooch, the usual library for corpora,
-neither resumes nor knows mirrors, and unpacks zip files and (on Python 3.11) tar files without a filter: all
-that is asked for here would have remained to be written beside it.
+The module is built on requests, which handles redirects, proxies, certificates and timeouts. pooch, the usual library
+for corpora, neither resumes downloads nor tries mirrors. It also unpacks zip files, and tar files on Python 3.11,
+without a filter.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from .partial import Partial
 from .sources import Source
 from .transfer import CutError, Policy, Transfer
 
-PAUSE = 1.0  # seconds before the second attempt, twice as long before each further one
+PAUSE = 1.0  # seconds before the second attempt; doubled before each further one
 LONGEST_PAUSE = 30.0
 
 
 def download(source: Source, partial: Partial, policy: Policy, check: Callable[[Path], None]) -> str:
-    """Fill `partial` with what passes `check`; the address that gave it."""
+    """Download `source` into `partial` until it passes `check`, and return the address that delivered it.
+
+    Raises:
+        FetchError: No mirror delivered the right file.
+    """
     problems = []
     for url in source.urls:
         try:
@@ -38,7 +42,11 @@ def download(source: Source, partial: Partial, policy: Policy, check: Callable[[
 
 
 def _persist(transfer: Transfer) -> None:
-    """Attempts until it is whole, or `retries` of them in a row brought nothing new."""
+    """Repeat the transfer until the file is complete.
+
+    Raises:
+        MirrorError: More than `retries` attempts in a row brought no new byte.
+    """
     partial, retries = transfer.partial, transfer.policy.retries
     fruitless, best = 0, partial.size()
     while True:

@@ -1,4 +1,4 @@
-"""What can go wrong, each with a message of one line for the user."""
+"""Define the errors of `fetch.py`; each has a message of one line for the user."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 
 
 class FetchError(Exception):
-    """A file could not be had; the others may still come."""
+    """A file could not be fetched; the run continues with the other files."""
 
 
 class MirrorError(FetchError):
-    """This address did not give it; another one may."""
+    """One address failed to deliver the file; another mirror may still deliver it."""
 
 
 class OverLimitError(FetchError):
-    """It is larger than what `--limit` leaves."""
+    """The file is larger than what remains of `--limit`."""
 
 
 class DiskFullError(FetchError):
-    """Nothing further can be written, so the whole run ends."""
+    """The disk is full, so the whole run ends."""
 
 
 @contextmanager
 def clear_when_full(path: Path) -> Iterator[None]:
-    """Around everything that writes: a full disk is said in one line, with where it is."""
+    """Turn the error of a full disk inside the block into a message of one line that names `path`."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""One file after the other: fetched, checked, published under its name, unpacked."""
+"""Fetch one file after the other: download or copy, check, move to the final name, unpack."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .unpack import target_of, unpacked
 class Fetcher:
     output: Path
     record: Record
-    own: Path | None  # a folder of the user's in place of the download
+    own: Path | None  # folder of the user to copy from; None: download
     unpacks: bool
 
     def get(self, source: Source, policy: Policy) -> int:
@@ -51,7 +51,7 @@ class Fetcher:
             found = check(path, source, entry)
         except MirrorError as error:
             raise FetchError(f"{path}: {error}. Delete the file and run again to fetch it anew") from error
-        if entry is None:  # laid there by hand: from now on it must stay the same
+        if entry is None:  # the user put the file here: from now on, its hash must not change
             entry = self._note(source, path, found, "found in place")
             print(f"{source.path}: found in place, sha256 {found}", flush=True)
         return entry
@@ -68,7 +68,7 @@ class Fetcher:
             try:
                 found = check(file, source, self.record.get(source.path))
             except MirrorError:
-                partial.remove()  # what is wrong is not gone on from
+                partial.remove()  # a wrong file must not be resumed
                 raise
 
         if self.own:
@@ -80,7 +80,7 @@ class Fetcher:
         else:
             origin = download(source, partial, policy, checked)
         entry = self._note(source, partial.path, found, origin)
-        sync(partial.path)  # after a power cut the file has either name, but all of its content
+        sync(partial.path)  # after a power cut, the file is complete under whichever name it has
         os.replace(partial.path, path)
         sync(path.parent)
         partial.forget()
@@ -88,11 +88,11 @@ class Fetcher:
         return entry
 
     def _note(self, source: Source, file: Path, found: str, origin: str) -> Entry:
-        """Recorded before the file has its name, so that what has its name is always recorded."""
+        """Record the file before it gets its final name, so that every file with its final name is recorded."""
         known = self.record.get(source.path)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         unpacked = known.unpacked if known and known.sha256 == found else ""
-        origin = " ".join(origin.replace("\t", " ").splitlines())  # one field, whatever a path may hold
+        origin = " ".join(origin.replace("\t", " ").splitlines())  # a path may contain tabs
         entry = Entry(source.path.as_posix(), found, str(file.stat().st_size), origin, today, unpacked)
         self.record.put(entry)
         return entry
@@ -111,7 +111,7 @@ class Fetcher:
 
 
 def find_own(folder: Path, source: Source) -> Path | None:
-    """Return the user's copy: in the folder or its corpus's subfolder, plain or with `.gz`."""
+    """Return the user's copy of the file, plain or with `.gz`, from the folder or its subfolder for the corpus."""
     places = [folder / source.path, folder / source.name]
     return next((path for place in places if (path := there(place))), None)
 
@@ -120,7 +120,7 @@ def _copy(folder: Path, source: Source, partial: Partial) -> str:
     own = find_own(folder, source)
     if own is None:
         raise FetchError(f"{folder}: neither {source.path} nor {source.name} is there (plain or .gz)")
-    partial.forget()  # what is copied is no beginning of a download
+    partial.forget()  # a copied file must not be resumed as a download
     opener = gzip.open if own.name == source.name + ".gz" else open
     try:
         with clear_when_full(partial.path), opener(own, "rb") as file, partial.path.open("wb") as copy:
@@ -132,13 +132,17 @@ def _copy(folder: Path, source: Source, partial: Partial) -> str:
 
 
 def _is_page(path: Path) -> bool:
-    """Whether it begins as web pages do, such as those of logins and errors that come in place of a file."""
+    """Return whether the file begins like a web page; servers may send a login or error page in place of the file."""
     with path.open("rb") as file:
         return file.read(1000).lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
 def check(path: Path, source: Source, known: Entry | None) -> str:
-    """Return the hash of the file, which must be the published one, otherwise the recorded one, if there is any."""
+    """Return the sha256 of a file if it is the published one, or the recorded one where none is published.
+
+    Raises:
+        MirrorError: The size or content is not the expected one, or the file is a web page.
+    """
     size = path.stat().st_size
     if source.size not in (None, size):
         raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, {size:,} came")

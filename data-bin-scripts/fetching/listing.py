@@ -1,4 +1,4 @@
-"""`--list`: what there is to fetch."""
+"""Print the files that can be fetched (`--list`)."""
 
 from __future__ import annotations
 

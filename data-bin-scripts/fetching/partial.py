@@ -1,4 +1,4 @@
-"""A file on its way: `NAME.part`, and beside it what is known of where it came from."""
+"""Manage an unfinished download: `NAME.part`, and a note of where it came from in `NAME.part.json`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Origin:
-    """What must be unchanged for the rest of a file to fit its beginning."""
+    """Hold the properties of a download that must not change if it is to be resumed."""
 
     url: str
-    validator: str  # strong ETag, else Last-Modified, else empty
+    validator: str  # strong ETag, otherwise Last-Modified, otherwise empty
     total: int | None
 
 
@@ -26,7 +26,7 @@ class Partial:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def origin(self) -> Origin | None:
-        """None where there is nothing to go on from."""
+        """Return where the unfinished download came from, or None if there is nothing to resume."""
         if self.size() == 0:
             return None
         with contextlib.suppress(OSError, ValueError, TypeError):

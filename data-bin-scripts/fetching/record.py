@@ -1,4 +1,4 @@
-"""`fetched.tsv`: what was fetched, with the hash that it is held to from then on; and one run at a time."""
+"""Keep the record `fetched.tsv` with the hash of every fetched file, and let only one run work in a folder."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .errors import FetchError, clear_when_full
 
 @dataclass(frozen=True)
 class Entry:
-    file: str  # below the output folder
+    file: str  # relative to the output folder
     sha256: str
     bytes: str
-    source: str  # the address or the folder that it came from
+    source: str  # address or path that the file came from
     date: str
-    unpacked: str = ""  # the file or folder that it was unpacked to, below the output folder
+    unpacked: str = ""  # file or folder that it was unpacked to, relative to the output folder
 
 
 COLUMNS = [field.name for field in fields(Entry)]
@@ -57,7 +57,7 @@ class Record:
             rows = csv.DictReader(self.path.read_text(encoding="utf-8").splitlines(), **PLAIN)
             entries = [Entry(**row) for row in rows]
             sane = rows.fieldnames == COLUMNS and all(entry.bytes.isdigit() for entry in entries)
-        except (TypeError, ValueError, AttributeError):  # too many fields, no text, too few fields
+        except (TypeError, ValueError, AttributeError):  # too many fields, not UTF-8, too few fields
             sane = False
         if not sane:
             raise FetchError(f"{self.path}: no record of this program, or damaged; move it away and run again")
@@ -65,7 +65,7 @@ class Record:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or the names in a folder are on the disk: after a power cut they are still there."""
+    """Wait until a file, or the list of names in a folder, is on the disk, so that it survives a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -75,7 +75,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Let the second of two runs in a folder wait: both would write the same partial files."""
+    """Make a second run in the same folder wait for the first, as both would write the same partial files."""
     with clear_when_full(folder):
         folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / ".lock")

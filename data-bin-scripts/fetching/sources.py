@@ -1,4 +1,4 @@
-"""`sources.tsv`: which files a corpus has and where they are published."""
+"""Read `sources.tsv`: the files of each corpus and the addresses where they are published."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from shared import suggestion
 from .errors import FetchError
 
 COLUMNS = ["corpus", "file", "urls", "sha256", "bytes", "licence", "remarks"]
-NAME = re.compile(r"[\w][\w.+-]*", re.ASCII)  # of a corpus or file: one plain name, never a path
-MD5 = "md5:"  # before a hash in the column sha256
-SHARDS = re.compile(r"\{(\d+)\.\.(\d+)\}")  # {00000..01023}, as a shell would expand it
+NAME = re.compile(r"[\w][\w.+-]*", re.ASCII)  # name of a corpus or file: one plain name, never a path
+MD5 = "md5:"  # prefix of an md5 in the column sha256
+SHARDS = re.compile(r"\{(\d+)\.\.(\d+)\}")  # {00000..01023}, which a shell would expand in the same way
 
 
 @dataclass(frozen=True)
 class Source:
-    corpus: str  # empty for a file that was named by its address
+    corpus: str  # empty for a file that the user named by its address
     name: str
     urls: tuple[str, ...]
-    sha256: str = ""  # empty: not published, recorded at the first fetch
-    md5: str = ""  # where only that is published
+    sha256: str = ""  # empty: none is published, so the first fetch records it
+    md5: str = ""  # used if only an md5 is published
     size: int | None = None
     licence: str = "see source"
     remarks: str = ""
@@ -37,18 +37,18 @@ class Source:
 
     @property
     def known(self) -> str:
-        """What its sha256 is, in words."""
+        """Return in words where the sha256 of the file comes from."""
         if self.sha256:
             return "published"
         return "md5 published, sha256 recorded" if self.md5 else "not published, recorded"
 
     @property
     def path(self) -> Path:
-        """Where it lies below the output folder."""
+        """Return the path of the file, relative to the output folder."""
         return Path(self.corpus) / self.name
 
     def shards(self) -> Iterator[Source]:
-        """Itself, or one source for each number of the `{00..99}` in its name."""
+        """Yield one source per number of a range such as `{00..99}` in the name, or the source itself."""
         shard = SHARDS.search(self.name)
         if shard is None:
             yield self
@@ -93,7 +93,7 @@ def _source(row: dict[str, str], where: str) -> Source:
 
 
 def from_url(url: str) -> Source:
-    """A file of one's own choice, under the name that it has in its address."""
+    """Return the source of a file that the user chose by its address; its name is the last part of the address."""
     name = unquote(urlsplit(_checked(url, "command line")).path).rpartition("/")[2]
     if not NAME.fullmatch(name):
         raise FetchError(f"{url}: the address ends in no plain file name")
@@ -107,7 +107,7 @@ def _checked(url: str, where: str) -> str:
 
 
 def choose(wanted: list[str], known: list[Source]) -> list[Source]:
-    """The sources named by a corpus, by `corpus/file` (with `*`), or by an address; each once, in that order."""
+    """Return the sources named by a corpus, by `corpus/file` (with `*`) or by an address, in order and each once."""
     chosen: dict[Source, None] = {}
     for word in wanted:
         chosen.update(dict.fromkeys([from_url(word)] if "://" in word else _matching(word, known)))

@@ -1,4 +1,4 @@
-"""One attempt at one address: the whole file, or the rest of what an earlier attempt began."""
+"""Make one attempt at one address to fetch a file, or the rest of a file that an earlier attempt began."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .errors import DiskFullError, MirrorError, OverLimitError, clear_when_full
 from .partial import Origin, Partial
 from .sources import Source
 
-CHUNK = 1 << 16  # what a time-out in the middle of it costs
+CHUNK = 1 << 16  # bytes; a timeout in the middle of a chunk loses it
 TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
 
 
 class CutError(Exception):
-    """It may go on at the next attempt."""
+    """The transfer ended early; the next attempt may resume it."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    retries: int  # attempts without a new byte, after the first one
+    retries: int  # attempts in a row without a new byte, after the first one
     timeout: float  # seconds without a byte
-    most: int | None = None  # bytes that --limit leaves
+    most: int | None = None  # bytes that remain of --limit
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,15 @@ class Transfer:
     policy: Policy
 
     def attempt(self) -> None:
-        """Fill the partial file, or raise `CutError` with all that came kept in it."""
+        """Fetch the rest of the partial file.
+
+        Raises:
+            CutError: The transfer ended early; all received bytes are kept in the partial file.
+            MirrorError: The server does not deliver the file.
+        """
         begun = self._begun()
         if begun and begun.total == self.partial.size():
-            return  # it was ended between its last byte and its check
+            return  # an earlier run ended after the last byte, before the check
         try:
             with requests.get(
                 self.url, headers=self._headers(begun), stream=True, timeout=self.policy.timeout
@@ -49,12 +54,15 @@ class Transfer:
             raise MirrorError(str(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise CutError(self._brief(error)) from error
-        if not fits:  # it has changed there since its beginning came
+        if not fits:  # the file on the server has changed since the partial file was begun
             self.partial.remove()
             self.attempt()
 
     def _begun(self) -> Origin | None:
-        """What to go on from: of this address, and only where a mix with a changed file would be noticed."""
+        """Return the origin of the partial file if the download can be resumed, otherwise None.
+
+        It must come from this address. A validator or a published hash must reveal a change of the file on the server.
+        """
         origin = self.partial.origin()
         noticed = origin is not None and (origin.validator or self.source.is_hash_published)
         return origin if origin and origin.url == self.url and noticed else None
@@ -68,14 +76,18 @@ class Transfer:
         return headers
 
     def _take(self, response: requests.Response, begun: Origin | None) -> bool:
-        """False where a part was asked for, and what is offered does not fit to it."""
+        """Write the body of a response into the partial file.
+
+        Returns:
+            False if the rest of a file was requested and the response does not fit its beginning.
+        """
         status = response.status_code
         if status in TEMPORARY:
             raise CutError(f"HTTP {status} {response.reason}")
         encoding = response.headers.get("Content-Encoding", "identity")
-        if encoding != "identity" and not self.source.name.endswith(("gz", ".Z")):  # servers call archives encoded
+        if encoding != "identity" and not self.source.name.endswith(("gz", ".Z")):  # servers label archives as encoded
             raise MirrorError(f"it comes encoded ({encoding}), which was not asked for")
-        if status == 200:  # the whole, also where the server ignores that a part was asked for
+        if status == 200:  # the whole file; servers may ignore the request for a part
             self._receive(response, _origin(self.url, response), 0)
         elif begun and _continues(response, self.partial.size(), begun):
             self._receive(response, begun, self.partial.size())
@@ -98,7 +110,7 @@ class Transfer:
                     self._stop_beyond(file.tell())
 
     def _judge(self, origin: Origin, offset: int) -> None:
-        """What the announced size tells is told before a byte is fetched."""
+        """Raise an error before the transfer if the announced size is wrong, above --limit or above the free space."""
         if origin.total is None:
             return
         size, most = self.source.size, self.policy.most
@@ -113,7 +125,7 @@ class Transfer:
             )
 
     def _stop_beyond(self, came: int) -> None:
-        """For servers that do not say how much will come."""
+        """Stop a transfer that exceeds the published size or --limit; not all servers announce the size."""
         if self.source.size is not None and came > self.source.size:
             self.partial.remove()
             raise MirrorError(f"the size is wrong: {self.source.size:,} bytes are published, more come")
@@ -137,6 +149,6 @@ def _continues(response: requests.Response, offset: int, origin: Origin) -> bool
 
 def _origin(url: str, response: requests.Response) -> Origin:
     etag = response.headers.get("ETag", "")
-    validator = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")  # W/"..." is too weak
+    validator = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")  # W/: weak
     length = response.headers.get("Content-Length", "")
     return Origin(url, validator, int(length) if length.isdigit() else None)

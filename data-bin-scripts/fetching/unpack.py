@@ -1,9 +1,10 @@
-"""Archives into a folder, and nothing outside it.
+"""Unpack archives into a folder, and write nothing outside it.
 
-One rule for tar and zip, stricter than tarfile's `data` filter (which drops a leading slash, and has no twin for
-zip): every name is a plain path below the folder, and only folders and regular files are ever created. A link in a
-tar archive to another of its files becomes a copy of that; any other link and every device is refused. So no link
-exists through which a later entry could be written elsewhere, or something elsewhere be read.
+The same rule holds for tar and zip: every name is a plain path below the folder, and only folders and regular files are
+created. A link in a tar archive to another of its files becomes a copy of that file. All other links and all devices
+are refused. Hence no link exists through which a later entry could write outside the folder, or read from there.
+
+tarfile's `data` filter is less strict: it drops a leading slash, and has no counterpart for zip.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from .record import sync
 ARCHIVES = (".tar.gz", ".tar.xz", ".tar.bz2", ".tgz", ".tar", ".zip")
 BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, struct.error, EOFError, OSError),
-    *(RuntimeError, ValueError, OverflowError),  # of these libraries too: what is unknown, encrypted or no text
+    *(RuntimeError, ValueError, OverflowError),  # unknown, encrypted or undecodable entries
 )
-LEFT_OUT = "__MACOSX"  # what macOS adds to its zip files: icons and the like, never a corpus
+LEFT_OUT = "__MACOSX"  # folder with icons and the like, which macOS adds to its zip files
 
 
 class Item(NamedTuple):
@@ -42,11 +43,11 @@ class Item(NamedTuple):
 
 
 class RefusedError(Exception):
-    """An entry that has no business in a corpus."""
+    """An archive holds an entry that is not allowed."""
 
 
 def target_of(name: str) -> str | None:
-    """What a file unpacks to beside itself; None where there is nothing to unpack."""
+    """Return the name of the file or folder that an archive unpacks to, or None if `name` is not an archive."""
     for ending in (*ARCHIVES, ".gz"):
         if name.endswith(ending) and name != ending:
             return name.removesuffix(ending)
@@ -55,10 +56,10 @@ def target_of(name: str) -> str | None:
 
 @contextmanager
 def unpacked(archive: Path, final: Path) -> Iterator[None]:
-    """Unpack under a temporary name beside `final`, which is there if the block ends without an error.
+    """Unpack under a temporary name next to `final`, which appears if the block ends without an error.
 
     Raises:
-        FetchError: The archive is damaged, or holds what has no business in a corpus.
+        FetchError: The archive is damaged, or holds an entry that is not allowed.
     """
     with whole(final) as partial:
         try:
@@ -86,7 +87,7 @@ def _unpack(archive: Path, target: Path) -> None:
 
 
 def _unpack_all(archive: Path, folder: Path) -> None:
-    """All entries; where they all lie in one folder, what is in that one."""
+    """Unpack all entries; if they share a single top folder, drop that level."""
     folder.mkdir()
     for item in _zip_items(archive) if archive.name.endswith(".zip") else _tar_items(archive):
         path = _inside(folder, item.name)
@@ -117,7 +118,7 @@ def _inside(folder: Path, name: str) -> Path | None:
 def _write(item: Item, path: Path) -> None:
     try:
         stream = item.open()
-    except (KeyError, RecursionError):  # tarfile's answers to a link that leads nowhere, or to itself
+    except (KeyError, RecursionError):  # raised by tarfile for a link that leads nowhere, or to itself
         stream = None
     if stream is None:
         raise RefusedError(f"{item.name!r} is a link to something that is no file of the archive")
@@ -131,7 +132,7 @@ def _tar_items(archive: Path) -> Iterator[Item]:
             if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
                 raise RefusedError(f"{member.name!r} is a device or pipe")
             yield Item(member.name, member.isdir(), lambda member=member: tar.extractfile(member))  # type: ignore[misc]
-        # tarfile stops at the last entry, before the checksum of what it is packed in
+        # tarfile stops at the last entry; read on, so that the checksum of the compressed file is checked
         while tar.fileobj and tar.fileobj.read(1 << 20):
             pass
 

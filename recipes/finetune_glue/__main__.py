@@ -1,4 +1,4 @@
-"""The GLUE recipe; `recipes/finetune_glue/run.sh` calls it in the right environment."""
+"""Fine-tune pretrained models on GLUE; `recipes/finetune_glue/run.sh` starts this program in the right environment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder for each experiment: another preset, model, kind of segments, protocol, seed or other rows."""
+    """Return a folder name that differs for every preset, dataset, model, protocol, task, segment encoding and seed."""
     rows, models = Path(settings.data).resolve().name, in_a_name(settings.checkpoint)
     segments = [] if settings.segments == ["none"] else settings.segments
     parts = [settings.preset, rows, models, settings.protocol, *settings.task, *segments, str(settings.seed)]

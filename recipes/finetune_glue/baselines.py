@@ -1,4 +1,4 @@
-"""What a constant answer scores on a task: the majority's class, the class that F1 likes best, the mean."""
+"""Score constant answers on a task: the most frequent class, the class with the best F1, or the mean."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from .data import labels
 
 
 def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the constant by split and score: chosen on the training labels, with its score and the margin in percent.
+    """Return the constant answer, its score and the margin, by split and by metric.
 
-    The margin is how far above the constant's score a model has to be.
+    The constant is chosen on the training labels. A model beats it if its score is higher by more than the margin. Both
+    are in percent.
     """
     record = read_json(folder / RECORD)
     train, by_split = labels(folder, "train"), dict[str, dict[str, dict[str, Any]]]()

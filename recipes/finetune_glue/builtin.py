@@ -1,7 +1,7 @@
-"""Small invented tasks in GLUE's files: what a sentence says, whether two say the same, how much they share.
+"""Write small invented tasks in the file formats of GLUE.
 
-Sentences are the demo's. Of a single one the label is whether its verb is one of the first half; of a pair, what is
-left of the first in the second: the same, two words swapped, or another sentence.
+Sentences come from the grammar of the demo. The label of a single sentence says whether its verb is in the first half
+of the list of verbs. In a pair, the second sentence equals the first, has two words swapped, or is unrelated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recipes.lib.lines import write
 from recipes.lib.package import whole_folder
 
 ROWS = {"train": 400, "dev": 60, "test": 20}
-#: the columns of each task that its readers want; of CoLA and XNLI, which have no header, in their order
+#: The columns of each task that data-bin-scripts/glue reads. CoLA and XNLI have no header, so their order matters.
 COLUMNS = {
     "CoLA": ("source", "label", "mark", "sentence"),
     "SST-2": ("sentence", "label"),
@@ -29,7 +29,7 @@ COLUMNS = {
 }
 LABELS = {"label", "Quality", "score", "is_duplicate", "gold_label"}
 SECOND = {"#2 String", "sentence2", "question2", "sentence"}
-#: of pairs: other, swapped, same
+#: Labels of pairs for: an unrelated sentence, two words swapped, the same sentence.
 GRADES = {
     "STS-B": ("0.000", "3.000", "5.000"),
     "MNLI": ("neutral", "contradiction", "entailment"),
@@ -40,7 +40,7 @@ GRADES = {
 
 
 def row(rng: random.Random, grammar: Grammar, task: str, number: int) -> dict[str, str]:
-    """Return a row by column."""
+    """Return the values of a row by column."""
     first = grammar.pair().source
     facts = dict.fromkeys(COLUMNS[task], str(number))
     if task in ("CoLA", "SST-2"):
@@ -59,7 +59,7 @@ def is_text(column: str) -> bool:
 
 
 def swapped(rng: random.Random, sentence: str) -> str:
-    """Return a sentence two of whose words have changed places."""
+    """Return the sentence with two random words swapped."""
     words = sentence.split()
     one, other = rng.sample(range(len(words)), 2)
     words[one], words[other] = words[other], words[one]
@@ -67,7 +67,7 @@ def swapped(rng: random.Random, sentence: str) -> str:
 
 
 def files(task: str) -> dict[str, str]:
-    """Return the kind of rows (train, dev or test) of each file."""
+    """Return the files of a task, each with its kind of rows: train, dev or test."""
     if task == "XNLI":
         return {"train-en.tsv": "train", **{f"dev-{one}.tsv": "dev" for one in ("en", "de")}, "test-de.tsv": "test"}
     if task != "MNLI":

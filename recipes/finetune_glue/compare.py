@@ -1,4 +1,4 @@
-"""comparison.json and submission/: of each model and task the best settings, the baseline, the paper's figure."""
+"""Write comparison.json and submission/: the best training of each model and task, with the baseline and the paper."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from recipes.lib.stages import read_json
 from .published import MISMATCHED, ROBERTA, WARM, paper
 
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
-#: what stands behind a paper's figures; a checkpoint does not say whether it went on from another
+#: Remarks after the paper's scores. A checkpoint does not say whether its training started from another model.
 BEHIND = {ROBERTA: " (roberta-base itself)", WARM: " (gone on from roberta-base)"}
-BASE = {"layers": 12, "dim": 768}  # of all models in the papers' tables
+BASE = {"layers": 12, "dim": 768}  # the sizes of all models in the papers' tables
 
 
 @dataclass(frozen=True)
 class Results:
-    """Where the trainings are, and what was tried."""
+    """The folder of the trainings and the grid that was tried."""
 
     output: Path
     protocol: str
     grid: Grid
-    differs: Sequence[str] = ()  # in what the run departs from the protocol
+    differs: Sequence[str] = ()  # how the run departs from the protocol
 
     def first(self, variant: Variant) -> str:
-        """Return the score that chooses, and stands in the table."""
+        """Return the metric that chooses the best training and is shown in the table."""
         return metrics(variant.task, self.protocol)[0]
 
     def scores(self, trial: Trial) -> Scores:
-        """Return the scores by split; of XNLI the means too."""
+        """Return the scores by split. For XNLI they include the means over languages."""
         scores: Scores = read_json(self.output / "scores" / f"{trial.slug}.json")["scores"]
         return xnli.with_means(scores) if trial.variant.task == xnli.XNLI else scores
 
     def score(self, trial: Trial) -> float:
-        """Return what chooses learning rates and epochs: the development set's score, of XNLI the English one's."""
+        """Return the score that chooses learning rate and epochs: of the development set, which is English in XNLI."""
         return self.scores(trial)["valid"][self.first(trial.variant)]
 
     def medians(self, runs: Sequence[Trial]) -> dict[str, dict[str, float]]:
-        """Return the median of each number by itself."""
+        """Return the median over the runs, separately for each split and metric."""
         scores = [self.scores(run) for run in runs]
         return {
             split: {name: median(one[split][name] for one in scores) for name in names}
@@ -61,17 +61,17 @@ class Results:
         }
 
     def best(self, variant: Variant) -> list[Trial]:
-        """Return the runs of the best learning rate and epochs, worst first."""
+        """Return the runs with the best learning rate and number of epochs, sorted by score, the worst first."""
         return sorted(self.grid.best(variant, self.score), key=self.score)
 
 
 def middle(runs: list[Trial]) -> Trial:
-    """Return the run of the median; of an even number of runs, the lower one of the two."""
+    """Return the run with the median score; for an even number of runs, the lower of the two in the middle."""
     return runs[(len(runs) - 1) // 2]
 
 
 def result(variant: Variant, results: Results) -> Row:
-    """Return a row of the table. Scores are medians of the runs, each by itself."""
+    """Return a row of the table. Each score is the median of that score over the runs."""
     output, first, runs = results.output, results.first(variant), results.best(variant)
     run, scores = middle(runs), results.medians(runs)
     facts = read_json(output / "scores" / f"{run.slug}.json")
@@ -79,7 +79,7 @@ def result(variant: Variant, results: Results) -> Row:
     record = read_json(output / "data-bin" / f"{variant.task}.{variant.model.slug}" / RECORD)
     baseline = read_json(output / "baselines" / f"{variant.task}.json")["valid"][first]
     headline = HEADLINE.get(variant.task, "valid")
-    score = round(scores[headline][first], 2)  # as the baseline, which it may be
+    score = round(scores[headline][first], 2)  # rounded like the baseline, because a model may answer with the constant
     theirs = figures(variant, model, results.protocol)
     trials = results.grid.trials(variant)
     return {
@@ -106,7 +106,7 @@ def result(variant: Variant, results: Results) -> Row:
 
 
 def also(scores: Scores, names: list[str]) -> str:
-    """Return the task's other scores."""
+    """Return the other metrics of the task and the scores on its other splits, as text."""
     told = [f"{NAMES.get(name, name)} {scores['valid'][name]:.2f}" for name in names[1:]]
     others = {split: found for split, found in scores.items() if split not in ("valid", xnli.MEAN, xnli.OTHERS)}
     told += [f"{split.removeprefix('valid-')} {found[names[0]]:.2f}" for split, found in others.items()]
@@ -114,9 +114,9 @@ def also(scores: Scores, names: list[str]) -> str:
 
 
 def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | None:
-    """Return the paper's figures of this encoding, of MNLI on both sets.
+    """Return the paper's scores for this encoding as text; for MNLI on the matched and the mismatched set.
 
-    M4M's paper has models from scratch, roberta-base, and models that went on from that.
+    The M4M paper has three kinds of models: from scratch, roberta-base itself, and models that started from it.
     """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
@@ -129,11 +129,12 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
 
 
 def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Scores) -> list[str]:
-    """Return what is known to be other than in the papers, in a few words each.
+    """Return the known differences from the papers, in a few words each.
 
     Args:
-        model: its sizes.
-        record: of the rows.
+        model: Sizes of the pretrained model.
+        record: The glue.json of the prepared rows.
+        scores: Scores by split.
     """
     sized = all(model[name] == size for name, size in BASE.items())
     told = [] if sized else [f"{model['layers']} layers of {model['dim']}"]
@@ -144,10 +145,10 @@ def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Sco
 
 
 def other_rows(record: Mapping[str, Any]) -> list[str]:
-    """Name the splits that are trained on or scored and have not as many rows as were published."""
+    """Name the splits with labels whose number of rows differs from the published number."""
     wanted, others = TASKS[record["task"]].rows, dict[str, tuple[int, int]]()
     for split, facts in record["splits"].items():
-        theirs = wanted.get(split, wanted.get(split.partition("-")[0]))  # XNLI's: of each language
+        theirs = wanted.get(split, wanted.get(split.partition("-")[0]))  # XNLI has one number for all languages
         if facts["labelled"] and theirs and facts["given"] != theirs:
             others[split] = facts["given"], theirs
     told = [f"{ours:,} rows of training, not {theirs:,}" for ours, theirs in [others.pop("train", (0, 0))] if theirs]
@@ -155,7 +156,7 @@ def other_rows(record: Mapping[str, Any]) -> list[str]:
 
 
 def submission(variants: list[Variant], results: Results) -> None:
-    """Copy GLUE's files of each model: those of the run that counts."""
+    """Copy the GLUE submission files of each model from the run with the median score."""
     with whole_folder(results.output / "submission") as partial:
         for variant in variants:
             into = partial / variant.of_model

@@ -1,4 +1,4 @@
-"""What the stages read of a prepared folder."""
+"""Read labels and ids from a prepared folder."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from fairseq.data import data_utils
 
 from recipes.lib.lines import read
 
-FIRST = 4  # fairseq's special symbols come before a dictionary's
+FIRST = 4  # index of the first label: fairseq puts four special symbols before it
 
 
 def labels(folder: Path, split: str) -> list[int] | list[float]:
-    """Return the classes of a split's rows, or their numbers, in the order of the file."""
+    """Return the class of each row of a split, or its score if the task is a regression, in the order of the file."""
     numbers = folder / "label" / f"{split}.label"
     if numbers.is_file():
         return [float(line) for line in read(numbers)]
@@ -21,5 +21,5 @@ def labels(folder: Path, split: str) -> list[int] | list[float]:
 
 
 def ids(folder: Path, split: str) -> list[str]:
-    """Return what the published file calls its rows."""
+    """Return the ids that the published file gives its rows."""
     return list(read(folder / f"{split}.ids"))

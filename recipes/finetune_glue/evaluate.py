@@ -1,6 +1,6 @@
-"""A fine-tuned model's scores on the splits that have labels, and its answers on all of them.
+"""Predict the labels of all splits with a fine-tuned model, and score the splits that have labels.
 
-The answers of test splits are in GLUE's submission format, under GLUE's names.
+Predictions for test sets are written as the files of a GLUE submission.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from fairseq import utils
 
-import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.metrics import classification
 from recipes.lib.checkpoints import Loaded, load, updates
 from recipes.lib.finetuning.sentences.plan import RECORD
@@ -24,13 +24,13 @@ from recipes.lib.stages import read_json
 
 from .data import ids, labels
 
-TOKENS = 8192  # of a batch
+TOKENS = 8192  # tokens in a batch
 HEADER = "index\tprediction"
 
 
 @torch.no_grad()
 def answers(trained: Loaded, split: str) -> list[int] | list[float]:
-    """Return the class of each row, or its number, in the order of the file."""
+    """Return the predicted class of each row, or its score if the task is a regression, in the order of the file."""
     task = trained.task
     task.load_dataset(split)
     options = {"max_tokens": TOKENS, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
@@ -47,7 +47,7 @@ def answers(trained: Loaded, split: str) -> list[int] | list[float]:
 
 
 def told(given: list[Any], record: dict[str, Any]) -> list[str]:
-    """Return answers as GLUE has them: labels by name, numbers within their bounds."""
+    """Return predictions in GLUE's format: names of labels, or scores clipped to the range of the task."""
     if record["labels"]:
         return [record["labels"][answer] for answer in given]
     low, high = record["bounds"]
@@ -55,7 +55,7 @@ def told(given: list[Any], record: dict[str, Any]) -> list[str]:
 
 
 def evaluate(trained: Loaded, folder: Path, names: list[str], output: Path) -> dict[str, Any]:
-    """Write the answers of each split into `output`, and return the scores by split, in percent."""
+    """Write the predictions for each split into `output` and return the scores by split, in percent."""
     record, scores = read_json(folder / RECORD), dict[str, Any]()
     files = TASKS[record["task"]].submissions
     with whole_folder(output) as partial:

@@ -1,4 +1,4 @@
-"""What the recipe runs, in order; the stages are those of every recipe that classifies sentences."""
+"""Put the stages of the recipe in order; recipes/lib/finetuning/sentences/plan.py defines them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the papers print for GLUE's development sets and for XNLI, in percent."""
+"""Look up the scores that the papers report for GLUE's development sets and for XNLI, in percent."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from recipes.lib.encodings import Encoding, published
 from recipes.lib.package import figures
 
 MISMATCHED = "MNLI-mm"
-#: of the protocol m4m: roberta-base as it is, and models that went on from it, on more text
+#: More rows of the M4M paper: roberta-base itself, and models that continued its pretraining on more text.
 ROBERTA, WARM = "m4m, roberta-base", "m4m, from roberta-base"
-#: the paper of each protocol, and its models
+#: The paper of each protocol and the name of its models in the tables of the package.
 MODELS = {
     "m1-m4": ("M1-M4", "BERT-base"),
     "m4m": ("M4M", "RoBERTa-base"),
@@ -17,19 +17,20 @@ MODELS = {
     "diet": ("DIET", "BERT-base, English"),
     "diet-xtreme": ("DIET", "BERT-base, 100 languages"),
 }
-#: what unset options come to in the papers' models: rank is D, of width 768 and 12 heads; the clip is no less than n
+#: The meaning of unset options in the papers' models: the rank is the head size (768 / 12), and nothing is clipped,
+#: because the clip distance is not below the longest input.
 UNSET = {"rank": 64, "clip": 512}
-UNSET_ENGLISH = {**UNSET, "slots": 32}  # n / 4: DIET's English models have n = 128
+UNSET_ENGLISH = {**UNSET, "slots": 32}  # a quarter of the length: DIET's English models have 128 positions
 
 
 def paper(protocol: str, encoding: Encoding | None, segments: str, task: str) -> float | None:
-    """Return a paper's figure; None where it has none.
+    """Return the score that a paper reports; None if it reports none.
 
     Args:
-        protocol: m1-m4, m4m, diet, diet-xtreme, `ROBERTA` or `WARM`.
-        encoding: the encoding of the pretraining.
-        segments: none, input or head.
-        task: a task's name or `MISMATCHED`.
+        protocol: One of m1-m4, m4m, diet, diet-xtreme, `ROBERTA` and `WARM`.
+        encoding: The position encoding of the pretrained model.
+        segments: The segment encoding: none, input or head.
+        task: Name of a task, or `MISMATCHED`.
     """
     name, model = MODELS[protocol]
     column = "MNLI-m" if task == "MNLI" else task

@@ -1,4 +1,4 @@
-"""The settings of the GLUE recipe; conf/ and lib/finetuning/protocols/ have the numbers, with their sources."""
+"""Settings of the GLUE recipe; conf/ and recipes/lib/finetuning/protocols/ have the values and their sources."""
 
 from __future__ import annotations
 

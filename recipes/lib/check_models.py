@@ -1,4 +1,4 @@
-"""Build every model of a comparison once, before hours go into the first: a wrong option is refused now.
+"""Build every model of a comparison once, so that a wrong option is refused before hours of training.
 
 python -m recipes.lib.check_models --output FILE --pos-enc 'shaw[clip=16]' --pos-enc rope -- FLAGS OF fairseq-train
 """
@@ -25,19 +25,19 @@ from recipes.lib.translation.score import tokenizer
 
 
 def configuration(encoding: Either, flags: list[str]) -> Any:
-    """Return what fairseq makes of the flags of a training with this encoding."""
+    """Return fairseq's configuration of a training with this encoding."""
     arguments = ["data-bin", *flags, *encoding.flags()]
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
 
 
 def build(config: Any, words: Dictionary) -> Any:
-    """Build a model on the meta device, where nothing is allocated or drawn: a big model is built in a moment."""
+    """Build a model on the meta device, which allocates and initialises nothing, so even a big model is quick."""
     with torch.device("meta"):
         return models.build_model(config.model, Namespace(source_dictionary=words, target_dictionary=words))
 
 
 def check_decoding(flags: list[str]) -> None:
-    """Let fairseq-generate's own parser end the program at a flag that it does not know."""
+    """Parse the flags with fairseq-generate's own parser, which exits if it does not know one of them."""
     options.parse_args_and_arch(options.get_generation_parser(), ["data-bin", "--path", "x.pt", *PLUGIN, *flags])
 
 
@@ -55,7 +55,7 @@ def main() -> None:
         found[f"BLEU of {language}"] = tokenizer(language)
     for encoding in parse_stacks(asked.pos_enc):
         try:
-            model = build(configuration(encoding, asked.flags), Dictionary())  # of nothing but special symbols
+            model = build(configuration(encoding, asked.flags), Dictionary())  # a dictionary with special symbols only
             found[encoding.label] = sum(weight.numel() for weight in model.parameters())
         except ValueError as error:
             sys.exit(f"error: {encoding.label}: {error}")

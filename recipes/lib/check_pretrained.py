@@ -1,4 +1,4 @@
-"""Look at a pretrained model before anything is trained from it: its encoding, its length, its tokenizer.
+"""Check the encoding, the length and the tokenizer of a pretrained model before it is fine-tuned.
 
 python -m recipes.lib.check_pretrained --checkpoint MODEL --longest 128 --output FILE
 """
@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.hub import vocabulary
 from fairseq_posenc.hub.convert import as_it_is
@@ -25,11 +25,11 @@ from recipes.lib.package import write_whole
 
 
 def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: int) -> dict[str, Any]:
-    """Return what the model is that will be fine-tuned.
+    """Return the encoding, the sizes and the number of updates of the pretrained model.
 
     Raises:
-        ValueError: the encoding cannot be fine-tuned with these segments and this length.
-        CheckpointError: the checkpoint cannot be read.
+        ValueError: The encoding cannot be fine-tuned with these segments and this length.
+        CheckpointError: The checkpoint cannot be read.
     """
     pretrained = read(source)
     own = replace(pretrained.config, pos_enc=as_it_is(pretrained.config, pretrained.tensors))
@@ -48,12 +48,12 @@ def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: in
 
 
 def labelled(name: str, args: str | None) -> str:
-    """Return an encoding as users and papers name it: `m4[clip=16]`."""
+    """Return the label of an encoding, such as `m4[clip=16]`."""
     return f"{name}[{args}]" if args else name
 
 
 def differs(first: str, second: str) -> bool:
-    """Return whether two labels name different encodings; options count by what they do, in any order."""
+    """Return whether two labels name different encodings. The spelling and the order of options do not matter."""
     one, other = parse(first), parse(second)
     return one.name != other.name or options_of(one) != options_of(other)
 

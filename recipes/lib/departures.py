@@ -1,4 +1,4 @@
-"""In what a run departs from a paper's protocol, as a preset has it."""
+"""List the settings and flags in which a run differs from a paper's protocol."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from .values import Flags
 
-#: flags of fairseq that change no number but where the best or several checkpoints count: they decide which there are
+#: Intervals of fairseq that matter only if the best checkpoint or several are used: they decide which ones exist.
 INTERVALS = {"save-interval", "save-interval-updates", "validate-interval", "validate-interval-updates"}
-#: those that change no number, or (batches) are looked at together
+#: Flags that do not change a score, or that belong to the batch size, which is compared as a whole.
 FREE = {
     *("max-tokens", "log-interval", "num-workers", "data-buffer-size", "required-batch-size-multiple", "ddp-backend"),
     *("disable-validation", "max-tokens-valid", "batch-size-valid", "no-save-optimizer-state"),
@@ -19,17 +19,20 @@ FREE = {
 
 
 def changed(preset: Flags, flags: Flags, *, intervals: bool = False) -> set[str]:
-    """Return the flags that differ from a preset's; a flag that is false counts as not given.
+    """Return the flags that differ from those of a preset. A flag that is false counts as missing.
 
     Args:
-        intervals: also compare how often checkpoints are saved, because the best one or the mean of several counts.
+        preset: Flags of the preset.
+        flags: Flags of the run.
+        intervals: Compare the intervals of validating and saving too; needed if the best checkpoint or the mean of
+            several is used.
     """
     names = {*preset, *flags} - FREE - (set() if intervals else INTERVALS)
     return {name for name in names if preset.get(name, False) != flags.get(name, False)}
 
 
 def of_flags(preset: Flags, flags: Flags, table: str = "train", *, intervals: bool = False) -> list[str]:
-    """Return the same in words: `--train.lr 0.1, not 0.2`."""
+    """Return the flags that differ from those of a preset, in words: `--train.lr 0.1, not 0.2`."""
     return [
         f"--{table}.{name} {_shown(flags.get(name, False))}, not {_shown(preset.get(name, False))}"
         for name in sorted(changed(preset, flags, intervals=intervals))
@@ -37,10 +40,11 @@ def of_flags(preset: Flags, flags: Flags, table: str = "train", *, intervals: bo
 
 
 def of_settings(preset: Mapping[str, Any], settings: object) -> list[str]:
-    """Return the settings that differ from a preset's, in words: `--epochs 2, not 3`.
+    """Return the settings that differ from those of a preset, in words: `--epochs 2, not 3`.
 
     Args:
-        preset: the names with `_`.
+        preset: Values by setting, with `_` in the names.
+        settings: The settings of the run.
     """
     given = {name: getattr(settings, name) for name in preset}
     return [

@@ -1,4 +1,4 @@
-"""The same training on one machine or many: the command, its precision, and an unchanged effective batch."""
+"""Write the command of a training for one process or many, so that the effective batch size stays the same."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .machine import ASK_GPUS, answer
 from .recipe import Settings, about
 from .values import Flags, Refused
 
-LEAST = "the least number"
+LEAST = "the least number"  # key of a field's metadata
 
 
 def at_least(least: int, text: str, **options: Any) -> Any:
-    """Return the field of a whole number that is refused below `least`."""
+    """Return a dataclass field for an integer that must be at least `least`."""
     return field(metadata={**about(text), LEAST: least}, **options)
 
 
 @dataclass(kw_only=True)
 class Training(Settings):
-    """The settings of a recipe that may train on more than one process."""
+    """Hold the settings of a recipe that can train with several processes."""
 
     launch: Literal["local", "torchrun", "slurm"] = "local"
     device: Literal["auto", "cpu", "gpu"] = field(
@@ -35,7 +35,7 @@ class Training(Settings):
     threads: int = at_least(0, "of every command (0: all cores)", default=0)
     train: Flags = field(default_factory=dict, metadata=about("a flag of fairseq-train"))
 
-    batch_flag: ClassVar[str] = "max-tokens"  # of fairseq-train: what a batch is counted in
+    batch_flag: ClassVar[str] = "max-tokens"  # the flag of fairseq-train that sets the batch size
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -46,7 +46,11 @@ class Training(Settings):
             raise Refused("--rendezvous is for --launch torchrun on several --nodes: leave it out")
 
     def number(self, flag: str, unless: int) -> int:
-        """Return a flag of fairseq-train that has to be a whole number."""
+        """Return the value of an integer flag of fairseq-train, or `unless` if the flag is not given.
+
+        Raises:
+            Refused: The value is not an integer.
+        """
         value = self.train.get(flag, unless)
         if not isinstance(value, int) or isinstance(value, bool):
             raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
@@ -54,17 +58,17 @@ class Training(Settings):
 
     @property
     def on_gpu(self) -> bool:
-        """Whether GPUs are used. `auto` looks for one here, but not for Slurm, whose jobs run elsewhere."""
+        """Return whether GPUs are used. With `auto` that needs a GPU on this machine, except for Slurm jobs."""
         if self.device == "auto":
             return self.launch == "slurm" or bool(gpus())
         return self.device == "gpu"
 
     def variables(self) -> dict[str, str]:
-        """Return variables for the environment of every command."""
+        """Return environment variables for every command."""
         return {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} if self.threads else {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """Return more variables, for each of the commands that run side by side and share out the GPUs here."""
+        """Return environment variables for each of the commands that run in parallel, which divide the GPUs."""
         here = gpus() if self.on_gpu and self.launch != "slurm" and self.jobs > 1 else ()
         if not here:
             return [{} for _ in range(self.jobs)]
@@ -79,7 +83,7 @@ def gpus() -> tuple[str, ...]:
     return tuple(answer(ASK_GPUS).splitlines())
 
 
-# What train_command writes, and what stages behind a training rely on; the setting that decides it.
+# Flags that train_command writes or that later stages rely on, and the setting that controls each of them.
 DECIDED = {
     "update-freq": "--batches",
     "cpu": "--device",
@@ -90,14 +94,14 @@ DECIDED = {
 
 
 def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED, table: str = "train") -> None:
-    """Refuse flags that a recipe writes itself: fairseq silently takes the last one of a flag given twice."""
+    """Refuse flags that a recipe writes itself, because fairseq silently takes the last of two equal flags."""
     for flag in flags:
         if flag in decided:
             raise Refused(f"--{table}.{flag} is decided by {decided[flag]}: use that")
 
 
 def identity(flags: list[str], how: Training) -> tuple[str, ...]:
-    """Return what decides the result of a training. On how many processes it runs and who starts them does not."""
+    """Return the words that decide the result of a training, without the number of processes and the launcher."""
     return ("fairseq-train", *flags, "--precision", how.precision, "--batches", str(how.batches))
 
 
@@ -105,7 +109,8 @@ def train_command(flags: list[str], how: Training) -> tuple[str, ...]:
     """Return the command of a training.
 
     Args:
-        flags: of fairseq-train, without those about processes, devices, precision and --update-freq.
+        flags: Flags of fairseq-train, without those about processes, devices, precision and --update-freq.
+        how: Settings of the training.
     """
     flags = [*flags, "--update-freq", str(update_freq(how)), *device_flags(how), *precision_flags(how)]
     launchers = {"local": local, "torchrun": torchrun, "slurm": slurm}
@@ -116,7 +121,8 @@ def notes(how: Training, batch: str) -> list[str]:
     """Return what a user should know about the training before it runs.
 
     Args:
-        batch: the size of an update, in words; empty if it is not known.
+        how: Settings of the training.
+        batch: A sentence about the size of an update; empty if the size is not known.
     """
     told = [batch] if batch else []
     if how.launch == "torchrun" and how.nodes > 1:
@@ -149,7 +155,7 @@ def effective_batch(how: Training, max_tokens: int) -> str:
 def device_flags(how: Training) -> list[str]:
     if how.on_gpu:
         return []
-    # fairseq's default wrapper and backend need a GPU.
+    # The default backend of fairseq and its default DDP wrapper need a GPU.
     several = ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
     return ["--cpu", *(several if how.nodes * how.processes > 1 else [])]
 
@@ -157,7 +163,7 @@ def device_flags(how: Training) -> list[str]:
 def precision_flags(how: Training) -> list[str]:
     """Return the flags of the precision.
 
-    fairseq takes --bf16 for a TPU; the plugin mends that (fairseq_posenc/compat/command_line.py).
+    fairseq takes --bf16 to mean a TPU; fairseq_posenc/compat/command_line.py corrects that.
     """
     if how.precision == "fp32":
         return []
@@ -165,21 +171,21 @@ def precision_flags(how: Training) -> list[str]:
         return [f"--{how.precision}"]
     if how.precision == "amp":
         raise Refused("--precision amp needs a GPU: take bf16, or --device gpu")
-    return [f"--{how.precision}", "--fp16-no-flatten-grads"]  # flat gradients are made with CUDA calls
+    return [f"--{how.precision}", "--fp16-no-flatten-grads"]  # fairseq flattens gradients with CUDA calls
 
 
 def local(flags: list[str], how: Training) -> list[str]:
-    """Return plain fairseq for one process, and torchrun for several: fairseq would look for Slurm's variables."""
+    """Return fairseq-train for one process, torchrun for several: fairseq alone would look for Slurm's variables."""
     if how.nodes > 1:
         raise Refused("--launch local is one machine: for --nodes take --launch torchrun or slurm")
     if how.processes > 1:
         return torchrun(flags, how)
-    # Said also where it is 1: fairseq would take every GPU that it sees.
+    # Without --distributed-world-size fairseq uses every visible GPU.
     return ["fairseq-train", *flags, "--distributed-world-size", "1"]
 
 
 def torchrun(flags: list[str], how: Training) -> list[str]:
-    """Return a command that goes through the worker: fairseq-train would start trainings that ignore each other."""
+    """Return a torchrun command that starts our worker, because fairseq-train would start independent trainings."""
     if how.nodes > 1 and not how.rendezvous:
         raise Refused("--launch torchrun on several --nodes needs --rendezvous HOST:PORT, the first node's")
     meet = ["--standalone"]
@@ -190,7 +196,7 @@ def torchrun(flags: list[str], how: Training) -> list[str]:
 
 
 def slurm(flags: list[str], how: Training) -> list[str]:
-    """Return a command that goes through the worker: with one task a node, fairseq would count GPUs instead."""
+    """Return an srun command that starts our worker. fairseq-train counts GPUs if there is one task per node."""
     if not how.on_gpu:
         raise Refused("--launch slurm trains on GPUs: on CPUs take --launch torchrun")
     each = str(how.processes)
@@ -199,6 +205,6 @@ def slurm(flags: list[str], how: Training) -> list[str]:
 
 
 def on_one_device(command: list[str], how: Training) -> tuple[str, ...]:
-    """Return the command of a translation or measurement, which uses one GPU, also in a Slurm job."""
+    """Return a command that uses at most one GPU, such as a translation. With --launch slurm it runs through srun."""
     srun = ["srun", "--nodes", "1", "--ntasks", "1", "--gpus", "1"] if how.launch == "slurm" else []
     return (*srun, *command, *([] if how.on_gpu else ["--cpu"]))

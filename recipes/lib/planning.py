@@ -1,4 +1,4 @@
-"""What the plans of recipes share: how commands and stages are written."""
+"""Helpers with which the plans of all recipes write commands and stages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SCRIPTS = ROOT / "data-bin-scripts"
 def flags(**named: object) -> list[str]:
     """Return options as words of a command: `limit=3, cpu=True` becomes `--limit 3 --cpu`.
 
-    A list repeats its option; a tuple is several words. None, False and empty text leave the option out.
+    A list repeats its option for each value, and a tuple gives one option several values. None, False and the empty
+    string leave the option out.
     """
     words: list[str] = []
     for name, values in named.items():
@@ -38,11 +39,12 @@ def module(name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Planner(Generic[S]):
-    """Writes the stages of a recipe.
+    """Write the stages of a recipe.
 
     Attributes:
-        output: the folder of the run.
-        shown: the same folder as the commands name it, relative to the repository.
+        settings: The settings of the run.
+        output: The folder of the run.
+        shown: The path of that folder as it is written in commands, relative to the repository.
     """
 
     settings: S
@@ -50,7 +52,7 @@ class Planner(Generic[S]):
     shown: str
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
-        """Return the words of a command that decide its result: what a file is called does not."""
+        """Return a command without file names that do not change its result, as its identity."""
         return tuple(command)
 
     def stage(
@@ -67,9 +69,13 @@ class Planner(Generic[S]):
         """Return a stage.
 
         Args:
-            outputs: relative to the run's folder.
-            on_device: the command uses a GPU if there is one.
-            free: more words of the command, which do not decide its result (the number of processes).
+            name: Name of the stage.
+            command: Words of the command.
+            outputs: Paths that the stage writes, relative to the folder of the run.
+            after: Stages that must run before.
+            inputs: Files that the stage reads; if one changes, the stage runs again.
+            on_device: Whether the command uses a GPU if there is one.
+            free: More words of the command that do not change its result, such as the number of processes.
         """
         words: tuple[str, ...] = (*command, *free)
         if on_device:

@@ -1,9 +1,11 @@
-"""Run a training whose schedule is a number of epochs, because fairseq's linear decay needs the number of updates.
+"""Run a training for a number of epochs, with a linear decay that ends with the last update.
+
+fairseq needs the number of updates for that, so this program computes it from the number of training items.
 
 python -m recipes.lib.scheduled --record data/glue.json --count splits.train.items --epochs 3 --batch 32 --warmup 0.1 \
     -- fairseq-train DATA FLAGS
 
-The command becomes this process, with --max-update, --total-num-update and --warmup-updates.
+The command replaces this process and gets --max-update, --total-num-update and --warmup-updates.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ def counted(record: Path, place: str) -> int:
     """Return a number from a JSON file.
 
     Args:
-        place: its keys, joined by dots: `splits.train.items`.
+        record: The file.
+        place: The keys that lead to the number, joined by dots: `splits.train.items`.
     """
     value = read_json(record)
     for name in place.split("."):
@@ -31,7 +34,7 @@ def counted(record: Path, place: str) -> int:
 
 
 def schedule(items: int, batch: int, epochs: int, warmup: float) -> list[str]:
-    """Return the flags of fairseq-train. The last batch of an epoch is what is left of it."""
+    """Return the flags of fairseq-train for a schedule. The last batch of an epoch may be smaller than the others."""
     updates = math.ceil(items / batch) * epochs
     return flags(max_update=updates, total_num_update=updates, warmup_updates=int(warmup * updates))
 

@@ -1,1 +1,1 @@
-"""What the recipes share that fine-tune pretrained models."""
+"""Settings, plans and models shared by the recipes that fine-tune pretrained models."""

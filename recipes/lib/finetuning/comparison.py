@@ -1,4 +1,4 @@
-"""What the comparisons of all recipes share that fine-tune: a paper's figures beside ours, and the file of the rows."""
+"""Helpers for the comparisons of fine-tuned models: whether a paper's score is comparable, and comparison.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recipes.lib.values import Refused
 
 
 def encoding_of(label: str) -> Encoding | None:
-    """Return the encoding that a label names, if it names any."""
+    """Return the encoding that a label names; None if the label is not an encoding."""
     try:
         return parse(label)
     except Refused:
@@ -21,10 +21,10 @@ def encoding_of(label: str) -> Encoding | None:
 
 
 def comparable(why: Sequence[str]) -> str:
-    """Say whether a paper's figure may be compared; a checkpoint does not tell on what corpora it was pretrained.
+    """Say whether a paper's score is comparable with ours, as far as a checkpoint tells: it does not name its corpora.
 
     Args:
-        why: what keeps it from being compared, in a few words each.
+        why: The differences that prevent a comparison, in a few words each.
     """
     return f"no: {'; '.join(why)}" if why else "if pretrained as the paper's"
 

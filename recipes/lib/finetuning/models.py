@@ -1,4 +1,4 @@
-"""The pretrained models that a user names with --checkpoint. Needs no torch."""
+"""Find the pretrained models that a user names with --checkpoint. This module does not import torch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from recipes.lib.encodings import Encoding, parse
 from recipes.lib.stages import read_json
 from recipes.lib.values import Refused
 
-LAST = "checkpoint_last.pt"  # what recipes/pretrain_mlm leaves
-IMPORTED = "checkpoint.pt"  # what import-hf leaves
-RUN = "comparison.json"  # in a finished run of recipes/pretrain_mlm
-#: names that programs give to checkpoints: fairseq's and import-hf's, and model.pt of fairseq's releases
+LAST = "checkpoint_last.pt"  # the final checkpoint of recipes/pretrain_mlm
+IMPORTED = "checkpoint.pt"  # the file that import-hf writes
+RUN = "comparison.json"  # a finished run of recipes/pretrain_mlm contains this file
+#: File names chosen by a program: by fairseq, by import-hf, or model.pt in fairseq's releases.
 PROGRAMS = re.compile(r"checkpoint([._\d].*)?\.pt|model\.pt")
 LONGEST_NAME = 100  # characters
 
@@ -25,8 +25,8 @@ class Model:
     """A pretrained model.
 
     Attributes:
-        label: its encoding where its place tells it, otherwise the name of its file or folder.
-        path: a checkpoint of fairseq, or a folder of Hugging Face.
+        label: The encoding if the path shows it, otherwise the name of the file or folder.
+        path: A checkpoint of fairseq, or a folder of Hugging Face.
     """
 
     label: str
@@ -34,7 +34,7 @@ class Model:
 
     @property
     def slug(self) -> str:
-        """The model's name in paths and stages."""
+        """Return the name of the model in paths and stages."""
         return re.sub(r"[\[,]", ".", self.label).replace("]", "")
 
 
@@ -42,11 +42,10 @@ def models(places: Sequence[str]) -> list[Model]:
     """Return the models of --checkpoint.
 
     Args:
-        places: checkpoints; runs of recipes/pretrain_mlm, which stand for all their encodings; folders of import-hf or
-            of Hugging Face. A place that does not exist yet stands for itself, so that commands can be printed before
-            there is a model.
+        places: Checkpoints, folders of import-hf or Hugging Face, or runs of recipes/pretrain_mlm. A run means all of
+            its encodings. A path that does not exist yet is one model, so that --dry-run works before pretraining.
     Raises:
-        Refused: two models have the same name.
+        Refused: Two models have the same name.
     """
     found = [model for place in places for model in _models_of(Path(place).resolve())]
     for number, model in enumerate(found):
@@ -70,7 +69,10 @@ def _models_of(place: Path) -> list[Model]:
 
 
 def _named_after(place: Path) -> Path:
-    """Return what a model is named after: the folder if a program named the checkpoint, otherwise the file's stem."""
+    """Return the path whose last part names the model.
+
+    That is the folder if a program chose the name of the checkpoint, otherwise the file without its suffix.
+    """
     if place.suffix != ".pt":
         return place
     return place.parent if PROGRAMS.fullmatch(place.name) else place.with_suffix("")
@@ -80,9 +82,9 @@ def of_encodings(found: Sequence[Model], wanted: Sequence[Encoding], pretraining
     """Return the models that have these encodings, in the order of the encodings.
 
     Args:
-        pretraining: the command that makes the models.
+        pretraining: The command that pretrains the models, for the error message.
     Raises:
-        Refused: no model has one of the encodings.
+        Refused: An encoding has no model.
     """
     by_slug = {model.slug: model for model in found}
     for encoding in wanted:
@@ -96,7 +98,7 @@ def of_encodings(found: Sequence[Model], wanted: Sequence[Encoding], pretraining
 
 
 def in_a_name(places: Sequence[str]) -> str:
-    """Return a name for the values of --checkpoint, which becomes a part of a folder's name."""
+    """Return a short name for the values of --checkpoint, as a part of the name of the output folder."""
     names = dict.fromkeys(_name(Path(place).resolve()) for place in places)
     whole = re.sub(r"[^\w.=+-]", "-", ".".join(names))
     if len(whole) <= LONGEST_NAME:
@@ -107,14 +109,14 @@ def in_a_name(places: Sequence[str]) -> str:
 def _name(place: Path) -> str:
     if place.suffix != ".pt":
         return place.name
-    folder = _named_after(place)  # RUN/checkpoints/ENCODING, a folder of import-hf, or a file with a name of its own
+    folder = _named_after(place)  # RUN/checkpoints/ENCODING, a folder of import-hf, or a file that the user named
     return f"{folder.parents[1].name}.{folder.name}" if folder.parent.name == "checkpoints" else folder.name
 
 
 def cuts_text(model: Path) -> list[Path]:
-    """Return the dictionary and the tokenizer beside a checkpoint, or in its run of recipes/pretrain_mlm.
+    """Return the dictionary and the tokenizer next to a checkpoint or in its run of recipes/pretrain_mlm.
 
-    Those of a Hugging Face folder are a part of it and are not listed.
+    A Hugging Face folder contains its own tokenizer, so the list is empty for one.
     """
     if model.suffix != ".pt":
         return []

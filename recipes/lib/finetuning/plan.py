@@ -1,4 +1,4 @@
-"""What the plans of all recipes share that fine-tune: their models, and the training itself."""
+"""Stages shared by all recipes that fine-tune: how they name pretrained models, and the training itself."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ ARCH = "posenc_roberta_pretrained"
 
 @dataclass(frozen=True)
 class Planner(planning.Planner[S]):
-    """Writes the stages of a recipe that fine-tunes."""
+    """Write the stages of a recipe that fine-tunes."""
 
     def place(self, model: Model) -> str:
-        """Return where a model is, as the commands name it."""
+        """Return the path of a model as it is written in commands."""
         return f"{self.shown}/pretrained/{model.path}" if self.settings.builtin else str(model.path)
 
     def weights(self, model: Model) -> list[Path]:
-        """Return the files of a model that no stage makes."""
+        """Return the weights of a model as input files; none if a stage pretrains the model."""
         return [] if self.settings.builtin else [model.path]
 
     def cuts(self, model: Model) -> list[Path]:
-        """Return the files of a model's tokenizer that no stage makes."""
+        """Return the tokenizer files of a model as input files; none if a stage pretrains the model."""
         if self.settings.tokenizer_file:
             return [self.settings.tokenizer_file]
         return [] if self.settings.builtin else cuts_text(model.path)
 
     @cached_property
     def places(self) -> dict[str, str]:
-        """What stands for words of a command that name places: files count, not where they are."""
+        """Return a placeholder for each path in a command: moving a file must not change the identity of a stage."""
         models = {} if self.settings.builtin else {self.place(model): model.label for model in self.settings.models}
         tokenizer = self.settings.tokenizer_file
         return {**models, **({str(tokenizer): "TOKENIZER"} if tokenizer else {})}
@@ -50,7 +50,7 @@ class Planner(planning.Planner[S]):
         return tuple(self.places.get(word, word) for word in command)
 
     def given(self, *names: str) -> list[str]:
-        """Return settings as words of a command; those that are 0 or empty are left out."""
+        """Return settings as options of a command, without those that are 0 or empty."""
         return flags(**{name: getattr(self.settings, name) or None for name in names})
 
     def run(
@@ -64,7 +64,7 @@ class Planner(planning.Planner[S]):
         *,
         on_device: bool = False,
     ) -> Stage:
-        """Return the stage that runs a module of recipes/, whose file is one of its inputs."""
+        """Return the stage that runs a module of recipes/. The file of the module is one of its inputs."""
         file = ROOT / "recipes" / f"{program.replace('.', '/')}.py"
         return self.stage(name, [*module(program), *words], outputs, after, [file, *inputs], on_device=on_device)
 
@@ -82,11 +82,11 @@ class Planner(planning.Planner[S]):
         """Return the stage of a training.
 
         Args:
-            words: of fairseq-train, those of the user among them.
-            schedule: options of recipes.lib.scheduled, which counts the updates.
-            best: the score that chooses the best checkpoint.
+            words: Flags of fairseq-train, including those of the user.
+            schedule: Options of recipes.lib.scheduled, which computes the number of updates.
+            best: The validation score that chooses the best checkpoint; empty for the loss.
         """
-        command = [data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later, and win
+        command = [data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
         command += [*PLUGIN, *words, "--save-dir", f"{self.shown}/checkpoints/{slug}"]
         command += flags(best_checkpoint_metric=best, maximize_best_checkpoint_metric=bool(best))
         kept = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
@@ -103,7 +103,7 @@ class Planner(planning.Planner[S]):
 
     @property
     def notes_on_models(self) -> list[str]:
-        """What a user should know of the models and data of a preset."""
+        """Return notes for the user about the models and the data of a preset."""
         settings = self.settings
         told = [f"Models of this preset: {settings.pretraining}"] if settings.pretraining else []
         if settings.invented or settings.builtin:

@@ -1,4 +1,4 @@
-"""The settings that all recipes share that fine-tune pretrained models."""
+"""Settings shared by all recipes that fine-tune pretrained models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recipes.lib.values import Flags, Refused
 from .models import LAST, Model, models, of_encodings
 
 BUILTIN = "builtin"
-#: flags of fairseq-train that the plan writes itself, with the setting that decides them
+#: Flags of fairseq-train that the plan writes itself, and the setting that controls each of them.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "segments")},
@@ -30,7 +30,7 @@ DECIDED = {
 
 @dataclass(kw_only=True)
 class FineTuning(launch.Training):
-    """Settings of pretrained models and their data."""
+    """Hold the settings of pretrained models and their data."""
 
     checkpoint: list[str] = field(
         default_factory=list,
@@ -52,9 +52,9 @@ class FineTuning(launch.Training):
     train: Flags = field(default_factory=dict, metadata=about("a flag of fairseq-train"))
 
     batch_flag = "batch-size"
-    #: flags of fairseq-train that are refused
+    #: Flags of fairseq-train that are refused, and the setting to use instead.
     decided: ClassVar[Mapping[str, str]] = DECIDED
-    #: values of --tokenizer-path that are no files
+    #: Values of --tokenizer-path that name a tokenizer instead of a file.
     cuts: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -82,26 +82,26 @@ class FineTuning(launch.Training):
 
     @property
     def builtin(self) -> bool:
-        """Whether the models are made here."""
+        """Return whether the recipe pretrains its own tiny models."""
         return self.checkpoint == [BUILTIN]
 
     @property
     def builtin_encodings(self) -> tuple[str, ...]:
-        """The encodings of the models that are made here."""
+        """Return the encodings of the tiny models that the recipe pretrains itself."""
         return ("learned", "shaw")
 
     @property
     def invented(self) -> bool:
-        """Whether the data are made here."""
+        """Return whether the recipe generates its data itself."""
         return self.data == BUILTIN
 
     @property
     def tokenizer(self) -> str:
-        """The value of --tokenizer-path as commands get it, which run in the repository."""
+        """Return --tokenizer-path for the commands: paths are absolute, because commands run in the repository."""
         path = self.tokenizer_path
         return path if path in ("", *self.cuts) else str(Path(path).resolve())
 
     @property
     def tokenizer_file(self) -> Path | None:
-        """The tokenizer that the user names."""
+        """Return the tokenizer file of --tokenizer-path; None if the option is empty or not a file."""
         return Path(self.tokenizer) if self.tokenizer not in ("", *self.cuts) else None

@@ -1,4 +1,4 @@
-"""The trainings of a model: each learning rate, number of epochs and seed, and those of them that count."""
+"""The grid of trainings of a model: every learning rate, number of epochs and seed, and the choice of the best."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ class Variant:
     """A pretrained model on a task.
 
     Attributes:
-        task: empty where all trainings have the same one.
-        segments: none, input or head.
-        row: the segments of the paper's row, which has a figure for single sentences too.
+        task: Name of the task; empty if all trainings have the same task.
+        segments: Segment encoding of the model: none, input or head.
+        row: Segment encoding of the paper's row for this model. Tasks of single sentences have a score in that row,
+            although their models use no segments.
     """
 
     task: str
@@ -36,12 +37,12 @@ class Variant:
 
     @property
     def of_model(self) -> str:
-        """The variant's name among those of its task."""
+        """Return the name of the variant without its task."""
         return self.model.slug + ("" if self.segments == "none" else f".{self.segments}")
 
     @property
     def slug(self) -> str:
-        """The variant's name in paths and stages."""
+        """Return the name of the variant in paths and stages."""
         return f"{self.task}.{self.of_model}" if self.task else self.of_model
 
 
@@ -56,12 +57,12 @@ class Trial:
 
     @property
     def of_variant(self) -> str:
-        """The training's name among those of its variant."""
+        """Return the name of the training without its variant."""
         return f"lr{self.lr:g}.e{self.epochs}.s{self.seed}"
 
     @property
     def slug(self) -> str:
-        """The training's name in paths and stages."""
+        """Return the name of the training in paths and stages."""
         return f"{self.variant.slug}.{self.of_variant}"
 
 
@@ -74,7 +75,7 @@ class Grid:
     seeds: list[int]
 
     def groups(self, variant: Variant) -> list[list[Trial]]:
-        """Return the trials of each learning rate and number of epochs, which differ in their seeds."""
+        """Return one group of trials for each learning rate and number of epochs; within a group only seeds differ."""
         pairs = product(self.lrs, self.epochs)
         return [[Trial(variant, lr, epochs, seed) for seed in self.seeds] for lr, epochs in pairs]
 
@@ -85,13 +86,13 @@ class Grid:
         """Return the trials of the learning rate and the epochs with the highest median score.
 
         Args:
-            score: called only if there is something to choose.
+            score: Returns the score of a trial. It is not called if there is only one group.
         """
         groups = self.groups(variant)
         return groups[0] if len(groups) == 1 else max(groups, key=lambda group: statistics.median(map(score, group)))
 
     def flags(self) -> list[str]:
-        """Return the grid as words of a command; `from_flags` reads them."""
+        """Return the grid as options of a command, which `from_flags` reads."""
         return flags(lr=[f"{lr:g}" for lr in self.lrs], epochs=self.epochs, seed=self.seeds)
 
     @classmethod
@@ -100,10 +101,10 @@ class Grid:
 
 
 def add_options(parser: argparse.ArgumentParser, *variant: str) -> None:
-    """Add the options of a comparison: its folder, variants and grid, and in what the run departs from the paper.
+    """Add the options of a comparison: its folder, variants and grid, and how the run departs from the paper.
 
     Args:
-        variant: what is told of each variant.
+        variant: Metavars of the values that describe a variant.
     """
     parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
     parser.add_argument("--variant", action="append", nargs=len(variant), required=True, metavar=variant)

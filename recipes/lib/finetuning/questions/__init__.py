@@ -1,1 +1,1 @@
-"""What the recipes share that answer questions with spans of a text."""
+"""Settings and stages shared by the recipes for extractive question answering."""

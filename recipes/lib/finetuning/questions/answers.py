@@ -1,9 +1,9 @@
-"""Answers of a fine-tuned model, in the files that SQuAD's own scripts read.
+"""Write the answers of a fine-tuned model into the files that SQuAD's own scripts read.
 
-predictions.json has an answer to each question. nbest_predictions.json has several, with their logits and
-probabilities. null_odds.json tells by how much no answer is better (evaluate-v2.0.py --na-prob-file). For version 2.0,
-texts.json has the predictions before any threshold, and null_threshold.json the threshold that was applied.
-out_of_reach.json has the questions whose answers no prediction can be.
+predictions.json has one answer to each question. nbest_predictions.json has several, with their logits and
+probabilities. null_odds.json has the score of the empty answer minus that of the best span, for evaluate-v2.0.py
+--na-prob-file. For SQuAD 2.0, texts.json has the predictions before the threshold, and null_threshold.json has the
+threshold. out_of_reach.json lists the questions whose gold answers the model cannot predict.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 from numpy.typing import NDArray
 
-import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.data import span_search, spans
 from fairseq_posenc.data.span_search import Found, Read, Search
@@ -29,13 +29,13 @@ from recipes.lib.package import whole_folder
 
 from .files import OUT_OF_REACH, TEXTS, THRESHOLD
 
-TOKENS = 8192  # in a batch
-SHOWN = 5  # ids on the screen
+TOKENS = 8192  # tokens in a batch
+SHOWN = 5  # ids of questions printed on the screen
 
 
 @torch.no_grad()
 def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np.float64]]:
-    """Return the logits of each window, [T, 2]."""
+    """Return the start and end logits of each window: [T, 2], by the number of the window."""
     task.load_dataset(split)
     batches = task.get_batch_iterator(task.dataset(split), max_tokens=TOKENS, disable_iterator_cache=True)
     by_window = {}
@@ -51,7 +51,7 @@ def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np
 def answers(
     folder: Path, split: str, by_window: dict[int, NDArray[np.float64]], how: Search
 ) -> Iterator[tuple[str, Found]]:
-    """Yield the answers to each question, in the order of the file."""
+    """Yield the id of each question and the answers found for it, in the order of the file."""
     texts = spans.contexts(folder, split)
     reads: dict[int, list[Read]] = {}
     for number, row in enumerate(spans.rows(folder, split)):
@@ -63,10 +63,10 @@ def answers(
 
 
 def listed(found: Found, how: Search, *, null: bool) -> list[dict[str, Any]]:
-    """Return the entries of nbest_predictions.json, the best first.
+    """Return the entries of nbest_predictions.json, best first.
 
-    No answer is one of them where there may be none, or where nothing is found. The best text is always there, because
-    a threshold decides about it.
+    The empty answer is one of them if `null` is set or if the search found no span. The best span is always kept,
+    because the threshold decides between it and the empty answer.
     """
     best = [*found.best]
     if null or not best:
@@ -79,10 +79,10 @@ def listed(found: Found, how: Search, *, null: bool) -> list[dict[str, Any]]:
 
 
 def out_of_reach(asked: Sequence[Question], longest: int) -> dict[str, list[str]]:
-    """Return the questions whose answers are no spans that are looked at, by the reason.
+    """Return the ids of questions whose gold answers are not among the spans that are searched, by reason.
 
     Args:
-        longest: pieces of an answer.
+        longest: Maximum number of pieces of an answer.
     """
     return {
         "in no window": [one.id for one in asked if one.pieces == 0],
@@ -93,10 +93,14 @@ def out_of_reach(asked: Sequence[Question], longest: int) -> dict[str, list[str]
 def write(
     output: Path, found: dict[str, Found], asked: Sequence[Question], how: Search, threshold: float | None = None
 ) -> None:
-    """Write the files into a folder, which appears when all of them are there.
+    """Write all files into a folder, which appears only when it is complete.
 
     Args:
-        threshold: odds above it say that there is no answer; None: there always is one.
+        output: The folder.
+        found: Answers by question id.
+        asked: The questions.
+        how: Settings of the search.
+        threshold: Answer with the empty text if the odds of no answer exceed it. None: Every question has an answer.
     """
     texts = best = {name: one.best[0].text if one.best else "" for name, one in found.items()}
     odds = {name: one.odds for name, one in found.items()}
@@ -116,10 +120,10 @@ def write(
 
 
 def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
-    """Return the model, ready to answer, and its task with these questions.
+    """Return the model in evaluation mode and its task with these questions.
 
     Raises:
-        SystemExit: the questions were prepared for another model.
+        SystemExit: The questions were prepared for another model.
     """
     overrides = {"data": str(data), "required_batch_size_multiple": 1}
     try:
@@ -131,7 +135,7 @@ def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
 
 
 class Answering:
-    """A fine-tuned model that answers prepared questions, as the command line asks for it."""
+    """A fine-tuned model that answers prepared questions with the options of a command line."""
 
     def __init__(self, asked: argparse.Namespace) -> None:
         self.data: Path = asked.data
@@ -140,7 +144,7 @@ class Answering:
         self.model, self.task = load(asked.checkpoint, asked.data, gpu=self.gpu)
 
     def write(self, output: Path, split: str, threshold: float | None = None) -> int:
-        """Write the answers of a split, and return how many there are."""
+        """Write the answers to a split and return the number of questions."""
         by_window = logits(self.model, self.task, split, self.gpu)
         questions = spans.questions(self.data, split)
         write(output, dict(answers(self.data, split, by_window, self.how)), questions, self.how, threshold)
@@ -148,7 +152,7 @@ class Answering:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every command that answers."""
+    """Add the options shared by all commands that answer questions."""
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made")
     parser.add_argument("--n-best", type=int, default=20)

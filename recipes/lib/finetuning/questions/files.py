@@ -1,4 +1,7 @@
-"""The files that stages on questions leave, besides those that SQuAD's own scripts write and read. Needs no torch."""
+"""Name the files that stages on questions write, except those in SQuAD's own formats.
+
+This module does not import torch.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ from pathlib import Path
 
 from recipes.lib.stages import read_json
 
-RECORD = "spans.json"  # in a prepared folder
-SCORED = "scored.json"  # after a split's name: the questions that are scored, in SQuAD's format
-TEXTS = "texts.json"  # of version 2.0: predictions before any threshold
-THRESHOLD = "null_threshold.json"  # of version 2.0: the threshold that was applied
-OUT_OF_REACH = "out_of_reach.json"  # questions whose answers no prediction can be, by the reason
-GOLD = "right answers"  # as predictions
+RECORD = "spans.json"  # the record in a prepared folder
+SCORED = "scored.json"  # SPLIT.scored.json has the questions that are scored, in SQuAD's format
+TEXTS = "texts.json"  # SQuAD 2.0: predictions before the threshold is applied
+THRESHOLD = "null_threshold.json"  # SQuAD 2.0: the threshold that was applied
+OUT_OF_REACH = "out_of_reach.json"  # questions that the model cannot answer correctly, by reason
+GOLD = "right answers"  # the baseline that uses the gold answers as predictions
 
 
 def unreachable(predictions: Path) -> int:
-    """Return how many questions have answers that no prediction can be."""
+    """Return the number of questions whose gold answers the model cannot predict."""
     return sum(map(len, read_json(predictions / OUT_OF_REACH).values()))

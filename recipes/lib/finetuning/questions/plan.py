@@ -1,6 +1,7 @@
-"""The stages of a recipe that trains on SQuAD's questions; its plan.py puts them in order.
+"""Stages of the recipes that train on SQuAD; the plan.py of a recipe puts them in order.
 
-SQuAD's recipe has the commands. Plain fairseq, but for the task, its loss and the count of updates.
+The stages run the modules of recipes/finetune_squad. Training is plain fairseq-train with the plugin's task and loss,
+started by recipes.lib.scheduled, which computes the number of updates.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from .settings import QuestionSettings
 
 HERE = Path(__file__).parent
 PREPARE = "data-bin-scripts/prepare_spans.py"
-#: what decides windows besides the scripts, what is found in them, and scores
+#: Modules that decide how questions are cut into windows, which answers are found, and how they are scored. A stage
+#: runs again if one of its modules changes.
 CUTTING = ("span_items", "span_pieces", "question_pieces", "byte_pieces")
 PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in CUTTING)
 SEARCH = (PACKAGE / "data" / "span_search.py", PACKAGE / "data" / "span_items.py", HERE / "answers.py")
@@ -42,8 +44,12 @@ class Training:
     """One training on questions.
 
     Attributes:
-        slug: its name in paths and stages.
-        train: flags of fairseq-train.
+        slug: Name of the training in paths and stages.
+        model: The pretrained model.
+        segments: Segment encoding: none, input or head.
+        epochs: Number of epochs.
+        seed: Random seed.
+        train: Flags of fairseq-train.
     """
 
     slug: str
@@ -56,14 +62,15 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Questions(Planner[Q]):
-    """Writes the stages on questions.
+    """Write the stages on questions.
 
     Attributes:
-        version: of SQuAD.
-        longest: pieces of a window.
-        batch: windows of an update.
-        keep: the checkpoint that answers, last or best.
-        null_threshold: of version 2.0.
+        version: Version of SQuAD: 1.1 or 2.0.
+        longest: Maximum number of pieces in a window.
+        separators: Number of </s> between question and context.
+        batch: Number of windows in an update.
+        keep: The checkpoint that answers the questions: last or best.
+        null_threshold: Threshold for the odds of no answer in SQuAD 2.0; None for SQuAD 1.1.
     """
 
     version: str
@@ -77,7 +84,7 @@ class Questions(Planner[Q]):
 
     @cached_property
     def text(self) -> list[Stage]:
-        """What brings the questions, and makes the built-in models."""
+        """Return the stages that fetch or generate the questions and pretrain the built-in models."""
         settings, stages = self.settings, list[Stage]()
         if settings.invented or settings.builtin:
             words = flags(output=f"{self.shown}/builtin", seed=settings.seed)
@@ -86,14 +93,14 @@ class Questions(Planner[Q]):
         if settings.builtin:
             stages.append(self._pretrain(stages[0]))
         if not settings.question_files and not settings.invented:
-            # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
+            # The stage has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
             named = [f"squad/{split}-v{self.version}.json" for split in ("train", "dev")]
             command = ["python", "data-bin-scripts/fetch.py", *named, "--output", self.raw]
             stages.append(self.stage("fetch", command, []))
         return stages
 
     def _pretrain(self, text: Stage) -> Stage:
-        """Tiny models of the built-in texts."""
+        """Return the stage that pretrains tiny models on the built-in texts."""
         models = self.settings.models
         command = [*module("pretrain_mlm"), "--preset", "smoke", "--output", f"{self.shown}/pretrained"]
         command += ["--corpus", f"{self.shown}/builtin/text", "--vocabulary", "120", "--length", "128"]
@@ -106,20 +113,25 @@ class Questions(Planner[Q]):
         return {**super().places, **{str(path.resolve()): path.name for path in paths}}
 
     def check(self, training: Training) -> Stage:
-        """A look at the model, its encoding at this length and the flags, which finds what would fail hours later."""
+        """Return a quick check of the model, its encoding at this length and the flags, before hours of training."""
         output = f"checked/{training.slug}.json"
         words = flags(checkpoint=self.place(training.model), max_length=self.longest, output=f"{self.shown}/{output}")
-        words += ["--", *PLUGIN, *self._model_flags(training), "--total-num-update", "1"]  # known to a schedule only
+        # The number of updates is a placeholder: it is known only when the questions are prepared.
+        words += ["--", *PLUGIN, *self._model_flags(training), "--total-num-update", "1"]
         inputs = self.weights(training.model)
         return self.run(f"check:{training.slug}", "finetune_squad.check", words, [output], self.text, inputs)
 
     def prepare_english(
         self, model: Model, check: Stage, apart: Iterable[str] = (), after: Iterable[Stage] = (), *inputs: Path
     ) -> Stage:
-        """The questions of training, and those that choose or are scored, in the pieces of a model.
+        """Return the stage that tokenizes the English training and development questions for a model.
 
         Args:
-            apart: further options of prepare_spans.py; `after` and `inputs` are what they read.
+            model: The pretrained model.
+            check: The stage that checks the model.
+            apart: More options of prepare_spans.py.
+            after: Stages that write files which those options name.
+            inputs: Input files which those options name.
         """
         words = [*self._questions(), *self.windows(), *self.given("limit"), "--output", self.data(model), *apart]
         paths = [Path(file).resolve() for file in self.settings.question_files.values()]
@@ -128,10 +140,14 @@ class Questions(Planner[Q]):
     def prepare(
         self, name: str, model: Model, words: list[str], after: Iterable[Stage], inputs: Iterable[Path]
     ) -> Stage:
-        """Questions in the pieces of a model.
+        """Return the stage that tokenizes questions for a model.
 
         Args:
-            words: what prepare_spans.py is told of the questions; `inputs` are their files.
+            name: Name of the prepared folder.
+            model: The pretrained model.
+            words: Options of prepare_spans.py that name the questions.
+            after: Stages to run before.
+            inputs: Files with the questions.
         """
         tokenizer = self.settings.tokenizer or "auto"
         command = ["python", PREPARE, *flags(checkpoint=self.place(model), tokenizer_path=tokenizer)]
@@ -150,7 +166,7 @@ class Questions(Planner[Q]):
         return [*flags(**paths), *(["--seed", str(settings.seed)] if "text" in paths else [])]
 
     def windows(self) -> list[str]:
-        """Return what prepare_spans.py is told of any questions."""
+        """Return the options of prepare_spans.py that are the same for all questions."""
         words = [*self.given("bad"), "--longest", str(self.longest), *self.given("stride", "longest_question")]
         return [*words, *flags(separators=self.separators, limit_eval=self.settings.limit_dev or None)]
 
@@ -175,7 +191,7 @@ class Questions(Planner[Q]):
         words = [*self._model_flags(training), "--seed", str(training.seed)]
         schedule = {"record": f"{data}/{RECORD}", "count": "splits.train.windows", "batch": self.batch}
         schedule |= {"epochs": training.epochs, "warmup": self.settings.warmup}
-        best = "spans" if self.keep == "best" else ""  # the windows whose answer is found
+        best = "spans" if self.keep == "best" else ""  # spans: share of windows with the right answer
         inputs = self.weights(training.model)
         return self.training(training.slug, data, words, schedule, [check, prepared], best=best, inputs=inputs)
 
@@ -187,7 +203,7 @@ class Questions(Planner[Q]):
         return self.run(name, "finetune_squad.predict", words, [output], [train], inputs, on_device=True)
 
     def answering(self, training: Training) -> list[str]:
-        """The fine-tuned model, and how answers are looked for."""
+        """Return the options that name the fine-tuned model and set the search for answers."""
         checkpoint = f"{self.shown}/checkpoints/{training.slug}/checkpoint_{self.keep}.pt"
         return ["--checkpoint", checkpoint, *self.given("n_best", "longest_answer")]
 

@@ -1,4 +1,4 @@
-"""What is told of questions and their scores, on the screen and in the report."""
+"""Write the lines about questions and their scores on the screen and in the report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .files import RECORD
 
 
 def tell(stage: Stage) -> str:
-    """Return what a finished stage found."""
+    """Return a short result of a finished stage for the screen."""
     if stage.kind == "check":
         facts = read_json(stage.outputs[0])
         return f" {facts['encoding']}, {facts['layers']} layers of {facts['dim']}, {facts['vocabulary']:,} pieces"
@@ -28,7 +28,7 @@ def tell(stage: Stage) -> str:
 
 
 def counted(folder: Path) -> str:
-    """Return how many questions and windows a prepared folder has, and what was wrong."""
+    """Return a summary of a prepared folder: its questions, windows and problems."""
     record = read_json(folder / RECORD)
     parts = (
         f"{name} {one['questions']:,} of {one['given']:,} questions, {one['windows']:,} windows"

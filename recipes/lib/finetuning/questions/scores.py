@@ -1,4 +1,4 @@
-"""EM and F1 of answers, as the sets' own scripts compute them: of predictions, and of answers that need no model."""
+"""Compute EM and F1 as the official script of each dataset does, for predictions and for baselines without a model."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ CHINESE = ("\u4e00", "\u9fff")
 
 
 def golds(folder: Path, split: str) -> dict[str, list[str]]:
-    """Return the answers to every question of the file, also to those that could not be used."""
+    """Return the gold answers to every question of the file, including questions that could not be used."""
     return {one.id: one.answers for one in spans.questions(folder, split)}
 
 
 def rules_of(folder: Path) -> str:
-    """Return the rules, one of `squad.RULES`, for the version of SQuAD that was prepared."""
+    """Return the scoring rules, one of `squad.RULES`, for the prepared version of SQuAD."""
     return f"squad-v{spans.record(folder)['version']}"
 
 
 def named(scores: dict[str, float]) -> dict[str, float]:
-    """Return EM under one name, whatever the script calls it."""
+    """Add EM under the name `em`, because the scripts call it `exact_match` or `exact`."""
     return {"em": scores.get("exact_match", scores.get("exact", 0.0)), **scores}
 
 
 def scored(wanted: dict[str, list[str]], predictions: Path, rules: str) -> dict[str, Any]:
-    """Return the scores; of version 2.0 also the best threshold.
+    """Return the scores, and for SQuAD 2.0 also the best threshold.
 
     Args:
-        predictions: a folder with the files of answers.py, or a predictions.json.
+        wanted: Gold answers by question.
+        predictions: A folder with the files that answers.py writes, or a predictions.json alone. A lone file is scored
+            without a search for the best threshold.
+        rules: One of `squad.RULES`.
     """
     alone = predictions.is_file()
     if rules == squad.V20 and not alone:
@@ -48,16 +51,19 @@ def scored(wanted: dict[str, list[str]], predictions: Path, rules: str) -> dict[
     return {**named(scores), "rules": rules}
 
 
-# --- answers that need no model
+# --- baselines without a model
 
 
 def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return the scores of the span baseline, in SQuAD 2.0 of no answer, and of the right answers, by name.
+    """Return the scores of each baseline by its name.
+
+    The baselines are a span of mean answer length that shares most words with the question, the empty answer (SQuAD 2.0
+    only), and the gold answers. The gold answers must score 100, which tests the scorer.
 
     Args:
-        rules: one of `squad.RULES`; unset: those of the version that was prepared.
+        rules: One of `squad.RULES`; None takes the rules of the prepared version.
     Raises:
-        SystemExit: the right answers have less than 100.
+        SystemExit: The gold answers score less than 100.
     """
     rules, wanted = rules or rules_of(folder), golds(folder, split)
     asked, texts = spans.questions(folder, split), spans.contexts(folder, split)
@@ -72,7 +78,7 @@ def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, d
 
 
 def _score_right(wanted: dict[str, list[str]], rules: str) -> dict[str, float]:
-    """Return the scores of the right answers, which have to be 100 but for answers without words."""
+    """Return the scores of the gold answers, which must be 100 except for answers without words."""
     scores = named(squad.evaluate(wanted, right(wanted, rules), rules))
     if not (math.isclose(scores["em"], 100) and math.isclose(scores["f1"], 100)):
         how = squad.rules(rules)
@@ -85,26 +91,26 @@ def _score_right(wanted: dict[str, list[str]], rules: str) -> dict[str, float]:
 
 
 def right(answers: dict[str, list[str]], rules: str) -> dict[str, str]:
-    """Return one answer to each question, with words if any has some."""
+    """Return one gold answer to each question: the first that has words, otherwise the first."""
     how = squad.rules(rules)
     return {name: next(filter(how.words, some), some[0] if some else "") for name, some in answers.items()}
 
 
 def units(texts: list[str]) -> str:
-    """Return chars if a quarter of the letters is Chinese, else words (`question_pieces.JOINED`)."""
+    """Return `chars` if more than a quarter of the letters are Chinese, otherwise `words`."""
     letters = [letter for text in texts for letter in text if letter.isalpha()]
     chinese = sum(CHINESE[0] <= letter <= CHINESE[1] for letter in letters)
     return "chars" if 4 * chinese > len(letters) else "words"
 
 
 def mean_length(answers: list[list[str]], cut: Words) -> int:
-    """Return the mean length of first answers, in words."""
+    """Return the mean length, in words, of the first gold answer to each question."""
     lengths = [len(cut.cut(some[0])) for some in answers if some]
     return max(1, round(sum(lengths) / max(len(lengths), 1)))
 
 
 def overlap(context: str, question: str, length: int, cut: Words) -> str:
-    """Return the first span of `length` words that has most words of the question."""
+    """Return the span of `length` words with the most words of the question; the first one if several are equal."""
     asked, words = {word.name for word in cut.cut(question)}, cut.cut(context)
     if len(words) <= length:
         return context.strip()

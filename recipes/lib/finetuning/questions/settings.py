@@ -1,4 +1,4 @@
-"""The settings of recipes that train on SQuAD's questions."""
+"""Settings of the recipes that train on SQuAD."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class QuestionSettings(FineTuning):
         super().refuse_missing()
 
     def check_windows(self, option: str, length: int, separators: int) -> None:
-        """Refuse windows that hold nothing but a question.
+        """Refuse windows that have no room for context after the longest question.
 
         Args:
-            option: what the user calls their length.
+            option: The option that sets the length of windows, for the error message.
         """
         if length < self.longest_question + separators + 3:
             raise Refused(
@@ -54,23 +54,23 @@ class QuestionSettings(FineTuning):
 
     @property
     def question_files(self) -> Mapping[str, str]:
-        """The user's files, by the option of prepare_spans.py; none if the questions are fetched or made here."""
+        """Return the user's files by their option of prepare_spans.py; none for fetched or built-in questions."""
         raise NotImplementedError
 
 
 def refuse_same(train: str, dev: str) -> None:
-    """Refuse one file for both: what is trained on neither is scored nor chooses."""
+    """Refuse one file for training and development: scores on training questions mean nothing."""
     if train and dev and Path(train).resolve() == Path(dev).resolve():
         raise Refused(f"--train-file and --dev-file are the same file, {train}: a score would be of what was learned")
 
 
 def file_names(split: str, version: str) -> tuple[str, str]:
-    """Return what a file is called: as published, and as people call it."""
+    """Return the two accepted names of a file: the published one and the one without the version."""
     return f"{split}-v{version}.json", f"{split}.json"
 
 
 def english(folders: Sequence[Path], split: str, version: str) -> str | None:
-    """Return SQuAD's file of a split, plain or .gz, in the first of the folders that has one."""
+    """Return the path of SQuAD's file for a split, plain or .gz, from the first folder that has it, or None."""
     names = [f"{name}{end}" for name in file_names(split, version) for end in ("", ".gz")]
     paths = (folder / name for folder in folders for name in names)
     return next((str(path) for path in paths if path.is_file()), None)

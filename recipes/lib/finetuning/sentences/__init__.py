@@ -1,1 +1,1 @@
-"""What the recipes share that classify sentences and pairs of sentences."""
+"""Settings and stages shared by the recipes that classify sentences and pairs of sentences."""

@@ -1,4 +1,7 @@
-"""The stages of a recipe that classifies sentences; its plan.py puts them in order. GLUE's recipe has the commands."""
+"""Stages of the recipes that classify sentences; the plan.py of a recipe puts them in order.
+
+The stages run the modules of recipes/finetune_glue, also for XNLI.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from .settings import SentenceSettings, files_that_count
 from .tasks import TASKS, metrics
 
 HERE = Path(__file__).parent
-RECORD = "glue.json"  # in a prepared folder
+RECORD = "glue.json"  # the record in a prepared folder
 
 
 class Sentences(Planner[SentenceSettings]):
@@ -46,7 +49,7 @@ class Sentences(Planner[SentenceSettings]):
 
     @cached_property
     def builtin(self) -> list[Stage]:
-        """The model and the rows that need no download."""
+        """Return the stages that make the built-in model and data, which need no download."""
         settings, stages = self.settings, list[Stage]()
         if settings.builtin:
             words = ["bash", "recipes/pretrain_mlm/run.sh", "--preset", "smoke"]
@@ -61,7 +64,7 @@ class Sentences(Planner[SentenceSettings]):
 
     @cached_property
     def checks(self) -> dict[Model, Stage]:
-        """A look at each model, which finds what would fail hours later."""
+        """Return a quick check of each model, which finds errors that would otherwise appear after hours."""
         return {model: self._check(model) for model in self.settings.models}
 
     def _check(self, model: Model) -> Stage:
@@ -77,7 +80,7 @@ class Sentences(Planner[SentenceSettings]):
 
     @cached_property
     def prepared(self) -> dict[tuple[str, Model], Stage]:
-        """The rows of each task in the pieces of each model."""
+        """Return the stages that tokenize the rows of each task for each model."""
         settings = self.settings
         return {(task, model): self._prepare(task, model) for task in settings.task for model in settings.models}
 
@@ -110,7 +113,7 @@ class Sentences(Planner[SentenceSettings]):
 
     @cached_property
     def baselines(self) -> dict[str, Stage]:
-        """What a constant answer gets on each task; the pieces of the rows do not matter."""
+        """Return the stages that score a constant answer on each task. Its score does not depend on the tokenizer."""
         return {task: self._baseline(task, self.settings.models[0]) for task in self.settings.task}
 
     def _baseline(self, task: str, model: Model) -> Stage:

@@ -1,4 +1,4 @@
-"""What is told of rows and their scores, on the screen and in the report."""
+"""Write the lines about rows and their scores on the screen and in the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .plan import RECORD
 
 
 def tell(stage: Stage) -> str:
-    """Return what a finished stage found."""
+    """Return a short result of a finished stage for the screen."""
     if stage.kind == "check":
         facts = read_json(stage.outputs[0])
         return f" {facts['encoding']}, {facts['layers']} layers of {facts['dim']}, {facts['updates']} updates"
@@ -29,7 +29,7 @@ def tell(stage: Stage) -> str:
 
 
 def counted(folder: Path) -> str:
-    """Return how many rows a prepared folder has, and what was cut, is unknown or was wrong."""
+    """Return a summary of a prepared folder: its rows, cut items, unknown pieces and problems."""
     record = read_json(folder / RECORD)
     splits = record["splits"].items()
     told = ["rows " + ", ".join(f"{split} {facts['items']:,} of {facts['given']:,}" for split, facts in splits)]
@@ -41,12 +41,12 @@ def counted(folder: Path) -> str:
 
 
 def _unknown(facts: dict[str, Any]) -> float:
-    """Return the part of the pieces that the model does not know."""
+    """Return the fraction of pieces that the model does not know."""
     return float(facts["unknown"] / max(facts["pieces"], 1))
 
 
 def strange(prepared: Sequence[Path]) -> list[str]:
-    """Name the splits whose text is of another kind than the model's, so that their scores say little."""
+    """Name the splits with many pieces that are unknown to the model, because their scores say little."""
     told = []
     for folder in prepared:
         record = read_json(folder / RECORD)
@@ -57,5 +57,5 @@ def strange(prepared: Sequence[Path]) -> list[str]:
 
 
 def behind(names: Sequence[str]) -> list[str]:
-    """Name those that do not beat the baseline."""
+    """Return a line with the models that do not beat the baseline; no line if all do."""
     return [f"Not above the constant answer: {', '.join(names)}."] if names else []

@@ -1,4 +1,7 @@
-"""The settings of recipes that classify sentences by a paper's protocol; ../protocols has the protocols' numbers."""
+"""Settings of the recipes that classify sentences with a paper's protocol.
+
+The hyperparameters of the protocols are in recipes/lib/finetuning/protocols/.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +25,20 @@ from .xnli import XNLI
 PROTOCOLS = Path(__file__).parents[1] / "protocols"
 OF_PROTOCOL = "unset: the protocol's"
 OR_0 = f"0 or {OF_PROTOCOL}"
-#: what stands for 'unset' in the settings of a protocol; in others 0 does
+#: Values that mean 'unset' for settings that a protocol can fill in; for settings not listed here 0 means it.
 UNSET: dict[str, Any] = {"lr": [], "epochs": [], "segments": [], "keep": "", "warmup": -1.0}
-ENDS = ("tsv", "tsv.gz", "txt", "txt.gz")  # of files with rows
+ENDS = ("tsv", "tsv.gz", "txt", "txt.gz")  # suffixes of files with rows
 
 
 def protocol(name: str) -> tuple[dict[str, Any], Flags]:
-    """Return the settings of a paper's protocol, and its flags of fairseq-train."""
+    """Return the settings of a paper's protocol and its flags of fairseq-train."""
     settings = read_preset(PROTOCOLS / f"{name}.toml")
     return settings, settings.pop("train")
 
 
 @dataclass(kw_only=True)
 class SentenceSettings(FineTuning):
-    """Settings that a protocol fills in, and those of rows."""
+    """Hold the settings that a protocol fills in and those of the data rows."""
 
     task: list[str]
     protocol: str
@@ -68,7 +71,7 @@ class SentenceSettings(FineTuning):
         "max-positions": "--checkpoint",
         "criterion": "posenc_sentence_prediction",
     }
-    #: the tasks, what fetches and prepares them, and what that is called as --data
+    #: The allowed tasks, the script that fetches and prepares them, and the value of --data that asks for fetched data.
     known: ClassVar[tuple[str, ...]]
     script: ClassVar[str]
     fetched: ClassVar[str]
@@ -88,7 +91,7 @@ class SentenceSettings(FineTuning):
             raise Refused(f"--warmup is {self.warmup}: 0 to 1, a part of the updates, is wanted")
         if min(self.lr) <= 0 or min(self.epochs) < 1:
             raise Refused("--lr and --epochs: numbers above 0 are wanted")
-        for name in ("lr", "epochs"):  # as they stand in the names of trainings
+        for name in ("lr", "epochs"):  # compared as they are printed in the names of trainings
             _once(name, [f"{number:g}" for number in getattr(self, name)])
         if self.batch % self.batches:
             raise Refused(f"--batch {self.batch} cannot be shared by --batches {self.batches}")
@@ -96,7 +99,7 @@ class SentenceSettings(FineTuning):
             raise Refused(f"--data {self.data}: no such folder; there are: {self.fetched}, {BUILTIN}")
 
     def _take_protocol(self) -> None:
-        """Set what is unset as the protocol has it."""
+        """Fill the unset settings and flags with those of the protocol."""
         known = [path.stem for path in PROTOCOLS.glob("*.toml")]
         if self.protocol not in known:
             raise Refused(f"--protocol: no '{self.protocol}'{nearest(self.protocol, known)}")
@@ -107,7 +110,7 @@ class SentenceSettings(FineTuning):
         self.train = {**flags, **self.train}
 
     def departures(self) -> list[str]:
-        """Return in what the run departs from the protocol; segments do not count, as they choose the paper's row."""
+        """Return how the run departs from the protocol. Segments do not count, because they choose the paper's row."""
         theirs, flags = protocol(self.protocol)
         del theirs["segments"]
         return of_settings(theirs, self) + of_flags(flags, self.train, intervals=self.keep == "best")
@@ -119,7 +122,7 @@ class SentenceSettings(FineTuning):
                 raise Refused(f"--data {self.data} has no files of {task}, plain or .gz, in it or below")
 
     def files(self, task: str) -> list[Path]:
-        """Return the user's files of a task; empty where there is none at all."""
+        """Return the user's files of a task; the list is empty if there are none."""
         return files_of_task(Path(self.data), task)
 
     def unused(self) -> dict[str, str]:
@@ -131,12 +134,12 @@ class SentenceSettings(FineTuning):
 
     @property
     def own(self) -> bool:
-        """Whether the data are the user's."""
+        """Return whether --data names a folder of the user."""
         return self.data not in (BUILTIN, self.fetched)
 
     @property
     def chosen(self) -> list[str]:
-        """Which of the files are prepared, as words of the script; all of them unless there are any."""
+        """Return options of the script that choose files to prepare; without options it prepares all of them."""
         return []
 
     @property
@@ -144,7 +147,7 @@ class SentenceSettings(FineTuning):
         return Grid(self.lr, self.epochs, [self.seed + run for run in range(self.runs)])
 
     def variants(self) -> list[Variant]:
-        """Return each model on each task; a single sentence has no segments."""
+        """Return every combination of task, segments and model. Tasks of single sentences have no segments."""
         row = self.segments[0] if len(self.segments) == 1 else "none"
         kinds = [(task, kind) for task in self.task for kind in (self.segments if TASKS[task].pair else [""])]
         return [Variant(task, model, kind or "none", kind or row) for task, kind in kinds for model in self.models]
@@ -165,17 +168,17 @@ def _once(option: str, given: list[str]) -> None:
 
 
 def files_that_count(folder: Path, task: str) -> list[Path]:
-    """Return the user's files that decide a task's rows, wherever data-bin-scripts/glue/reading.py looks for them."""
+    """Return the user's files that decide the rows of a task, from all places where data-bin-scripts/glue/ looks."""
     files = files_of_task(folder, task)
-    if task == "MNLI":  # the diagnostic set, which lies beside the tasks' folders
+    if task == "MNLI":  # the diagnostic set, next to the folders of the tasks
         files += [path for name in ("AX", "diagnostic") for path in sorted(folder.parent.glob(f"{name}.tsv*"))]
-    if task == XNLI:  # GLUE's training file, which is another task's too
+    if task == XNLI:  # the training file of MNLI, which XNLI shares
         files += [path for place in _places(folder, task) for path in sorted(place.glob("MNLI/train.tsv*"))]
     return files
 
 
 def files_of_task(folder: Path, task: str) -> list[Path]:
-    """Return the files in the task's folders and in the folder itself, where they may be another task's."""
+    """Return the files in the folders of a task and in the folder itself, which may contain files of other tasks."""
     return [path for place in _places(folder, task) for end in ENDS for path in sorted(place.glob(f"*.{end}"))]
 
 

@@ -1,4 +1,7 @@
-"""The tasks of GLUE, and XNLI, as recipes plan them; data-bin-scripts/glue/formats.py has their columns and labels."""
+"""Facts about the tasks of GLUE and XNLI for planning: classes, metrics and published numbers of rows.
+
+Their columns and labels are in data-bin-scripts/glue/formats.py.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ class Task:
     """A task.
 
     Attributes:
-        pair: it has two sentences.
-        classes: 1 is regression.
-        metrics: the first one chooses.
-        rows: as published, by split; of XNLI those of each language. METHODS.md 6.B rounds those of training.
-        submissions: GLUE's file names, by split.
-        folders: what archives unpack to, beside a folder with the task's name.
+        pair: Whether an item has two sentences.
+        classes: Number of classes; 1 means regression.
+        metrics: Names of the metrics. The first one chooses checkpoints and learning rates.
+        rows: Published number of rows by split; for XNLI, the number for each language.
+        submissions: File names of a GLUE submission by split.
+        folders: Folders that the published archives unpack to, apart from one with the name of the task.
     """
 
     pair: bool
@@ -48,15 +51,16 @@ TASKS: dict[str, Task] = {
     xnli.XNLI: Task(True, 3, ("accuracy",), XNLI_ROWS, {}, ("xnli", "xnli/XNLI-1.0", "xnli/XNLI-MT-1.0/multinli")),
 }
 GLUE = tuple(name for name in TASKS if name != xnli.XNLI)
-#: DIET's figures of QQP (91.1) can only be accuracies (METHODS.md 6.D does not say)
+#: The first metric where a protocol differs. The DIET paper does not name its metric for QQP, but 91.1 (Table 2) is too
+#: high for an F1, so it must be accuracy.
 FIRST = {("diet", "QQP"): "accuracy"}
-#: the split whose score stands for a task, where it is not the development set: of XNLI all languages, English
-#: among them, as XTREME has it
+#: The split whose score represents a task, if it is not the development set. For XNLI it is the mean over all
+#: languages, including English, as in XTREME.
 HEADLINE = {xnli.XNLI: xnli.MEAN}
 
 
 def metrics(task: str, protocol: str) -> list[str]:
-    """Return the scores of a task; the first chooses checkpoints and learning rates, and stands beside the paper's."""
+    """Return the metrics of a task. The first chooses checkpoints and learning rates and is compared with the paper."""
     known = list(TASKS[task].metrics)
     first = FIRST.get((protocol, task), known[0])
     return [first, *(name for name in known if name != first)]

@@ -1,4 +1,4 @@
-"""XNLI's languages: which splits of a run are scored, and their means."""
+"""Choose the splits of XNLI that are scored, one for each language, and compute their means."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from statistics import fmean
 
 XNLI = "XNLI"
-#: English first, which is trained on
+#: English, the language of the training set, comes first.
 LANGUAGES = tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split())
 ENGLISH = LANGUAGES[0]
 MEAN, OTHERS = "mean", "mean but en"
@@ -14,7 +14,7 @@ Scores = Mapping[str, Mapping[str, float]]
 
 
 def language(split: str) -> str:
-    """Return the language that a split names; English if it names none."""
+    """Return the language in the name of a split, or English if the name has none."""
     return split.partition("-")[2] or ENGLISH
 
 
@@ -22,7 +22,7 @@ def scored(labelled: Collection[str]) -> list[str]:
     """Return one split of each language: the test sets, or the development sets if only English's test set has labels.
 
     Args:
-        labelled: splits with labels.
+        labelled: Names of the splits that have labels.
     """
     tests = [split for split in labelled if split.startswith("test-")]
     valid = [split for split in labelled if split.startswith("valid")]
@@ -34,7 +34,7 @@ def _others(splits: Collection[str]) -> list[str]:
 
 
 def with_means(scores: Scores) -> dict[str, Mapping[str, float]]:
-    """Return the scores with their means: over all languages, and over those that were not trained on."""
+    """Return the scores with two means added: over all languages, and over all except English."""
     chosen = scored(scores)
     others = _others(chosen)
     made = {**scores, MEAN: _mean(scores, chosen)}
@@ -47,17 +47,17 @@ def _mean(scores: Scores, splits: Collection[str]) -> dict[str, float]:
 
 
 def differences(labelled: Collection[str]) -> list[str]:
-    """Return what keeps a mean from being XTREME's, which is over the test sets of all languages."""
+    """Return how a mean differs from that of XTREME, which is over the test sets of all languages."""
     chosen = scored(labelled)
     told = [] if len(chosen) == len(LANGUAGES) else [f"{len(chosen)} of {len(LANGUAGES)} languages"]
     return told + ([] if chosen[0].startswith("test-") else ["development sets"])
 
 
 def told(splits: Mapping[str, Mapping[str, object]]) -> str:
-    """Say which languages are scored on what, and which have files but are not scored.
+    """Say which sets of which languages are scored, and which languages have files without labels.
 
     Args:
-        splits: of glue.json.
+        splits: The splits in glue.json.
     """
     labelled = [split for split, facts in splits.items() if facts["labelled"] and split != "train"]
     chosen = scored(labelled)

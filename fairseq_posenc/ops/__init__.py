@@ -1,1 +1,1 @@
-"""Products with relative vectors and other operations on tensors; nothing here knows `Positions`."""
+"""Products with relative vectors and other tensor operations. This folder does not import `Positions`."""

@@ -1,8 +1,10 @@
-"""Products with the vectors of all relative distances, a block of rows at a time, forward and backward.
+"""Products with the vectors of all relative distances, computed in blocks of rows, forward and backward.
 
-A row r and a column c are c - r apart. A block of rows needs only the distances that occur in it, its window: half
-of the products of all rows with all distances, and the temporaries stay small. Legend: G = B h matrices, R rows,
-C columns, D head width, L = R + C - 1 distances: the vector of (r, c) is entry c - r + R - 1.
+The distance of row r and column c is c - r. A block of rows needs only the vectors of the distances that occur in it,
+its window. This takes half of the products of all rows with all distances, and small temporary tensors.
+
+Legend: G = B h matrices, R rows, C columns, D head width, L = R + C - 1 distances. The vector of the pair (r, c) is
+entry c - r + R - 1.
 """
 
 from __future__ import annotations
@@ -17,22 +19,24 @@ from torch import Tensor
 from . import cpp
 from .precision import promoted
 
-#: rows of a block by the number of rows: small windows cost fewer products, and more calls
+#: Rows per block: SMALL_BLOCK up to FEW_ROWS rows, otherwise LARGE_BLOCK. Small blocks need fewer products, but more
+#: calls.
 SMALL_BLOCK, LARGE_BLOCK, FEW_ROWS = 32, 64, 256
-#: rows of a copy from which copies cost less than a choice
+#: Minimum number of rows per copy at which copies are faster than `torch.where`.
 LEAST_COPIED = 16
-#: numbers of each of a few matrices that are multiplied again and again
+#: Numbers per tensor that `in_cache` yields at a time, so that a CPU keeps them in its cache.
 CACHED = 1 << 18
 
 
 class Terms(NamedTuple):
-    """What is added for each pair: q_i . (vector of j - i) + k_j . (another vector of j - i) + scale * q'_i . k'_j.
+    """The tensors of the sum q_i . (vector of j - i) + k_j . (another vector of j - i) + scale * q'_i . k'_j.
 
-    Each of the three may be left out; both of its tensors are then None. Gradients come in the same order.
+    Each of the three terms may be left out; both of its tensors are then None. The gradients of the six tensors are
+    kept in the same class.
 
     Args:
         q, k: [..., Q, D] and [..., K, D].
-        for_queries, for_keys: tables [1 or h, Q+K-1, D] in the order of the distances.
+        for_queries, for_keys: Tables of vectors, [1 or h, Q+K-1, D], in the order of the distances.
         content_q, content_k: q' and k', shaped as q and k.
     """
 
@@ -49,8 +53,8 @@ class Vectors:
     """Hold the vectors of all distances.
 
     Args:
-        table: [1 or h, L, D].
-        first, last: entries up to `first` hold the same vector, and so do those from `last` on.
+        table: The vectors, [1 or h, L, D].
+        first, last: The entries up to `first` hold the same vector, and so do the entries from `last` on.
     """
 
     table: Tensor
@@ -58,14 +62,14 @@ class Vectors:
     last: int
 
     def flipped(self) -> Vectors:
-        """Return the vectors as the columns see them: the distances run backwards."""
+        """Return the vectors in reverse order, for products in which rows and columns change places."""
         end = self.table.shape[-2] - 1
         return Vectors(self.table.flip(-2), end - self.last, end - self.first)
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Describe the rows start .. stop-1. The columns before `left` share a vector, and so do those from `right` on."""
+    """The rows start .. stop-1. The columns before `left` share a vector, and so do the columns from `right` on."""
 
     start: int
     stop: int
@@ -86,7 +90,7 @@ class _Block:
 
 
 def _blocks(rows: int, columns: int, vectors: Vectors) -> Iterator[_Block]:
-    narrow = vectors.last - vectors.first < rows  # what a large block has more than it needs would be most of it
+    narrow = vectors.last - vectors.first < rows  # most of a large window would not be needed
     size = SMALL_BLOCK if rows <= FEW_ROWS or narrow else LARGE_BLOCK
     for start in range(0, rows, size):
         stop = min(start + size, rows)
@@ -112,12 +116,12 @@ def _by_sample(x: Tensor, tables: int) -> Tensor:
 
 
 def _behind(x: Tensor, tables: int) -> Tensor:
-    """Put rows that share a table behind each other, for one product: [G, rows, D] -> [1 or h, samples * rows, D]."""
+    """Join the rows that share a table, for one matrix product: [G, rows, D] -> [1 or h, samples * rows, D]."""
     return _by_sample(x, tables).transpose(0, 1).flatten(1, 2)
 
 
 def _window(x: Tensor, table: Tensor) -> Tensor:
-    """Return the products of x [G, rows, D] with entries [1 or h, W, D]: [1 or h, samples, rows, W]."""
+    """Return the products of x [G, rows, D] with the table [1 or h, W, D]: [1 or h, samples, rows, W]."""
     return torch.bmm(_behind(x, len(table)), table.mT).unflatten(1, (-1, x.shape[1]))
 
 
@@ -129,7 +133,14 @@ def of_groups(table: Tensor, groups: int) -> Tensor:
 
 
 def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor], object] = Tensor.copy_) -> None:
-    """Write x[g, r] . vector of (r, c) to out[g, r, c], or add it with Tensor.add_; out [G, R, C], x [G, R, D]."""
+    """Write x[g, r] . (vector of (r, c)) to out[g, r, c].
+
+    Args:
+        out: [G, R, C].
+        x: [G, R, D].
+        vectors: The vectors of all distances.
+        put: `Tensor.copy_` to replace the numbers in `out`, or `Tensor.add_` to add to them.
+    """
     columns, table = out.shape[-1], vectors.table
     ends = _ends(x, vectors)
     for block in _blocks(x.shape[1], columns, vectors):
@@ -145,13 +156,13 @@ def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor
 
 
 def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
-    """Write x[g, c] . vector of (r, c) to out[g, r, c]; x belongs to the columns, [G, C, D].
+    """Write x[g, c] . (vector of (r, c)) to out[g, r, c], where x [G, C, D] belongs to the columns.
 
-    Distances that share a vector are written first, all in one go, and the others then by columns.
+    The pairs whose distances share a vector are written first. The other pairs follow in blocks of columns.
     """
     rows, columns = out.shape[1:]
     flipped = vectors.flipped()
-    far = [end.mT for end in _ends(x, flipped).values()]  # to the right of a row, to its left
+    far = [end.mT for end in _ends(x, flipped).values()]  # far to the right of a row, far to its left
     if len(far) == 2:
         _fill_far(out, far[1], far[0], vectors)
     elif far:
@@ -167,19 +178,19 @@ def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
 
 
 def _natively(pairs: Tensor) -> bool:
-    """Return whether C++ may transpose these: four times as fast as a strided copy."""
+    """Return whether C++ can transpose these pairs, which is four times as fast as a strided copy."""
     single = pairs.device.type == "cpu" and pairs.dtype == torch.float32 and pairs.is_contiguous()
     return single and cpp.works("clipped_products")
 
 
 def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> None:
-    """Fill out [G, R, C] with what is far to the left of a row and to its right, [G, 1, C] each.
+    """Fill out [G, R, C] with the products at the far left and at the far right of each row, [G, 1, C] each.
 
-    What is near is overwritten later. So some rows at a time can change sides at one column, where all of them are
-    near, which takes a third of the time of a choice for each number.
+    The pairs that are not far are overwritten later. Several rows can therefore switch from left to right at the same
+    column, if that column is near to all of them. Copying so takes a third of the time of `torch.where`.
     """
     rows, columns = out.shape[1:]
-    middle = (vectors.first + vectors.last) // 2 + 2 - rows  # from a row's number to the column where it changes sides
+    middle = (vectors.first + vectors.last) // 2 + 2 - rows  # a row plus this is the column where it switches
     size = vectors.last - vectors.first - 1
     if size < LEAST_COPIED or out.device.type != "cpu":
         torch.where(torch.ones(rows, columns, dtype=torch.bool, device=out.device).triu(middle), right, left, out=out)
@@ -192,15 +203,18 @@ def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> Non
 
 
 def _ends(x: Tensor, vectors: Vectors) -> dict[int, Tensor]:
-    """Return x times the vectors that stand for more than one distance, by their entries: [G, R, 1] each."""
+    """Return the products of x with the vectors at `first` and at `last`, [G, R, 1] each, by their entries.
+
+    An entry outside of the table is left out: no distances share a vector there.
+    """
     entries = (entry for entry in (vectors.first, vectors.last) if 0 <= entry < vectors.table.shape[-2])
     return {entry: torch.bmm(x, of_groups(vectors.table[:, entry, :, None], len(x))) for entry in entries}
 
 
 def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor]:
-    """Return the gradients of x [G, R, D] and of the table, given that of `fill`'s output, [G, R, C].
+    """Return the gradients of x and of the table, given the gradient [G, R, C] of the output of `fill`.
 
-    The gradient of the table [1 or h, L, D] is in at least float32.
+    The gradient of x is [G, R, D]. The gradient of the table, [1 or h, L, D], is in at least float32.
     """
     table, tables, across = vectors.table, len(vectors.table), grad.stride(-1) != 1 and _natively(grad.mT)
     for_x, for_table = torch.zeros_like(x), torch.zeros_like(promoted(table))
@@ -217,20 +231,27 @@ def gradients(grad: Tensor, x: Tensor, vectors: Vectors) -> tuple[Tensor, Tensor
             near = _by_sample(grad[:, rows, block.left : block.right], tables)
             shape = (tables, len(near), near.shape[2], block.width)
             if window is None or window.shape != shape:
-                window = grad.new_zeros(shape)  # its corners stay zero from block to block
+                window = grad.new_zeros(shape)  # only the pairs are written, so its corners stay zero
             if across:
                 cpp.across_backward(grad.mT, window, block.start, block.left)
             else:
                 _by_column(window, near.shape[-1]).copy_(near)
             by_entry = window.flatten(1, 2)
-            products = torch.bmm(by_entry, table[:, block.window])  # baddbmm_ into a part is a product a matrix
+            products = torch.bmm(by_entry, table[:, block.window])  # baddbmm_ into a view: one product per matrix
             _by_sample(for_x[:, rows], tables).add_(products.unflatten(1, shape[1:3]).transpose(0, 1))
             for_table[:, block.window] += torch.bmm(by_entry.mT, _behind(x[:, rows], tables))
     return for_x, for_table
 
 
 def collect(for_table: Tensor, entries: slice, by_entry: Tensor, x: Tensor) -> None:
-    """Add by_entry^T x to for_table[entries], summed over the matrices that share it: [G, rows, W], [G, rows, D]."""
+    """Add by_entry^T x to for_table[entries], summed over the matrices that share a table.
+
+    Args:
+        for_table: Gradient of the table, [1 or h, L, D].
+        entries: The W entries of the table to add to.
+        by_entry: Gradients of the products with these entries, [G, rows, W].
+        x: [G, rows, D].
+    """
     tables = len(for_table)
     if tables == 1:
         product = torch.mm(by_entry.reshape(-1, by_entry.shape[-1]).t(), x.reshape(-1, x.shape[-1]))[None]
@@ -240,7 +261,7 @@ def collect(for_table: Tensor, entries: slice, by_entry: Tensor, x: Tensor) -> N
 
 
 def in_cache(*pairs: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Yield a few of the matrices [G, Q, K] at a time: what one product wrote, a CPU then reads from its cache."""
+    """Yield a few of the matrices of each [G, Q, K] at a time, so that a CPU keeps them in its cache."""
     groups, queries, keys = pairs[0].shape
     size = max(1, CACHED // max(1, queries * keys)) if pairs[0].device.type == "cpu" else groups
     return zip(*(x.split(size) for x in pairs), strict=True)
@@ -248,7 +269,7 @@ def in_cache(*pairs: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 @dataclass(frozen=True)
 class Blocked:
-    """Sums and gated products of pairs [G, Q, K], block by block; see `Vectors` for `first` and `last`."""
+    """Compute sums and gated products of pairs [G, Q, K] in blocks; see `Vectors` for `first` and `last`."""
 
     first: int
     last: int
@@ -267,7 +288,13 @@ class Blocked:
             out.baddbmm_(terms.content_q, terms.content_k.mT, alpha=scale)
 
     def fill_backward(self, grad: Tensor, terms: Terms, totals: Terms) -> None:
-        """Write the gradients of q and k into `totals` and add those of their tables, given that of the sums."""
+        """Write the gradients of q and k into `totals` and add the gradients of their tables to it.
+
+        Args:
+            grad: Gradient of the sums, [G, Q, K].
+            terms: The terms of the forward.
+            totals: Gradients of the terms.
+        """
         if terms.q is not None:
             for_q, for_table = gradients(grad, terms.q, self.vectors(terms.for_queries))
             totals.q.copy_(for_q)
@@ -278,9 +305,9 @@ class Blocked:
             totals.for_keys.add_(for_table.flip(-2))
 
     def gate(self, content: Tensor, q: Tensor, k: Tensor, table: Tensor, offset: float) -> tuple[Tensor, ...]:
-        """Multiply the content [G, Q, K] by both gates in place, and return what `gate_backward` needs of them.
+        """Multiply the content [G, Q, K] by both gates in place, and return what `gate_backward` needs.
 
-        That is the gate of the keys, which costs more to make than that of the queries.
+        That is the gate of the keys. The gate of the queries is cheaper, so the backward computes it again.
         """
         vectors, of_key = self.vectors(table), torch.empty_like(content)
         fill_across(of_key, k, vectors)
@@ -292,7 +319,10 @@ class Blocked:
     def gate_backward(
         self, content: Tensor, grad: Tensor, terms: Terms, offset: float, gates: tuple[Tensor, ...], totals: Terms
     ) -> Tensor:
-        """Do as `fill_backward`, with one table, `for_queries`; overwrite the content and return its gradient."""
+        """Do the same as `fill_backward` for the gates, and return the gradient of the content.
+
+        Both gates use the table `for_queries`. The content, [G, Q, K] before the gates, is overwritten.
+        """
         (of_key,), vectors = gates, self.vectors(terms.for_queries)
         of_query, for_key = _query_gate(terms.q, vectors, offset, of_key), torch.empty_like(content)
         for product, query, key, by_pair, out in in_cache(content, of_query, of_key, grad, for_key):
@@ -310,12 +340,12 @@ class Blocked:
 
 
 def _query_gate(q: Tensor, vectors: Vectors, offset: float, like: Tensor) -> Tensor:
-    """Return o + q_i . a_ij, [G, Q, K]."""
+    """Return the gate of the queries, o + q_i . a_ij: [G, Q, K]."""
     gate = torch.empty_like(like)
     fill(gate, q, vectors)
     return _raised(gate, offset)
 
 
 def _raised(gate: Tensor, offset: float) -> Tensor:
-    """Add the offset in place."""
+    """Add the offset to the gate in place, and return the gate."""
     return gate.add_(offset) if offset else gate

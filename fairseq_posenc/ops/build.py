@@ -1,6 +1,7 @@
-"""Compile the C++ passes once per machine: the library that one process makes is kept for the next.
+"""Compile the C++ sources once per machine and keep the libraries for later processes.
 
-A library is found again by what decides its code: the source, the compiler, the flags and the CPU.
+The name of a library contains a hash of everything that its code depends on: the source, the compiler, the flags and
+the CPU.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from pathlib import Path
 
 from .compiled import compiler
 
-#: -ffast-math is left out: with it some compilers make the whole process flush denormal numbers to zero.
+#: -ffast-math is missing on purpose: with it, some compilers make the whole process flush denormal numbers to zero.
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
-#: The folder of the libraries; unset: fairseq_posenc/ in the user's cache folder.
+#: Environment variable that names the folder of the libraries; if unset, fairseq_posenc/ in the user's cache folder.
 VARIABLE = "FAIRSEQ_POSENC_CACHE"
 
 
 def shared_library(source: Path) -> ctypes.CDLL:
-    """Return a C++ source as a loaded library, compiled unless an earlier process kept it.
+    """Load the library of a C++ source; compile it unless an earlier process did.
 
     Raises:
-        OSError, subprocess.SubprocessError: there is no working compiler, or what it made is no library.
+        OSError, subprocess.SubprocessError: There is no working compiler, or its output cannot be loaded.
     """
     command = [compiler(), *FLAGS]
     kept = _kept(source, command)
     if kept is not None and kept.is_file():
         try:
             return ctypes.CDLL(str(kept))
-        except OSError:  # damaged: it is made again
+        except OSError:  # the file is damaged; compile it again
             kept.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="fairseq_posenc-", dir=None if kept is None else kept.parent) as folder:
         compiled = Path(folder) / f"{source.stem}.so"
@@ -42,12 +43,12 @@ def shared_library(source: Path) -> ctypes.CDLL:
         )
         library = ctypes.CDLL(str(compiled))
         if kept is not None:
-            os.replace(compiled, kept)  # whole or not at all; what is loaded stays loaded
+            os.replace(compiled, kept)  # atomic; the loaded library stays usable
     return library
 
 
 def _kept(source: Path, command: list[str]) -> Path | None:
-    """Return where the library is kept for further processes, or None if there is no safe place."""
+    """Return the path at which the library is kept for later processes, or None if there is no safe folder."""
     folder = _folder()
     if folder is None:
         return None
@@ -61,7 +62,7 @@ def _kept(source: Path, command: list[str]) -> Path | None:
 def _folder() -> Path | None:
     """Return the folder of the libraries, or None if it cannot be used.
 
-    Code is loaded from it, so it must be the user's own, and nobody else may write to it.
+    The process loads code from this folder. It must therefore belong to the user, and nobody else may write to it.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(os.environ.get(VARIABLE) or os.path.join(cache, "fairseq_posenc"))
@@ -75,7 +76,7 @@ def _folder() -> Path | None:
 
 
 def _cpu() -> str:
-    """Return what -march=native looks at: the CPU's model and its instruction sets."""
+    """Return the CPU's model and instruction sets, on which the code of -march=native depends."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

@@ -1,9 +1,9 @@
-"""Products with the vectors of all distances where far ones share a vector, on a CPU: with far fewer numbers.
+"""Products with the vectors of all distances on a CPU, where far distances share a vector.
 
-A query, or a key, has only as many products as there are vectors: a quarter of the keys, say. They stay so few; one
-pass in C++ (cpp.py) adds them to the content, or multiplies them in (M4M).
+Each query or key then has only as many different products as there are vectors, often far fewer than keys. They are
+never written out for all pairs: one pass in C++ (cpp.py) adds them to the content, or multiplies it by them (M4M).
 
-Legend: as in blocked_products.py; E vectors that are not the same, from `first` to `last`.
+Legend: as in blocked_products.py; E is the number of different vectors, entries `first` to `last` of the table.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from .blocked_products import Terms, collect, of_groups
 
 @dataclass(frozen=True)
 class Clipped:
-    """Sums and gated products of pairs [G, Q, K], float32, of E products for each query and each key.
+    """Compute sums and gated products of pairs [G, Q, K] in float32, from E products for each query and each key.
 
-    `first` and `last` are those of `blocked_products.Vectors`. In a decoder with memory the last entry may be beyond
-    the table.
+    `first` and `last` are those of `blocked_products.Vectors`. In a decoder with memory, `last` may be beyond the end
+    of the table.
     """
 
     first: int
     last: int
 
     def serves(self, queries: int, k: Tensor | None, *others: Tensor | None) -> bool:
-        """Return whether this is possible and worth it: distances share a vector, float32 on a CPU, a compiler.
+        """Return whether this kernel can make the products and is the faster one.
 
-        A key meets as many distances as there are queries; where they are fewer than the vectors, blocks are less work.
+        It needs float32 on a CPU, a C++ compiler and distances that share a vector. A key has as many distances as
+        there are queries: if these are fewer than the vectors, `Blocked` is faster.
         """
         tensors = [x for x in (k, *others) if x is not None]
         single = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in tensors)
@@ -43,7 +44,7 @@ class Clipped:
         return slice(self.first, self.last + 1)
 
     def _vectors(self, table: Tensor, x: Tensor) -> Tensor:
-        """Return the E vectors of the table [1 or h, Q+K-1, D] for each matrix of x: [G, E, D]."""
+        """Return the E vectors of the table [1 or h, Q+K-1, D], repeated for each matrix of x: [G, E, D]."""
         return of_groups(table[:, self._entries], len(x))
 
     def _products(self, x: Tensor | None, table: Tensor) -> Tensor | None:
@@ -58,7 +59,13 @@ class Clipped:
         cpp.spread(out, of_query, of_key, self.first, add=terms.content_q is not None)
 
     def fill_backward(self, grad: Tensor, terms: Terms, totals: Terms) -> None:
-        """Write the gradients of q and k into `totals` and add those of their tables, given that of the sums."""
+        """Write the gradients of q and k into `totals` and add the gradients of their tables to it.
+
+        Args:
+            grad: Gradient of the sums, [G, Q, K].
+            terms: The terms of the forward.
+            totals: Gradients of the terms.
+        """
         by_query, by_key = (
             None if x is None else x.new_zeros(*x.shape[:2], table[:, self._entries].shape[1])
             for x, table in ((terms.q, terms.for_queries), (terms.k, terms.for_keys))
@@ -68,13 +75,20 @@ class Clipped:
         self._collect(by_key, terms.k, terms.for_keys, totals.k, totals.for_keys)
 
     def _collect(self, by_entry: Tensor | None, x: Tensor, table: Tensor, for_x: Tensor, for_table: Tensor) -> None:
-        """Write the gradient of x and add that of its table, given that of their products [G, R, E]."""
+        """Write the gradient of x into `for_x` and add the gradient of the table to `for_table`.
+
+        Args:
+            by_entry: Gradient of the products of x with the E vectors, [G, R, E]; None if there are none.
+            x: [G, R, D].
+            table: [1 or h, Q+K-1, D].
+            for_x, for_table: Gradients of x and of the table.
+        """
         if by_entry is not None:
             for_x.copy_(torch.bmm(by_entry, self._vectors(table, x)))
             collect(for_table, self._entries, by_entry, x)
 
     def gate(self, content: Tensor, q: Tensor, k: Tensor, table: Tensor, offset: float) -> tuple[Tensor, ...]:
-        """Multiply the content [G, Q, K] by both gates in place, and return the few products that they are made of."""
+        """Multiply the content [G, Q, K] by both gates in place, and return the E products of queries and of keys."""
         of_query, of_key = (torch.bmm(x, self._vectors(table, x).mT) for x in (q, k))
         cpp.gates(content, of_query, of_key, self.first, offset)
         return of_query, of_key
@@ -82,7 +96,10 @@ class Clipped:
     def gate_backward(
         self, content: Tensor, grad: Tensor, terms: Terms, offset: float, gates: tuple[Tensor, ...], totals: Terms
     ) -> Tensor:
-        """Do as `fill_backward`, with one table, `for_queries`; overwrite the content and return its gradient."""
+        """Do the same as `fill_backward` for the gates, and return the gradient of the content.
+
+        Both gates use the table `for_queries`. The content, [G, Q, K] before the gates, is overwritten.
+        """
         of_query, of_key = gates
         by_query, by_key = cpp.gates_backward(content, grad.contiguous(), of_query, of_key, self.first, offset)
         self._collect(by_query, terms.q, terms.for_queries, totals.q, totals.for_queries)

@@ -1,4 +1,4 @@
-"""The product of content queries and keys, to which position terms are added."""
+"""The product of content queries and content keys, to which encodings add their position terms."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from torch import Tensor
 
 from .precision import HALF, promoted
 
-#: numbers of a sample and head's keys: torch multiplies smaller matrices by a plain loop
+#: Numbers in the matrix of one sample and head; torch multiplies smaller matrices by a slow plain loop.
 FEW = 400
 
 
 class Content:
-    """scale * q' k'^T, [B, h, Q, K], not made yet.
+    """Hold the factors of the content product scale * q' k'^T, [B, h, Q, K], which is not computed yet.
 
-    An encoding may make it together with its own terms, in one pass over the pairs: it `take`s it, and what its
-    `content_bias` returns then includes it. What nobody takes the attention makes and adds itself.
+    An encoding can compute the product together with its own terms, in one pass over the pairs. It then calls `take`,
+    and its `content_bias` returns a sum that includes the product. If no encoding takes it, the attention adds it.
 
     Args:
-        q, k: q' [B, h, Q, D] and k' [B, h, K, D], after `project_*`. scale: the factor on their product.
+        q, k: Queries q' [B, h, Q, D] and keys k' [B, h, K, D], after the hooks `project_q` and `project_k`.
+        scale: Factor on the product.
     """
 
     def __init__(self, q: Tensor, k: Tensor, scale: float) -> None:
@@ -26,7 +27,7 @@ class Content:
         self.taken = False
 
     def take(self) -> Content | None:
-        """Return itself to the first who asks, None to others."""
+        """Return this object at the first call and None afterwards, so that only one caller adds the product."""
         if self.taken:
             return None
         self.taken = True
@@ -45,13 +46,16 @@ def of_keys(q: Tensor, k: Tensor) -> Tensor:
 
 
 def of_values(weights: Tensor, v: Tensor) -> Tensor:
-    """Return the weighted sums: [B, h, Q, K], [B, h, K, D] -> [B, h, Q, D]."""
+    """Return the weighted sums of the values: [B, h, Q, K], [B, h, K, D] -> [B, h, Q, D]."""
     if _few(weights, v):
         return (weights.transpose(-1, -2) * v).sum(2, keepdim=True)
     return torch.matmul(weights, v)
 
 
 def _few(rows: Tensor, columns: Tensor) -> bool:
-    """Say whether torch multiplies one row and so few columns by a plain loop, slower than it multiplies and adds."""
+    """Return whether torch would use its slow plain loop: one row and few columns on a CPU, not in half precision.
+
+    Multiplying element by element and summing is then faster than `torch.matmul`.
+    """
     single = rows.shape[2] == 1 and rows.device.type == "cpu"
     return single and columns.shape[-1] * columns.shape[-2] < FEW and rows.dtype not in HALF

@@ -1,13 +1,15 @@
-"""Passes over all pairs that are ours in C++, compiled once per machine where a compiler is there (build.py).
+"""Functions in C++ that compute a product for every pair of a query and a key.
 
-M3's product of three vectors (trilinear.cpp) takes two thirds of a compiled loop's time: torch.compile sums one pair
-after another, and moves and adds more than it multiplies; the two multiplications a number, twice those of a matrix
-product, are nearly all that this does. Where far distances share a vector (clipped_products.cpp) a query has few
-different products, which torch would write out for all keys, over and over, before it adds or multiplies them. In
-decoding (single_query.cpp) each key meets a vector of its own, and to read the keys is nearly all there is to do: once,
-here.
+They are compiled once per machine if there is a compiler (build.py). Each is faster than torch:
 
-No pass records gradients. Each checks its tensors first (cpp_checks.py), because C++ does not check bounds.
+- trilinear.cpp computes M3's product of three vectors in two thirds of the time of a loop by torch.compile, which
+  sums one pair after another.
+- clipped_products.cpp serves distances that share a vector. Torch would write the few different products of a query
+  out for all keys before it adds or multiplies them.
+- single_query.cpp serves decoding, where each key has its own vector and most of the time goes into reading the keys.
+  It reads them once.
+
+No function records gradients. Each checks its tensors first (cpp_checks.py), because C++ does not check bounds.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ from .cpp_checks import (
 
 logger = logging.getLogger(__name__)
 
-#: source -> what it makes, for who has no compiler
+#: Sources, with the first half of the warning that is logged if they cannot be compiled.
 SOURCES = {
     "trilinear": "M3's products are made by compiled loops",
     "clipped_products": "Products with distances are written out and transposed by torch",
     "single_query": "A step of decoding makes a tensor the size of its keys",
 }
 _POINTER, _SIZE, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
-#: What becomes of a key, with the number of its way in single_query.cpp: see `single_query`.
+#: The ways to combine keys, vectors and query (see `single_query`), with their numbers in single_query.cpp.
 WAYS = {"alone": 0, "added": 1, "multiplied": 2, "both": 3}
 _DECLARED: dict[str, dict[str, list[Any]]] = {
     "single_query": {"single_query": [*[_POINTER] * 4, _SIZE, _POINTER, *[_SIZE] * 5, _INT, _INT]},
@@ -64,7 +66,7 @@ def works(source: str) -> bool:
 
 
 def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    """Return sum_d q_id k_jd a_ijd of all pairs: see `trilinear.products`.
+    """Return sum_d q_id k_jd a_ijd for all pairs; see `trilinear.products`.
 
     Args:
         q: [B, h, Q, D]. k: [B, h, K, D].
@@ -86,7 +88,7 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     library = _compiled("products", "trilinear")
     q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
     out = q.new_empty(batch, heads, queries, keys)
-    if not out.numel():  # the C++ divides its work by numbers of tiles
+    if not out.numel():  # the C++ divides by the number of tiles
         return out
     scratch = q.new_empty(library.trilinear_scratch(batch * heads, queries, keys, dim, tables))
     strides = [(ctypes.c_int64 * 3)(*x.stride()[:3]) for x in (q, k)]
@@ -97,10 +99,11 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
 
 
 def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared: int) -> Tensor:
-    """Return the sums over D of one query and all keys: see single_query.py.
+    """Return the sums over D for one query and all keys; see single_query.py.
 
     Args:
-        way: `alone`: k_j . a_j; `added`: k_j . (q + a_j); `multiplied`: the sum of k_j q a_j; `both`: also k_j . q.
+        way: `alone` for k_j . a_j, `added` for k_j . (q + a_j), `multiplied` for sum_d k_jd q_d a_jd, and `both` for
+            k_j . q and k_j . a_j.
         k: [B, h, K, D].
         vectors: [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys meet the first vector.
         q: [B, h, 1, D], or None with the way `alone`.
@@ -158,13 +161,18 @@ def spread(out: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: i
 
 
 def spread_backward(grad: Tensor, of_query: Tensor | None, of_key: Tensor | None, first: int) -> None:
-    """Write the gradients of `spread` into `of_query` and `of_key`, which are zeros before."""
+    """Write the gradients of `spread` into `of_query` and `of_key`, which must be zeros before.
+
+    Args:
+        grad: Gradient of the output of `spread`, [G, Q, K].
+        of_query, of_key, first: See `spread`.
+    """
     numbers = clipped_numbers("spread_backward", {"grad": grad}, of_query, of_key, first)
     _clipped("spread_backward", {"grad": grad, "of_query": of_query, "of_key": of_key}, *numbers)
 
 
 def gates(content: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float) -> None:
-    """Multiply content_ij by (o + of_query_i[e]) (o + of_key_j[e]) in place; shapes and e are those of `spread`."""
+    """Multiply content_ij by (o + of_query_i[e]) (o + of_key_j[e]) in place; see `spread` for the shapes and e."""
     numbers = clipped_numbers("gates", {"content": content}, of_query, of_key, first, both=True)
     _clipped("gates", {"content": content, "of_query": of_query, "of_key": of_key}, *numbers, offset)
 
@@ -172,9 +180,12 @@ def gates(content: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset:
 def gates_backward(
     content: Tensor, grad: Tensor, of_query: Tensor, of_key: Tensor, first: int, offset: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of both gates, and replace the content by its own.
+    """Return the gradients of `of_query` and `of_key`, and replace the content by its gradient.
 
-    `grad`, of the shape of the content, is the gradient of what `gates` makes.
+    Args:
+        content: The content before `gates`, [G, Q, K].
+        grad: Gradient of the output of `gates`, [G, Q, K].
+        of_query, of_key, first, offset: See `gates`.
     """
     pairs = {"content": content, "grad": grad}
     numbers = clipped_numbers("gates_backward", pairs, of_query, of_key, first, both=True)
@@ -187,15 +198,20 @@ def gates_backward(
 def across(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
     """Copy the products of a block of columns, which are ordered by distance, to their pairs of row and column.
 
+    Both tensors must be contiguous.
+
     Args:
-        pairs: [G, R, C], of which the columns from `start` on and the rows from `top` on get theirs.
-        window: [T, G/T, columns, W]: row r is entry r - c + columns - 1 of column c. Both contiguous.
+        pairs: [G, R, C]; the block is written at the columns from `start` on and the rows from `top` on.
+        window: Products by distance, [T, G/T, columns, W]. The product of row r with column c of the block is entry
+            r - c + columns - 1 of that column.
+        start: First column of the block.
+        top: First row of the block.
     """
     _across("across", pairs, window, start, top)
 
 
 def across_backward(pairs: Tensor, window: Tensor, start: int, top: int) -> None:
-    """Write the pairs, which are gradients, into a window: the reverse of `across`."""
+    """Copy the pairs, which are gradients, into the window. This is the reverse of `across`."""
     _across("across_backward", pairs, window, start, top)
 
 
@@ -222,9 +238,9 @@ def _across(function: str, pairs: Tensor, window: Tensor, start: int, top: int) 
 
 
 def _clipped(function: str, tensors: dict[str, Tensor | None], *numbers: float) -> None:
-    """Call clipped_products.cpp with tensors and numbers that are checked, in the order of its declaration."""
+    """Call a function of clipped_products.cpp with checked tensors and numbers, in the order of its declaration."""
     library = _compiled(function, "clipped_products")
-    if not next(iter(tensors.values())).numel():  # type: ignore[union-attr]  # the pointer would be that of no tensor
+    if not next(iter(tensors.values())).numel():  # type: ignore[union-attr]  # an empty tensor has no pointer
         return
     pointers = [None if tensor is None else pointer(function, name, tensor) for name, tensor in tensors.items()]
     getattr(library, f"clipped_{function}")(*pointers, *numbers, torch.get_num_threads())

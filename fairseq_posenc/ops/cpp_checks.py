@@ -1,7 +1,7 @@
-"""Checks of what cpp.py hands to C++, which reads through pointers and knows no bounds.
+"""Checks of the arguments that cpp.py passes to C++, which reads through pointers and does not check bounds.
 
-They raise errors and are no `assert`, which `python -O` removes. A decoding step makes them in every layer, so each
-costs a fraction of a microsecond.
+The checks raise errors instead of using `assert`, which `python -O` removes. They run in every layer of each decoding
+step, so each takes only a fraction of a microsecond.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from torch import Tensor
 
 
 def require_readable(function: str, name: str, tensor: Tensor | None, dims: int) -> Tensor:
-    """Return the tensor, or raise if C++ may not read it.
+    """Return the tensor, or raise an error if C++ cannot read it.
 
-    It must be dense float32 on a CPU, with so many dimensions, and no gradient of it may be wanted.
+    It must be a dense float32 tensor on a CPU with `dims` dimensions, and must not need a gradient.
 
     Raises:
-        TypeError: it is no tensor, or of another dtype.
-        ValueError: it is a tensor of another kind.
+        TypeError: It is not a tensor, or its dtype is not float32.
+        ValueError: It does not fulfil one of the other conditions.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"cpp.{function}: `{name}` must be a tensor, not {type(tensor).__name__}.")
@@ -39,7 +39,7 @@ def require_readable(function: str, name: str, tensor: Tensor | None, dims: int)
 
 
 def require_shape(function: str, name: str, tensor: Tensor, shape: tuple[int, ...], legend: str) -> None:
-    """Raise ValueError unless the tensor has this shape; `legend` says what its sizes are."""
+    """Raise ValueError unless the tensor has this shape; the error quotes `legend`, which explains the sizes."""
     if tensor.shape != shape:
         raise ValueError(
             f"cpp.{function}: `{name}` has the shape {tuple(tensor.shape)}; it must have {shape}: {legend}."
@@ -47,7 +47,7 @@ def require_shape(function: str, name: str, tensor: Tensor, shape: tuple[int, ..
 
 
 def require_contiguous(function: str, name: str, tensor: Tensor) -> None:
-    """Raise ValueError unless the tensor's numbers lie one behind another."""
+    """Raise ValueError unless the tensor is contiguous."""
     if not tensor.is_contiguous():
         raise ValueError(
             f"cpp.{function}: `{name}` has the strides {tensor.stride()} for the shape {tuple(tensor.shape)}; "
@@ -56,7 +56,7 @@ def require_contiguous(function: str, name: str, tensor: Tensor) -> None:
 
 
 def require_tables(function: str, tables: int, heads: int) -> None:
-    """Raise ValueError unless there is one table for all heads, or one for each."""
+    """Raise ValueError unless there is one table for all heads or one per head."""
     if tables not in (1, heads):
         raise ValueError(
             f"cpp.{function}: `vectors` has {tables} tables; it must have 1, which all heads share, or one for each "
@@ -73,9 +73,11 @@ def require_between(function: str, name: str, number: int, last: int, legend: st
 
 
 def pointer(function: str, name: str, tensor: Tensor) -> int:
-    """Return the address of the first number; raise ValueError if the tensor has numbers but no memory.
+    """Return the address of the tensor's first number.
 
-    So it is with a tensor whose storage was freed, with zeros that torch does not write out and with fake tensors.
+    Raises:
+        ValueError: The tensor has numbers but no memory. Its storage was freed, torch represents its zeros without
+            storage, or it is a fake tensor.
     """
     address = tensor.data_ptr()
     if not address and tensor.numel():

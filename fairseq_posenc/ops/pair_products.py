@@ -1,7 +1,7 @@
-"""Sums and products of terms for all pairs of a query and a key, with gradients: a few samples or heads at a time.
+"""Sums and products of terms for all pairs of a query and a key, as autograd functions.
 
-Two kernels make them: `Blocked` everywhere, and `Clipped` where far distances share a vector. What both need is here:
-chunks, saved tensors, the content's own gradients and the precision of totals.
+Two kernels compute them: `Blocked` works everywhere, and `Clipped` is for far distances that share a vector. This file
+has what both need: chunks of samples or heads, saved tensors, the gradients of the content and the precision of sums.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from .blocked_products import Blocked, Terms
 from .clipped_products import Clipped
 
-#: numbers in one temporary: a few fit the cache of a CPU; a GPU has memory, and pays for each launch
+#: Maximum size of one temporary tensor, in numbers. On a GPU it is larger, because each kernel launch takes time.
 CHUNK = 1 << 23
 CHUNK_ON_GPU = 1 << 26
 
@@ -25,7 +25,7 @@ Chunk = tuple[slice, slice]
 
 
 def chunks(pairs: Sequence[int], device: torch.device) -> Iterator[Chunk]:
-    """Yield some samples, or some heads of one, of pairs [B, h, Q, K], so that a cache holds their matrices."""
+    """Yield slices of the samples and heads of pairs [B, h, Q, K]: several samples, or some heads of one sample."""
     batch, heads, queries, keys = pairs
     most = max(1, (CHUNK if device.type == "cpu" else CHUNK_ON_GPU) // (queries * keys))
     samples, heads_each = max(1, most // heads), min(heads, most)
@@ -35,7 +35,7 @@ def chunks(pairs: Sequence[int], device: torch.device) -> Iterator[Chunk]:
 
 
 def _of_chunk(terms: Terms, chunk: Chunk) -> Terms:
-    """Return a chunk's vectors [G, rows, D] and tables [1 or h, L, D]: views, where the tensors are contiguous."""
+    """Return the vectors [G, rows, D] and tables [1 or h, L, D] of a chunk, as views if the tensors are contiguous."""
 
     def vectors(x: Tensor | None) -> Tensor | None:
         return None if x is None else x[chunk].flatten(0, 1)
@@ -48,7 +48,7 @@ def _of_chunk(terms: Terms, chunk: Chunk) -> Terms:
 
 
 def _zeros_like(terms: Terms) -> Terms:
-    """Return totals of gradients: contiguous, as chunks write into them, and in at least float32."""
+    """Return zeros for the gradients of the terms: contiguous, so that chunks are views, and in at least float32."""
 
     def total(x: Tensor) -> Tensor:
         return torch.zeros(x.shape, dtype=torch.promote_types(x.dtype, torch.float32), device=x.device)
@@ -57,11 +57,11 @@ def _zeros_like(terms: Terms) -> Terms:
 
 
 class SumOfProducts(torch.autograd.Function):
-    """The sum of `Terms` for all pairs, [B, h, Q, K]. Differentiable once."""
+    """The sum of `Terms` for all pairs, [B, h, Q, K]; it can be differentiated once."""
 
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, scale: float, *tensors: Tensor | None) -> Tensor:
-        """Return the sum of `Terms` of all samples and heads; `scale` is the factor on the content."""
+        """Return the sum of the `Terms` in `tensors` for all samples and heads; `scale` multiplies the content."""
         ctx.save_for_backward(*tensors)
         ctx.kernel, ctx.scale = kernel, scale
         terms = Terms(*tensors)
@@ -89,13 +89,13 @@ class SumOfProducts(torch.autograd.Function):
 
 
 class GatedProduct(torch.autograd.Function):
-    """(q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D), [B, h, Q, K]. Differentiable once."""
+    """The product (q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D), [B, h, Q, K], differentiable once."""
 
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, offset: float, keep: bool, q: Tensor, k: Tensor, table: Tensor) -> Tensor:
-        """Return the product of contiguous q and k and a table [1 or h, Q+K-1, D] in the order of the distances.
+        """Return the product for contiguous q and k and a table [1 or h, Q+K-1, D] in the order of the distances.
 
-        If `keep`, there will be a backward, which needs what the kernel returns of the gates.
+        `keep` says whether there will be a backward; the gates that it needs are then saved.
         """
         terms, kept = Terms(q, k, table, None, None, None), list[Tensor]()
         out = q.new_empty(*q.shape[:3], k.shape[2])

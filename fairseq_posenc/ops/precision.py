@@ -1,4 +1,4 @@
-"""Half precision."""
+"""Sums and products in at least float32, for tensors that may be in half precision."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ HALF = (torch.float16, torch.bfloat16)
 
 
 def promoted(x: Tensor) -> Tensor:
-    """Return half precision as float32; float64 stays.
+    """Convert half precision to float32 and return other tensors unchanged.
 
-    A table is promoted before its rows are read: what all tokens and pairs add to the gradient of a row is then
-    summed in float32.
+    Tables are promoted before their rows are read. The gradient of a row, to which all tokens or pairs contribute, is
+    then summed in float32.
     """
     return x.float() if x.dtype in HALF else x
 
 
 def exact_product(x: Tensor, y: Tensor) -> Tensor:
-    """Return x @ y in at least float32, also under autocast: for what is kept beyond a forward or added to others."""
+    """Return x @ y in at least float32, even under autocast."""
     with torch.autocast(x.device.type, enabled=False):
         return promoted(x) @ promoted(y)

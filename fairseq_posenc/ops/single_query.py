@@ -1,8 +1,9 @@
-"""One query, as decoding has: every key meets a vector of its own, which is no matrix product.
+"""Products of keys with relative vectors for a single query, as in a decoding step.
 
-k_j . a_j of all keys reads each key once, as does q . k_j. So both are made together: one sum, k_j . (q + a_j), where
-they are added, or two at a time, in C++ (cpp.py). Without a compiler, or with gradients, one tensor has the keys'
-size, three times the cost; of keys that share a vector it is a matrix product.
+Every key then has a vector of its own, so k_j . a_j is not a matrix product. It reads each key once, and so does
+q . k_j. Both are therefore computed together in C++ (cpp.py): as one sum k_j . (q + a_j) if they are added, otherwise
+as two sums. Without a compiler, or with gradients, torch makes a tensor of the size of the keys, which takes three
+times as long. For keys that share a vector it uses a matrix product.
 
 Legend: B batch, h heads, K keys, D head width.
 """
@@ -17,27 +18,27 @@ from torch import Tensor
 from . import cpp
 from .compiled import eagerly
 
-#: numbers of keys from which the loop in C++ gains more than its call costs
+#: Minimum size of the tensor of keys, in numbers, at which the C++ loop saves more time than its call takes.
 LEAST = 1 << 16
-#: of a vector [1 or h, 1, D] the rows that are multiplied with keys, and of keys and vectors their numbers
+#: Row: from a shared vector [1 or h, 1, D] to the rows whose products with the keys are the result.
+#: Rest: from keys and their own vectors to the result.
 Row = Callable[[Tensor], Tensor]
 Rest = Callable[[Tensor, Tensor], Tensor]
 
 
 def of_keys(k: Tensor, vectors: Tensor, shared: int = 0) -> Tensor:
-    """Return k_j . a_j.
+    """Return k_j . a_j for all keys, [B, h, 1, K].
 
     Args:
-        k: [B, h, K, D]. vectors: [1 or h, K, D], or less where the first are the same.
-        shared: so many of the first keys meet the first vector, which is given once for them.
-    Returns:
-        [B, h, 1, K].
+        k: Keys, [B, h, K, D].
+        vectors: One vector per key, [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first keys share one.
+        shared: Number of first keys that share the first vector; 0 if every key has a vector of its own.
     """
     return _sums("alone", k, vectors, None, shared, lambda a: a.expand(*k.shape[:2], 1, -1), _one_by_one)
 
 
 def of_keys_and_query(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> Tensor:
-    """Return k_j . (q + a_j): the query [B, h, 1, D], else as `of_keys`."""
+    """Return k_j . (q + a_j) for the query [B, h, 1, D] and all keys, [B, h, 1, K]; see `of_keys`."""
 
     def rest(k: Tensor, a: Tensor) -> Tensor:
         return _one_by_one(k, a) + _product(query, k)
@@ -46,12 +47,15 @@ def of_keys_and_query(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0
 
 
 def of_all_three(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> Tensor:
-    """Return sum_d k_jd q_d a_jd: the query [B, h, 1, D], else as `of_keys`."""
+    """Return sum_d k_jd q_d a_jd for the query [B, h, 1, D] and all keys, [B, h, 1, K]; see `of_keys`."""
     return _sums("multiplied", k, vectors, query, shared, lambda a: query * a, lambda k, a: _product(query, k * a))
 
 
 def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> tuple[Tensor, Tensor]:
-    """Return k_j . q and k_j . a_j, each key read once: the query [B, h, 1, D], else as `of_keys`."""
+    """Return k_j . q and k_j . a_j for the query [B, h, 1, D] and all keys, [B, h, 1, K] each; see `of_keys`.
+
+    The C++ reads each key once for both.
+    """
 
     def row(a: Tensor) -> Tensor:
         return torch.cat([query, a.expand_as(query)], 2)
@@ -64,9 +68,17 @@ def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int 
 
 
 def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: int, row: Row, rest: Rest) -> Tensor:
-    """Return the sums over D of all keys: in C++ (`way`: see cpp.py), or by what `row` and `rest` say.
+    """Return the sums over D for all keys, in C++ if possible and otherwise by `row` and `rest`.
 
-    The first keys meet one product with the row that their vector makes, the others one by one.
+    Without C++, the first `shared` keys are multiplied with `row` of their vector in one matrix product. `rest`
+    computes the others key by key.
+
+    Args:
+        way: The way of `cpp.single_query` that computes the same.
+        k, vectors, shared: See `of_keys`.
+        query: [B, h, 1, D], or None if the way needs none.
+        row: Function from the shared vector to the rows of the matrix product.
+        rest: Function from the other keys and their vectors to their results.
     """
     if _natively(*((k, vectors) if query is None else (k, vectors, query))):
         return cpp.single_query(way, k, vectors, query, shared)
@@ -80,7 +92,7 @@ def _sums(way: str, k: Tensor, vectors: Tensor, query: Tensor | None, shared: in
 
 def _natively(k: Tensor, *others: Tensor) -> bool:
     single = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in (k, *others))
-    alone = single and not torch.is_grad_enabled() and eagerly()  # asked first: a graph would keep the size as a guard
+    alone = single and not torch.is_grad_enabled() and eagerly()  # first, as graphs would depend on the size
     return alone and k.numel() >= LEAST and cpp.works("single_query")
 
 

@@ -1,6 +1,6 @@
-"""Reading tables of relative distances without a [Q, K, D] tensor.
+"""Products with tables of relative distances, computed without a [Q, K, D] tensor.
 
-Everything here works on L = Q+K-1 distances, -(K-1) .. Q-1, in the order of `Positions.distances`.
+All functions use L = Q+K-1 distances, -(K-1) .. Q-1, in the order of `Positions.distances`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .precision import HALF, promoted
 
 
 class Lengths(Protocol):
-    """How many queries and keys there are; `Positions` knows."""
+    """The part of `Positions` that is used here: the numbers of queries and keys."""
 
     @property
     def query_length(self) -> int:
@@ -32,23 +32,25 @@ class Lengths(Protocol):
 
 
 def in_one_pass(positions: Lengths) -> bool:
-    """Return whether products of all pairs are made together, with gradients of their own (pair_products.py).
+    """Return whether to compute the products of all pairs by the autograd functions of pair_products.py.
 
-    A graph takes plain operations instead, which its compiler fuses, and so does one query (single_query.py).
+    Under torch.compile, plain operations are used instead, because the compiler fuses them. A single query has
+    functions of its own (single_query.py).
     """
     return positions.query_length > 1 and not torch.compiler.is_compiling()
 
 
 def one_by_one(positions: Lengths) -> bool:
-    """Return whether there is one query, whose keys meet one vector each, outside a graph."""
+    """Return whether there is a single query and no torch.compile."""
     return positions.query_length == 1 and not torch.compiler.is_compiling()
 
 
 def shift(x: Tensor, key_length: int) -> Tensor:
     """View [..., Q, L] by distance as [..., Q, K] by key: out[r, j] = x[r, j - r + Q - 1].
 
-    Dropping the first Q-1 numbers of the flattened matrix and reading it with rows of L-1 moves each row
-    one step further to the left than the row above it (the skew of Music Transformer, both directions).
+    The function drops the first Q-1 numbers of the flattened matrix and reads the others in rows of L-1 numbers. Each
+    row then begins one step further left than the row above it (the skewing of Music Transformer, for distances in
+    both directions).
     """
     queries, length = x.shape[-2:]
     if queries == 1:
@@ -58,7 +60,7 @@ def shift(x: Tensor, key_length: int) -> Tensor:
 
 
 def unshift(x: Tensor) -> Tensor:
-    """Return [..., Q, K] by key as [..., Q, L] by distance, zeros elsewhere: the adjoint of `shift`."""
+    """Rearrange [..., Q, K] by key as [..., Q, L] by distance, with zeros elsewhere. This is the adjoint of `shift`."""
     queries, keys = x.shape[-2:]
     if queries == 1:
         return x
@@ -69,7 +71,7 @@ def unshift(x: Tensor) -> Tensor:
 def spread(vector: Tensor, positions: Lengths) -> Tensor:
     """Spread one number per distance, [..., L], to all pairs, [..., Q, K]: out[r, j] = vector[j - r + Q - 1].
 
-    The windows of `unfold` are the rows from the last to the first; a third of the cost of an index.
+    The windows of `unfold` are the rows in reverse order. This takes a third of the time of indexing.
     """
     return vector.unfold(-1, positions.key_length, 1).flip(-2)
 
@@ -89,15 +91,16 @@ def query_product(
     clip: int | None = None,
     content: Content | None = None,
 ) -> Tensor:
-    """Return q_i . a[j - i] for all pairs.
+    """Return q_i . a[j - i] for all pairs, [B, h, Q, K].
 
     Args:
-        q: [B, h, Q, D]. table: [1 or h, R, D], one for all heads or one a head.
-        rows: the row of each of the L distances.
-        clip: distances beyond it share a row on either side; fewer products then.
-        content: taken, and added, where that saves a pass over the pairs.
-    Returns:
-        [B, h, Q, K].
+        q: Queries, [B, h, Q, D].
+        table: Vectors, [1 or h, R, D], shared by all heads or one table per head.
+        positions: The numbers of queries and keys.
+        rows: Row of the table for each of the L distances.
+        clip: Largest distance with a row of its own; farther ones share it on either side, which saves products. None
+            means that no distances share a row.
+        content: The content product. It is taken, and added to the result, if that saves a pass over the pairs.
     """
     if in_one_pass(positions):
         return _sum(q, None, table, None, positions, rows, clip, content)
@@ -111,21 +114,20 @@ def query_product(
 
 
 def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None = None) -> Tensor:
-    """Return k_j . a[j - i] for all pairs.
+    """Return k_j . a[j - i] for all pairs, [B, h, Q, K].
 
-    Seen from a key the distances to the queries run backwards, and queries and keys change places.
+    Queries and keys change places with respect to `query_product`, and so the table is read backwards.
 
     Args:
-        k: [B, h, K, D]. table, rows, clip: as in `query_product`.
-    Returns:
-        [B, h, Q, K].
+        k: Keys, [B, h, K, D].
+        table, positions, rows, clip: See `query_product`.
     """
     if in_one_pass(positions):
         return _sum(None, k, None, table, positions, rows, clip)
     if positions.query_length > 1:
         by_distance = _product(k, take(table, rows, -2).flip(-2).to(k.dtype))
         return shift(by_distance, positions.query_length).transpose(-1, -2)
-    if k.dtype in HALF:  # a key needs one row of the table only; summed in float32
+    if k.dtype in HALF:  # each key needs only one row of the table; sum in float32
         return (k * promoted(take(table, rows, -2))).sum(-1).unsqueeze(2)
     vectors, shared = _of_last_query(table, rows, positions, clip)
     return single_query.of_keys(k, vectors.to(k.dtype), shared)
@@ -141,7 +143,7 @@ def both_products(
     clip: int | None = None,
     content: Content | None = None,
 ) -> Tensor:
-    """Return q_i . a[j - i] + k_j . b[j - i] for all pairs: see `query_product` and `key_product`."""
+    """Return q_i . a[j - i] + k_j . b[j - i] for all pairs; see `query_product` and `key_product`."""
     if in_one_pass(positions):
         return _sum(q, k, for_queries, for_keys, positions, rows, clip, content)
     of_queries = query_product(q, for_queries, positions, rows, clip)
@@ -151,7 +153,7 @@ def both_products(
 def _of_keys(
     k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, content: Content | None
 ) -> Tensor:
-    """Return `key_product`, with the content of one query where its keys are these."""
+    """Return `key_product`, plus the content product if there is a single query and the content has the same keys."""
     fits = content is not None and content.k is k and positions.query_length == 1 and k.dtype not in HALF
     taken = content.take() if content is not None and fits else None
     if taken is None:
@@ -161,7 +163,10 @@ def _of_keys(
 
 
 def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Lengths, clip: int | None) -> tuple[Tensor, int]:
-    """Return the vectors of the keys of the last column's query, and how many of the first keys share the first."""
+    """Return the vectors of all keys for the query of the last column, and the number of keys that share the first.
+
+    The shared vector is given once. The number is 0 if every key has a vector of its own.
+    """
     first = _flat(positions, clip)[0]
     if isinstance(rows, slice) or first < 1:
         return take(table, rows, -2), 0
@@ -191,15 +196,16 @@ def gated_product(
 def trilinear_product(
     q: Tensor, k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None
 ) -> Tensor:
-    """Return sum_d q_d k_jd a[j - i]_d of one query i, the last column's: [B, h, 1, K]."""
+    """Return sum_d q_d k_jd a[j - i]_d for a single query i, which is at the last column: [B, h, 1, K]."""
     vectors, shared = _of_last_query(table, rows, positions, clip)
     return single_query.of_all_three(k, vectors.to(k.dtype), q, shared)
 
 
 def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int]:
-    """Return the ends of the distances up to `clip`, as entries: see `blocked_products.Vectors`.
+    """Return `first` and `last` of `blocked_products.Vectors` for distances that are clipped.
 
-    Where most pairs are nearer than that, the few others are not worth telling apart; `more`: even if a few less are.
+    Clipping is ignored, as if no distances shared a vector, if 2 clip >= K + `more`: most pairs are then nearer than
+    `clip`, and treating the others apart does not pay off.
     """
     keys = positions.key_length
     if clip is None or clip >= keys or 2 * clip >= keys + more:
@@ -208,9 +214,9 @@ def _flat(positions: Lengths, clip: int | None, more: int = 0) -> tuple[int, int
 
 
 def _kernel(positions: Lengths, clip: int | None, k: Tensor | None, *others: Tensor | None) -> Kernel:
-    """Return what makes the products of these tensors; k is None where keys meet no vectors.
+    """Choose the kernel for the products of these tensors; k is None if no keys are multiplied with vectors.
 
-    `Clipped` has a product for each vector, where a block has one for each of its rows more than the keys.
+    `Clipped` may have SMALL_BLOCK more vectors than `Blocked`, because a block needs as many extra products as rows.
     """
     clipped = Clipped(*_flat(positions, clip, SMALL_BLOCK))
     return clipped if clipped.serves(positions.query_length, k, *others) else Blocked(*_flat(positions, clip))
@@ -226,15 +232,15 @@ def _sum(
     clip: int | None,
     content: Content | None = None,
 ) -> Tensor:
-    """Return `SumOfProducts` with the table's row of every distance.
+    """Return `SumOfProducts` of these terms, with the rows of the tables ordered by distance.
 
-    In half precision the content is not taken: the sum is in float32.
+    In half precision the content is not taken, because its sum with the terms must be in float32.
     """
     x = k if q is None else q
     assert x is not None
 
     def by_distance(table: Tensor | None) -> Tensor | None:
-        # promoted first: distances that share a row add to its gradient in float32
+        # Promote first, so that distances that share a row add to its gradient in float32.
         return None if table is None else take(promoted(table), rows, -2).to(x.dtype)
 
     first = by_distance(for_queries)

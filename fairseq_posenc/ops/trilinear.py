@@ -1,7 +1,7 @@
-"""M3's product of three vectors without a tensor of their size: loops that torch.compile makes of the formula.
+"""M3's product of three vectors, sum_d q_id k_jd a_ijd, without a tensor of [Q, K, D] numbers per head.
 
-sum_d q_id k_jd a_ijd is no matrix product. Written out it is a [Q, K, D] tensor a head; compiled, each of the
-kernels below is one pass over its pairs that keeps nothing. The forward has one by hand as well (cpp.py).
+The sum is not a matrix product. torch.compile turns each kernel below into one pass over the pairs without large
+temporary tensors. The forward also exists in C++ (cpp.py), which is used if possible.
 
 Legend: B batch, h heads, Q queries, K keys, D head width; vectors of the L = Q+K-1 distances [1 or h, L, D].
 """
@@ -18,12 +18,12 @@ from . import cpp
 from .blocked_products import FEW_ROWS, LARGE_BLOCK, SMALL_BLOCK
 from .compiled import compiled
 
-#: products from which compiled loops gain more than their calls cost
+#: Minimum number of products at which compiled loops save more time than their calls take.
 LEAST = 1 << 17
 
 
 def _entries(queries: int, keys: int, device: torch.device) -> Tensor:
-    """Return the entry of the vector of each pair, [Q, K]."""
+    """Return the entry of each pair in the table of vectors, [Q, K]."""
     rows, columns = torch.arange(queries, device=device), torch.arange(keys, device=device)
     return columns[None, :] - rows[:, None] + queries - 1
 
@@ -52,15 +52,21 @@ def _for_keys(grad: Tensor, q: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _for_window(by_entry: Tensor, q: Tensor, around: Tensor) -> Tensor:
-    """by_entry [B, h, c, W], q [B, h, c, D], keys [B, h, W+c-1, D]: entry e of row r meets key e + r. [B, h, W, D]."""
+    """Return the gradient of the vectors in a window of distances, [B, h, W, D].
+
+    Args:
+        by_entry: Gradients of the products by distance, [B, h, rows, W].
+        q: Queries of the rows, [B, h, rows, D].
+        around: Keys with padding, [B, h, W + rows - 1, D]; entry e of row r belongs to key e + r.
+    """
     rows, entries = by_entry.shape[2:]
     met = torch.arange(entries, device=q.device)[:, None] + torch.arange(rows, device=q.device)[None, :]
-    # not `unfold`, of whose sizes each would be compiled anew
+    # `unfold` would be compiled again for every size.
     return (by_entry.transpose(-1, -2)[..., None] * q[:, :, None] * around[:, :, met]).sum(3)
 
 
 def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
-    """Return the gradient of the vectors, made a block of queries at a time."""
+    """Return the gradient of the vectors, computed in blocks of queries."""
     queries, keys = grad.shape[2:]
     size = min(queries, SMALL_BLOCK if queries <= FEW_ROWS else LARGE_BLOCK)
     for_vectors = torch.zeros_like(like)
@@ -77,7 +83,7 @@ def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:
 
 
 class TrilinearProduct(torch.autograd.Function):
-    """`products`, forward and backward in passes over the pairs. Differentiable once; saves what it was given."""
+    """The function `products` as an autograd function that saves only its inputs and can be differentiated once."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
@@ -87,7 +93,7 @@ class TrilinearProduct(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-        # compiled once, whoever asked and in which layout
+        # Contiguous and detached, so that the kernels are compiled once for all callers.
         q, k, vectors = (saved.detach().contiguous() for saved in ctx.saved_tensors)
         grad = grad.contiguous()
         for_q, for_k = compiled(_for_queries)(grad, k, vectors), compiled(_for_keys)(grad, q, vectors)

@@ -1,6 +1,6 @@
-"""`python -m fairseq_posenc average`: the mean of several checkpoints.
+"""`python -m fairseq_posenc average`: average the parameters of several checkpoints.
 
-fairseq's scripts/average_checkpoints.py, which no wheel ships, gives the same numbers. Needs no fairseq.
+The results are those of fairseq's scripts/average_checkpoints.py, which no wheel ships. This command needs no fairseq.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from ..core.writing import whole
 
 
 def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Any]:
-    """Return the first checkpoint with the mean of all models: half precision is summed, and kept, in float32.
+    """Return the first checkpoint, with its parameters replaced by the mean over all checkpoints.
 
-    Integers are divided rounding down, as fairseq does; booleans must agree.
+    Half precision is summed in float32, and the mean stays float32. Means of integers are rounded down, as in fairseq.
+
+    Raises:
+        CheckpointError: There are no checkpoints, their parameters differ in name or shape, or booleans differ.
     """
     if not paths:
         raise CheckpointError("no checkpoint to average; name some with --inputs")
@@ -40,7 +43,7 @@ def _wide(value: Tensor) -> Tensor:
 
 
 def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -> None:
-    """Add a model to the sum, in place."""
+    """Add the parameters of a model to `total`, in place."""
     missing, extra = sorted(total.keys() - model.keys()), sorted(model.keys() - total.keys())
     if missing or extra:
         raise CheckpointError(
@@ -69,13 +72,13 @@ def _divide(value: Tensor, count: int) -> Tensor:
 
 
 def _by_number(folder: str | Path, by_update: bool) -> dict[int, Path]:
-    """Return the checkpoints of a folder by the number of their epoch or update."""
+    """Return the checkpoints in a folder, keyed by the number of their epoch or update."""
     pattern = re.compile(r"checkpoint_\d+_(\d+)\.pt" if by_update else r"checkpoint(\d+)\.pt")
     return {int(match.group(1)): path for path in Path(folder).iterdir() if (match := pattern.fullmatch(path.name))}
 
 
 def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bound: int | None = None) -> list[Path]:
-    """Return the `number` newest of checkpointN.pt (an epoch) or checkpoint_E_N.pt (an update), newest first."""
+    """Return the `number` newest checkpoints, checkpointN.pt (epochs) or checkpoint_E_N.pt (updates), newest first."""
     checkpoints = _by_number(folder, by_update)
     numbers = sorted((n for n in checkpoints if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
@@ -85,12 +88,13 @@ def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bou
 
 
 def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound: int | None = None) -> list[Path]:
-    """Return the checkpoints of the last `number` updates that `every` divides, newest first.
+    """Return the checkpoints of the last `number` updates that are multiples of `every`, newest first.
 
-    Where an epoch ends there, fairseq writes no checkpoint_E_N.pt; at the end of the training checkpoint_last.pt is it.
+    fairseq writes no checkpoint_E_N.pt for an update that ends an epoch. For the last update of the training,
+    checkpoint_last.pt serves instead.
 
     Raises:
-        CheckpointError: one is missing: an older one in its place would be another mean.
+        CheckpointError: A checkpoint is missing. With an older one in its place, the mean would be a different one.
     """
     last = Path(folder) / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
@@ -147,7 +151,7 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
 
 
 def main(argv: list[str]) -> int:
-    """Average as the command line says; return 0 when done, 1 with one line of error when it cannot be."""
+    """Average checkpoints as the command line says. Return 0, or 1 after printing an error of one line."""
     parser = _parser()
     args = parser.parse_args(argv)
     try:

@@ -1,10 +1,10 @@
-"""The derived blocks of docs/which-encoding.md and README.md; the rest of those pages is written by hand.
+"""Fill the derived blocks of docs/which-encoding.md and README.md; the rest of these pages is written by hand.
 
-A block says in its first line what stands in it:
+The first line of a block says what it contains:
 
-    <!-- derived: m4m; m4[clip=32] -->    capabilities and parameters of these
-    <!-- derived: all -->                 of every encoding
-    <!-- derived: without evidence -->    the encodings that the page by hand does not mention
+    <!-- derived: m4m; m4[clip=32] -->    a table of these encodings, with parameters and capabilities
+    <!-- derived: all -->                 the same table for every encoding
+    <!-- derived: without evidence -->    the encodings that the hand-written text does not mention
     <!-- derived: names -->               every encoding, with a link to its page
     <!-- end -->
 """
@@ -27,22 +27,23 @@ from .params import BASE, at_base_size, split
 
 PAGE = "which-encoding.md"
 BLOCK = re.compile(r"(<!-- derived: (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
-#: the alignment of a table whose second column has numbers
+#: Alignment of tables whose second column contains numbers.
 ONE_NUMBER = ("left", "right")
-#: what a reader chooses by
+#: Capabilities that the tables show, because readers choose an encoding by them.
 COLUMNS = {key: text for key, text in CAPABILITIES.items() if key != "shift_invariant"}
 
 
 def write(path: Path) -> None:
-    """Fill the blocks of the page."""
+    """Fill the blocks of the page in the file `path`."""
     write_whole(path, filled(path.read_text(encoding="utf-8")))
 
 
 def filled(text: str) -> str:
-    """Return the page with its blocks written anew.
+    """Return the page with its blocks filled again.
 
     Raises:
-        ValueError: a marker without its other half, which would take text by hand with it; an unknown encoding.
+        ValueError: An encoding is unknown, or a block has no start or no end, so that filling it could overwrite
+            hand-written text.
     """
     counts = text.count("<!-- derived:"), text.count("<!-- end -->"), len(BLOCK.findall(text))
     if len(set(counts)) > 1:
@@ -53,17 +54,17 @@ def filled(text: str) -> str:
 
 
 def by_hand(text: str) -> str:
-    """Return the page without its blocks."""
+    """Return the hand-written text of the page, without its blocks."""
     return BLOCK.sub("", text)
 
 
 def quoted(text: str) -> list[str]:
-    """Return what stands in backticks."""
+    """Return all texts in backticks."""
     return re.findall(r"`([^`\n]+)`", text)
 
 
 def mentioned(text: str) -> set[str]:
-    """Return the encodings that stand in backticks, alone or composed, with or without options."""
+    """Return the encodings that the text names in backticks, alone or composed, with or without options."""
     return {name for label in quoted(text) for name in split(label)[0].split("+")} & set(names())
 
 
@@ -79,20 +80,20 @@ def _block(block: re.Match[str], unseen: list[str]) -> str:
 
 
 def table(labels: list[str]) -> str:
-    """Return a row for each encoding: its parameters at base size, what it can do, what it must be given."""
+    """Return a table with one row per encoding: parameters at base size, capabilities, and inputs besides the tokens."""
     head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "reads"]
     lines = [[f"`{label}`", *_cells(*split(label))] for label in labels]
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)
 
 
 def names_with_links() -> str:
-    """Return every encoding with a link to its page, in lines of at most 120 characters that the README shows."""
+    """Return links to the pages of all encodings, for the README, in lines of at most 120 characters."""
     links = [f"[`{name}`](docs/encodings/{name}.md)" for name in names()]
     return textwrap.fill(", ".join(links) + ".", width=120, break_on_hyphens=False)
 
 
 def options_table() -> str:
-    """Return a row for each encoding: what it is, its options, and the choices of options that are its own."""
+    """Return a table with one row per encoding: its title and its options, with choices unless they are common."""
     lines = []
     for name in names():
         options = [_with_choices(row) for row in describe(get(name).Options)]
@@ -101,7 +102,7 @@ def options_table() -> str:
 
 
 def _with_choices(option: dict[str, Any]) -> str:
-    """Return an option with its choices; those of tables, which many encodings have, are named once, in the text."""
+    """Return an option with its choices. Omit those of options that many encodings have: a text explains them once."""
     is_common = option["name"] in ("share", "init", "extend")
     choices = "" if is_common or not option["choices"] else "=" + r"\|".join(option["choices"])
     return f"`{option['name']}{choices}`"
@@ -115,14 +116,14 @@ def _cells(spec: str, options: str) -> list[str]:
 
 
 def _reads(built: Composition, spec: str, options: str) -> list[str]:
-    """Return what the model must give beside the tokens and their padding."""
+    """Return the inputs that the encoding reads besides the tokens and their padding."""
     needs = {"segments": built.needs_segments, "sentence ends": built.needs_boundaries}
     cls = _of_cls(spec, options)
     return [text for text, needed in needs.items() if needed] + ([cls] if cls else [])
 
 
 def _of_cls(spec: str, options: str) -> str:
-    """Return how the encoding reads a [CLS], found by building it for encoders with and without one."""
+    """Return how the encoding uses a [CLS]: build it for encoders with and without one, and compare the sizes."""
     without, with_cls = (_size(spec, options, has_cls) for has_cls in (False, True))
     if without != with_cls:
         return "[CLS]" if without is None else "[CLS], where there is one"
@@ -134,7 +135,7 @@ def _of_cls(spec: str, options: str) -> str:
 
 
 def _size(spec: str, options: str, has_cls: bool) -> int | None:
-    """Return the number of parameters in an encoder; None where it is refused."""
+    """Return the number of parameters in an encoder; None if the encoding refuses this encoder."""
     shape = StackShape(BASE.layers, BASE.heads, BASE.dim, BASE.max_length, has_cls=has_cls)
     built = on_meta(spec, options, shape)
     return None if built is None else sum(parameter.numel() for parameter in built.parameters())

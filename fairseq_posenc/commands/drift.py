@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc drift`: what half precision and autocast do to each encoding at its maximum length."""
+"""`python -m fairseq_posenc drift`: measure what half precision and autocast do to each encoding at its maximum length."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .drift_page import page
 from .listing import on_meta
 from .rounding import drawn, measured
 
-#: options that choose between readings of one method
+#: Options that choose between readings of one method, that is, between ways to understand its paper.
 READINGS = ("form", "reset")
 LAYERS, HEADS, HEAD_DIM, LENGTH, SHORTEST, SEED = 2, 2, 64, 512, 8, 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """An encoding in a stack of one direction."""
+    """An encoding with its options, in an encoder or in a decoder."""
 
     encoding: str
     options: Mapping[str, Any]
@@ -41,32 +41,32 @@ class Case:
 
     @property
     def written(self) -> str:
-        """The options, as for --pos-enc-args."""
+        """Return the options as --pos-enc-args takes them."""
         return ",".join(f"{name}={value}" for name, value in self.options.items())
 
     @property
     def stack(self) -> str:
-        """Encoder or decoder."""
+        """Return `encoder` or `decoder`."""
         return "decoder" if self.causal else "encoder"
 
     @property
     def shape(self) -> StackShape:
-        """Encoders have a [CLS], for those that reset it."""
+        """Return the shape of the stack. Encoders have a [CLS], because some encodings treat it separately."""
         return StackShape(
             LAYERS, HEADS, HEADS * HEAD_DIM, self.length, causal=self.causal, length_flag="--length",
             has_cls=not self.causal,
         )  # fmt: skip
 
     def works(self) -> bool:
-        """Return whether this stack can have these options."""
+        """Return whether the encoding accepts these options in this stack."""
         return on_meta(self.encoding, dict(self.options), self.shape) is not None
 
     def built(self) -> Stack:
-        """With the weights that it starts with."""
-        return Stack(self.encoding, dict(self.options), self.shape, ffn=1)  # an FFN that nothing here reads
+        """Build the stack with its initial weights."""
+        return Stack(self.encoding, dict(self.options), self.shape, ffn=1)  # the FFN is never used
 
     def rows(self, device: torch.device, seed: int) -> list[dict[str, Any]]:
-        """One flat row a precision."""
+        """Return one flat row per precision."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             stack = drawn(self.built(), seed).to(device)
@@ -76,10 +76,10 @@ class Case:
 
 
 def cases(wanted: Sequence[str], length: int = LENGTH) -> list[Case]:
-    """Each encoding with its default options and in its other readings, in each stack that it serves.
+    """Return each encoding with its default options and in its other readings, in each stack that it serves.
 
     Raises:
-        ValueError: an unknown encoding, or one that serves no stack of this length.
+        ValueError: An encoding is unknown, or it serves no stack of this length.
     """
     found: list[Case] = []
     for name in wanted:
@@ -92,7 +92,7 @@ def cases(wanted: Sequence[str], length: int = LENGTH) -> list[Case]:
 
 
 def _readings(default: Case) -> list[Case]:
-    """The defaults, and each other reading with the fewest options that it needs; none where the stack is refused."""
+    """Return the defaults, and each other reading with the fewest options it needs; none if the stack is refused."""
     if not default.works():
         return []
     fields = dataclasses.fields(get(default.encoding).Options)
@@ -103,14 +103,17 @@ def _readings(default: Case) -> list[Case]:
 
 
 def _alternatives(field: dataclasses.Field[Any]) -> list[dict[str, Any]]:
-    """An option with each of its other choices, or with its example."""
+    """Return an option with each choice that is not its default, or with its example if it has no choices."""
     choices, example = field.metadata["choices"], field.metadata["example"]
     values = [choice for choice in choices if choice != field.default] if choices else [example]
     return [{written(field): value} for value in values if value is not None]
 
 
 def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any]]) -> Case | None:
-    """The reading alone, or with one or two other options, as rope's form belongs to scaling=yarn with a factor."""
+    """Return the reading alone or, if that is refused, with one or two other options; None if all are refused.
+
+    For example, the forms of rope need scaling=yarn and a factor.
+    """
     for more in itertools.chain.from_iterable(itertools.combinations(others, count) for count in range(3)):
         options = dict(itertools.chain(reading.items(), *(one.items() for one in more)))
         case = dataclasses.replace(default, options=options)
@@ -120,7 +123,7 @@ def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any
 
 
 def faults(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The rows that are not finite, or beyond the bound of their precision."""
+    """Return a line for each row that is not finite or exceeds the bounds of its precision."""
     return [
         f"{row['encoding']} {row['options']} ({row['stack']}, {row['precision']}): ".replace("  ", " ")
         + ("too far from float64" if row["finite"] else "not finite")
@@ -130,7 +133,7 @@ def faults(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure, print, and write if asked to; 1 where a row is not finite or too far, or nothing could be written."""
+    """Measure, print, and write the output file. Return 1 if a row is not finite or too far, or if writing fails."""
     parser = _parser()
     args = parser.parse_args(argv)
     try:
@@ -152,7 +155,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _refuse(args: argparse.Namespace) -> None:
-    """What would fail after minutes."""
+    """Raise ValueError for arguments that would otherwise fail only after minutes."""
     if args.length < SHORTEST:
         raise ValueError(f"--length {args.length}: at least {SHORTEST}")
     if args.device == "cuda" and not torch.cuda.is_available():
@@ -162,9 +165,9 @@ def _refuse(args: argparse.Namespace) -> None:
 
 
 def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """The rows of all cases, each named on stderr as its turn comes."""
+    """Return the rows of all cases, and print the name of each case on stderr when it starts."""
     rows: list[dict[str, Any]] = []
-    with warnings_only(__package__):  # not the notes on each attention's path and reset
+    with warnings_only(__package__):  # hide the notes on the path and reset of each attention
         todo = cases(args.encodings or names(), args.length)
         for number, case in enumerate(todo, start=1):
             print(f"{number}/{len(todo)} {case}", file=sys.stderr)
@@ -198,4 +201,4 @@ def _parser() -> argparse.ArgumentParser:
 def _name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"cpu ({torch.backends.cpu.get_cpu_capability()})"  # which says how half precision is multiplied
+    return f"cpu ({torch.backends.cpu.get_cpu_capability()})"  # the capability decides how half precision is multiplied

@@ -1,4 +1,4 @@
-"""The page docs/half-precision.md, of what `drift` measured."""
+"""Write the page docs/half-precision.md from the measurements of `drift`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tabulate import tabulate
 from .rounding import MOVED, MOVED_CONSTANT, PRECISIONS
 
 Row = Mapping[str, Any]
-#: (key of the number, of the number in brackets or after the stroke, how the two are written)
+#: Two numbers of a cell: the key of the first, the key of the second, and the format that joins them.
 OUTPUTS = ("output_rms", "output_max", "{} ({})")
 GRADIENTS = ("projections_rms", "tables_rms", "{} / {}")
 
@@ -43,7 +43,7 @@ has rounded weights, which is part of its drift; *weights alone* is the drift of
 {{verdict}}
 """
 
-#: why an encoding is where it is among the others; a test holds each to the page
+#: Why these encodings drift more or less than the others.
 REASONS = {
     "cope": """\
 - `cope` is far in its gradients, whatever the weights: it reads its table between the rows at counts that are sums of
@@ -76,7 +76,7 @@ unit variance, as after loss scaling. Units as above.
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Return Markdown, from one row for each encoding, reading, stack and precision."""
+    """Return the page in Markdown, from one row per encoding, reading, stack and precision."""
     where = f"torch {rows[0]['torch']} on {rows[0]['device']} (`--device cuda` measures a GPU)"
     setting = f"Length {rows[0]['length']}, {where}, seed {rows[0]['seed']}."
     parts = [
@@ -98,7 +98,7 @@ def _verdict(rows: Sequence[Row]) -> str:
 
 
 def _farthest(rows: Sequence[Row], most: int = 6) -> str:
-    """Return which encodings drift most in bfloat16, as measured."""
+    """Return the section on the encodings that drift most in bfloat16."""
     head = "## Which drift most\n\nIn bfloat16, thousandths; of gradients the larger of the two numbers below.\n"
     encodings = {row["encoding"] for row in rows}
     parts = [head, "".join(text for name, text in REASONS.items() if name in encodings)]
@@ -108,7 +108,7 @@ def _farthest(rows: Sequence[Row], most: int = 6) -> str:
 
 
 def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[str]]:
-    """Return the farthest, and `none` to compare with; of several numbers the largest."""
+    """Return lines of the `most` largest drifts, and of `none` for comparison. The largest of several keys counts."""
 
     def size(row: Row, prefix: str = "") -> float:
         return max(row[prefix + key] or 0.0 for key in keys)
@@ -124,7 +124,7 @@ def _ranked(rows: Sequence[Row], keys: Sequence[str], most: int) -> list[list[st
 
 
 def _table(rows: Sequence[Row], what: tuple[str, str, str]) -> str:
-    """Return a row for each encoding, reading and stack, with a column for each precision."""
+    """Return a table with one row per encoding, reading and stack, and one column per precision."""
     columns = ["positions", *map(str, PRECISIONS)]
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
@@ -148,13 +148,13 @@ def _cell(row: Row, what: tuple[str, str, str]) -> str:
 
 
 def _number(value: float | None, unit: float) -> str:
-    """Write a number with two digits, and with all before the point."""
+    """Format `value * unit`: from 10 on as a whole number, below with two significant digits; `-` for None."""
     if value is None:
         return "-"
     return f"{value * unit:.0f}" if value * unit >= 10 else f"{value * unit:.2g}"
 
 
 def _lines(head: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table, of which the first two columns are words."""
+    """Return a Markdown table whose first two columns contain text."""
     align = ("left", "left", *["right"] * (len(head) - 2))
     return tabulate(rows, head, tablefmt="pipe", disable_numparse=True, colalign=align) + "\n"

@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc list`: what --pos-enc takes."""
+"""`python -m fairseq_posenc list`: list the encodings that --pos-enc takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CAPABILITIES = {
 
 
 def rows() -> list[dict[str, Any]]:
-    """Return a flat row for each encoding: name, paper, equation, options, capabilities."""
+    """Return one flat row per encoding: name, paper, equation, options, capabilities."""
     return [_row(name) for name in names()]
 
 
@@ -61,7 +61,10 @@ def _row(name: str) -> dict[str, Any]:
 
 
 def declared(spec: str, options: str | None = None) -> dict[str, bool]:
-    """Return what the encoding declares in an encoder or a decoder, with a [CLS] only where it is refused without."""
+    """Return the capabilities that the encoding declares in encoders or decoders.
+
+    Encoders have a [CLS] only if the encoding is refused without one.
+    """
     return _declared(spec, options, has_cls=False) or _declared(spec, options, has_cls=True)
 
 
@@ -76,7 +79,7 @@ def _declared(spec: str, options: str | None, has_cls: bool) -> dict[str, bool]:
 
 
 def on_meta(spec: str, options: str | dict[str, Any] | None, shape: StackShape) -> Composition | None:
-    """Build an encoding without its numbers; return None where a stack of this shape cannot have it."""
+    """Build an encoding without allocating its parameters. Return None if a stack of this shape cannot have it."""
     try:
         with torch.device("meta"):
             return build(spec, options, shape)
@@ -92,9 +95,11 @@ STACKS = {
 
 
 def constant(name: str) -> list[tuple[str, str, list[str]]]:
-    """Return what the softmax cannot see of its parameters: part, the option with which it is one, in which stacks.
+    """Return the parts of an encoding that add one number to all logits of a query, which the softmax cancels.
 
-    There is no option where the defaults have the part, and no stacks where all that take the option have it.
+    Returns:
+        (part, option, stacks) for each part. The option is what gives the encoding this part; it is empty for the
+        defaults. The stacks are those with this part; the list is empty if all stacks that take the option have it.
     """
     parts: dict[str, tuple[str, str, list[str]]] = {}
     for setting in _settings(name):
@@ -106,7 +111,7 @@ def constant(name: str) -> list[tuple[str, str, list[str]]]:
 
 
 def _settings(name: str) -> list[str]:
-    """Return the defaults, and every choice of every option alone."""
+    """Return the settings to try: the defaults (an empty string), and every choice of every option alone."""
     options = describe(get(name).Options)
     return ["", *(f"{option['name']}={choice}" for option in options for choice in option["choices"])]
 

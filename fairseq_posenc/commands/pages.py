@@ -1,7 +1,7 @@
-"""`python -m fairseq_posenc docs`: a page for every encoding and an index, from the registry's facts and docstrings.
+"""`python -m fairseq_posenc docs`: write an index and a page for every encoding, from the registry's facts.
 
-The page that helps to choose, beside their folder, is written by hand but for its blocks: `choosing.py`. What recipes
-have to know of an encoding before there is torch, they read from a file that this writes, too.
+The command also fills the derived blocks of the hand-written page that helps to choose an encoding (`choosing.py`). It
+writes a file with facts about the encodings, too, which recipes read before torch is installed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .listing import CAPABILITIES, constant, declared
 from .params import rows
 
 KNOWN = "recipes/lib/encodings.json"
-#: the values of the options that many encodings have
+#: Explains the values of the options that many encodings have.
 OPTIONS = """\
 `share` says which layers and heads share a table: `none` gives each layer and head its own, with `head-wise` the heads
 of a layer share one, with `layer-wise` the layers share one for each head, and with `all` there is one table. `init` is
@@ -34,7 +34,7 @@ or `interpolate`."""
 
 
 def pages() -> dict[str, str]:
-    """Return the Markdown of each page by the name of its file."""
+    """Return the Markdown of each page, by the name of its file."""
     counted = rows()
     by_encoding = {f"{name}.md": page(name, [row for row in counted if row["encoding"] == name]) for name in names()}
     return {"index.md": index(), **by_encoding}
@@ -64,7 +64,7 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
 
 
 def index() -> str:
-    """Return the page with a row for each encoding."""
+    """Return the index page, with one row per encoding."""
     head = ["encoding", "what", "paper", *CAPABILITIES.values()]
     lines = []
     for name in names():
@@ -81,7 +81,7 @@ def index() -> str:
 
 
 def known() -> str:
-    """Return what recipes plan with: whether an encoding has segment memory, and its options with their defaults."""
+    """Return the facts that recipes need, as JSON: whether an encoding has segment memory, and its default options."""
     rows = []
     for name in names():
         defaults = {option["name"]: option["default"] for option in describe(get(name).Options)}
@@ -95,7 +95,7 @@ def _answer(name: str, key: str) -> str:
 
 
 def _forms(name: str) -> list[str]:
-    """Return the docstring of each class that serves one choice of an option, where the method has several."""
+    """Return the docstring of each class that implements one choice of an option, if several classes do."""
     texts = []
     for option in describe(get(name).Options):
         forms = {choice: _form(name, {option["name"]: choice}) for choice in option["choices"]}
@@ -105,7 +105,7 @@ def _forms(name: str) -> list[str]:
 
 
 def _form(name: str, options: dict[str, str]) -> type | None:
-    """Return the class that serves these options; None where they need others."""
+    """Return the class that implements these options; None if they need further options."""
     cls = get(name)
     try:
         return form_of(cls, fill(cls.Options, options))
@@ -153,7 +153,7 @@ def _without_effect(name: str) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the pages, and fill the blocks of the pages that are written by hand."""
+    """Write the pages, and fill the blocks of the hand-written pages. Return 1 if a block cannot be filled."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
         description="Write a page for every encoding and an index; fill the derived blocks of "
@@ -181,7 +181,7 @@ def _fill(page: Path) -> int:
 
 
 def _write(folder: Path) -> int:
-    """Write the pages and return how many; pages of encodings that are gone are removed, and no other file."""
+    """Write the pages and return their number. Delete pages of removed encodings, but no other file."""
     written = pages()
     for path in folder.glob("*.md"):
         if path.name not in written and _is_ours(path):
@@ -192,6 +192,6 @@ def _write(folder: Path) -> int:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether a file begins as `page` begins: the folder may be anyone's."""
+    """Return whether a file begins as `page` begins, because the folder may contain files of the user."""
     with path.open(encoding="utf-8", errors="replace") as file:
         return file.readline().startswith(f"# `{path.stem}`:")

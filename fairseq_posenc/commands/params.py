@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc params`: how many parameters each encoding adds, beside what the papers print."""
+"""`python -m fairseq_posenc params`: count the parameters of each encoding, next to the counts in the papers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ..papers.reading import figures
 from .listing import on_meta
 
 BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
-VOCABULARY = 30_522  # of the DIET paper's totals: BERT's, with pooler and masked-LM head
-#: architectures made for one vocabulary, whose types, </s> and <unk> among them, are counted too: WikiText-103
+VOCABULARY = 30_522  # BERT's, for the totals of the DIET paper, which include pooler and masked-LM head
+#: Vocabulary size of the architecture for WikiText-103, with </s> and <unk>. Its word parameters are counted, too.
 TYPES = {"posenc_transformer_lm_wt103": 267_735}
 
 _FACTOR = re.compile(r"(d_p|[mnhdk])(\^2)?")
 
-#: What each hook costs in time and in memory beyond the logits' own, unless the encoding says otherwise.
+#: Time and memory that each hook costs beyond those of the logits, unless the encoding declares its own costs.
 _COST = {
     "embed": Cost("nd", "nd"),
     "project_q": Cost("mnd", "mnd"),
@@ -42,7 +42,7 @@ _COST = {
 }
 
 
-#: formulas that no paper prints
+#: Formulas of the parameter count that no paper prints.
 FORMULAS = {
     "t5": "32h",
     "m1": "mn",
@@ -63,7 +63,7 @@ FORMULAS = {
     "diet-abs[rank=128,share=none]": "2mhn d_p",
     "diet-abs[rank=128,share=layer-wise]": "2hn d_p",
 }
-#: what a paper counts without saying of which of two forms
+#: Labels whose count a paper prints under another label, because it does not say which of two forms it counts.
 PRINTED_AS = {"deberta[tie_wr_wt=true]": "deberta", "tupe[reset=none]": "tupe"}
 _WITHOUT_WIDTH = "the printed product leaves out d, which means d/h"
 NOTES = {
@@ -87,15 +87,15 @@ NOTES = {
     "tupe[form=original]": "the authors' code: TUPE-R; with reset",
     "tupe[form=original,relative=false]": "the authors' code: TUPE-A; with reset",
 }
-#: of totals, which the DIET paper prints
+#: Notes on counts of whole models, which the DIET paper prints.
 NOTES_ON_TOTALS = {
     "learned": "a total of the DIET paper (Table 6)",
-    "shaw": "a total of the DIET paper (Table 6): unexplained",  # it needs 3.14M more than no count at n = 512 gives
+    "shaw": "a total of the DIET paper (Table 6): unexplained",  # 3.14M for positions, which no count at n = 512 gives
 }
 
 
 def rows() -> list[dict[str, Any]]:
-    """Return a flat row for each number that the papers print, and for each formula and encoding without one."""
+    """Return one flat row per number that the papers print, and one per formula or encoding without such a number."""
     formulas = {one.encoding: one.printed for paper in ("M1-M4", "M4M") for one in figures(paper, column="formula")}
     formulas |= FORMULAS
     labels = dict.fromkeys([*formulas, *names()])
@@ -105,7 +105,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def _printed(label: str) -> list[str]:
-    """Return the numbers that the papers print for an encoding; an empty one if there are none."""
+    """Return the numbers that the papers print for an encoding; a list with an empty string if there are none."""
     encoding = PRINTED_AS.get(label, label)
     papers = ("M1-M4", "M4M", "DIET")
     numbers = [one.printed for paper in papers for one in figures(paper, column="parameters", encoding=encoding)]
@@ -113,7 +113,7 @@ def _printed(label: str) -> list[str]:
 
 
 def total(count: int) -> int:
-    """Return the size of BERT-base with its masked-LM head and `count` parameters for its absolute positions."""
+    """Return the parameters of BERT-base with masked-LM head, with `count` in place of its absolute positions."""
     d, layers = BASE.dim, BASE.layers
     embeddings = VOCABULARY * d + 2 * d + 2 * d  # words, segments, the norm
     layer = 4 * (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d) + 4 * d
@@ -141,13 +141,13 @@ def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
 
 
 def split(label: str) -> tuple[str, str]:
-    """Return name and options: `m4[clip=32]`, as recipes and tables write it, is ('m4', 'clip=32')."""
+    """Split a label of recipes and tables into name and options: `m4[clip=32]` gives ('m4', 'clip=32')."""
     encoding, _, options = label.strip().removesuffix("]").partition("[")
     return encoding, options
 
 
 def at_base_size(encoding: str, options: str) -> Composition:
-    """Build it at base size, in an encoder or, if it serves none, in a decoder; nothing is allocated."""
+    """Build an encoding at base size in an encoder or, if it serves none, in a decoder, without allocating it."""
     if built := on_meta(encoding, options, BASE):
         return built
     with torch.device("meta"):
@@ -155,18 +155,21 @@ def at_base_size(encoding: str, options: str) -> Composition:
 
 
 def cost(built: Composition, which: int) -> str:
-    """Return the term that leads at base size."""
+    """Return the cost term that is largest at base size; `which` is 0 for time and 1 for memory."""
     values = {one[which]: _value(one[which], member) for member in built.members.values() for one in costs_of(member)}
     return f"O({max(values, key=lambda term: values[term], default='0')})"
 
 
 def costs_of(member: PositionEncoding) -> tuple[Cost, ...]:
-    """Return what the encoding says of itself, or else the costs of its hooks."""
+    """Return the costs that the encoding declares, or else those of its hooks."""
     return member.costs or tuple(_of_hook(member, hook) for hook in member.hooks)
 
 
 def _of_hook(member: PositionEncoding, hook: str) -> Cost:
-    """Return the cost of a hook; a table of one number for each distance is made once for all that share it."""
+    """Return the cost of a hook.
+
+    The bias of a table of scalars is computed once for all layers and heads that share the table.
+    """
     scalars = [parameter.dim() == 3 for parameter in member.parameters()]  # [L or 1, h or 1, rows]
     if hook in ("bias", "scores") and scalars and all(scalars) and hasattr(member.options, "share"):
         return Cost("mhn^2", f"{tables.axes(member.options.share)}n^2")
@@ -185,24 +188,24 @@ def _value(term: str, member: PositionEncoding) -> float:
     return 0.0 if term == "0" else above / below
 
 
-#: what a model takes, as in training: --pos-enc and its options, for both stacks or for one
+#: Flags of a model, as in training: --pos-enc and its options, for both stacks or for one.
 MODEL_FLAGS = tuple(f"--pos-enc{stack}{args}" for stack in ("", "-encoder", "-decoder") for args in ("", "-args"))
 
 
 def _field(flag: str) -> str:
-    """Return the name of a flag's value: `--pos-enc` -> `pos_enc`."""
+    """Return the attribute that holds the value of a flag: `--pos-enc` -> `pos_enc`."""
     return flag.removeprefix("--").replace("-", "_")
 
 
 def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """Count the parameters of a whole model, with a dictionary of special symbols only or of its `TYPES`.
+    """Count the parameters of a whole model, whose dictionary has the special symbols only or all of its `TYPES`.
 
     Args:
-        arch: its name.
-        given: some of `MODEL_FLAGS`, and their values.
+        arch: Name of the architecture.
+        given: Values of some of the `MODEL_FLAGS`, by flag.
 
     Raises:
-        ValueError: what the model's constructor refuses.
+        ValueError: The architecture is unknown, or the model refuses these flags.
     """
     from fairseq import models
     from fairseq import options as parsers
@@ -237,7 +240,7 @@ def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the table as text or, with --json, as one list of flat objects."""
+    """Print the counts as text or, with --json, as one list of flat objects."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc params",
         description="Count the parameters of each encoding at base size: 12 layers, 12 heads, width 768, n = 512.",

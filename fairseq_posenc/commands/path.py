@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc path`: where the plugin is, for --user-dir."""
+"""`python -m fairseq_posenc path`: print the folder of the plugin, for --user-dir."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the folder."""
+    """Print the folder of the plugin."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc path",
         description="Print the plugin's folder.",

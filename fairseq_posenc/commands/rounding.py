@@ -1,6 +1,6 @@
-"""How far lower precision takes an encoding's attention, and its gradients, from float64.
+"""Measure how far lower precision takes the attention of an encoding, and its gradients, from float64.
 
-Legend: B batch, T tokens, N tokens that are no pads, L layers, d model width.
+Legend: B batch size, T tokens, N tokens without padding, L layers, d model width.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from ..ops.precision import HALF
 from ..positions import Positions
 from ..stack import Block, Stack
 
-BEGIN, PAD, END, WORDS = 0, 1, 2, 30  # of the tokens, of which encodings see pads and ends of sentences only
-#: W_Q and W_K of BERT at width 768, for queries of std 0.55 (METHODS.md 3.1)
+BEGIN, PAD, END, WORDS = 0, 1, 2, 30  # token ids; encodings only read padding and sentence boundaries
+#: Standard deviation of BERT's W_Q and W_K at its width, which gives queries a standard deviation of 0.55.
 BERT_STD, BERT_DIM = 0.02, 768
-#: what is added to an encoding's parameters: to those that start at one value everywhere, which may do nothing there,
-#: about the std of the content's logits (0.31); to the others five times the usual 0.02
+#: Standard deviation of the noise that is added to an encoding's parameters. Those that start at one value everywhere
+#: may do nothing there and get nearly the standard deviation of the content logits (0.31). The others get five times
+#: the usual 0.02.
 MOVED_CONSTANT, MOVED = 0.25, 0.1
 
 
@@ -31,7 +32,7 @@ class Precision:
     """A module cast to `dtype`, or a float32 module under autocast.
 
     Args:
-        outputs, gradients: the largest relative rms of their drifts that is no fault.
+        outputs, gradients: Largest relative rms of the drift that is allowed.
     """
 
     dtype: torch.dtype
@@ -45,26 +46,27 @@ class Precision:
 
     @property
     def rounds_weights(self) -> bool:
-        """Whether float32 weights are rounded before anything is computed."""
+        """Return whether float32 weights are rounded before anything is computed."""
         return self.dtype in HALF and not self.autocast
 
     def cast(self, stack: Stack) -> Stack:
-        """A copy of a float32 stack; under autocast its parameters stay."""
+        """Return a copy of a float32 stack in this precision; under autocast its parameters stay float32."""
         copied = copy.deepcopy(stack)
         return copied if self.autocast else copied.to(self.dtype)
 
     def allows(self, drift: Mapping[str, float | None]) -> bool:
-        """Whether no drift is beyond its bound."""
+        """Return whether every drift is within its bound."""
         bounds = {"output_rms": self.outputs, "projections_rms": self.gradients, "tables_rms": self.gradients}
         return all((drift[name] or 0.0) <= most for name, most in bounds.items())
 
     def context(self, device: torch.device) -> AbstractContextManager[Any]:
-        """Where the forward runs."""
+        """Return the context in which the forward pass runs."""
         return torch.autocast(device.type, self.dtype) if self.autocast else nullcontext()
 
 
 EXACT = Precision(torch.float64)
-#: outputs: ten times what attention without positions has; gradients: more, as those of CoPE jump (docs)
+#: Bounds of outputs are ten times the drift of attention without positions. Those of gradients are wider, because the
+#: gradients of CoPE jump where a count passes a whole number.
 PRECISIONS = (
     Precision(torch.float32, 5e-6, 1e-3),
     Precision(torch.float16, 6e-3, 0.1),
@@ -76,11 +78,11 @@ PRECISIONS = (
 
 @dataclass(frozen=True)
 class Inputs:
-    """What every precision gets.
+    """The inputs that every precision gets.
 
     Args:
         x: [B, T, d], unit variance. to_outputs: [L, B, T, d], the gradient of the outputs, unit variance.
-        real: [B, T] bool, false at pads.
+        real: [B, T] bool, false at padding.
     """
 
     x: Tensor
@@ -91,11 +93,11 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Run:
-    """What one precision makes of them, in float64.
+    """The results of one precision, converted to float64.
 
     Args:
-        outputs: [2, L, N, d], in training (the explicit path) and in inference (fused where that serves).
-        gradients: by parameter.
+        outputs: [2, L, N, d], first of training (explicit path), then of inference (fused kernel if possible).
+        gradients: The gradient of each parameter, by name.
     """
 
     outputs: Tensor
@@ -103,18 +105,18 @@ class Run:
 
     @property
     def finite(self) -> bool:
-        """No NaN and no infinity anywhere."""
+        """Return whether no output and no gradient is NaN or infinite."""
         return all(bool(x.isfinite().all()) for x in (self.outputs, *self.gradients.values()))
 
     def of(self, tables: bool) -> Tensor:
-        """All gradients of the encoding's tables, or of the layers' projections, in one vector."""
+        """Return the gradients of the encoding's tables, or else of the layers' projections, as one vector."""
         mine = [x.flatten() for name, x in self.gradients.items() if name.startswith("pos.") == tables]
         return torch.cat(mine) if mine else torch.empty(0)
 
 
 def drawn(stack: Stack, seed: int) -> Stack:
-    """The stack with BERT's projections, and with the parameters of its encoding moved from where they start."""
-    generator = torch.Generator().manual_seed(seed + 1)  # not what drew the encoding
+    """Draw projections as in BERT, add noise to the parameters of the encoding, and return the stack."""
+    generator = torch.Generator().manual_seed(seed + 1)  # other random numbers than those of the encoding
     for block in _blocks(stack):
         attention = block.self_attn
         for projection in (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj):
@@ -129,7 +131,7 @@ def drawn(stack: Stack, seed: int) -> Stack:
 
 
 def inputs(stack: Stack, seed: int) -> Inputs:
-    """Make two samples of the maximum length, with segments and sentences; a quarter of the second is pads."""
+    """Make two samples of the maximum length, with segments and sentences. A quarter of the second is padding."""
     shape, device = stack.shape, next(stack.layers.parameters()).device
     generator = torch.Generator().manual_seed(seed + 2)  # independent of the weights
     size = 2, shape.max_length
@@ -147,7 +149,10 @@ def inputs(stack: Stack, seed: int) -> Inputs:
 
 
 def attended(stack: Stack, x: Tensor, positions: Positions) -> Tensor:
-    """[L, B, T, d], what the attention of each layer makes of the same input: no norm hides, and nothing piles up."""
+    """Return the attention output of each layer on the same input, [L, B, T, d].
+
+    So no norm hides a drift, and no drift adds up over the layers.
+    """
     stack.pos.check(positions)
     x = stack.pos.embed(x, positions)
     layers = zip(_blocks(stack), stack.pos.per_layer(positions), strict=True)
@@ -155,7 +160,7 @@ def attended(stack: Stack, x: Tensor, positions: Positions) -> Tensor:
 
 
 def run(stack: Stack, precision: Precision, given: Inputs) -> Run:
-    """A training step and a forward in inference."""
+    """Run a training step and a forward pass in inference."""
     stack = precision.cast(stack)
     x = given.x if precision.autocast else given.x.to(precision.dtype)
     with precision.context(x.device):
@@ -174,16 +179,19 @@ def _blocks(stack: Stack) -> list[Block]:
 
 
 def relative(actual: Tensor, expected: Tensor, *, largest: bool = False) -> float | None:
-    """The rms of the difference in terms of that of `expected`, or of the largest ones; None where not finite."""
+    """Return the rms of the difference, relative to the rms of `expected`; None if it is not finite.
+
+    With `largest`, the maximum of the absolute values replaces the rms.
+    """
     sizes = [float(x.abs().max() if largest else x.square().mean().sqrt()) for x in (actual - expected, expected)]
     ratio = sizes[0] / sizes[1] if sizes[1] else sizes[0]
     return ratio if torch.tensor(ratio).isfinite() else None
 
 
 def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
-    """One flat row a precision, of a float32 stack at its maximum length.
+    """Return one flat row per precision, for a float32 stack at its maximum length.
 
-    `weights_...` are drifts in float64 with the rounded weights of a module in half precision; None elsewhere.
+    `weights_...` are drifts of float64 with weights rounded to half precision. They are None for float32 and autocast.
     """
     given, plain = inputs(stack, seed), _plain(stack)
     exact = run(stack, EXACT, given)
@@ -202,7 +210,7 @@ def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
 
 
 def _plain(stack: Stack) -> Stack:
-    """The same layers without positions."""
+    """Return a stack with the same layers, but without positions."""
     (width,) = {block.fc1.out_features for block in _blocks(stack)}
     made = Stack("none", None, stack.shape, ffn=width)
     made.layers.load_state_dict(stack.layers.state_dict())

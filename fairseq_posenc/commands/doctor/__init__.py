@@ -1,7 +1,7 @@
-"""`python -m fairseq_posenc doctor [--json]`: what is wrong with this installation, and how to mend it.
+"""`python -m fairseq_posenc doctor [--json]`: check this installation, and say how to repair what is wrong.
 
-Importing this package imports neither torch nor fairseq, so that it can speak about broken ones. A new check
-is a pure function in one of the files beside this one (values in, `Check` out) and a line in `all_checks`.
+Importing this package imports neither torch nor fairseq, so that it can report broken ones. A new check needs a pure
+function from values to a `Check`, in one of the files of this package, and a line in `all_checks`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Check", "all_checks", "main"]
 
 
 def all_checks() -> list[Check]:
-    """Every check on this machine, in the order of printing; takes as long as importing fairseq."""
+    """Run every check on this machine, in the order of printing. This takes as long as importing fairseq."""
     packages = stack.stack_checks()
     gpus = stack.gpu_names()
     build = None if stack.import_error("torch") else stack.cuda_build()
@@ -34,11 +34,11 @@ def all_checks() -> list[Check]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the checks; 1 when one of them fails."""
+    """Print the checks. Return 1 if one of them fails."""
     parser = argparse.ArgumentParser(prog="python -m fairseq_posenc doctor", description=__doc__.split("\n")[0])
     parser.add_argument("--json", action="store_true", help="Print one list of flat objects and nothing else.")
     options = parser.parse_args(argv)
-    # What packages print while they are imported must not end up in the answer.
+    # Packages print while they are imported; this must not mix with the answer on stdout.
     with contextlib.redirect_stdout(sys.stderr):
         checks = all_checks()
     print(report.as_json(checks) if options.json else report.as_text(checks))

@@ -1,8 +1,8 @@
-"""Is NVIDIA apex there, and will fairseq use it? See docs/apex.md.
+"""Check whether NVIDIA apex is installed, and whether fairseq will use it. See docs/apex.md.
 
-fairseq decides by import alone (modules/layer_norm.py, optim/fused_adam.py) and looks for ImportError only,
-so three things can be wrong: another project named apex (the one that PyPI has), an apex without its compiled
-kernels (imports, then fails when the first model is built on a GPU), an apex that raises something else.
+fairseq decides by importing apex (modules/layer_norm.py, optim/fused_adam.py), and it catches ImportError only. Three
+things can be wrong. The installed apex may be another project, such as the one on PyPI. It may lack its compiled
+kernels: then it can be imported, but fails when the first model is built on a GPU. Or its import raises another error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUILD = "docs/apex.md says how to build it"
 
 @dataclasses.dataclass(frozen=True)
 class Apex:
-    """What was found. `error` is what importing raised when that was not an ImportError."""
+    """Facts about the installed apex. `error` is what importing it raised, unless that was an ImportError."""
 
     present: bool = False
     version: str | None = None
@@ -31,7 +31,7 @@ class Apex:
 
 
 def probe() -> Apex:
-    """Looks for what fairseq would import, by importing it."""
+    """Import what fairseq would import, and return what works."""
     if importlib.util.find_spec("apex") is None:
         return Apex()
     error = import_error("apex.normalization")
@@ -41,14 +41,17 @@ def probe() -> Apex:
         version=installed("apex"),
         error="" if error.startswith(("ImportError", "ModuleNotFoundError")) else error,
         is_nvidia=is_nvidia,
-        # FusedLayerNorm imports its kernel when the first module is made, not before.
+        # FusedLayerNorm imports its kernel only when the first module is created.
         layer_norm=is_nvidia and not import_error("fused_layer_norm_cuda"),
         adam=has_fused_adam(),
     )
 
 
 def has_fused_adam() -> bool:
-    """The same question as fairseq's get_fused_adam_class, which cannot be asked when fairseq is broken."""
+    """Return whether fairseq would use FusedAdam.
+
+    fairseq's get_fused_adam_class decides the same way, but cannot be called when fairseq is broken.
+    """
     if not import_error("fused_adam_cuda"):
         return True
     if import_error("apex.optimizers") or import_error("apex.multi_tensor_apply"):
@@ -58,7 +61,10 @@ def has_fused_adam() -> bool:
 
 
 def check_apex(apex: Apex, gpu: bool) -> Check:
-    """Optional: its absence is no fault. `gpu`: torch can use one, without which fairseq never uses apex."""
+    """Check apex, which is optional and may be absent.
+
+    `gpu` says whether torch can use a GPU; without one, fairseq never uses apex.
+    """
     if not apex.present:
         return Check("apex", "ok", "not installed (optional, speeds up training on NVIDIA GPUs)")
     name = f"apex {apex.version}" if apex.version else "apex (no version)"

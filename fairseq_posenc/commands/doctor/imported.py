@@ -22,7 +22,7 @@ RUNNING = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Imported:
-    """Where a package comes from: the file of its `__init__`, None if it has none, and the folders of its modules."""
+    """Where a package is imported from: the file of its `__init__` (None if it has none) and its folders."""
 
     file: str | None = None
     folders: Sequence[str] = ()
@@ -47,7 +47,7 @@ def in_folder(folder: str) -> Imported:
     """Return what a program started in this folder would import, without importing it."""
     entries = sys.path if sys.flags.safe_path else [folder, *sys.path]
     for finder in sys.meta_path:
-        # All others are asked as they are: an editable installation may have put one behind PathFinder.
+        # Ask the other finders, too: an editable installation may have added one behind PathFinder.
         found = PathFinder.find_spec(NAME, entries) if finder is PathFinder else finder.find_spec(NAME, None)
         if found is not None:
             return Imported(found.origin if found.has_location else None, found.submodule_search_locations or ())
@@ -55,7 +55,10 @@ def in_folder(folder: str) -> Imported:
 
 
 def check_import(running: Path, here: Imported, folder: str, process: Imported) -> Check:
-    """`running` is the package that answers; `here` is what is imported in `folder`, `process` in this process."""
+    """Check that both imports give the package in `running`, whose code is doing this check.
+
+    `here` is what a program started in `folder` would import; `process` is what this process imported.
+    """
     wrong = next((imported for imported in (process, here) if imported.problem(running)), None)
     if wrong is None:
         return Check("import", "ok", f"import {NAME} gives this package")
@@ -67,7 +70,7 @@ def check_import(running: Path, here: Imported, folder: str, process: Imported) 
 
 
 def import_check() -> Check:
-    """Return the check of this process and the current folder."""
+    """Return the result of the check for this process and the current folder."""
     folder = os.getcwd()
     return check_import(RUNNING, in_folder(folder), folder, in_this_process())
 

@@ -1,4 +1,4 @@
-"""Checks of the machine: Python, compiler, GPU, disk, allocator."""
+"""Check the machine: Python, compiler, GPU, disk, allocator."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .report import Check
 
 TESTED_PYTHON = (3, 11)
 OLDEST_PYTHON = (3, 11)
-# A checkpoint of a base Transformer with Adam's moments is 0.7 GB; the downloads of the recipes, several.
+# A checkpoint of a base Transformer with Adam's moments takes 0.7 GB; the recipes download several GB.
 LOW_DISK_GB, NO_DISK_GB = 5.0, 0.5
 
 
 def check_python(version: Sequence[int]) -> Check:
-    """3.11 is tested; another one may work, and says what nobody has tried."""
+    """Check the Python version: older than 3.11 fails, newer is untested and gives a warning."""
     found = ".".join(map(str, version[:3]))
     if tuple(version[:2]) == TESTED_PYTHON:
         return Check("python", "ok", found)
@@ -28,7 +28,7 @@ def check_python(version: Sequence[int]) -> Check:
 
 
 def check_compiler(env: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> Check:
-    """fairseq and fastBPE are compiled at installation, torch.compile needs one at run time."""
+    """Check for a C++ compiler: the installation of fairseq and fastBPE needs one, and so does torch.compile."""
     candidates = [env["CXX"].split()[0]] if env.get("CXX", "").strip() else ["c++", "g++", "clang++"]
     found = next((path for name in candidates if (path := which(name))), None)
     if found:
@@ -38,7 +38,10 @@ def check_compiler(env: Mapping[str, str], which: Callable[[str], str | None] = 
 
 
 def check_gpu(cuda_build: str | None, names: Sequence[str], driver: bool) -> Check:
-    """`names` are the GPUs that torch sees; `driver` says that the machine has an NVIDIA driver."""
+    """Check that torch can use the GPUs of this machine.
+
+    `names` are the GPUs that torch sees; `driver` says whether the machine has an NVIDIA driver.
+    """
     if names:
         return Check("gpu", "ok", f"{len(names)} x {names[0]}")
     if not driver:
@@ -51,12 +54,12 @@ def check_gpu(cuda_build: str | None, names: Sequence[str], driver: bool) -> Che
 
 
 def has_nvidia_driver() -> bool:
-    """Without torch: a driver's device file or its tool."""
+    """Return whether there is a device file of the driver or its tool nvidia-smi. This does not need torch."""
     return Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
 
 
 def check_disk(free_bytes: int, where: str) -> Check:
-    """Free space where the recipes write by default."""
+    """Check the free space in the folder where the recipes write by default."""
     free = free_bytes / 1e9
     found = f"{free:.1f} GB free in {where}"
     if free >= LOW_DISK_GB:
@@ -66,7 +69,7 @@ def check_disk(free_bytes: int, where: str) -> Check:
 
 
 def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
-    """glibc returns every large block at once unless told otherwise, which slows explicit attention down."""
+    """Check that glibc keeps large blocks of memory: by default it returns them at once, which slows attention down."""
     if (libc or platform.libc_ver()[0]) != "glibc":
         return Check("allocator", "ok", "not glibc: nothing to set")
     names = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
@@ -77,7 +80,7 @@ def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
 
 
 def machine_checks(version: Sequence[int], folder: str) -> list[Check]:
-    """All checks that need no package, on the machine itself."""
+    """Run the checks of this machine that need no package."""
     return [
         check_python(version),
         check_compiler(os.environ),

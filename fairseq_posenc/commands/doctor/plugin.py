@@ -1,4 +1,4 @@
-"""Is the plugin there once? Two copies register twice, or silently run one and edit the other."""
+"""Check that there is one copy of the plugin. Of two, both may register, or one runs while the user edits the other."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NAME = "fairseq_posenc"
 
 
 def on_path(entries: Iterable[str]) -> set[Path]:
-    """The copies that plain imports could find."""
+    """Return the copies of the plugin in these folders, which plain imports could find."""
     folders = {Path(entry or ".").resolve() / NAME for entry in entries}
     return {folder for folder in folders if (folder / "__init__.py").is_file()}
 
 
 def editable() -> set[Path]:
-    """Return the copy that an editable installation points to; where it is found by a hook, it is not on the path."""
+    """Return the copy that an editable installation points to. It may be missing on the path, if a hook finds it."""
     try:
         record = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:
@@ -34,7 +34,7 @@ def editable() -> set[Path]:
 
 
 def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> Check:
-    """`running` is the copy that answers; `copies` are all that were found."""
+    """Check that there is no other copy. `running` is the copy that runs this check; `copies` are all copies."""
     others = sorted({*copies} - {running})
     if others:
         mend = "keep one: pip uninstall fairseq_posenc, or leave the other checkout's folder (and PYTHONPATH)"
@@ -45,7 +45,7 @@ def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> C
 
 
 def plugin_check() -> Check:
-    """The check, on this process."""
+    """Run the check for this process."""
     running = Path(__file__).resolve().parents[2]
     installed_at = editable()
     return check_plugin(running, on_path(sys.path) | installed_at, bool(installed_at) or installed(NAME) is not None)

@@ -1,4 +1,4 @@
-"""What a check says, and how the answers are printed."""
+"""Hold the result of a check, and format all results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Status = Literal["ok", "warn", "fail"]
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One answer: `found` is what is there, `mend` how to cure it (empty when nothing is to be done)."""
+    """The result of one check: `found` says what is there, `mend` how to repair it (empty if nothing needs repair)."""
 
     name: str
     status: Status
@@ -21,12 +21,12 @@ class Check:
 
 
 def as_json(checks: Iterable[Check]) -> str:
-    """One list of flat objects."""
+    """Return the checks as one JSON list of flat objects."""
     return json.dumps([dataclasses.asdict(check) for check in checks], indent=1)
 
 
 def as_text(checks: Iterable[Check]) -> str:
-    """A line a check, the cure below it, and a closing line with the counts."""
+    """Return one line per check, with the repair below it, and a last line with the counts."""
     checks = list(checks)
     lines = []
     for check in checks:

@@ -1,4 +1,4 @@
-"""Checks of the packages below the plugin: torch, numpy, fairseq and what the recipes use."""
+"""Check the packages that the plugin needs: torch, numpy, fairseq and those that the recipes use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from .report import Check
 
 TESTED_TORCH = "2.13"
-# The first with the named checkpoint allow-list that the plugin loads through.
+# The first version with the allow-list by name through which the plugin loads checkpoints.
 OLDEST_TORCH = (2, 5)
 TESTED_NUMPY = ("2.4", "1.26")
 TESTED_FAIRSEQ = "0.12.3.1"
@@ -20,7 +20,7 @@ Importer = Callable[[str], object]
 
 
 def installed(name: str) -> str | None:
-    """The version of a distribution, or None."""
+    """Return the version of a distribution; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -28,7 +28,7 @@ def installed(name: str) -> str | None:
 
 
 def import_error(module: str, importer: Importer = importlib.import_module) -> str:
-    """Why `module` cannot be imported, in one line; empty when it can."""
+    """Return why `module` cannot be imported, in one line; empty if it can."""
     try:
         importer(module)
     except Exception as error:  # noqa: BLE001  a broken package may raise anything; the user must see which
@@ -37,7 +37,7 @@ def import_error(module: str, importer: Importer = importlib.import_module) -> s
 
 
 def check_torch(found: str | None, cuda_build: str | None, error: str = "") -> Check:
-    """`found` is its version; `cuda_build` the CUDA version that it was built for."""
+    """Check torch. `found` is its version, `cuda_build` the CUDA version that it was built for."""
     if found is None:
         return Check("torch", "fail", "not installed", f"pip install torch==2.13.0, or {SETUP}")
     if error:
@@ -52,7 +52,7 @@ def check_torch(found: str | None, cuda_build: str | None, error: str = "") -> C
 
 
 def check_numpy(found: str | None) -> Check:
-    """2.4 and 1.26 are tested; compat.py mends what numpy 2 took away from fairseq."""
+    """Check numpy: 2.4 and 1.26 are tested. compat/numpy2.py restores what numpy 2 removed and fairseq needs."""
     if found is None:
         return Check("numpy", "fail", "not installed", SETUP)
     if ".".join(found.split(".")[:2]) in TESTED_NUMPY:
@@ -61,7 +61,7 @@ def check_numpy(found: str | None) -> Check:
 
 
 def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Check:
-    """`fixed` and `stock` are the versions of the distributions fairseq-fixed and fairseq."""
+    """Check fairseq. `fixed` and `stock` are the versions of the distributions fairseq-fixed and fairseq."""
     mend = "pip uninstall fairseq fairseq-fixed, then: make setup (or pip install -e . --no-build-isolation)"
     if fixed and stock:
         found = f"fairseq-fixed {fixed} and fairseq {stock} lie over each other"
@@ -77,7 +77,7 @@ def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Chec
 
 
 def check_extension(importer: Importer = importlib.import_module) -> Check:
-    """fairseq's compiled batching: absent, training stops at the first batch; stale, it crashes."""
+    """Check fairseq's compiled batching. Without it training stops at the first batch; an outdated build crashes."""
     errors = [error for name in EXTENSIONS if (error := import_error(name, importer))]
     if not errors:
         return Check("fairseq-ext", "ok", "compiled extensions import")
@@ -86,7 +86,7 @@ def check_extension(importer: Importer = importlib.import_module) -> Check:
 
 
 def check_package(name: str, module: str, use: str, needed: bool, error: str, found: str | None) -> Check:
-    """A package of the recipes: `use` says what stops working without it."""
+    """Check a package of the recipes. `use` says what it is for; without a `needed` package the check fails."""
     if found is not None and not error:
         return Check(name, "ok", found)
     state = "not installed" if found is None else f"{found}: import {module} raises {error}"
@@ -94,7 +94,7 @@ def check_package(name: str, module: str, use: str, needed: bool, error: str, fo
 
 
 def stack_checks() -> list[Check]:
-    """All checks of this file, on what is installed. Imports torch and fairseq."""
+    """Run all checks of this file on the installed packages. This imports torch and fairseq."""
     torch_error = import_error("torch")
     packages = (
         ("sacrebleu", "sacrebleu", "needed for every BLEU score", True),
@@ -111,14 +111,14 @@ def stack_checks() -> list[Check]:
 
 
 def cuda_build() -> str | None:
-    """The CUDA version that torch was built for; None for a CPU build."""
+    """Return the CUDA version that torch was built for; None for a CPU build."""
     import torch
 
     return torch.version.cuda
 
 
 def gpu_names() -> list[str]:
-    """The GPUs that torch can use; none when torch is absent or broken."""
+    """Return the GPUs that torch can use; none if torch is missing or broken."""
     if import_error("torch"):
         return []
     import torch

@@ -1,7 +1,8 @@
-"""fairseq's faults on this stack, mended: one file a fault, each logged when it first takes effect.
+"""Fixes for faults of fairseq on current versions of Python, torch and numpy.
 
-Imports fairseq only inside functions, so that the encodings work without it. A fault is mended where only one
-outcome can be meant; everything else stays fairseq's.
+Each fault has a file of its own, and each fix is logged when it first takes effect. A fault is fixed only where there
+is no doubt about what fairseq should do; everything else stays as in fairseq. These files import fairseq only inside
+functions, so that the encodings work without it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from .checkpoints import CheckpointError, UnsafeCheckpointError, safe_load
 
 __all__ = ["CheckpointError", "UnsafeCheckpointError", "apply", "safe_load"]
 
-#: the files of this folder that mend a fault, each with a function `mend`
+#: files of this folder that fix a fault, each with a function `mend`
 MENDS = "batching ngram numpy2 shutdown checkpoints copies broadcast command_line spawn task_states resuming fasta"
 
 
 def apply() -> None:
-    """Apply every mend; safe to call again."""
+    """Apply every fix; a second call has no effect."""
     for name in MENDS.split():
         import_module(f".{name}", __name__).mend()

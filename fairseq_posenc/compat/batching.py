@@ -1,4 +1,4 @@
-"""The tail batch that fairseq drops without a word (data/data_utils.py:357)."""
+"""Keep the last batch of a data set, which fairseq drops without a message (data/data_utils.py:357)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 def mend() -> None:
-    """Keep the last batch of a data set when its size is no multiple of --required-batch-size-multiple.
+    """Keep the last batch of a data set when its size is not a multiple of --required-batch-size-multiple.
 
     Every caller (data/fairseq_dataset.py:145) looks the function up in `data_utils`.
     """
@@ -27,10 +27,10 @@ def _with_tail(original: Callable[..., Any], indices: Any, *args: Any, **kwargs:
     if not isinstance(indices, np.ndarray):
         indices = np.fromiter(indices, dtype=np.int64, count=-1)
     if len(indices) == 0:
-        return []  # fairseq looks at b[-1] and dies with an IndexError
+        return []  # fairseq would raise an IndexError at b[-1]
     batches = original(indices, *args, **kwargs)
     tail = indices[sum(len(batch) for batch in batches) :]
-    # With fixed shapes (TPU, --num-batch-buckets) batches are no consecutive runs, and none is dropped.
+    # With fixed shapes (TPU, --num-batch-buckets), batches are not consecutive runs of indices, and none is dropped.
     if len(tail) == 0 or _argument(kwargs, args, "fixed_shapes", 5) is not None:
         return batches
     multiple = _argument(kwargs, args, "required_batch_size_multiple", 4)
@@ -43,5 +43,5 @@ def _with_tail(original: Callable[..., Any], indices: Any, *args: Any, **kwargs:
 
 
 def _argument(kwargs: dict[str, Any], args: tuple[Any, ...], name: str, place: int) -> Any:
-    """Return the argument `name` of batch_by_size; `place` counts after `indices`."""
+    """Return the argument `name` of batch_by_size, whose index among those after `indices` is `place`."""
     return args[place] if len(args) > place else kwargs.get(name)

@@ -1,4 +1,4 @@
-"""Resuming in several processes: rank 0 reads the checkpoint and sends it on through torch.load."""
+"""Resume training in several processes: rank 0 reads the checkpoint and sends it to the others through torch.load."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _CONFIG = "__fairseq_posenc_config__"
 
 
 def mend() -> None:
-    """Send a state without OmegaConf containers, and allow the stand-ins of its tensors.
+    """Send a checkpoint without OmegaConf containers, and allow the placeholders of its tensors.
 
-    The receiver reads with torch.load (distributed/utils.py:805). Plain dicts travel in place of configs, so
-    that OmegaConf need not be on the allow-list of every checkpoint. The stand-in, a frozen dataclass of one
-    int, is in no file; it is allowed for as long as the receiver reads.
+    The receiver reads it with torch.load (distributed/utils.py:805). Configs are sent as plain dictionaries, so that
+    OmegaConf need not be on the allow-list of every checkpoint. The placeholder is a frozen dataclass with one int. No
+    file contains it, so it is allowed only while the receiver reads.
     """
     from fairseq.distributed import utils
 
@@ -35,7 +35,7 @@ def mend() -> None:
 
 
 def _plain(original: Callable[..., Any], obj: Any, *args: Any) -> Any:
-    """Send a state with each of its configs as a plain container, and restore them on arrival."""
+    """Send a checkpoint with each of its configs as a plain container, and restore the configs on arrival."""
     plain = obj
     if isinstance(obj, dict) and any(isinstance(value, DictConfig) for value in obj.values()):
         say_once(logger, "the checkpoint's configuration is sent to the other processes as plain data")
@@ -55,5 +55,5 @@ def _strip(value: Any) -> Any:
 def _restore(value: Any) -> Any:
     if not isinstance(value, dict) or value.keys() != {_CONFIG}:
         return value
-    # As checkpoint_utils.py:361 builds it on rank 0.
+    # Build the config as checkpoint_utils.py:361 does on rank 0.
     return OmegaConf.create(value[_CONFIG], flags={"allow_objects": True})

@@ -1,8 +1,9 @@
-"""What the configuration in a checkpoint may name and say.
+"""Check which names and options the configuration in a checkpoint contains.
 
-fairseq builds the model, the task and the criterion that a checkpoint names, with the options that it holds. Some
-evaluate an option as Python, pass it to a shell or unpickle a file that it names. So a checkpoint may name only the
-models, tasks and criterions listed below. Options that these evaluate must be literals. Needs no fairseq.
+fairseq builds the model, the task and the criterion that a checkpoint names, with the options that it contains. Some of
+them evaluate an option as Python, pass it to a shell or unpickle a file that it names. So a checkpoint may name only
+the models, tasks and criterions listed below. Options that these evaluate must be literals. This file does not need
+fairseq.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Any
 from .literals import literal
 
 FLAG = "--allow-checkpoint-names"
-#: What the flag sets, so that processes started later know it too; commands without the flag read it as well.
+#: Environment variable that the flag sets, so that processes started later also read it. It can be set for commands
+#: without the flag.
 VARIABLE = "FAIRSEQ_POSENC_ALLOW_CHECKPOINT_NAMES"
 _PACKAGE = __name__.partition(".")[0]
 
-#: Stock names whose options fairseq never runs: it evaluates those in `EVALUATED` only, and they must be literals.
+#: Names in fairseq whose options it does not run as code, except those in `EVALUATED`, which must be literals.
 STOCK = {
     "model": frozenset(
         "transformer transformer_align transformer_lm lstm lstm_lm lightconv lightconv_lm bart roberta camembert "
@@ -37,17 +39,17 @@ STOCK = {
         "masked_lm sentence_prediction sentence_ranking".split()
     ),
 }
-#: Options that models on the list evaluate; a test compares them with fairseq's source.
+#: Options that these models evaluate; a test compares them with fairseq's source.
 EVALUATED = frozenset(
     "adaptive_softmax_cutoff adaptive_input_cutoff character_filters decoder_attention xformers_att_config".split()
 )
-#: The plugin's criterions that do not begin with its prefix.
+#: Criterions of this plugin whose names do not begin with its prefix.
 _OWN = frozenset({"squad", "question_generation"})
 #: Options of old checkpoints that fairseq writes into a Hydra override as they are (dataclass/utils.py:270).
 REGISTRIES = frozenset("bpe criterion lr_scheduler optimizer scoring tokenizer".split())
-#: What OmegaConf fills in; Hydra removes the backslashes before.
+#: Interpolations of OmegaConf; Hydra removes backslashes before them.
 _INTERPOLATION = re.compile(r"\$\\*\{")
-#: Where each part names itself, in today's configurations and in old ones.
+#: Keys that hold the name of each part, in current configurations and in old ones.
 _NAME_KEYS = {"model": ("_name", "arch"), "task": ("_name", "task"), "criterion": ("_name", "criterion")}
 
 _allowed_meanwhile: list[str] = []
@@ -55,7 +57,7 @@ _ANY = "any name"
 
 
 def add_flag(parser: argparse.ArgumentParser) -> None:
-    """Add the flag that allows further names to a command's options."""
+    """Add the flag that allows further names to the options of a command."""
     parser.add_argument(
         FLAG,
         metavar="NAME,...",
@@ -65,13 +67,13 @@ def add_flag(parser: argparse.ArgumentParser) -> None:
 
 
 def allow(names: str) -> None:
-    """Allow these names, separated by commas, in this process and in those that it starts."""
+    """Allow these comma-separated names in this process and in the processes that it starts."""
     os.environ[VARIABLE] = ",".join(filter(None, (os.environ.get(VARIABLE), names)))
 
 
 @contextlib.contextmanager
 def allowing(names: Iterable[str]) -> Iterator[None]:
-    """Allow these names for the time of a `with` block."""
+    """Allow these names inside a `with` block."""
     before = list(_allowed_meanwhile)
     _allowed_meanwhile.extend(names)
     try:
@@ -81,7 +83,7 @@ def allowing(names: Iterable[str]) -> Iterator[None]:
 
 
 def allowing_all() -> contextlib.AbstractContextManager[None]:
-    """Allow every name for the time of a `with` block in which nothing is built of them."""
+    """Allow every name inside a `with` block that builds nothing from the checkpoint's configuration."""
     return allowing([_ANY])
 
 
@@ -99,7 +101,7 @@ def named(configuration: Any) -> list[tuple[str, str]]:
 
 
 def offence(state: Any) -> str | None:
-    """Return what in a checkpoint's configuration could run code and how to allow it, or None if nothing could."""
+    """Return what in a checkpoint's configuration could run code, and how to allow it; None if nothing could."""
     if not isinstance(state, Mapping):
         return None
     configurations = [state[key] for key in ("cfg", "args") if state.get(key) is not None]
@@ -136,14 +138,17 @@ def _is_allowed(part: str, name: str) -> bool:
     if _ANY in _allowed_meanwhile or (name and name in allowed):
         return True
     registered = _registered(part, name)
-    if registered is None:  # without fairseq nothing is built; with it, nothing of this name can be
+    if registered is None:  # Without fairseq nothing is built. With it, an unregistered name cannot be built.
         return "fairseq.models" not in sys.modules and (name in STOCK[part] | _OWN or name.startswith("posenc_"))
     stock_name, cls = registered
     return stock_name in STOCK[part] or cls.__module__.startswith(f"{_PACKAGE}.")
 
 
 def _registered(part: str, name: str) -> tuple[str, type] | None:
-    """Return the name under which fairseq's registry has `name`, which may be an architecture, and the class."""
+    """Return the class that fairseq registered for `name`, and the name of its model if `name` is an architecture.
+
+    Return None if nothing is registered.
+    """
     if "fairseq.models" not in sys.modules:
         return None
     from fairseq.criterions import CRITERION_REGISTRY
@@ -171,7 +176,7 @@ def _why(part: str, name: str) -> str:
 
 
 def _values(settings: Any, option: str = "configuration") -> Iterator[tuple[str, Any]]:
-    """Yield each option with its text, and with every object that is more than a plain container, at any depth."""
+    """Yield each option with its text, or with an object that is more than a plain container, at any depth."""
     if isinstance(settings, argparse.Namespace) or (isinstance(settings, Mapping) and not _has_attributes(settings)):
         for key, value in _mapping(settings).items():
             yield from _values(value, str(key))
@@ -183,7 +188,7 @@ def _values(settings: Any, option: str = "configuration") -> Iterator[tuple[str,
 
 
 def _has_attributes(settings: object) -> bool:
-    """Return whether a mapping has attributes, as a pickled OrderedDict can have: fairseq would read those."""
+    """Return whether a mapping has attributes, which fairseq would read; a pickled OrderedDict can have some."""
     return bool(getattr(settings, "__dict__", None))
 
 

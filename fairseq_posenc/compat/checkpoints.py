@@ -1,8 +1,8 @@
-"""Checkpoints are data: what may be in one, and what is said when something else is.
+"""Load checkpoints as data only, and explain why a file was refused.
 
-`torch.load(weights_only=True)` builds only what is on its allow-list. Whatever is added here must be unable
-to run code when built from a file; nothing ever falls back to `weights_only=False`. What the configuration in a
-checkpoint may name and say is in `checkpoint_names`.
+`torch.load(weights_only=True)` builds only the objects on its allow-list. Everything that is added to the list here
+must be unable to run code when it is built from a file. Nothing ever falls back to `weights_only=False`.
+`checkpoint_names` checks the configuration in a checkpoint.
 """
 
 from __future__ import annotations
@@ -26,31 +26,34 @@ from .patching import overlay, replace
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint that cannot be read; the message names the file and what to do."""
+    """Error for a checkpoint that cannot be used; the message names the file and says what to do."""
 
 
 class UnsafeCheckpointError(CheckpointError):
-    """A checkpoint that holds more than weights, numbers and harmless options; it was not loaded."""
+    """Error for a checkpoint that was refused, because it contains more than weights, numbers and harmless options."""
 
 
 def allowed_globals() -> list[Any]:
-    """Return what fairseq saves beside what torch allows: options of old models, numpy numbers of metrics."""
+    """Return the types that fairseq saves and torch does not allow.
+
+    They are the options of old models and the numpy numbers of metrics.
+    """
     scalar = np.float64(0).__reduce__()[0]
     reconstruct = np.zeros(1).__reduce__()[0]
     named = [
         (function, f"{module}.multiarray.{name}")
         for function, name in ((scalar, "scalar"), (reconstruct, "_reconstruct"))
-        for module in ("numpy._core", "numpy.core")  # as numpy 2 and numpy 1 write it
+        for module in ("numpy._core", "numpy.core")  # numpy 2, numpy 1
     ]
     numbers = [type(np.dtype(code)) for code in "?bhilqBHILQefdFD"]
     return [argparse.Namespace, np.dtype, np.ndarray, *dict.fromkeys(numbers), *named]
 
 
 def mend() -> None:
-    """Make fairseq's checkpoint loader explicit about `weights_only` and clear in its refusals.
+    """Make fairseq load checkpoints with `weights_only=True`, and explain each refusal.
 
-    It covers checkpoint_utils.py:340 (train, generate, validate, hub) and :909 (EMA weights). torch itself
-    gets the allow-list, so that a plain `torch.load` of such a checkpoint works too.
+    This covers checkpoint_utils.py:340 (train, generate, validate, hub) and :909 (EMA weights). The allow-list is also
+    given to torch itself, so that a plain `torch.load` of such a checkpoint works.
     """
     from fairseq import checkpoint_utils
 
@@ -61,7 +64,7 @@ def mend() -> None:
 
 
 def _checked_again(original: Callable[..., Any], path: Any, *args: Any, **kwargs: Any) -> Any:
-    """Check the configuration again after fairseq has converted old options, which can change names."""
+    """Check the configuration again after fairseq has converted old options, because that can change names."""
     from omegaconf import DictConfig, OmegaConf
 
     state = original(path, *args, **kwargs)
@@ -76,8 +79,8 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
     """Return what `torch.load` reads from a path or an open file, as data only.
 
     Raises:
-        UnsafeCheckpointError: the file holds objects that could run code, or a configuration that could.
-        CheckpointError: the file cannot be read.
+        UnsafeCheckpointError: The file contains objects or a configuration that could run code.
+        CheckpointError: The file cannot be read.
     """
     if options.pop("weights_only", True) is not True:
         raise ValueError("checkpoints are loaded with weights_only=True only")
@@ -85,7 +88,7 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
     try:
         state = torch.load(file, map_location=map_location, weights_only=True, **options)
     except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
-        raise  # these name the file, or are not the file's fault
+        raise  # these errors name the file or have another cause
     except Exception as error:
         offending = _offending_global(str(error)) or _foreign_pickle(file, error)
         if offending is None:
@@ -96,10 +99,10 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
 
 
 def load_model(file: Any) -> dict[str, Any]:
-    """Return what `safe_load` reads of a checkpoint of fairseq's.
+    """Load a fairseq checkpoint with `safe_load`.
 
     Raises:
-        CheckpointError: the file cannot be read, or holds no model.
+        CheckpointError: The file cannot be read, or contains no model.
     """
     state = safe_load(file)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
@@ -108,13 +111,13 @@ def load_model(file: Any) -> dict[str, Any]:
 
 
 def settings_of(state: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """Return the options of a checkpoint's model or task: today's, or the flat ones of old checkpoints."""
+    """Return the options of a checkpoint's model or task (`part`), also from the flat options of old checkpoints."""
     cfg = state.get("cfg")
     return as_dict(cfg[part] if cfg else state.get("args"))
 
 
 def as_dict(settings: Any) -> dict[str, Any]:
-    """Return a configuration, a dataclass or a namespace as a dictionary; nothing is an empty one."""
+    """Return a configuration, a dataclass or a namespace as a dictionary, and None as an empty one."""
     if settings is None:
         return {}
     return dict(settings) if isinstance(settings, Mapping) else dict(vars(settings))
@@ -125,8 +128,9 @@ def _refuse_offence(state: Any, file: Any) -> None:
         raise UnsafeCheckpointError(f"{_name(file)}: refused, because it holds {offence}.")
 
 
-# The phrases of torch/_weights_only_unpickler.py and serialization.py: not on the list, never allowed, called
-# or built though not on the list, a type of torch that takes an import, a program.
+# Error messages of torch/_weights_only_unpickler.py and serialization.py, in this order: an object is not on the list;
+# it is never allowed; it is called although not on the list; it is built although not on the list; a type of torch
+# needs an import; the file is a program.
 _OFFENCES = (
     r"Unsupported global: GLOBAL (\S+) was not",
     r"unsupported GLOBAL (\S+) whose module",
@@ -143,16 +147,16 @@ def _offending_global(message: str) -> str | None:
 
 
 def _foreign_pickle(file: Any, error: Exception) -> str | None:
-    """Return the globals of a pickle that torch did not write, read from it without running anything.
+    """Return the globals of a pickle that torch did not write, without running any of it.
 
-    torch gives up at the first instruction that it never writes ('Unsupported operand'), before any name.
+    torch stops at the first instruction that it never writes ('Unsupported operand'), before it reads any name.
     """
     path = _name(file)
     if "Unsupported operand" not in str(error) or not os.path.isfile(path):
         return None
     names: list[str] = []
     words: list[str] = []
-    with contextlib.suppress(ValueError, KeyError):  # no pickle to the end; what was read till there may tell
+    with contextlib.suppress(ValueError, KeyError):  # a truncated pickle may still contain names
         for instruction, argument, _ in pickletools.genops(_pickle(path)):
             if instruction.name == "STACK_GLOBAL":
                 names.append(".".join(words[-2:]))
@@ -190,7 +194,7 @@ def _unreadable(file: Any, error: Exception) -> str:
 
 
 def _name(file: Any) -> str:
-    if isinstance(file, (str, os.PathLike)):  # a Path too has a `name`, without its folder
+    if isinstance(file, (str, os.PathLike)):  # a Path also has a `name`, which lacks the folder
         return os.fspath(file)
     return str(getattr(file, "name", "a checkpoint in memory"))
 

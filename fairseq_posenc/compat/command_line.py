@@ -1,4 +1,4 @@
-"""fairseq's command line: --bf16 and --user-dir, which do not do what they say, and a flag that it lacks."""
+"""Fixes for fairseq's command line: --bf16, --user-dir and --allow-checkpoint-names."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 def mend() -> None:
     """Read `--bf16` as bfloat16, add the flag `--allow-checkpoint-names`, and refuse a second copy of this package.
 
-    Without torch_xla, fairseq reads `--bf16` as `--tpu` (options.py:200). The plugin is imported inside
-    `options.get_parser`, before that adds the first options: those of CommonConfig.
+    Without torch_xla, fairseq reads `--bf16` as `--tpu` (options.py:200). fairseq imports the plugin inside
+    `options.get_parser`, just before it adds the first options, which are those of CommonConfig.
     """
     from fairseq import options, utils
 
@@ -55,15 +55,15 @@ def _with_flag(original: Callable[..., None], parser: Any, dataclass: Any, *args
 
 
 def _of_one_copy(original: Callable[..., None], args: Any) -> None:
-    """Say it clearly when --user-dir names another copy of this package than the imported one (utils.py:464).
+    """Raise a clear error if --user-dir names another copy of this package than the imported one (utils.py:464).
 
-    fairseq's own message ('not globally unique') names one folder and comes once: the second call passes in
-    silence. It also refuses a link to the very folder that is imported.
+    fairseq's own message ('not globally unique') names only one of the folders, and only the first call raises it.
+    fairseq would also refuse a link to the imported folder.
     """
     folder = _user_dir(args)
-    # From the parent of a clone, its folder of the same name is found, with the package in it.
+    # In the parent folder of a clone, --user-dir fairseq_posenc finds the clone, which contains the package.
     if folder is not None and _PACKAGE in (folder.resolve(), folder.resolve() / _PACKAGE.name):
-        logger.debug(f"--user-dir {folder} is imported already")  # and it registers on import
+        logger.debug(f"--user-dir {folder} is imported already")  # importing it has already registered everything
     elif folder is not None and folder.name == _PACKAGE.name:
         raise ImportError(
             f"--user-dir {folder} is another copy of {_PACKAGE.name} than the one already imported from "
@@ -75,7 +75,7 @@ def _of_one_copy(original: Callable[..., None], args: Any) -> None:
 
 
 def _user_dir(args: Any) -> Path | None:
-    """Return the folder that fairseq would import for --user-dir; None where fairseq refuses it itself."""
+    """Return the folder that fairseq would import for --user-dir, or None if there is no such folder."""
     import fairseq
 
     given = getattr(args, "user_dir", None)

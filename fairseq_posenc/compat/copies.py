@@ -1,4 +1,4 @@
-"""checkpoint_last.pt and checkpoint_best.pt, which fairseq copies into place byte by byte (file_io.py:71)."""
+"""Write checkpoint_last.pt and checkpoint_best.pt atomically; fairseq copies them byte by byte (file_io.py:71)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from ..core.writing import whole
 
 
 def mend() -> None:
-    """Copy beside the target, then rename: a run that is killed meanwhile leaves the old checkpoint, not half a one.
+    """Copy to a temporary file next to the target, then rename it.
 
-    A half checkpoint_last.pt made every later run fail until someone deleted it by hand.
+    So a killed run leaves the old checkpoint intact. An incomplete checkpoint_last.pt would make every later run fail
+    until someone deletes it.
     """
     from fairseq.file_io import IOPathManager, PathManager
 
-    if IOPathManager is None:  # iopath has its own ways, for other storage too
+    if IOPathManager is None:  # iopath also copies to other storage, so its copy is kept
         PathManager.copy = staticmethod(_copy)
 
 

@@ -1,4 +1,4 @@
-"""--dataset-impl fasta, which passes the path of its data to a shell (data/fasta_dataset.py:60)."""
+"""Protect --dataset-impl fasta, which passes the path of its data to a shell (data/fasta_dataset.py:60)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .patching import replace
 
 
 def mend() -> None:
-    """Refuse a path in which a shell would see more than one word."""
+    """Raise if a shell would read the path as more than one word."""
     from fairseq.data.fasta_dataset import FastaDataset
 
     replace(FastaDataset, "_build_index", _of_one_word)

@@ -1,6 +1,6 @@
-"""Strings that fairseq evaluates as Python, such as `adam_betas` or the layers of `fconv`: here only as literals.
+"""Evaluate strings as literals only, where fairseq would run them as Python, such as `adam_betas` or layers of `fconv`.
 
-Such a string may come from a checkpoint's configuration (models/fconv.py:123), where it could run any code.
+Such a string may come from the configuration of a checkpoint (models/fconv.py:123), where it could run any code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-#: The modules of fairseq that call `eval`; a test compares this list with fairseq's source.
+#: Modules of fairseq that call `eval`; a test compares this list with fairseq's source.
 MODULES = (
     "fairseq.criterions.ctc",
     "fairseq.data.audio.raw_audio_dataset",
@@ -39,22 +39,22 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-_MOST_ITEMS = 10_000  # of a repeated list; the deepest published model has about 50 layers
+_MOST_ITEMS = 10_000  # longest list that `*` may build; the deepest published model has about 50 layers
 
 
 def evaluate_literals_only() -> None:
-    """Let `literal` stand in for the built-in `eval` in every module of fairseq that calls it."""
+    """Replace the built-in `eval` by `literal` in every module of fairseq that calls it."""
     for name in MODULES:
         module = sys.modules.get(name) or importlib.import_module(name)
         module.__dict__["eval"] = literal
 
 
 def literal(text: Any) -> Any:
-    """Return the value of a Python literal, or of a sum such as "[(512, 3)] * 20 + [(256, 3)]" or "1e-3 * 0.5".
+    """Return the value of a Python literal, or of a calculation such as "[(512, 3)] * 20 + [(256, 3)]" or "1e-3 * 0.5".
 
     Raises:
         TypeError: `text` is not a string (fairseq relies on this error of `eval`).
-        ValueError: `text` is more than a literal.
+        ValueError: `text` is neither a literal nor such a calculation.
     """
     if not isinstance(text, str):
         raise TypeError(f"only a string can be evaluated, not {type(text).__name__}")
@@ -72,7 +72,7 @@ def _value(node: ast.expr) -> Any:
     """Return the value of a literal, a calculation with numbers, a sum of lists or a repeated list.
 
     Raises:
-        ValueError: `node` is anything else.
+        ValueError: `node` is something else.
     """
     if not isinstance(node, ast.BinOp):
         return ast.literal_eval(node)

@@ -1,4 +1,4 @@
-"""--no-repeat-ngram-size, which does nothing in fairseq's Python path (ngram_repeat_block.py:101)."""
+"""Make --no-repeat-ngram-size work in fairseq's Python code, where it has no effect (ngram_repeat_block.py:101)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 def mend() -> None:
     """Compare n-grams with the end of the hypothesis, not with the end of its buffer.
 
-    `tokens` is padded to the maximum length: fairseq compares with pads and bans nothing. The original
-    stays as `_posenc_original`: TorchScript would compile a `__wrapped__` in place of the mend.
+    `tokens` is padded to the maximum length, so fairseq compares with padding and bans nothing. The original method is
+    kept as `_posenc_original`, because TorchScript would compile a `__wrapped__` instead of the fix.
     """
     from fairseq.ngram_repeat_block import NGramRepeatBlock
 
@@ -27,7 +27,10 @@ def mend() -> None:
 
 
 def forward(self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-    """Block repeated n-grams as NGramRepeatBlock.forward, which TorchScript compiles too; only the slice is new."""
+    """Block repeated n-grams as NGramRepeatBlock.forward does, but without the padding after the current step.
+
+    TorchScript compiles this function too.
+    """
     if tokens.size(0) != bsz * beam_size or lprobs.size(0) != bsz * beam_size:  # the CUDA extension does not check
         raise ValueError(f"expected {bsz * beam_size} hypotheses, got {tokens.size(0)} and {lprobs.size(0)}")
     if self.use_extension:

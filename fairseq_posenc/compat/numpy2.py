@@ -1,4 +1,4 @@
-"""Names that fairseq uses and numpy 2 has removed."""
+"""Restore names that fairseq uses and numpy 2 has removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 def mend() -> None:
-    """Give three modules of fairseq the names that they miss; numpy itself stays as it is.
+    """Give three modules of fairseq the names that numpy 2 lacks, without changing numpy itself.
 
     - `np.compat.long`: --sample-break-mode eos (token_block_dataset.py:125), --num-batch-buckets
       (language_pair_dataset.py:292)
@@ -27,7 +27,7 @@ def mend() -> None:
 
 
 class _Compat:
-    """`numpy.compat`, of which fairseq uses one name."""
+    """Stand-in for `numpy.compat`, of which fairseq uses one name."""
 
     @property
     def long(self) -> type[int]:

@@ -1,4 +1,4 @@
-"""Two ways to mend fairseq: replace a function, or overlay what one module sees of another."""
+"""Two ways to fix fairseq: replace a function, or change what one module sees of another."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _said: set[str] = set()
 
 
 def say_once(logger: logging.Logger, message: str) -> None:
-    """Log `message` the first time that it is said in this process."""
+    """Log `message` unless this process has already logged it."""
     if message not in _said:
         _said.add(message)
         logger.info(message)
 
 
 def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
-    """Let calls of `owner.name` call `mend` with the original and their arguments, once.
+    """Replace `owner.name` by a function that calls `mend` with the original and the arguments.
 
-    The original stays reachable as `__wrapped__`. `functools.wraps` also carries over function attributes, such as
-    `import_user_module.memo`.
+    A second call has no effect. The original stays available as `__wrapped__`. `functools.wraps` also copies attributes
+    of the function, such as `import_user_module.memo`.
     """
     original = getattr(owner, name)
     if hasattr(original, _MARK):
@@ -38,9 +38,9 @@ def replace(owner: Any, name: str, mend: Callable[..., Any]) -> None:
 
 
 class Overlay(types.ModuleType):
-    """A module seen through a few replaced names; everything else is the module itself.
+    """A view of a module in which a few names are replaced; all other names are those of the module.
 
-    Set as a global of one fairseq module, it changes what that module sees and nothing for anyone else.
+    It is set as a global variable of one fairseq module, so that no other module sees the replaced names.
     """
 
     def __init__(self, module: types.ModuleType, **names: Any) -> None:
@@ -52,7 +52,7 @@ class Overlay(types.ModuleType):
 
 
 def overlay(owner: types.ModuleType, name: str, **names: Any) -> None:
-    """Let the module `owner` see its global module `name` with `names` replaced, once."""
+    """Make the module `owner` see its global module `name` with `names` replaced, unless it already does."""
     module = getattr(owner, name)
     if not hasattr(module, "__wrapped__"):
         setattr(owner, name, Overlay(module, **names))

@@ -1,8 +1,8 @@
-"""A resumed training is the undisturbed one, to the bit and in any epoch; a finished one stays as it is.
+"""Make a resumed training identical to an uninterrupted one, in any epoch, and do not train beyond a limit.
 
-fairseq restores the place in an epoch, but not what that place means: it makes the batches with the epoch in which the
-process started (tasks/fairseq_task.py:283), and keeps the data workers, and whether batches are shuffled, of the first
-epoch of the process. It also makes an update before it looks whether any is left.
+fairseq restores the position in an epoch, but not the batches that it refers to. It builds the batches with the number
+of the epoch in which the process started (tasks/fairseq_task.py:283). It keeps the data workers and the shuffling of
+the first epoch of the process. It also makes one update before it checks whether training has already finished.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
 
-_EARLY_STOP = "early_stop"  # the key in a checkpoint's `extra_state`
+_EARLY_STOP = "early_stop"  # key in the `extra_state` of a checkpoint
 
 
 def mend() -> None:
-    """Make the batches of a resumed training as the undisturbed one has them, and no update where it has ended.
+    """Make a resumed training use the batches of the uninterrupted one, and make no update after its end.
 
-    What --patience counts is remembered in checkpoints.
+    Checkpoints also store the counter of --patience.
     """
     from fairseq import checkpoint_utils
     from fairseq.data.iterators import EpochBatchIterator
@@ -44,7 +44,7 @@ def mend() -> None:
 
 
 def _as_in_epoch_1(original: Callable[..., Any], task: Any, *args: Any, **kwargs: Any) -> Any:
-    """Make the batches that serve all epochs with the seed of epoch 1, as the undisturbed training did."""
+    """Build batches that are used in all epochs with the seed of epoch 1, as the uninterrupted training did."""
     call = inspect.signature(original).bind(task, *args, **kwargs)
     call.apply_defaults()
     given = call.arguments
@@ -63,7 +63,7 @@ def _as_in_epoch_1(original: Callable[..., Any], task: Any, *args: Any, **kwargs
 
 
 def _with_its_seed(original: Callable[..., Any], trainer: Any, *args: Any, **kwargs: Any) -> Any:
-    """Record how much the seed increases with every epoch, and pass --fix-batches-to-gpus on to a resumed epoch."""
+    """Record how much the seed increases per epoch, and pass --fix-batches-to-gpus on to a resumed epoch."""
     trainer.task._seed_step = int(trainer.cfg.dataset.update_ordered_indices_seed)
     iterator = original(trainer, *args, **kwargs)
     iterator._fix_batches = trainer.cfg.distributed_training.fix_batches_to_gpus
@@ -78,7 +78,7 @@ def _with_its_batches_fixed(
     fix_batches_to_gpus: bool = False,
     offset: int = 0,
 ) -> Any:
-    """Keep --fix-batches-to-gpus when an epoch is resumed, which fairseq forgets (data/iterators.py:470)."""
+    """Apply --fix-batches-to-gpus to a resumed epoch, where fairseq ignores it (data/iterators.py:470)."""
     is_forgotten = offset > 0 and not fix_batches_to_gpus and getattr(iterator, "_fix_batches", False)
     if is_forgotten:
         say_once(logger, "--fix-batches-to-gpus also holds for the resumed epoch, for which fairseq forgets it")
@@ -94,8 +94,8 @@ def _with_workers_of_the_epoch(
 ) -> Any:
     """Start new data workers in each epoch of training.
 
-    A worker holds a copy of the data set. Where it outlives its epoch, all epochs have the masks of the first, and
-    --curriculum never ends. Validation reads the same in all epochs and keeps its workers.
+    A worker has its own copy of the data set. If it survives its epoch, all epochs have the masks of the first, and
+    --curriculum never ends. Validation reads the same data in all epochs, so it keeps its workers.
     """
     if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
         say_once(logger, "each epoch of training has its own data workers and order; fairseq keeps those of the first")
@@ -107,9 +107,9 @@ def _with_workers_of_the_epoch(
 
 
 def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-    """Prepare fairseq_cli.train, whichever way it was started, when it loads its checkpoint."""
+    """Patch fairseq_cli.train when it loads its checkpoint, and restore the counter of --patience."""
     extra_state, epoch_itr = original(cfg, trainer, **kwargs)
-    begins = not trainer.get_num_updates()  # with new weights, or with those of --finetune-from-model
+    begins = not trainer.get_num_updates()  # true for new weights and --finetune-from-model
     kept = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
     if kept:
         say_once(logger, "--patience goes on counting where the checkpoint was saved; fairseq would begin anew")
@@ -121,7 +121,10 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
 
 
 def _train_modules() -> Iterator[ModuleType]:
-    """Yield fairseq_cli.train, which is `__main__` under `python -m`; it is not imported: it would set up logging."""
+    """Yield fairseq_cli.train, which is `__main__` under `python -m`, without importing it.
+
+    Importing it would configure logging.
+    """
     for name in ("__main__", "fairseq_cli.train"):
         module = sys.modules.get(name)
         if module is not None and hasattr(module, "should_stop_early"):
@@ -136,13 +139,13 @@ def _unless_finished(original: Callable[..., Any], cfg: Any, trainer: Any, task:
 
 
 def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
-    """Return which of fairseq's limits the training has reached, or None."""
+    """Return which limit of fairseq the training has reached, or None."""
     updates, most = trainer.get_num_updates(), cfg.optimization.max_update or math.inf
     if not updates:
         return None
     if updates >= most:
         return f"{updates} updates are made, and --max-update is {most}"
-    hours, most_hours = trainer._previous_training_time / 3600, cfg.optimization.stop_time_hours  # of the checkpoint
+    hours, most_hours = trainer._previous_training_time / 3600, cfg.optimization.stop_time_hours  # both in hours
     if 0 < most_hours < hours:
         return f"it took {hours:.2f} hours, and --stop-time-hours is {most_hours}"
     patience = cfg.checkpoint.patience
@@ -154,7 +157,7 @@ def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
 
 
 def _with_patience(original: Callable[..., Any], trainer: Any, filename: str, extra_state: dict[str, Any]) -> Any:
-    """Save what --patience counts, which fairseq forgets."""
+    """Save the counter of --patience, which fairseq does not store."""
     for module in _train_modules():
         if trainer.cfg.checkpoint.patience > 0:
             extra_state = {**extra_state, _EARLY_STOP: dict(vars(module.should_stop_early))}

@@ -1,8 +1,8 @@
-"""Exit code 134 after 'done training': a daemon thread that outlives the interpreter (data/iterators.py:661).
+"""Prevent exit code 134 after 'done training': a thread outlives the interpreter (data/iterators.py:661).
 
-fairseq reads batches ahead in a daemon thread. When training stops inside an epoch, that thread is still
-there when Python finalises, which ends it inside a C++ frame of torch: `std::terminate`. Here the thread
-can be stopped: it is when its iterator is dropped, and is waited for before Python finalises.
+fairseq reads batches ahead in a daemon thread. If training stops inside an epoch, that thread still runs when Python
+shuts down. Python then ends it inside a C++ frame of torch, which calls `std::terminate`. With this fix the thread
+stops when its iterator is deleted, and Python waits for it before shutting down.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .patching import replace, say_once
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE = 60.0  # seconds for the batch that the thread is in the middle of; a data loader rarely needs more
+_PATIENCE = 60.0  # seconds to wait for the batch that the thread is reading; data loaders rarely need more
 _running: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class _Stopped(BaseException):
-    """Ends the thread; no Exception, which fairseq would hand on through the queue."""
+    """Exception that ends the thread; not an `Exception`, because fairseq would pass that on through the queue."""
 
 
 class _StoppableQueue:
-    """The queue as the reading thread sees it: `put` ends the thread once it was told to stop."""
+    """The queue as the reading thread sees it; after `stop`, its method `put` ends the thread."""
 
     def __init__(self, batches: queue.Queue[Any]) -> None:
         self.batches = batches
@@ -42,7 +42,10 @@ class _StoppableQueue:
         self.batches.put(item)
 
     def stop(self) -> None:
-        """Stop the thread without blocking: a `put` that waits for room gets it, and the next one sees the flag."""
+        """Stop the thread without blocking.
+
+        A `put` that waits for space gets it, and the next `put` sees the flag.
+        """
         self.stopped.set()
         while True:
             try:
@@ -52,14 +55,14 @@ class _StoppableQueue:
 
 
 def mend() -> None:
-    """Make the thread behind `--data-buffer-size` stop with its iterator, and before the interpreter does."""
+    """Stop the thread of `--data-buffer-size` when its iterator is deleted, and before the interpreter exits."""
     from fairseq.data import iterators
 
     replace(iterators.BackgroundConsumer, "__init__", _with_stoppable_queue)
     replace(iterators.BackgroundConsumer, "run", _until_stopped)
     replace(iterators.BufferedIterator, "_create_consumer", _with_finalizer)
-    # After torch and multiprocessing have registered theirs: handlers run last in, first out, and the thread
-    # needs the worker processes for as long as it is in the middle of a batch.
+    # Register after torch and multiprocessing, because exit handlers run in reverse order, and the thread needs the
+    # worker processes until its batch is complete.
     atexit.unregister(_stop_all)
     atexit.register(_stop_all)
 
@@ -76,13 +79,13 @@ def _until_stopped(original: Callable[..., None], thread: Any) -> None:
 
 def _with_finalizer(original: Callable[..., None], iterator: Any) -> None:
     original(iterator)
-    # The thread holds the queue and the data loader, not this iterator, so that this can happen. It does
-    # not wait: the garbage collector may call it in a thread that the reading thread waits for.
+    # The thread refers to the queue and the data loader but not to this iterator, so the iterator can be deleted. The
+    # finalizer does not wait: the garbage collector may call it in a thread that the reading thread waits for.
     weakref.finalize(iterator, iterator._consumer._queue.stop).atexit = False
 
 
 def _stop_all() -> None:
-    """Stop every reading thread and wait for it; at exit."""
+    """Stop all reading threads and wait for them, at exit."""
     threads = [thread for thread in list(_running) if thread.is_alive()]
     for thread in threads:
         thread._queue.stop()

@@ -1,4 +1,4 @@
-"""Several processes on a machine without GPUs: fairseq starts none, trains nothing and exits 0 (utils.py:382)."""
+"""Refuse several processes on a machine without GPUs, where fairseq would start none and exit 0 (utils.py:382)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .patching import replace
 
 
 def mend() -> None:
-    """Raise where fairseq would spawn min(GPUs, world size) = 0 processes."""
+    """Raise if fairseq would spawn min(GPUs, world size) = 0 processes."""
     from fairseq.distributed import utils
 
     replace(utils, "call_main", _of_some_processes)

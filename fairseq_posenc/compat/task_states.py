@@ -1,4 +1,4 @@
-"""What a task keeps in checkpoints, where several workers have their own."""
+"""Let every worker contribute to the state of the task that a checkpoint stores."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ logger = logging.getLogger(__name__)
 
 
 def mend() -> None:
-    """Call a task's `before_save` in every worker ahead of a checkpoint.
+    """Call `before_save` of the task in every worker before a checkpoint is saved.
 
-    fairseq asks the task of worker 0 alone for its state (checkpoint_utils.py:99), after the others have left, so
-    that nothing can be collected from them then.
+    fairseq reads the state from the task of worker 0 only (checkpoint_utils.py:99). By then the other workers have
+    returned, so nothing can be collected from them.
     """
     from fairseq import checkpoint_utils
 

@@ -1,4 +1,4 @@
-"""Fine-tune pretrained models on GLUE; `recipes/finetune_glue/run.sh` starts this program in the right environment."""
+"""Fine-tune pretrained models on GLUE; `recipes/finetune_glue/run.sh` starts this program in its environment."""
 
 from __future__ import annotations
 

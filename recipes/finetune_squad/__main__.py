@@ -1,4 +1,4 @@
-"""The SQuAD recipe; `recipes/finetune_squad/run.sh` calls it in the right environment."""
+"""Fine-tune pretrained models on SQuAD; `recipes/finetune_squad/run.sh` starts this program in its environment."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder for each experiment: another preset, model, version, length, seed or other questions."""
+    """Return a folder name that differs for every preset, dataset, model, version, length, kind of segments and seed."""
     own = settings.train_file or (settings.data if settings.data not in (SQUAD, BUILTIN) else "")
     name = Path(own).resolve().name.partition(".json")[0] if own else settings.data
     models = in_a_name(settings.checkpoint)
@@ -54,7 +54,7 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
     best = max((row for row in compared(settings, output) if row["model"] in slugs), key=lambda row: row["F1"])["model"]
     folder, dev = f"{shown}/predictions/{slugs[best]}", f"{shown}/data-bin/{slugs[best]}/valid.{SCORED}"
     words = f"{dev} {folder}/predictions.json"
-    if settings.version == "2.0":  # texts before any threshold: the script applies this one, and looks for the best
+    if settings.version == "2.0":  # the script gets texts without a threshold, applies ours and searches for the best
         words = f"{dev} {folder}/{TEXTS} --na-prob-file {folder}/null_odds.json"
         words += f" --na-prob-thresh {settings.null_threshold}"
     return {f"SQuAD's own script says the same of {best}:": f"python evaluate-v{settings.version}.py {words}"}

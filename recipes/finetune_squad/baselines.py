@@ -1,5 +1,5 @@
-"""What answers score that no model gave: the span of mean length in which most words of the question are, in SQuAD 2.0
-also no answer at all. And the right answers themselves, which have to have 100."""
+"""Score baselines that need no model: a span of mean length that shares most words with the question, the empty answer
+(SQuAD 2.0 only), and the gold answers, which must score 100."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small invented set of questions in SQuAD's format, and their texts to pretrain on."""
+"""Write a small invented set of questions in SQuAD's format, and its texts for pretraining."""
 
 from __future__ import annotations
 

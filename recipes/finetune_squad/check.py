@@ -1,4 +1,4 @@
-"""Read a pretrained model and build its encoding for windows of this length, before any question is prepared.
+"""Check a pretrained model and build its encoding for windows of this length, before any question is prepared.
 
 python -m recipes.finetune_squad.check --checkpoint MODEL --max-length N --output FILE -- FLAGS OF fairseq-train
 """
@@ -28,10 +28,10 @@ from recipes.lib.package import write_whole
 
 
 def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
-    """Return what the model will be.
+    """Return the encoding of the fine-tuned model, that of the pretrained model, and the sizes.
 
     Raises:
-        ValueError: the encoding is not defined for windows of `longest` pieces, or cannot be built.
+        ValueError: The encoding cannot be built, or is not defined for windows of `longest` pieces.
     """
     pretrained = read(source)
     own = replace(pretrained.config, pos_enc=as_it_is(pretrained.config, pretrained.tensors))
@@ -40,7 +40,7 @@ def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
         pos = build(name, args, own.stack)
     check_windows(pos, longest)
     sizes = {field: getattr(own, field) for field in ("layers", "dim", "heads", "max_length", "vocabulary")}
-    if args and "+" not in name:  # m4[clip=16], as users and papers name it
+    if args and "+" not in name:  # shortened to m4[clip=16]
         args = args.replace(f"{name.replace('-', '_')}.", "")
     return {"encoding": labelled(name, args), "pretrained": labelled(own.pos_enc, own.pos_enc_args), **sizes}
 

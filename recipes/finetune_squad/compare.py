@@ -1,4 +1,4 @@
-"""comparison.json and curves.png: each model's scores, the baselines', the paper's, and what it cost."""
+"""Write comparison.json and curves.png: scores of models, of baselines and of the paper, and the cost of training."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from . import published
 
 
 class Beside(NamedTuple):
-    """The paper whose figures are shown, and in what the run departs from it, in a few words each."""
+    """The paper whose scores are shown next to ours, and the differences of the run from it, in a few words each."""
 
     name: str
     differs: Sequence[str] = ()
 
 
 def common(label: str, score: dict[str, Any]) -> Row:
-    """Return the columns that models and baselines have."""
+    """Return the columns that rows of models and rows of baselines share."""
     return {
         "model": label,
         "EM": round(score["em"], 2),
@@ -71,7 +71,7 @@ def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str,
 
 
 def above(f1: float, baseline: dict[str, float]) -> bool:
-    """Return whether an F1 beats a baseline by more than questions of the same kind would move it."""
+    """Return whether an F1 is more than two standard errors above that of a baseline."""
     return f1 > baseline["f1"] + margin(f1, baseline["f1"], baseline["total"])
 
 

@@ -1,4 +1,4 @@
-"""What the recipe runs, in order; the stages of questions are those of every recipe that trains on them."""
+"""Put the stages of the recipe in order; recipes/lib/finetuning/questions/plan.py defines most of them."""
 
 from __future__ import annotations
 

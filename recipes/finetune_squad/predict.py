@@ -1,4 +1,4 @@
-"""Answer questions with a fine-tuned model, in the files that SQuAD's own scripts read.
+"""Answer questions with a fine-tuned model and write the files that SQuAD's own scripts read.
 
 python -m recipes.finetune_squad.predict --checkpoint MODEL --data data-bin/squad-spans --output predictions
 """

@@ -1,4 +1,4 @@
-"""The EM and F1 that the papers print for SQuAD's development sets, and what keeps a run from being compared."""
+"""Look up the EM and F1 that the papers report for SQuAD's development sets, and how a run differs from a paper."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from recipes.lib.settings import read_preset
 if TYPE_CHECKING:
     from .settings import Settings
 
-PRESETS = Path(__file__).parent / "conf"  # of each paper one that is called as it is
-#: what a preset says besides the flags of fairseq-train; the length of windows chooses the figure
+PRESETS = Path(__file__).parent / "conf"  # each name in `PAPERS` has a preset with the same name
+#: Settings that are compared with the preset, apart from the flags of fairseq-train. --max-length is not one of them,
+#: because it chooses the paper's row.
 PROTOCOL = ("epochs", "warmup", "stride", "separators", "longest_question", "longest_answer", "null_threshold")
 
 
 class Paper(NamedTuple):
-    """Name the models whose figures stand beside a run's.
+    """Models of a paper whose scores are shown next to ours.
 
     Args:
-        layers: layers of its models.
-        dim: width of its models.
-        name: the paper, as in the package's tables.
-        model: its own models, as the tables call them.
-        others: models that differ from its own in more than the encoding, in what they went on from or in their text:
-            the name that is shown, and what the tables call them.
+        layers: Number of layers of the models.
+        dim: Width of the models.
+        name: Name of the paper in the tables of the package.
+        model: Name of the paper's own models in these tables.
+        others: Models that differ from them in more than the encoding: in their initial weights or their corpus. Each
+            has the name that is shown and the name in the tables.
     """
 
     layers: int
@@ -39,9 +40,9 @@ class Paper(NamedTuple):
     others: Mapping[str, str] = MappingProxyType({})
 
 
-#: questions of the published files, by version: training and development
+#: Number of questions in the published files, by version: training and development.
 QUESTIONS = {"1.1": (87_599, 10_570), "2.0": (130_319, 11_873)}
-UNSET = {"clip": 512}  # no less than n: nothing is clipped
+UNSET = {"clip": 512}  # without the option nothing is clipped, as with the maximum length of pretraining
 OF_BASE = {"roberta-base itself": "roberta-base", "on C4": "from roberta-base, on C4"}
 PAPERS = {
     "m1-m4": Paper(12, 768, "M1-M4", "BERT-base", {"BERT": "BERT-base (Devlin et al., 2018)"}),
@@ -53,20 +54,22 @@ PAPERS = {
 
 
 def has_figures(paper: str, version: str, longest: int) -> bool:
-    """Return whether a paper of `PAPERS` prints figures of its own models with windows of this length."""
+    """Return whether a paper of `PAPERS` reports scores of its own models for windows of this length."""
     theirs = PAPERS[paper]
     return bool(printed(theirs.name, column=f"SQuAD{version} F1", model=theirs.model, length=longest))
 
 
 def figures(paper: str, version: str, longest: int, label: str) -> tuple[float | str | None, float | str | None]:
-    """Return EM and F1 of an encoding; None where the paper has none.
+    """Return EM and F1 that a paper reports for an encoding; None if it reports none.
 
-    A checkpoint does not tell which of several models it is, so there may be several: `86.1; 85.95 (roberta-base
-    itself)`.
+    A checkpoint does not say which of a paper's models it corresponds to, so the text may name several scores: `86.1;
+    85.95 (roberta-base itself)`.
 
     Args:
-        paper: of `PAPERS`, or none.
-        label: the encoding, as `m4[clip=2]`.
+        paper: A name in `PAPERS`, or none.
+        version: Version of SQuAD.
+        longest: Maximum number of pieces in a window.
+        label: Label of the encoding, such as `m4[clip=2]`.
     """
     if paper not in PAPERS:
         return None, None
@@ -89,10 +92,14 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
 def differences(
     paper: str, version: str, model: dict[str, Any], given: tuple[int, int], used: tuple[int, int] | None = None
 ) -> list[str]:
-    """Why figures are not comparable with the paper's, in a few words each; `departures` are further ones.
+    """Return differences that make scores not comparable with the paper; `departures` returns more of them.
 
     Args:
-        model: its layers and dim. given: questions of training and development. used: those that are not left out.
+        paper: A name in `PAPERS`, or none.
+        version: Version of SQuAD.
+        model: Layers and dim of the model.
+        given: Number of training and development questions in the files.
+        used: Number of those questions that were used; the others were left out because of errors.
     """
     if paper not in PAPERS:
         return []
@@ -108,12 +115,12 @@ def differences(
 
 
 def _and(numbers: tuple[int, int]) -> str:
-    """Of training and of development."""
+    """Return the numbers of training and development questions as text."""
     return " and ".join(f"{number:,}" for number in numbers)
 
 
 def departures(settings: Settings) -> list[str]:
-    """In what a run departs from the preset of its paper: what that states, and its authors' code where it does not."""
+    """Return how a run departs from the preset of its paper, which follows the paper and then its authors' code."""
     if settings.paper not in PAPERS:
         return []
     preset = read_preset(PRESETS / f"{settings.paper}.toml")

@@ -1,4 +1,4 @@
-"""EM and F1 of predictions, as the sets' own scripts have them; of SQuAD 2.0 the best threshold too.
+"""Score predictions with EM and F1 as the official scripts do, and find the best threshold for SQuAD 2.0.
 
 python -m recipes.finetune_squad.score --data data-bin/squad-spans --predictions FOLDER --output scores.json
 """

@@ -1,4 +1,4 @@
-"""The settings of the SQuAD recipe; the numbers, with their sources, are in conf/."""
+"""Settings of the SQuAD recipe; conf/ has the values and their sources."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Settings(QuestionSettings):
 
     @property
     def batch(self) -> int:
-        """Windows of an update."""
+        """Return the number of windows in an update."""
         return self.number("batch-size", 0) * self.batches
 
     @property

@@ -1,4 +1,4 @@
-"""The XTREME recipe; `recipes/finetune_xtreme/run.sh` calls it in the right environment."""
+"""Fine-tune on English and score other languages of XTREME; `recipes/finetune_xtreme/run.sh` starts this program."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def results(settings: Settings, output: Path) -> list[Row]:
 
 
 def tell(stage: Stage) -> str:
-    """Return what a finished stage found."""
+    """Return a short result of a finished stage for the screen."""
     parts = {one.name for one in SETS.values()} & set(stage.variant.split("."))
     if stage.kind in ("score", "baselines") and parts:
         return f" {by_language(read_json(stage.outputs[0]))}"
@@ -62,13 +62,13 @@ def tell(stage: Stage) -> str:
 
 
 def by_language(found: Mapping[str, Any]) -> str:
-    """Return the F1 of each language; of baselines that of the first one."""
+    """Return the F1 of each language as text; if there are several baselines, the F1 of the first."""
     first = {one: facts if "f1" in facts else next(iter(facts.values())) for one, facts in found.items()}
     return "F1 " + ", ".join(f"{one} {facts['f1']:.2f}" for one, facts in first.items())
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
-    """Return what was counted, and that the right answers have what they have to have."""
+    """Return the remarks of the report: its legend, the counts of the data, and the scores of the gold answers."""
     prepared = sorted((output / "data-bin").iterdir())
     if settings.sentences:
         told = [SENTENCES, *(f"{one.name}: {sentences.counted(one)}." for one in prepared)]
@@ -89,7 +89,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder for each experiment: another preset, set, model, protocol, kind of segments or seed."""
+    """Return a folder name that differs for every preset, task, dataset, model, protocol, segment encoding and seed."""
     what = ".".join(one.lower() for one in settings.task)
     data = Path(settings.data).resolve().name
     parts = [settings.preset, what, data, in_a_name(settings.checkpoint), settings.protocol, *settings.segments]

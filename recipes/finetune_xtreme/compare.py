@@ -1,7 +1,7 @@
-"""comparison.json of questions: by model, set and language EM and F1, the baseline's, and of means the paper's.
+"""Write comparison.json for questions: EM and F1 by model, dataset and language, with the baseline and the paper.
 
-Of several learning rates or epochs those count whose median F1 on the English questions of --dev-file is best; of
-several runs the median of each number.
+The paper reports only means over languages. If there are several learning rates or epochs, the best median F1 on the
+English development questions chooses among them. If there are several runs, each score is the median over the runs.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ Scores = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Results:
-    """Where the trainings are, and what was tried."""
+    """The folder of the trainings and the grid that was tried."""
 
     output: Path
     grid: Grid
-    differs: Sequence[str] = ()  # in what the run departs from the paper's
+    differs: Sequence[str] = ()  # how the run departs from the paper
 
     def best(self, variant: Variant) -> list[Trial]:
-        """Return the runs of the learning rate and the epochs that are best in English."""
+        """Return the runs with the learning rate and number of epochs that score best on English questions."""
         return self.grid.best(variant, lambda run: float(read_json(self.output / "scores" / f"{run.slug}.json")["f1"]))
 
     def scores(self, trial: Trial, task: str) -> Scores:
-        """Return the scores by language, and their means."""
+        """Return the scores by language, and their means over languages."""
         scores: Scores = read_json(self.output / "scores" / f"{trial.slug}.{SETS[task].name}.json")
         return scores | means(scores)
 
     def baseline(self, task: str) -> Scores:
-        """Return the best baseline by language, and their means."""
+        """Return the scores of the best baseline by language, and their means over languages."""
         baselines: dict[str, Scores] = read_json(self.output / "baselines" / f"{SETS[task].name}.json")
         best = {
             language: max((one for name, one in named.items() if name != GOLD), key=lambda one: float(one["f1"]))
@@ -57,7 +57,7 @@ class Results:
 
 
 def means(scores: Scores) -> Scores:
-    """Return the means over all languages, and over those that were not trained on."""
+    """Return the means over all languages and, if it differs, over all except English."""
     others = {language: one for language, one in scores.items() if language != ENGLISH}
     groups = {MEAN: scores} | ({OTHERS: others} if 0 < len(others) < len(scores) else {})
     return {name: _mean(group) for name, group in groups.items()}
@@ -69,9 +69,10 @@ def _mean(scores: Scores) -> dict[str, Any]:
 
 
 def _beats(f1: float, baseline: Scores, language: str) -> bool:
-    """Return whether an F1 is two standard errors above the baseline's.
+    """Return whether an F1 is more than two standard errors above that of the baseline.
 
-    Translated questions are the same questions: a mean over languages is no surer than one language.
+    The margin of a mean is the average margin of its languages, not a smaller one: the questions are translations of
+    each other, so languages are not independent samples.
     """
     groups = {MEAN: set(baseline) - {MEAN, OTHERS}, OTHERS: set(baseline) - {MEAN, OTHERS, ENGLISH}}
     languages = sorted(groups.get(language, {language}))
@@ -115,10 +116,13 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
 
 
 def compared(task: str, variant: Variant, results: Results, scored: Scores) -> tuple[dict[str, Any], Row]:
-    """Return the pretrained model, and the paper's mean beside what keeps it from being compared.
+    """Return facts about the pretrained model, and the columns with the paper's mean and how it differs from ours.
 
     Args:
-        scored: what the mean is of; of a language whose file has no answers there are predictions only.
+        task: Name of a dataset.
+        variant: The model.
+        results: All results.
+        scored: Scores by language. Languages whose file has no answers are missing.
     """
     facts = read_json(results.output / "checked" / f"{variant.slug}.json")
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}
@@ -137,7 +141,7 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
 
 
 def differences(task: str, model: Mapping[str, Any], training: int, questions: Mapping[str, int]) -> list[str]:
-    """Return what is other than in the paper, in a few words each."""
+    """Return the differences from the paper, in a few words each."""
     known, told = SETS[task].questions, list[str]()
     if (model["layers"], model["dim"]) != (published.LAYERS, published.DIM):
         told.append(f"{model['layers']} layers of {model['dim']}")

@@ -1,4 +1,4 @@
-"""XNLI's table by language, of what GLUE's recipe leaves: the means, then each language beside its constant answer."""
+"""Turn the rows that recipes.finetune_glue.compare writes for XNLI into a table by language: means first."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ONLY_OF_MEANS = ("paper", "comparable", "also", "trials", "scores", "runs")
 
 
 def rows_of_sentences(rows: list[Row], output: Path) -> list[Row]:
-    """Return the rows of each model by language."""
+    """Return the rows of each model, one for each mean and each language."""
     baselines: dict[str, Any] = read_json(output / "baselines" / f"{XNLI}.json")
     return [row for one in rows for row in _rows(one, baselines)]
 
 
 def _rows(row: Row, baselines: dict[str, Any]) -> list[Row]:
-    """Return the means, then the languages. The first mean is XTREME's, so the paper's figure stands beside it."""
+    """Return the rows of one model. Only the first has the paper's score, because the paper reports the same mean."""
     found: Any = row["scores"]
     chosen = scored(found)
     constant = {split: baselines[split]["accuracy"] for split in chosen}
@@ -37,8 +37,8 @@ def _rows(row: Row, baselines: dict[str, Any]) -> list[Row]:
 
 
 def _row(row: Row, name: str, score: float, constants: list[dict[str, float]]) -> Row:
-    """Return a row with the language after the model, and with what its score is compared."""
-    baseline = round(fmean(one["score"] for one in constants), 2)  # as the score
-    margin = fmean(one["margin"] for one in constants)  # translations have the same labels: a mean is not surer
+    """Return a row for one language or mean, with its score, its baseline and chance."""
+    baseline = round(fmean(one["score"] for one in constants), 2)  # rounded like the score
+    margin = fmean(one["margin"] for one in constants)  # not smaller for a mean: translations share labels
     own = {"score": score, "baseline": baseline, "chance": CHANCE, "beats baseline": score > baseline + margin}
     return {"task": row["task"], "model": row["model"], "language": name, **row, **own}

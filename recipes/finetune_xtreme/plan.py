@@ -1,7 +1,7 @@
-"""What the recipe runs, in order.
+"""Put the stages of the recipe in order.
 
-XNLI is a task like those of GLUE whose other languages are further development and test sets. Questions are trained in
-English, as SQuAD's recipe does it; then other languages are answered and scored.
+XNLI uses the stages of the GLUE tasks, with one development and test set for each language. For questions, the model is
+trained on English with the stages of the SQuAD recipe, and then answers questions in other languages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .sets import SETS, QuestionSet
 from .settings import VERSION, Settings
 
 HERE = Path(__file__).parent
-INVENTED = ("en", "de")  # the languages of the built-in questions; its German is English
+INVENTED = ("en", "de")  # languages of the built-in questions, which are English text for both
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -58,7 +58,7 @@ def plan_questions(settings: Settings, output: Path, shown: str) -> Plan:
 
 @dataclass(frozen=True)
 class Languages(Questions[Settings]):
-    """Writes the stages on questions in several languages."""
+    """Write the stages on questions in several languages."""
 
     @property
     def notes(self) -> list[str]:
@@ -93,7 +93,7 @@ class Languages(Questions[Settings]):
         return [trial for variant in self.variants for trial in self.settings.grid.trials(variant)]
 
     def of(self, variant: Variant, trial: Trial | None = None) -> Training:
-        """Return a training; without a trial, what all trainings of a variant share."""
+        """Return the training of a trial, or without one the settings that all trainings of a variant share."""
         settings = self.settings
         train = {**settings.flags_of_questions(), "batch-size": settings.batch // settings.batches}
         train |= {"lr": trial.lr} if trial else {}
@@ -106,14 +106,15 @@ class Languages(Questions[Settings]):
         return {variant: self.check(self.of(variant)) for variant in self.variants}
 
     def checked(self, model: Model) -> Stage:
-        """Return the first check of a model, whose tokenizer is the same with all segments."""
+        """Return the first check of a model; its tokenizer does not depend on the segment encoding."""
         return next(stage for variant, stage in self.checks.items() if variant.model == model)
 
     @cached_property
     def prepared(self) -> dict[Model, Stage]:
-        """English, without the questions that are scored: XQuAD's are a part of SQuAD's development set.
+        """Return the stages that tokenize the English questions, without those that are scored later.
 
-        The built-in sets are the development questions themselves, and choose nothing.
+        XQuAD's questions are part of SQuAD's development set, so --without excludes them. The built-in datasets are
+        scored on the development questions themselves, so nothing is excluded.
         """
         settings = self.settings
         apart: list[str] = []
@@ -129,7 +130,10 @@ class Languages(Questions[Settings]):
 
     @cached_property
     def fetch(self) -> list[Stage]:
-        """No outputs: what it fetches belongs to all runs, and it checks for itself what is there."""
+        """Return the stage that fetches the datasets; none for the user's own or built-in questions.
+
+        The stage has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
+        """
         settings = self.settings
         if settings.own or settings.invented:
             return []
@@ -142,16 +146,16 @@ class Languages(Questions[Settings]):
 
     @property
     def folder(self) -> str:
-        """Where the sets are."""
+        """Return the folder with the datasets."""
         return str(Path(self.settings.data).resolve()) if self.settings.own else self.raw
 
     def files(self, task: str) -> list[Path]:
-        """Return the user's files of a set."""
+        """Return the user's files of a dataset."""
         return SETS[task].found(Path(self.settings.data).resolve()) if self.settings.own else []
 
     @cached_property
     def sets(self) -> dict[tuple[str, Model], Stage]:
-        """Each set in the pieces of each model, with a split for each language."""
+        """Return the stages that tokenize each dataset for each model, with a split for each language."""
         settings = self.settings
         return {(task, model): self._prepare_set(task, model) for task in settings.task for model in settings.models}
 
@@ -163,7 +167,7 @@ class Languages(Questions[Settings]):
         if settings.invented:
             languages = [one for one in self.languages(known) if one in (settings.languages or INVENTED)]
             return flags(eval=[f"{language}={self.shown}/builtin/dev.json" for language in languages])
-        chosen = ["--languages", ",".join(self.languages(known))]  # all, of what was fetched
+        chosen = ["--languages", ",".join(self.languages(known))]  # fetched data: name all languages
         return ["--set", known.name, *(chosen if settings.languages or not settings.own else []), "--data", self.folder]
 
     def _prepare_set(self, task: str, model: Model) -> Stage:
@@ -173,12 +177,12 @@ class Languages(Questions[Settings]):
 
     @cached_property
     def baselines(self) -> dict[str, Stage]:
-        """What the answers get on each set that no model gave; and the right ones, which have to have 100."""
+        """Return the stages that score the baselines and the gold answers on each dataset."""
         model = self.settings.models[0]
         return {task: self._score_set(task, model, self.sets[task, model]) for task in self.settings.task}
 
     def _score_set(self, task: str, model: Model, after: Stage, training: Training | None = None) -> Stage:
-        """The scores of a training, or without one those of the baselines."""
+        """Return the stage that scores the predictions of a training, or the baselines if there is no training."""
         name = SETS[task].name
         kind, slug = ("score", f"{training.slug}.{name}") if training else ("baselines", name)
         output = f"{kind.removesuffix('s')}s/{slug}.json"
@@ -194,7 +198,10 @@ class Languages(Questions[Settings]):
     # --- trainings
 
     def chain(self, trial: Trial) -> list[Stage]:
-        """One training, the English questions that choose, and the answers and scores of each set."""
+        """Return the stages of a trial: its training, its score on English questions, and its score on each dataset.
+
+        The score on English questions chooses among trials.
+        """
         variant, model = trial.variant, trial.variant.model
         training = self.of(variant, trial)
         train = self.train(training, self.checks[variant], self.prepared[model])

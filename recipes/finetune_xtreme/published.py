@@ -1,4 +1,4 @@
-"""What the DIET paper prints for questions in other languages than English, in percent, and how it got there."""
+"""Look up the DIET paper's scores for questions in several languages, and how a run differs from its protocol."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from recipes.lib.settings import read_preset
 if TYPE_CHECKING:
     from .settings import Settings
 
-#: of the paper: its protocol, and how windows are made and answers are found, which it does not state
+#: The protocol of the paper. The preset adds the settings of windows and answers, which the paper does not state.
 PAPER = "diet-xtreme"
 PRESET = Path(__file__).parent / "conf" / "paper.toml"
 WINDOWS = ("stride", "longest_question", "longest_answer")
 
-TRAINING = 87_599  # SQuAD 1.1
+TRAINING = 87_599  # training questions of SQuAD 1.1
 LAYERS, DIM = 12, 768
-UNSET = {"rank": 64}  # D, of 768 numbers and 12 heads
+UNSET = {"rank": 64}  # without the option the rank is the head size, 768 / 12
 
 
 def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float, float] | None:
-    """Return EM and F1 of a task's mean over its languages; None where the paper has no such row.
+    """Return the paper's mean EM and F1 over the languages of a dataset; None if it has no such row.
 
     Args:
         task: XQuAD, MLQA or TyDiQA.
-        encoding: the encoding of the pretraining.
-        segments: none, input or head.
+        encoding: The position encoding of the pretrained model.
+        segments: The segment encoding: none, input or head.
     """
     exact, f1 = (
         published(printed("DIET", column=f"{task} {score}", segments=segments), encoding, UNSET)
@@ -40,7 +40,10 @@ def figures(task: str, encoding: Encoding | None, segments: str) -> tuple[float,
 
 
 def departures(settings: Settings) -> list[str]:
-    """Say in a few words each how a run departs from the paper's protocol; segments choose the row."""
+    """Return how a run departs from the paper's protocol, in a few words each.
+
+    Segments do not count, because they choose the paper's row.
+    """
     (theirs, flags), preset = protocol(PAPER), read_preset(PRESET)
     wanted = {name: value for name, value in theirs.items() if name not in ("segments", "keep")}
     wanted |= {name: preset[name.replace("_", "-")] for name in WINDOWS}

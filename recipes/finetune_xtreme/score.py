@@ -1,4 +1,4 @@
-"""EM and F1 by language, as the sets' own scripts have them: of predictions, or of what asks for no model.
+"""Score predictions by language with EM and F1 as the official scripts do; without --predictions, score baselines.
 
 python -m recipes.finetune_xtreme.score --task XQuAD --data data-bin/xquad --predictions predictions --output FILE
 """
@@ -20,12 +20,14 @@ from .sets import SETS
 
 
 def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the scores of the languages whose questions have answers, and print which have none.
+    """Return the scores of the languages whose files have gold answers, and print which files have none.
 
     Args:
-        score: returns the scores of a language, from its name and its rules.
+        task: Name of a dataset.
+        folder: The prepared folder.
+        score: Returns the scores of a language, given its name and its scoring rules.
     Raises:
-        ValueError: no language has answers.
+        ValueError: No language has answers.
     """
     labelled = [one for one in spans.splits(folder) if has_answers(folder, one, SETS[task].rules(one))]
     for one in spans.splits(folder):
@@ -37,7 +39,7 @@ def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, A
 
 
 def has_answers(folder: Path, language: str, rules: str) -> bool:
-    """Return whether any answer has words: XTREME leaves empty texts where it keeps the answers to itself."""
+    """Return whether any gold answer has words: where XTREME withholds the answers, their texts are empty."""
     how = squad.rules(rules)
     return any(how.words(answer) for some in golds(folder, language).values() for answer in some)
 

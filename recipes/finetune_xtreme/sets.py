@@ -1,6 +1,6 @@
-"""What is scored in other languages than it was trained in: XNLI, and the sets of questions, as recipes plan them.
+"""Facts about XNLI and the multilingual question datasets: languages, numbers of questions, files and scoring rules.
 
-data-bin-scripts/spans/sets.py has the files' names.
+data-bin-scripts/spans/sets.py has the file names that the preparation reads.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from pathlib import Path
 from recipes.lib.finetuning.sentences import xnli
 
 ENGLISH, XNLI, XNLI_LANGUAGES = xnli.ENGLISH, xnli.XNLI, xnli.LANGUAGES
-DEPTH = 4  # of folders in which published files may lie
-ALL_LANGUAGES = ("xnli.", "tydiqa-")  # of names of files that have them all, or spell them out
-CHANCE = round(100 / 3, 2)  # of XNLI's three classes, in percent
+DEPTH = 4  # published files are searched in this many levels of folders
+ALL_LANGUAGES = ("xnli.", "tydiqa-")  # files that have all languages, or full language names, begin with these
+CHANCE = round(100 / 3, 2)  # accuracy in percent of a random choice among XNLI's three classes
 
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """A set of questions in several languages.
+    """A dataset of questions in several languages.
 
     Attributes:
-        name: for prepare_spans.py --set and fetch.py.
-        questions: how many the published files have, by language.
-        by_language: whether the set's own script has rules for each language; otherwise SQuAD 1.1's hold for all.
-        archive: a file with all languages; empty if each language has its own.
-        files: patterns of the files with the questions of a language.
+        name: Name of the dataset for prepare_spans.py --set and fetch.py.
+        questions: Number of questions in the published files, by language.
+        by_language: Whether the official script has scoring rules for each language. Otherwise SQuAD 1.1's rules apply.
+        archive: The archive with all languages; empty if each language has its own file.
+        files: Patterns of the file names.
     """
 
     name: str
@@ -40,15 +40,15 @@ class QuestionSet:
         return tuple(self.questions)
 
     def rules(self, language: str) -> str:
-        """Return the rules of fairseq_posenc.metrics.squad."""
+        """Return the scoring rules of a language, a name in fairseq_posenc.metrics.squad."""
         return f"mlqa-{language}" if self.by_language else "squad-v1.1"
 
     def fetched(self, languages: tuple[str, ...]) -> list[str]:
-        """Return what fetch.py is asked for."""
+        """Return the names of the files that fetch.py downloads."""
         return [self.archive] if self.archive else [f"{self.name}/{self.name}.{one}.json" for one in languages]
 
     def found(self, folder: Path) -> list[Path]:
-        """Return the user's files; the stage that reads them names those that are missing."""
+        """Return the user's files. If some are missing, the stage that reads them reports it."""
         below = ["*/" * depth for depth in range(DEPTH)]
         return sorted({path for one in self.files for above in below for path in folder.glob(f"{above}{one}")})
 
@@ -80,7 +80,7 @@ TASKS = (XNLI, *SETS)
 
 
 def task_named(word: str) -> str:
-    """Return a task's name, however it is capitalised; unknown words as they are."""
+    """Return the name of a task, whatever its capitalisation. An unknown word is returned unchanged."""
     return {name.lower(): name for name in TASKS}.get(word.lower(), word)
 
 

@@ -1,4 +1,4 @@
-"""The settings of the XTREME recipe; conf/ and lib/finetuning/protocols/ have the numbers, with their sources."""
+"""Settings of the XTREME recipe; conf/ and recipes/lib/finetuning/protocols/ have the values and their sources."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from recipes.lib.values import Flags, Refused
 from .sets import SETS, TASKS, XNLI, languages_of, task_named, without_files
 
 PUBLISHED = "published"
-VERSION: Final = "1.1"  # of SQuAD: all questions have answers
-SCHEDULE = ("lr-scheduler", "polynomial_decay")  # of the protocol, as it is of questions anyway
-#: settings that only questions have, and those that only XNLI has
+VERSION: Final = "1.1"  # version of SQuAD in which all questions have answers
+SCHEDULE = ("lr-scheduler", "polynomial_decay")  # set by the protocol; the plan of questions always sets the same
+#: Settings that only questions use, and those that only XNLI uses.
 OF_QUESTIONS = {one.name for one in fields(QuestionSettings)} - {one.name for one in fields(FineTuning)}
 OF_XNLI = {"train_rows"}
 
@@ -108,7 +108,7 @@ class Settings(SentenceSettings, QuestionSettings):
         return super().files(task) if task == XNLI else SETS[task].found(Path(self.data))
 
     def refuse_unused(self, named: Set[str]) -> None:
-        """Refuse also what the task has no use for."""
+        """Refuse unused settings, including those that the task does not have."""
         unused = sorted(named & (OF_QUESTIONS if self.sentences else OF_XNLI))
         if unused:
             options = ", ".join(f"--{one.replace('_', '-')}" for one in unused)
@@ -118,7 +118,7 @@ class Settings(SentenceSettings, QuestionSettings):
             raise Refused("--keep best is chosen by English questions: --dev-file F is wanted")
 
     def flags_of_questions(self) -> Flags:
-        """Return the flags of fairseq-train for questions, whose plan sets the schedule itself."""
+        """Return the flags of fairseq-train for questions, without the schedule, which their plan sets itself."""
         return {name: value for name, value in self.train.items() if (name, value) != SCHEDULE}
 
     def variants(self) -> list[Variant]:
@@ -136,17 +136,17 @@ class Settings(SentenceSettings, QuestionSettings):
 
     @property
     def sentences(self) -> bool:
-        """Whether the task is XNLI."""
+        """Return whether the task is XNLI."""
         return self.task == [XNLI]
 
     @property
     def chooses(self) -> bool:
-        """Whether there are English questions to choose by."""
+        """Return whether there are English development questions to choose checkpoints and hyperparameters."""
         return not self.own or bool(self.english("dev"))
 
     @property
     def kept(self) -> str:
-        """The checkpoint that answers questions: the best one if English questions tell which that is."""
+        """Return which checkpoint answers questions: --keep, or the last without English development questions."""
         return self.keep if self.chooses else "last"
 
     @property
@@ -155,7 +155,7 @@ class Settings(SentenceSettings, QuestionSettings):
         return {option: file for option, file in files.items() if file}
 
     def english(self, split: str) -> str | None:
-        """Return the user's file of questions that are trained on (train) or that choose (dev)."""
+        """Return the user's file of English questions for training (train) or for choosing models (dev), or None."""
         named = self.train_file if split == "train" else self.dev_file
         folders = [Path(self.data), Path(self.data) / "squad"]
         return named or english(folders, split, VERSION)

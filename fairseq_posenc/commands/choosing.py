@@ -80,7 +80,7 @@ def _block(block: re.Match[str], unseen: list[str]) -> str:
 
 
 def table(labels: list[str]) -> str:
-    """Return a table with one row per encoding: parameters at base size, capabilities, and inputs besides the tokens."""
+    """Return a table with a row for each encoding: parameters at base size, capabilities, and inputs besides tokens."""
     head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "reads"]
     lines = [[f"`{label}`", *_cells(*split(label))] for label in labels]
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)

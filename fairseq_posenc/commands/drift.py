@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc drift`: measure what half precision and autocast do to each encoding at its maximum length."""
+"""`python -m fairseq_posenc drift`: measure what half precision and autocast do to each encoding at full length."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder name that differs for every preset, dataset, model, version, length, kind of segments and seed."""
+    """Return a folder name that differs for every preset, dataset, model, version, length, segments and seed."""
     own = settings.train_file or (settings.data if settings.data not in (SQUAD, BUILTIN) else "")
     name = Path(own).resolve().name.partition(".json")[0] if own else settings.data
     models = in_a_name(settings.checkpoint)

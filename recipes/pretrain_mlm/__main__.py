@@ -1,4 +1,4 @@
-"""The pretraining recipe; `recipes/pretrain_mlm/run.sh` calls it in the right environment."""
+"""Pretrain masked language models; `recipes/pretrain_mlm/run.sh` starts this program in the right environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 def tell(stage: Stage) -> str:
-    """What a finished stage found."""
+    """Return a short result of a finished stage for the screen."""
     if stage.kind == "corpus":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "import":
@@ -60,7 +60,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def started(label: str, folder: Path) -> list[str]:
-    """What --init-from gave an encoding, in a line for the report; none without it."""
+    """Return a line about the weights that --init-from dropped and added for an encoding; none without the option."""
     if not folder.exists():
         return []
     report = read_json(folder / "report.json")
@@ -70,7 +70,7 @@ def started(label: str, folder: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Another corpus or size is another experiment."""
+    """Return a folder name that differs for every corpus, architecture, sequence length and seed."""
     corpus = Path(settings.corpus).resolve().name
     return f"pretrain_mlm/{corpus}.{settings.arch}.{settings.length}.{settings.seed}"
 

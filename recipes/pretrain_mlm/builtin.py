@@ -1,4 +1,4 @@
-"""A small invented corpus: documents of the sentences of the demo."""
+"""Write a small invented corpus whose documents consist of sentences from the demo's grammar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SENTENCES = (4, 12)
 
 
 def document(rng: random.Random, grammar: Grammar) -> str:
-    """A paragraph of sentences."""
+    """Return a document: one paragraph of random sentences."""
     sentences = (grammar.pair().source for _ in range(rng.randint(*SENTENCES)))
     return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in sentences)
 

@@ -1,4 +1,4 @@
-"""Compare a pretrained model with the model that is to go on from it, before any text is prepared.
+"""Check that a pretrained model fits the model that starts from its weights, before any text is prepared.
 
 python -m recipes.pretrain_mlm.check_source --source DIR --output FILE -- FLAGS OF fairseq-train
 """
@@ -20,7 +20,8 @@ from fairseq_posenc.hub.model import ModelConfig
 from fairseq_posenc.hub.pretrained import read
 from recipes.lib.package import write_whole
 
-#: of fairseq's flags, the source's fields; weights would fit without some of them, and compute something else
+#: Flags of fairseq that must agree with the pretrained model, and the field of its configuration. With some of them
+#: different the weights would still load, but the model would compute something else.
 MEANT = {
     "encoder-layers": "layers",
     "encoder-embed-dim": "dim",
@@ -33,7 +34,7 @@ MEANT = {
 
 
 def differences(source: ModelConfig, asked: Any) -> list[str]:
-    """A line each: the flag, what it says, what the source has."""
+    """Return a text for each flag that differs, with its value and the value of the pretrained model."""
     pairs = {flag: (getattr(asked, flag.replace("-", "_")), getattr(source, field)) for flag, field in MEANT.items()}
     return [f"--{flag} is {ours}, the model has {theirs}" for flag, (ours, theirs) in pairs.items() if ours != theirs]
 

@@ -1,4 +1,4 @@
-"""comparison.json and curves.png: what each encoding reached, when it left the plateau, and what it cost."""
+"""Write comparison.json and curves.png: the loss of each encoding, when it left the plateau, and its training cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recipes.lib.recipe import Row
 from recipes.lib.records import cost
 from recipes.lib.stages import read_json
 
-LEFT = 0.5  # bits below the loss of frequencies: there the plateau is left
+LEFT = 0.5  # a model has left the plateau when its loss is this many bits below that of unigram frequencies
 
 
 def row(encoding: Encoding, curve: Curve, plateau: float, output: Path) -> Row:
@@ -33,7 +33,7 @@ def row(encoding: Encoding, curve: Curve, plateau: float, output: Path) -> Row:
 
 
 def left(points: Points, plateau: float) -> int | None:
-    """The update from which on the training loss stays `LEFT` below it; None where it does not."""
+    """Return the first update after which the training loss stays `LEFT` bits below the plateau, or None."""
     above = [update for update, loss in points if loss > plateau - LEFT]
     below = [update for update, _ in points if not above or update > above[-1]]
     return below[0] if below else None

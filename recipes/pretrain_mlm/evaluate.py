@@ -1,4 +1,4 @@
-"""A checkpoint's loss on the validation text: the same masks for every encoding and every seed of the training."""
+"""Compute the loss of a checkpoint on the validation text, with the same masks for every encoding and training seed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import fairseq_posenc  # noqa: F401  registers the architectures and the types t
 from recipes.lib.checkpoints import load, updates
 from recipes.lib.package import write_whole
 
-MASKS = 1  # the seed that they are drawn from
-TOKENS = 8192  # of a batch
+MASKS = 1  # random seed of the masks
+TOKENS = 8192  # tokens in a batch
 
 
 def batches(task: FairseqTask, gpu: bool) -> Iterator[dict[str, Any]]:
-    """The whole validation set, each sample once."""
+    """Yield the batches of the whole validation set."""
     task.load_dataset("valid")
     iterator = task.get_batch_iterator(task.dataset("valid"), max_tokens=TOKENS, disable_iterator_cache=True)
     for batch in iterator.next_epoch_itr(shuffle=False):
@@ -31,14 +31,14 @@ def batches(task: FairseqTask, gpu: bool) -> Iterator[dict[str, Any]]:
 
 
 def predicted(model: Any, batch: dict[str, Any], pad: int) -> tuple[Tensor, Tensor]:
-    """The logits and the targets of the masked pieces: [N, V] and [N]."""
+    """Return the logits and the targets of the N masked pieces: [N, V] and [N]."""
     masked = batch["target"].ne(pad)
     return model(**batch["net_input"], masked_tokens=masked)[0], batch["target"][masked]
 
 
 @torch.no_grad()
 def evaluate(model: Any, task: Any, gpu: bool) -> dict[str, float]:
-    """Loss in bits and nats, perplexity, and the part of the masked pieces whose guess is right."""
+    """Return the loss in bits and nats, the perplexity, and the accuracy on masked pieces."""
     nats, right, number = 0.0, 0, 0
     for batch in batches(task, gpu):
         logits, targets = predicted(model, batch, task.source_dictionary.pad())

@@ -1,4 +1,4 @@
-"""What the recipe runs: every command, in order. Plain fairseq, but for `--pos-enc` and the task's masks of words."""
+"""Write every command of the recipe in order. They are plain fairseq with `--pos-enc` and the plugin's task."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .settings import BUILTIN, MADE, SPLITS, Settings
 
 HERE = Path(__file__).parent
 PREPARE = "data-bin-scripts/prepare_corpus.py"
-#: bytes of a corpus beyond which names and sizes tell it, not its content: to read it takes longer than to list stages
+#: A corpus with more bytes is identified by file names and sizes, because hashing its content would take too long.
 MUCH = 1 << 31
-KEPT = 2  # checkpoints besides the last and the best
+KEPT = 2  # number of checkpoints to keep besides the last and the best
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -29,7 +29,7 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
 
 class Planner(planning.Planner[Settings]):
     def plan(self) -> Plan:
-        prepare = [self.check(), *self.start.values(), *self.corpus]  # what is wrong with a start is told before
+        prepare = [self.check(), *self.start.values(), *self.corpus]  # first the checks, which are quick
         prepare += [unigrams := self.unigrams()]
         chains = [self.chain(encoding) for encoding in self.settings.encodings]
         compare = self.compare([unigrams, *(chain[-1] for chain in chains)])
@@ -58,14 +58,14 @@ class Planner(planning.Planner[Settings]):
         return [encoding.label for encoding in self.settings.encodings]
 
     def check(self) -> Stage:
-        """Models and their flags: what would fail hours later."""
+        """Return a quick check of the models and their flags, which finds errors before hours of training."""
         command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
         command += ["--", *PLUGIN, *self.model_flags(gpt2_encoder=False)]
         return self.stage("check", command, ["checked.json"], inputs=[LIB / "check_models.py"])
 
     @cached_property
     def corpus(self) -> list[Stage]:
-        """The stages that lead to the shards; none where they are there."""
+        """Return the stages that produce the shards; none if --corpus is already prepared."""
         settings = self.settings
         if settings.prepared:
             return []
@@ -79,7 +79,7 @@ class Planner(planning.Planner[Settings]):
             longest=settings.length - 2, limit=settings.limit or None, tasks=settings.tasks
         )  # <s> and </s>
         known = [f"{path.name} {path.stat().st_size}" for path in files] if self.large(files) else []
-        places = {str(path.parent) for path in files}  # the text counts, not where it lies
+        places = {str(path.parent) for path in files}  # moving the text must not change the stage
         identity = (*(word for word in command if not any(place in word for place in places)), *known)
         free = [*flags(workers=settings.workers, executor=settings.executor), *as_arguments(settings.prepare)]
         inputs = [ROOT / PREPARE, *([] if known else files)]
@@ -89,7 +89,7 @@ class Planner(planning.Planner[Settings]):
         return [*before, replace(stage, identity=identity)]
 
     def sources(self) -> tuple[list[Stage], list[str]]:
-        """What fetches or makes the text, and how prepare_corpus.py is told of it."""
+        """Return the stages that fetch or generate the text, and the options of prepare_corpus.py that name it."""
         settings = self.settings
         if settings.corpus == BUILTIN:
             folder = f"{self.shown}/builtin"
@@ -100,7 +100,7 @@ class Planner(planning.Planner[Settings]):
         return [], ["--train", *train, "--valid", *valid, "--documents", settings.documents]
 
     def published(self) -> tuple[list[Stage], list[str]]:
-        """Of one or several corpora; C4 alone has a validation part of its own."""
+        """Return the same for published corpora. Only C4 has a validation set; of others a part is held out."""
         settings = self.settings
         before: list[Stage] = []
         for name in settings.named:
@@ -116,20 +116,20 @@ class Planner(planning.Planner[Settings]):
         return before, ["--train", *train, *held_out]
 
     def tokenizer(self, before: list[Stage]) -> list[Stage]:
-        """What fetches the published one, where that is asked for."""
+        """Return the stage that fetches a published tokenizer; none if the settings do not ask for one."""
         settings = self.settings
         return [self.fetch(TOKENIZERS[settings.tokenizer][0], after=before)] if settings.fetched_tokenizer else []
 
     @property
     def tokenizer_path(self) -> str:
-        """Empty where one is learned."""
+        """Return the path of the tokenizer; empty if it is learned from the corpus."""
         settings = self.settings
         if settings.fetched_tokenizer:
             return f"{settings.raw}/{TOKENIZERS[settings.tokenizer][1]}"
         return str(Path(settings.tokenizer_path).resolve()) if settings.tokenizer_path else ""
 
     def files(self) -> tuple[Path, ...]:
-        """The user's own; fetch.py checks those that it fetched. What is missing is told by the stage."""
+        """Return the user's files of text. fetch.py checks fetched files, and the stage reports missing ones."""
         settings = self.settings
         if settings.own:
             folder = Path(settings.corpus).resolve()
@@ -146,7 +146,10 @@ class Planner(planning.Planner[Settings]):
         return self.stage("builtin", command, ["builtin"], inputs=inputs)
 
     def fetch(self, corpus: str, *more: str, after: list[Stage]) -> Stage:
-        """No outputs: what it fetches belongs to all runs, and it checks for itself what is there."""
+        """Return a stage that fetches a corpus.
+
+        It has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
+        """
         command = ["python", "data-bin-scripts/fetch.py", corpus, "--output", self.settings.raw, *more]
         return self.stage(f"fetch-{corpus}", command, [], after[-1:])
 
@@ -156,12 +159,12 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def as_prepared(self) -> tuple[Path, ...]:
-        """The record of a corpus that was prepared before, by which another in its place is noticed."""
+        """Return the record of --corpus as an input file if the user prepared it; a changed corpus is then noticed."""
         return (Path(self.data) / MADE,) if self.settings.prepared else ()
 
     @property
     def shards(self) -> list[str]:
-        """Of a prepared corpus, those that are there."""
+        """Return the folders of the shards; if the user prepared the corpus, those that exist."""
         if self.settings.prepared:
             return sorted(str(path) for path in Path(self.data).glob("shard*"))
         return [f"{self.data}/shard{number:05d}" for number in range(self.settings.tasks)]
@@ -181,7 +184,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def start(self) -> dict[str, Stage]:
-        """With --init-from: a look at the model, and the model with each encoding."""
+        """Return the stages of --init-from: a check of the model, and its import with each encoding."""
         settings = self.settings
         if not settings.init_from:
             return {}
@@ -208,20 +211,20 @@ class Planner(planning.Planner[Settings]):
         return [*words, *self.schedule(), *as_arguments(settings.train)]
 
     def schedule(self) -> list[str]:
-        """The linear decay ends with the training, unless it is said otherwise."""
+        """Return the flag that ends a linear decay with the training, unless the user sets another end."""
         train = self.settings.train
         linear = train.get("lr-scheduler") == "polynomial_decay" and "max-update" in train
         return ["--total-num-update", str(train["max-update"])] if linear and "total-num-update" not in train else []
 
     def train(self, encoding: Encoding) -> Stage:
         settings, first = self.settings, self.start.get(encoding.slug)
-        command = [":".join(self.shards), *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
+        command = [":".join(self.shards), *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and win
         command += [*PLUGIN, *self.model_flags(), *encoding.flags(), "--seed", str(settings.seed)]
         command += flags(finetune_from_model=f"{self.shown}/imported/{encoding.slug}/checkpoint.pt" if first else None)
         command += flags(save_dir=f"{self.shown}/checkpoints/{encoding.slug}")
         kept = flags(no_epoch_checkpoints=True, keep_interval_updates=KEPT)
         if settings.on_gpu and settings.precision == "fp16" and settings.train.get("optimizer") == "posenc_lamb":
-            kept.append("--fp16-no-flatten-grads")  # LAMB looks at each tensor; on CPUs it is there already
+            kept.append("--fp16-no-flatten-grads")  # LAMB needs each tensor; on CPUs the flag is always set
         return Stage(
             f"train:{encoding.slug}",
             launch.train_command([*command, *kept], settings),
@@ -229,7 +232,7 @@ class Planner(planning.Planner[Settings]):
             (*self.corpus[-1:], *([first] if first else [])),
             self.as_prepared,
             resumes=True,
-            identity=launch.identity(command, settings),  # how many checkpoints are kept is none of it
+            identity=launch.identity(command, settings),  # the number of kept checkpoints does not matter
         )
 
     def evaluate(self, encoding: Encoding, train: Stage) -> Stage:
@@ -247,7 +250,7 @@ class Planner(planning.Planner[Settings]):
         return self.stage("compare", command, ["comparison.json", "curves.png"], after, [HERE / "compare.py"])
 
 
-#: what fetch.py is asked for, and where it lies then
+#: The corpora that fetch.py downloads for each value of --corpus, and the resulting folders.
 FETCHED = {
     "books_wiki": [["wikipedia", "--no-unpack"]],
     "openwebtext": [["openwebtext"]],

@@ -1,4 +1,4 @@
-"""The settings of the pretraining recipe; the numbers, with their sources, are in conf/."""
+"""Settings of the pretraining recipe; conf/ has the values and their sources."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ BUILTIN = "builtin"
 NAMED = ("books_wiki", "openwebtext", "c4_en", "wiki100")
 PUBLISHED = "published"
 MACHINES = {"slurm-partition", "slurm-time", "slurm-arg", "memory"}
-SPLITS = ("train.", "valid.")  # how the files of a FOLDER begin
-MADE = "corpus.json"  # in a folder that prepare_corpus.py made
+SPLITS = ("train.", "valid.")  # prefixes of the files in a FOLDER
+MADE = "corpus.json"  # the record in a folder that prepare_corpus.py wrote
 
-# What the plan writes into the commands itself.
+# Flags that the plan writes itself, and the setting that controls each of them.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "arch")},
@@ -104,27 +104,33 @@ class Settings(launch.Training):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The published corpora among --corpus; none of a folder."""
+        """Return the names of published corpora in --corpus; none if it is a folder."""
         names = tuple(self.corpus.split("+"))
         return names if set(names) <= set(NAMED) else ()
 
     @property
     def own(self) -> bool:
-        """The corpus is a folder of the user's."""
+        """Return whether the corpus is a folder of the user."""
         return not self.named and self.corpus != BUILTIN
 
     @property
     def prepared(self) -> bool:
-        """The corpus is shards already."""
+        """Return whether the corpus is a folder that prepare_corpus.py wrote."""
         return self.own and (Path(self.corpus) / MADE).is_file()
 
     @property
     def fetched_tokenizer(self) -> bool:
-        """fetch.py brings it."""
+        """Return whether fetch.py downloads the tokenizer."""
         return self.tokenizer_path == PUBLISHED or (self.tokenizer == "gpt2" and not self.tokenizer_path)
 
     def _refuse_start(self) -> None:
-        """A warm start without its start would be a training from scratch on a schedule that is none."""
+        """Refuse a warm start without --init-from, and find the tokenizer of the model.
+
+        Without its model, the preset would train from scratch with an unsuitable schedule.
+
+        Raises:
+            Refused: The preset needs --init-from, or the tokenizer of the model is not given.
+        """
         places.refuse_missing("init-from", self.init_from)
         if self.goes_on_from and not self.init_from:
             raise Refused(f"this preset goes on from {self.goes_on_from}: --init-from names its folder or checkpoint")
@@ -139,13 +145,13 @@ class Settings(launch.Training):
         self.tokenizer_path = str(own)
 
     def _refuse_schedule(self) -> None:
-        """fairseq's linear decay ends at a number of its own, after which nothing is learned."""
+        """Refuse a linear decay without an end: after fairseq's default end the learning rate would be 0."""
         train = self.train
         if train.get("lr-scheduler") == "polynomial_decay" and not {"max-update", "total-num-update"} & set(train):
             raise Refused("--train.lr-scheduler polynomial_decay needs --train.max-update, or --train.total-num-update")
 
     def _refuse_prepared(self) -> None:
-        """What a prepared corpus is decides what can be trained on it."""
+        """Refuse settings that do not fit a prepared corpus: another tokenizer or too short sequences."""
         made = json.loads((Path(self.corpus) / MADE).read_text(encoding="utf-8"))["options"]
         if made["tokenizer"] != self.tokenizer:
             raise Refused(
@@ -159,7 +165,7 @@ class Settings(launch.Training):
             )
 
     def _refuse_without_effect(self) -> None:
-        """Settings that are not at their default, and of no use to this corpus."""
+        """Refuse settings that have no effect on this corpus and are not at their default."""
         fetched, c4 = bool(self.named), self.named == ("c4_en",)
         useless = {
             "valid_part": "the validation text is there" if not fetched or c4 else "",

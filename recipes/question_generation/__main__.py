@@ -1,4 +1,4 @@
-"""The question generation recipe; `recipes/question_generation/run.sh` calls it in the right environment."""
+"""Train question generation; `recipes/question_generation/run.sh` starts this program in the right environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMNS = (
 
 
 def tell(stage: Stage) -> str:
-    """What a finished stage found."""
+    """Return a short result of a finished stage for the screen."""
     if stage.kind == "prepare":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "score":
@@ -59,7 +59,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Other questions, another encoder or size is another experiment."""
+    """Return a folder name that differs for every dataset, encoder, architecture and seed."""
     questions, encoder = (Path(word).resolve().name for word in (settings.dataset, settings.encoder))
     return f"question_generation/{questions}.{encoder}.{settings.arch}.{settings.seed}"
 

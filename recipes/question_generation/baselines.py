@@ -1,4 +1,4 @@
-"""What questions score that no model made: the first words of the answer's sentence, and the best constant output."""
+"""Score questions without a model: the first words of the answer's sentence, and the best constant question."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from recipes.lib.package import write_whole
 from .data import items, units
 from .score import scored
 
-#: of the beginning of a sentence, by units
+#: Length of the beginning of a sentence that serves as a question, by the unit of comparison.
 FIRST = {"words": 10, "spaces": 10, "characters": 20}
 
 
 def baselines(folder: Path, split: str) -> dict[str, dict[str, Any]]:
-    """By name, the text and its scores; the constant is chosen on the training questions."""
+    """Return the text and the scores of each baseline by name. The constant is chosen on the training questions."""
     how, given = units(folder), items(folder, split)
     count = FIRST[how]
     constant = metrics.best_constant([one["question"] for one in items(folder, "train")], how)

@@ -1,4 +1,4 @@
-"""comparison.json, curves.png and gallery.md: each model's scores, the baselines', the paper's, and what it cost."""
+"""Write comparison.json, curves.png and gallery.md: scores of models, baselines and the paper, and training costs."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from .gallery import gallery
 from .settings import CMRC, RECORD, SQUAD, Variant
 
 ROUGE, COPIED = "valid_rouge_l", "valid_copied"
-#: what the paper's tables call the data sets
+#: The names of the datasets in the paper's tables.
 COLUMNS = {SQUAD: "SQuAD", CMRC: "CMRC"}
-#: names of their files: train-v1.1.json, dev-v2.0.json, cmrc2018_dev.json, and parts of them
+#: Patterns of their file names, such as train-v1.1.json, dev-v2.0.json, cmrc2018_dev.json and dev-v1.1.part1.json.gz.
 FILES = {SQUAD: re.compile(r".+-v(1\.1|2\.0)(\.\w+)*\.json(\.gz)?"), CMRC: re.compile(r"cmrc2018_\w+\.json(\.gz)?")}
 
 
 def dataset(record: dict[str, Any]) -> str | None:
-    """Return SQuAD or CMRC, by the file names in a prepared folder's record; None for all others."""
+    """Return SQuAD or CMRC, judged by the file names in the record of a prepared folder; None for other datasets."""
     names = [file["name"] for file in record["files"].values()]
     return next((name for name, form in FILES.items() if all(map(form.fullmatch, names))), None)
 
 
 def paper(encoding: Encoding, of: str | None) -> float | None:
-    """Return the paper's figure on a dataset; None where it has none."""
+    """Return the ROUGE-L that the paper reports for an encoding on a dataset; None if it reports none."""
     return published(printed("LFHC", column=COLUMNS[of]), encoding) if of in COLUMNS else None
 
 
@@ -60,13 +60,13 @@ def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], kn
     score = read_json(output / "scores" / f"{variant.slug}.json")
     log = output / "logs" / f"{variant.slug}.train.log"
     rouge, gate, curve = figures(log, ROUGE), figures(log, COPIED), read(log)
-    best = updates(output / "checkpoints" / variant.slug / "checkpoint_best.pt")  # which was scored
+    best = updates(output / "checkpoints" / variant.slug / "checkpoint_best.pt")  # the checkpoint that was scored
     open_then = dict(gate).get(best)
     return {
         **common(variant.label, score),
         **({"paper": paper(variant.encoding, known) if variant.copy else None} if known else {}),
         "beats baselines": all(score["rouge_l"] > one["rouge_l"] for one in baselines.values()),
-        "first ROUGE-L": round(100 * rouge[0][1], 2) if rouge else None,  # of greedy questions, in validation
+        "first ROUGE-L": round(100 * rouge[0][1], 2) if rouge else None,  # on greedy questions in validation
         "last ROUGE-L": round(100 * rouge[-1][1], 2) if rouge else None,
         "copy gate": None if open_then is None else round(open_then, 3),
         "unknown words copied": round(score["unknown words copied"], 4),
@@ -79,14 +79,17 @@ def row(variant: Variant, output: Path, baselines: dict[str, dict[str, Any]], kn
 
 
 def compare(variants: list[Variant], output: Path, data: Path, split: str) -> list[Row]:
-    """The rows: models, then baselines with the same columns."""
+    """Return the rows of the models, then those of the baselines with the same columns."""
     baselines, known = read_json(output / "baselines.json"), dataset(read_json(data / RECORD))
     rows = [row(variant, output, baselines, known) for variant in variants]
     return rows + [{**dict.fromkeys(rows[0]), **common(name, one)} for name, one in baselines.items()]
 
 
 def curves(variants: list[Variant], output: Path, split: str) -> None:
-    """ROUGE-L in validation, or where none was logged the loss; the better baseline of the same questions as a line."""
+    """Draw the ROUGE-L in validation of each model, or the loss if a log has no ROUGE-L.
+
+    The better baseline is a horizontal line if it was scored on the validation set.
+    """
     logs = {variant.label: output / "logs" / f"{variant.slug}.train.log" for variant in variants}
     rouge = {label: [(update, 100 * value) for update, value in figures(log, ROUGE)] for label, log in logs.items()}
     if all(rouge.values()):

@@ -1,4 +1,4 @@
-"""What the stages read of a prepared folder."""
+"""Read items and units from a prepared folder."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .settings import RECORD
 
 
 def items(folder: Path, split: str) -> list[dict[str, Any]]:
-    """The lines of surface.jsonl.
+    """Return the items of a split from its surface.jsonl.
 
     Raises:
-        SystemExit: there is no such split.
+        SystemExit: The folder has no such split.
     """
     path = folder / f"{split}.surface.jsonl"
     if not path.is_file():
@@ -27,5 +27,5 @@ def items(folder: Path, split: str) -> list[dict[str, Any]]:
 
 
 def units(folder: Path) -> str:
-    """By which its questions are compared."""
+    """Return the unit by which questions are compared: words, spaces or characters."""
     return str(read_json(folder / RECORD)["units"])

@@ -1,4 +1,4 @@
-"""Generated questions beside their references."""
+"""Write the gallery, a page that shows generated questions next to their references."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ SHOWN = 20
 
 
 def gallery(given: list[dict[str, Any]], questions: Mapping[str, list[str]]) -> str:
-    """Markdown: of items evenly drawn, the answer, its sentence, the references, and each model's question.
+    """Return Markdown with the sentence, the answer, the references and the question of each model for some items.
+
+    The items are at equal intervals over the split, one for each source at most.
 
     Args:
-        given: lines of surface.jsonl. questions: by model, one an item.
+        given: Items of surface.jsonl.
+        questions: Generated questions by model, one for each item.
     """
     first = list({one["source"]: number for number, one in reversed(list(enumerate(given)))}.values())
     first.sort()

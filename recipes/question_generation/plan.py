@@ -1,4 +1,4 @@
-"""What the recipe runs: every command, in order. Plain fairseq, but for `--pos-enc` and the task that copies."""
+"""Write every command of the recipe in order. They are plain fairseq with `--pos-enc` and the plugin's task."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PREPARE = "data-bin-scripts/prepare_questions.py"
 TASK = ("--task", "posenc_question_generation")
 PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in ("question_pieces", "byte_pieces"))
 SCORING = tuple(sorted((PACKAGE / "metrics").glob("*.py")))
-BUFFER = 32  # lines
-ROOM = 14  # of a decoder's positions, beyond --longest-question
+BUFFER = 32  # lines that fairseq-interactive reads at once
+ROOM = 14  # number of decoder positions beyond --longest-question
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -61,7 +61,7 @@ class Planner(planning.Planner[Settings]):
         return [encoding.label for encoding in self.settings.encodings]
 
     def check(self) -> Stage:
-        """Models and the options of decoding: what would fail hours later. An encoder that is loaded is none of it."""
+        """Return a quick check of the models and the decoding flags. It does not load a pretrained encoder."""
         command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
         command += flags(generate=shlex.join([*TASK, *self.generate_flags()]))
         command += ["--", *PLUGIN, *self.model_flags(pretrained=False)]
@@ -69,14 +69,14 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def text(self) -> list[Stage]:
-        """The stages that lead to binary data; none where it is there."""
+        """Return the stages that produce binary data; none if --dataset is already prepared."""
         if self.settings.prepared:
             return []
         before, words = self.source()
         return [*before, self.prepare(before, words)]
 
     def source(self) -> tuple[list[Stage], list[str]]:
-        """What brings the questions, and the words that name them."""
+        """Return the stages that fetch or generate the questions, and the options that name the questions."""
         settings = self.settings
         if settings.dataset == BUILTIN:
             folder = f"{self.shown}/builtin"
@@ -86,7 +86,7 @@ class Planner(planning.Planner[Settings]):
         named = sources.named(settings)
         if settings.own:
             return [], named
-        # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
+        # The stage has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
         files = sources.FETCHED[settings.dataset].values()
         fetch = ["python", "data-bin-scripts/fetch.py", *files, "--output", settings.raw]
         return [self.stage("fetch", fetch, [])], named
@@ -117,7 +117,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Of data that no stage made: its record stands for it."""
+        """Return the record of --dataset as an input file if the user prepared it; otherwise nothing."""
         return (Path(self.data) / RECORD,) if self.settings.prepared else ()
 
     def baselines(self) -> Stage:
@@ -148,7 +148,7 @@ class Planner(planning.Planner[Settings]):
 
     def train(self, variant: Variant) -> Stage:
         settings = self.settings
-        command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
+        command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
         command += [*PLUGIN, *self.model_flags(), *variant.encoding.flags(), *flags(no_copy=not variant.copy)]
         command += flags(seed=settings.seed, save_dir=f"{self.shown}/checkpoints/{variant.slug}")
         kept = flags(no_epoch_checkpoints=True, keep_interval_updates=1)
@@ -163,14 +163,14 @@ class Planner(planning.Planner[Settings]):
         )
 
     def decoding(self, variant: Variant) -> list[str]:
-        """The arguments that fairseq-generate and fairseq-interactive share."""
+        """Return the flags shared by fairseq-generate and fairseq-interactive."""
         settings, path = self.settings, f"{self.shown}/checkpoints/{variant.slug}/checkpoint_best.pt"
         command = [self.data, *PLUGIN, *TASK, "--path", path, "--max-source-positions", str(settings.longest)]
         command += ["--max-target-positions", str(settings.longest_question + ROOM)]
         return [*command, *self.generate_flags()]
 
     def generate_flags(self) -> list[str]:
-        """The user's come later, and win."""
+        """Return the flags of decoding. Those of the user come later and override ours."""
         return ["--max-len-b", str(self.settings.longest_question), *as_arguments(self.settings.generate)]
 
     def generate(self, variant: Variant, train: Stage) -> Stage:
@@ -180,9 +180,9 @@ class Planner(planning.Planner[Settings]):
         return self.stage(f"generate:{variant.slug}", command, [folder], [train], on_device=True)
 
     def interactive(self, variant: Variant) -> str:
-        """The command that asks questions on lines of text: each is `answer </s> context`, or a sentence."""
+        """Return the command that generates questions from lines of text: `answer </s> context`, or a sentence."""
         cpu = [] if self.settings.on_gpu else ["--cpu"]
-        batch = self.settings.generate.get("batch-size", BUFFER)  # which fairseq wants no larger than the buffer
+        batch = self.settings.generate.get("batch-size", BUFFER)  # fairseq requires a buffer of this size or larger
         command = ["fairseq-interactive", *ALONE, *self.decoding(variant), "--buffer-size", str(batch), *cpu]
         return f"{shlex.join(command)} < FILE | grep ^D- | cut -f 3"
 

@@ -1,4 +1,4 @@
-"""Scores of what fairseq-generate wrote, or of one question a line, against the raw questions of a prepared folder.
+"""Score the output of fairseq-generate, or a file with one question per line, against the raw questions of a folder.
 
 python -m recipes.question_generation.score --data data-bin/squad --generated generate-valid.txt --output scores.json
 """
@@ -23,10 +23,12 @@ UNKNOWN = "<unk>"
 
 
 def generated(path: Path) -> list[list[str]]:
-    """The pieces of `H-7<tab>score<tab>pieces`, in the order of the items.
+    """Return the pieces of each generated question, in the order of the items.
+
+    fairseq-generate writes them in lines like `H-7<tab>score<tab>pieces`, in the order of its batches.
 
     Raises:
-        SystemExit: the items are not all there.
+        SystemExit: The question of an item is missing.
     """
     rows = (line.split("\t", 2) for line in read(path) if line.startswith("H-"))
     found = {int(name[2:]): pieces.split(" ") for name, _, pieces in rows}
@@ -38,14 +40,22 @@ def generated(path: Path) -> list[list[str]]:
 
 
 def copied(outputs: Sequence[Sequence[str]], given: Sequence[dict[str, Any]]) -> float:
-    """The part of the outputs' pieces that are no symbols of the dictionary: they can only be copies."""
+    """Return the fraction of generated pieces that are not in the dictionary, so the model must have copied them."""
     total = sum(map(len, outputs))
     from_source = sum(piece in one["unknown"] for pieces, one in zip(outputs, given, strict=True) for piece in pieces)
     return from_source / max(total, 1)
 
 
 def scored(texts: list[str], given: list[dict[str, Any]], how: str) -> dict[str, Any]:
-    """Raises SystemExit for another number of questions."""
+    """Return the scores of questions.
+
+    Args:
+        texts: Generated questions.
+        given: The items, one for each question.
+        how: The unit by which questions are compared.
+    Raises:
+        SystemExit: The numbers of questions and items differ.
+    """
     if len(texts) != len(given):
         raise SystemExit(f"error: {len(texts)} questions were generated, the split has {len(given)} items")
     found = metrics.score(texts, [one["references"] for one in given], [one["source"] for one in given], how)

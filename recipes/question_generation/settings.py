@@ -1,4 +1,4 @@
-"""The settings of the question generation recipe; the numbers, with their sources, are in conf/."""
+"""Settings of the question generation recipe; conf/ has the values and their sources."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from recipes.lib.values import Flags, Refused
 
 CONF = Path(__file__).parent / "conf"
 BUILTIN, SQUAD, CMRC, SCRATCH = "builtin", "squad", "cmrc", "scratch"
-RECORD = "questions.json"  # of a prepared folder
+RECORD = "questions.json"  # the record in a prepared folder
 SETS = ("train_set", "valid_set", "test_set")
-#: what is decided when questions are prepared
+#: Settings of the preparation, which have no effect on questions that are already prepared.
 PREPARING = ("bad", "context", "tokenizer", "cased", "vocabulary", "longest_answer", "workers", "limit", "limit_valid")
 
-# What the plan writes into the commands itself.
+# Flags that the plan writes itself, and the setting that controls each of them.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "arch", "freeze-encoder")},
@@ -55,7 +55,7 @@ class Variant:
 
     @property
     def slug(self) -> str:
-        """Its name in paths and stages."""
+        """Return the name of the model in paths and stages."""
         return self.encoding.slug if self.copy else f"{self.encoding.slug}.no-copy"
 
 
@@ -139,7 +139,7 @@ class Settings(launch.Training):
                 found["context"] = f"the lines of {self.dataset} are sentences"
         if self.prepared:
             found |= dict.fromkeys(PREPARING, f"the questions of {self.dataset} are prepared, see its {RECORD}")
-        return {name: why for name, why in found.items() if getattr(self, name)}  # --limit 0 asks for nothing
+        return {name: why for name, why in found.items() if getattr(self, name)}  # not those that are 0 or empty
 
     @property
     def own(self) -> bool:
@@ -155,7 +155,7 @@ class Settings(launch.Training):
 
     @property
     def of_lines(self) -> bool:
-        """The questions come with sentences, not answers, as far as file names say."""
+        """Return whether the questions come with sentences instead of answers, judged by the file names."""
         if not self.own or self.lone:
             return False
         name = self.train_set or next((path.name for path in Path(self.dataset).glob("src-train.txt*")), "")

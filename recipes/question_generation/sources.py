@@ -1,4 +1,4 @@
-"""Where questions and the encoder come from: the words that name them to prepare_questions.py, and their files."""
+"""Find the files of the questions and of the encoder, and write the options that name the questions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FETCHED = {
     },
 }
 QUESTIONS = ("*.json", "*.json.gz", "*.txt", "*.txt.gz")
-#: of a Hugging Face folder: settings and vocabulary; with the weights
+#: Patterns of the files in a Hugging Face folder: PIECES are settings and vocabulary, ENCODER includes the weights.
 PIECES = ("*.json", "*.txt", "*.model")
 ENCODER = (*PIECES, "*.safetensors", "*.bin")
 
 
 def named(settings: Settings) -> list[str]:
-    """The words for questions that were fetched, or that are the user's own."""
+    """Return the options of prepare_questions.py that name fetched questions or those of the user."""
     if not settings.own:
         files = FETCHED[settings.dataset]
         return [word for split, name in files.items() for word in (f"--{split}", f"{settings.raw}/{name}")]
@@ -33,7 +33,7 @@ def named(settings: Settings) -> list[str]:
 
 
 def unplaced(settings: Settings, command: list[str]) -> tuple[str, ...]:
-    """The user's questions and encoder count, not where they lie."""
+    """Replace the paths of questions and encoder in a command: moving them must not change the identity of a stage."""
     found = {"DATASET": str(Path(settings.dataset).resolve()) if settings.own else "", "ENCODER": encoder(settings)}
     for name, place in found.items():
         if place:
@@ -44,22 +44,22 @@ def unplaced(settings: Settings, command: list[str]) -> tuple[str, ...]:
 
 
 def files(settings: Settings) -> tuple[Path, ...]:
-    """Those of the user's questions that are there; what is missing is told by the stage."""
+    """Return the existing files with the user's questions. The stage that reads them reports missing ones."""
     return there(Path(settings.dataset).resolve(), QUESTIONS) if settings.own else ()
 
 
 def encoder(settings: Settings) -> str:
-    """Its folder; empty where it learns from scratch."""
+    """Return the folder of the pretrained encoder; empty if the encoder is trained from scratch."""
     return "" if settings.scratch else str(Path(settings.encoder).resolve())
 
 
 def encoder_files(settings: Settings, patterns: tuple[str, ...] = ENCODER) -> tuple[Path, ...]:
-    """The same of the encoder."""
+    """Return the existing files of the pretrained encoder that match the patterns."""
     return () if settings.scratch else there(Path(encoder(settings)), patterns)
 
 
 def there(place: Path, patterns: tuple[str, ...]) -> tuple[Path, ...]:
-    """The file, or those of the folder."""
+    """Return the file itself if `place` is a file, otherwise the files in the folder that match the patterns."""
     if place.is_file():
         return (place,)
     return tuple(sorted(path for pattern in patterns for path in place.glob(pattern)))

@@ -1,8 +1,8 @@
-"""`python -m fairseq_posenc bench`: what each encoding costs, beside the same model without one.
+"""`python -m fairseq_posenc bench`: measure what each encoding costs, relative to the same model without one.
 
-A package of small rooms: arguments; settings and subjects (what is measured, what runs); clock and measure
-(interleaved rounds, and again where a row is over its target); targets; parts (the lists of measurements);
-memory, scaling, peers; rows, table and figure.
+The files: `arguments`; `settings` and `subjects` (what is measured, and what runs); `clock` and `measure` (interleaved
+rounds, repeated for rows over their target); `targets`; `parts` (the lists of measurements); `memory`, `scaling`,
+`peers`, `translation` and `lm_memory`; `rows`, `table` and `figure`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure, print, and say with the exit status whether every target holds."""
+    """Measure and print. Return 1 if a target does not hold, otherwise 0."""
     args = arguments.parsed(argv)
     machine.start_again_pinned(argv, os.environ)
     if args.threads:
         torch.set_num_threads(args.threads)
     facts = machine.facts(args.device)
-    with warnings_only():  # fairseq puts the root logger to DEBUG, where torch.compile tells of every lock
+    with warnings_only():  # fairseq sets the root logger to DEBUG, and torch.compile then logs every lock
         rows = parts.rows(args)
         flat = [row.flat(facts) for row in rows]
         print(json.dumps(flat, indent=1) if args.json else table.text(rows, facts))
@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the figure, or say why there is none: matplotlib is a requirement of the recipes only."""
+    """Draw the figure, or print why there is none. Only the recipes require matplotlib."""
     try:
         if not figure.draw(rows, path):
             print("bench: no figure, as no layer was measured", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The arguments, with names resolved to what they name."""
+"""Parse the arguments, and replace names by the objects that they name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
-    """Unknown names end the program, with the known ones."""
+    """Parse the command line. End the program at unknown names, with a list of the known ones."""
     made = parser()
     args = made.parse_args(argv)
     try:

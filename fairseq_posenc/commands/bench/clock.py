@@ -1,4 +1,4 @@
-"""Interleaved timing: what a machine does meanwhile slows all subjects of a round alike, and the ratio stays."""
+"""Time subjects in turns: other load on the machine slows all subjects of a round alike, so that ratios stay."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import torch
 from scipy import stats
 
 Step = Callable[[], object]
-#: replaced in tests
+#: Tests replace this clock.
 now = time.perf_counter
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """How often to time: at least `least` and at most `most` rounds, none begun after `until` (as of `now`)."""
+    """The number of rounds: at least `least` and at most `most`. After `until` (a time of `now`) no more are begun."""
 
     least: int
     most: int
     until: float = math.inf
 
     def another(self, done: int) -> bool:
-        """Return whether there is one more round."""
+        """Return whether to do another round after `done` rounds."""
         return done < self.least or (done < self.most and now() < self.until)
 
 
 def interleaved(steps: Sequence[Step], rounds: Rounds, device: torch.device) -> list[list[float]]:
-    """Return the seconds of each step in each round; a round times each step once and begins with another one.
+    """Return the seconds of each step in each round. A round times each step once; each round begins with another step.
 
-    All steps run once before, which compiles and fills what they keep.
+    Before the first round every step runs once, untimed, to compile and to fill its caches.
     """
     for step in steps:
         _timed(step, device)
@@ -59,5 +59,5 @@ def _wait(device: torch.device) -> None:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Return half the interquartile range; 0 of a single value."""
+    """Return half the interquartile range; it is 0 for a single value."""
     return float(stats.iqr(values)) / 2

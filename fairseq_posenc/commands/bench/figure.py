@@ -1,4 +1,4 @@
-"""A mark for each encoding's ratio and a line at its target, training beside inference, the longest base layer."""
+"""Draw the ratio of each encoding as a mark, with a bar at its target, for training and for inference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODES = ("train", "infer")
 
 
 def chosen(rows: Sequence[Row]) -> list[Row]:
-    """Return the layers without pads of the first shape, at its longest length (512 where that was measured)."""
+    """Return the layers of the first shape, without padding, at length 512 or, if that is missing, at the longest."""
     layers = [row for row in rows if row.what == "layer" and not row.padded]
     layers = [row for row in layers if row.shape == layers[0].shape]
     lengths = {row.length for row in layers}
@@ -25,7 +25,7 @@ def draw(rows: Sequence[Row], path: Path) -> bool:
     """Draw the figure and return whether there was anything to draw.
 
     Raises:
-        ImportError: without matplotlib.
+        ImportError: matplotlib is not installed.
     """
     import matplotlib
 

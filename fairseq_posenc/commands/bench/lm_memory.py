@@ -1,10 +1,11 @@
-"""Memory of earlier segments: a training step with it, and evaluation with it, beside doing without.
+"""Measure decoders with memory of earlier segments, relative to the same encoding without memory.
 
-Training: a step of a segment of T tokens behind M states of memory, relative to one without memory, of the same
-encoding. Evaluation: the time for a token with memory, relative to a window that slides a token at a time over the last
-M + 1: the least that has the same context, M columns before each token, where memory has M to M + T - 1.
+Training: the time of a step on a segment of T tokens with M memory states, relative to a step without memory.
 
-Legend: B streams, T tokens of a segment, M states, d width.
+Evaluation: the time per token with memory, relative to a window over the last M + 1 tokens that moves by one token.
+This is the smallest window that gives each token M columns of context. With memory, a token has M to M + T - 1.
+
+Legend: B streams, T tokens of a segment, M memory states, d width.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from .rows import Row
 from .settings import Setting, Shape, Subject
 from .subjects import step_on
 
-#: Transformer-XL's layer on WikiText-103, its segment and memory; a quarter of its depth
+#: Transformer-XL's layer on WikiText-103, with its segment length and memory, at a quarter of its depth.
 SHAPE = Shape("wt103", 410, 10, ((150, 4),), ((150, 60),))
 FFN, MEMORY, LAYERS = 2100, 150, 4
 
 
 def remembers(subject: Subject) -> bool:
-    """Return whether a decoder with this encoding has memory."""
+    """Return whether a decoder with this encoding can have memory."""
     built = on_meta(subject.encoding, subject.options, _shape(SHAPE, SHAPE.batches[0][0]))
     return built is not None and built.capabilities.memory
 
 
 def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield two rows for each encoding that has memory; those that have none are named on stderr."""
+    """Yield two rows for each encoding that supports memory, and name the other encodings on stderr."""
     subjects = list(subjects)
     able = [one for one in subjects if remembers(one)]
     left_out = ", ".join(str(one) for one in subjects if one not in able)
@@ -56,7 +57,7 @@ def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Itera
 
 def _row(subject: Subject, setting: Setting, target: float, rounds: Rounds) -> Row:
     timed = clock.interleaved(steps(subject, setting), rounds, setting.device)
-    tokens = setting.length if setting.mode == "infer" else 1  # a window scores one token, a segment all of its
+    tokens = setting.length if setting.mode == "infer" else 1  # a window scores one token, a segment scores all
     ratios = [memory / without / tokens for without, memory in timed]
     return Row.of(
         subject,
@@ -71,7 +72,7 @@ def _row(subject: Subject, setting: Setting, target: float, rounds: Rounds) -> R
 
 
 def steps(subject: Subject, setting: Setting) -> list[Step]:
-    """Return the step without memory (in evaluation: a window for each stream) and the one with it."""
+    """Return two steps: one without memory (in evaluation: one window per stream) and one with memory."""
     with torch.random.fork_rng(), torch.device(setting.device):
         torch.manual_seed(0)
         stack = Stack(subject.encoding, subject.options, _shape(setting.shape, setting.length), ffn=FFN)
@@ -90,7 +91,7 @@ def _step(stack: Stack, setting: Setting, memory: int) -> Step:
 
 
 def _inputs(setting: Setting, memory: int) -> tuple[Tensor, list[Tensor]]:
-    """Return inputs [B, T, d], and memory [B, M, d] for each layer."""
+    """Return inputs [B, T, d], and memory [B, M, d] for each layer; without memory, an empty list."""
 
     def made(length: int) -> Tensor:
         return torch.randn(setting.batch, length, setting.shape.dim, device=setting.device, dtype=setting.dtype)

@@ -1,4 +1,4 @@
-"""Groups of subjects that share one baseline, and again those that are over their targets."""
+"""Time groups of subjects that share one baseline, and repeat those that are over their targets."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from . import clock, targets
 from .clock import Rounds, Step
 from .settings import Setting, Subject
 
-#: subjects that share a baseline
+#: Largest number of subjects that share a baseline.
 GROUP = 8
-#: how often a row over its target is measured again
+#: How often a row over its target is measured again.
 AGAIN = 3
-#: the part of the time for the first pass; a training step takes about three times as long as one of inference
+#: Fraction of the time for the first pass, and the weights by which groups share that time. A training step takes about
+#: three times as long as one of inference, so that inference gets more rounds.
 FIRST_PART, TRAIN_WEIGHT, INFER_WEIGHT = 0.6, 3, 2
 
 
 @dataclass
 class Measured:
-    """What is known of a subject in a setting; `ratios` are of one round each, pooled over all passes."""
+    """The measurements of a subject in a setting. `ratios` has one entry per round, over all passes."""
 
     subject: Subject
     setting: Setting
@@ -43,12 +44,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure.
+    """How long and with what to measure.
 
     Args:
-        least, most: rounds of the first pass. seconds: for all passes together.
-        build: makes the step of a subject, or of the baseline (None).
-        tell: called with a line for each group, and how many more there are.
+        least, most: Number of rounds of the first pass. seconds: Time for all passes together.
+        build: Returns the step of a subject, or of the baseline (None), in a setting.
+        tell: Is called before each group, with a line about it and the number of groups left, including this one.
     """
 
     least: int
@@ -59,7 +60,7 @@ class Plan:
 
 
 def measure(wanted: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measured]:
-    """Measure all of them, in the order given."""
+    """Measure all subjects in their settings. Return the measurements in the order of `wanted`."""
     found = [Measured(*pair, *target_of(*pair)) for pair in wanted]
     start = clock.now()
     _one_pass(found, plan, 1, start + FIRST_PART * plan.seconds)
@@ -72,7 +73,10 @@ def measure(wanted: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measu
 
 
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
-    """Return what a layer may cost, and the aim: both are of layers without pads, of one shape and on a CPU."""
+    """Return the target of a subject and its aim, or None where it has none.
+
+    Except for translation, targets are for one shape on a CPU, without padding. Only layers have aims.
+    """
     if setting.what == "translation":
         return targets.of_translation(subject.encoding, subject.options, subject.hooks(), setting.mode), None
     if setting.padded or not setting.shape.has_targets or setting.device.type != "cpu":
@@ -87,7 +91,7 @@ def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float |
 
 
 def _one_pass(some: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
-    """Give each group a share of the time left; a later pass has more rounds and may remain unfinished."""
+    """Time each group for its share of the time left. A later pass has more rounds and may stop before its end."""
     groups = list(_groups(some))
     costs = {"train": TRAIN_WEIGHT, "infer": INFER_WEIGHT}
     weights = [len(group) * costs[group[0].setting.mode] for group in groups]
@@ -101,7 +105,7 @@ def _one_pass(some: Sequence[Measured], plan: Plan, attempt: int, until: float) 
 
 
 def _groups(some: Iterable[Measured]) -> Iterator[tuple[Measured, ...]]:
-    """Yield up to eight subjects of the same setting, in the order given."""
+    """Yield groups of at most `GROUP` subjects with the same setting, in the order of `some`."""
     together: dict[Setting, list[Measured]] = {}
     for one in some:
         together.setdefault(one.setting, []).append(one)

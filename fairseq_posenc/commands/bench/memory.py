@@ -1,7 +1,7 @@
-"""Peak memory of the attention core, counted from every allocation and not sampled.
+"""Measure the peak memory of the attention core by counting every allocation instead of sampling.
 
-The core is what comes between the projections: from q, k and v to the attended values and back. What its inputs and
-parameters take is not counted, but what is made of them is, also in kernels, whose temporaries the profiler reports.
+The core is everything between the projections: from q, k and v to the attended values, and back. The memory of its
+inputs and parameters is not counted. Everything computed from them is, and so are temporaries inside of kernels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLAIN = Subject("none")
 
 
 def peak(step: Step, device: torch.device) -> int:
-    """Bytes that a step has allocated at most at once, beyond what there was before."""
+    """Return the largest number of bytes that a step holds at one time, beyond those that were held before."""
     return _peak_on_cpu(step) if device.type == "cpu" else _peak_on_gpu(step, device)
 
 
@@ -53,7 +53,10 @@ def _peak_on_gpu(step: Step, device: torch.device) -> int:
 
 
 def core_step(subject: Subject, setting: Setting) -> Step:
-    """Forward, and in training backward to q, k, v and all parameters, on the explicit path in training."""
+    """Return a step of the core: a forward pass and, in training, a backward pass to q, k, v and all parameters.
+
+    Training takes the explicit path.
+    """
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype).train(setting.mode == "train")
     batch, training = Batch(setting), setting.mode == "train"
     size = setting.batch, setting.shape.heads, setting.length, setting.stack.head_dim
@@ -76,31 +79,31 @@ def _attended(stack: Stack, batch: Batch, q: Tensor, k: Tensor, v: Tensor) -> Te
     assert isinstance(attention, SelfAttention)
     call = attention.view.at(positions, stack.pos.per_layer(positions)[0])
     compressed = attention.view.has("compress")
-    if compressed:  # as if the projections after it were none
+    if compressed:  # as if the projections that follow it were the identity
         k, v = (_heads(x, q.shape[1]) for x in call.compress(_merged(k), _merged(v)))
     x = Projected(call.project_q(q), call.project_k(k), v, q, k, positioned=not compressed)
     return attend(x, call, training=stack.training)[0]
 
 
 def _merged(x: Tensor) -> Tensor:
-    """[B, h, K, D] -> [B, K, d]."""
+    """Reshape [B, h, K, D] to [B, K, d]."""
     return x.transpose(1, 2).flatten(2)
 
 
 def _heads(x: Tensor, heads: int) -> Tensor:
-    """[B, K, d] -> [B, h, K, D]."""
+    """Reshape [B, K, d] to [B, h, K, D]."""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
 def measured(subject: Subject, setting: Setting) -> int:
-    """Bytes of its core at most; once before, which compiles and fills what is kept."""
+    """Return the peak memory of the core in bytes. A first run, not counted, compiles and fills caches."""
     step = core_step(subject, setting)
     step()
     return peak(step, setting.device)
 
 
 def rows(wanted: Sequence[tuple[Subject, Setting]], tell: Callable[[str, int], None]) -> Iterator[Row]:
-    """A row each, relative to the explicit core without positions."""
+    """Yield one row per subject, relative to the explicit core without positions."""
     plain: dict[Setting, int] = {}
     for i, (subject, setting) in enumerate(wanted):
         tell(f"{setting}: {subject}", len(wanted) - i)

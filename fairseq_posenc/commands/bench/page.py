@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc cost`: the page docs/cost.md and its figure, of what benchmarks wrote."""
+"""`python -m fairseq_posenc cost`: write the page docs/cost.md and its figure from the results of benchmarks."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ the words a second to reach: training 0.97 (content-free), 0.90 (Shaw, LFHC, XL,
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the page and the figure."""
+    """Write the page and the figure. Return 1 if no layer is among the results."""
     args = _parser().parse_args(argv)
     own: list[Row] = []
     beside: list[Row] = []
@@ -108,7 +108,7 @@ def main(argv: Sequence[str]) -> int:
     for flats in map(_read, args.results):
         rows = [Row(**{name: flat[name] for name in Row.__dataclass_fields__}) for flat in flats]
         peers = any(row.peer and row.what == "layer" for row in rows)
-        (beside if peers else own).extend(rows)  # what ran beside peers stays beside them
+        (beside if peers else own).extend(rows)  # rows measured together with peers are shown with them
         found += flats
     picture = args.output.with_suffix(".png")
     with warnings_only():
@@ -135,7 +135,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     """Return the rows of one benchmark.
 
     Raises:
-        SystemExit: naming the file.
+        SystemExit: The file cannot be read, or its rows lack fields.
     """
     try:
         rows: list[dict[str, Any]] = json.loads(path.read_text())
@@ -148,7 +148,11 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def text(own: Sequence[Row], peers: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page; `peers` are the rows of other implementations and of ours beside them."""
+    """Return the page.
+
+    `own` are the rows of our encodings, `peers` those of other implementations and of ours measured with them. `found`
+    are all rows as they were read, with the facts about the machines.
+    """
     parts = [INTRODUCTION, diet(own)]
     for what, title in TITLES.items():
         some = [row for row in own if row.what == what]
@@ -164,7 +168,7 @@ def text(own: Sequence[Row], peers: Sequence[Row], found: Sequence[Mapping[str, 
 
 
 def diet(rows: Sequence[Row]) -> str:
-    """Return the section that has Table 1 of the DIET paper, with ours where they were measured."""
+    """Return the section with Table 1 of the DIET paper, next to our measurements."""
     ours = {
         (row.shape, row.mode, row.encoding): row
         for row in rows
@@ -188,7 +192,7 @@ def diet(rows: Sequence[Row]) -> str:
 
 
 def aims(rows: Sequence[Row]) -> str:
-    """Return how far each family got: its aim, and the range of its members."""
+    """Return a section with the aim of each family, and the range that its members reach."""
     together: dict[str, list[Row]] = {}
     for row in rows:
         family = targets.family(row.encoding, row.options, set()) if row.stretch else None
@@ -209,6 +213,6 @@ def aims(rows: Sequence[Row]) -> str:
 
 
 def _machines(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return each machine and version once."""
+    """Return sentences that name each machine, with its versions, once."""
     facts = dict.fromkeys("; ".join(f"{name} {row[name]}" for name in FACTS if name in row) for row in found)
     return "Measured with " + ".\nAnd with ".join(facts) + "."

@@ -1,4 +1,4 @@
-"""The lists of measurements: layers, layers with pads, models, decoding, memory, and what is added on demand."""
+"""List what to measure: layers, layers with padding, models, decoding, memory, and parts on demand."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .subjects import step_of
 
 PARTS = ("layer", "padded", "model", "decode", "memory")
 EXTRA_PARTS = ("scaling", "peers", "translation", "lm-memory")
-#: rounds of the first pass, and of `--quick`: as many in this range as fit its seconds
+#: Rounds of the first pass. With `--quick` it has LEAST to MOST rounds, as many as fit into QUICK_SECONDS.
 ROUNDS, LEAST, MOST, QUICK_SECONDS = 11, 2, 15, 17 * 60
 MODEL_LAYERS = 4
-#: where the prototypes counted
+#: Length at which the memory of the prototypes was counted, and so the only one with targets.
 MEMORY_LENGTH = 512
 
 Tell = Callable[[str, int], None]
@@ -47,7 +47,7 @@ def rows(args: Namespace) -> list[Row]:
     with tqdm(file=sys.stderr, unit="group", dynamic_ncols=True, leave=False) as bar:
 
         def tell(what: str, left: int) -> None:
-            """Show that a group begins, of which so many are left in this pass, itself included."""
+            """Show that a group begins. `left` groups remain in this pass, including this one."""
             bar.update(bool(bar.desc))
             bar.total = bar.n + left
             bar.set_description(what)
@@ -56,7 +56,7 @@ def rows(args: Namespace) -> list[Row]:
 
 
 def plan_of(args: Namespace, tell: Tell) -> Plan:
-    """Return how many rounds to measure: `--rounds` or, in a quick run, as many as the time allows."""
+    """Return a plan with `--rounds` rounds or, in a quick run without it, as many as the time allows."""
     if args.quick and not args.rounds:
         return Plan(LEAST, MOST, QUICK_SECONDS, step_of, tell)
     rounds = args.rounds or ROUNDS
@@ -68,7 +68,7 @@ def _timed(wanted: Iterable[Wanted], args: Namespace, tell: Tell) -> Iterator[Ro
 
 
 def _layers(args: Namespace, what: str = "layer", *, padded: bool = False, layers: int = 1) -> Iterator[Wanted]:
-    """Yield those of one setting together, as they share a baseline."""
+    """Yield the subjects with their settings. Those of one setting come together, because they share a baseline."""
     for shape, (length, batch) in _sizes(args):
         for mode in ("train", "infer"):
             for subject in args.subjects:
@@ -85,7 +85,7 @@ def _decoding(args: Namespace) -> Iterator[Wanted]:
 
 
 def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
-    """Return decoding and fairseq's own layer, whose cost, where it is known, is a target too."""
+    """Measure decoding and fairseq's own layer, if fairseq is installed. The cost of that layer is a target, too."""
     wanted = list(_decoding(args))
     stock = [] if peers.FAIRSEQ.missing() else [peers.FAIRSEQ]
     wanted += [(one, setting) for one in stock for setting in dict.fromkeys(setting for _, setting in wanted)]
@@ -96,7 +96,7 @@ def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
 
 
 def _at_most(row: Row, limit: float | None) -> Row:
-    """Lower a target to the cost of fairseq's layer, which a step may not exceed, except DeBERTa's."""
+    """Lower a target to `limit`, the cost of fairseq's layer. Only DeBERTa may cost more than that."""
     if limit is None or row.peer or row.encoding == "deberta" or row.length != targets.DECODING_LENGTH:
         return row
     return replace(row, target=min(limit, row.target or limit))

@@ -1,4 +1,4 @@
-"""How each package makes a layer: [B, n, d] -> [B, n, d]. Imported only where one is measured."""
+"""Build the layers [B, n, d] -> [B, n, d] of other packages. This file is imported only if one is measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .settings import Setting
 
 @dataclass(frozen=True)
 class Layer:
-    """A module, and how it is called."""
+    """A module and the function that runs it."""
 
     module: nn.Module
     run: Callable[[Tensor], Tensor]
@@ -33,7 +33,7 @@ def _fairseq_config(setting: Setting) -> Any:
 
 
 def fairseq_encoder(setting: Setting) -> Layer:
-    """Stock MultiheadAttention, without positions, which its models add at the input."""
+    """Build fairseq's encoder layer. It has no positions: fairseq's models add them at the input."""
     from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 
     module = TransformerEncoderLayerBase(_fairseq_config(setting))
@@ -41,14 +41,17 @@ def fairseq_encoder(setting: Setting) -> Layer:
 
 
 def fairseq_decoder(setting: Setting) -> Any:
-    """Without attention to an encoder."""
+    """Build fairseq's decoder layer without attention to an encoder."""
     from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 
     return TransformerDecoderLayerBase(_fairseq_config(setting), no_encoder_attn=True)
 
 
 def bert(kind: str) -> Callable[[Setting], Layer]:
-    """Hugging Face BERT with relative_key (Shaw et al.) or relative_key_query (Huang et al.'s method 4)."""
+    """Return a builder of Hugging Face's BERT layer, with the positions `kind`.
+
+    These are relative_key (Shaw et al.) or relative_key_query (method 4 of Huang et al.).
+    """
 
     def made(setting: Setting) -> Layer:
         from transformers import BertConfig
@@ -62,7 +65,7 @@ def bert(kind: str) -> Callable[[Setting], Layer]:
 
 
 def deberta_v2(setting: Setting) -> Layer:
-    """As the published v2 and v3: 256 buckets, keys shared, a norm over the table."""
+    """Build a layer with the settings of the published v2 and v3: 256 buckets, shared keys, a norm over the table."""
     from transformers import DebertaV2Config
     from transformers.models.deberta_v2.modeling_deberta_v2 import DebertaV2Encoder
 
@@ -82,7 +85,7 @@ def deberta_v2(setting: Setting) -> Layer:
 
 
 def t5(setting: Setting) -> Layer:
-    """The first layer, which makes the bias."""
+    """Build the first layer of T5, which computes the bias."""
     from transformers import T5Config
     from transformers.models.t5.modeling_t5 import T5Block
 
@@ -94,7 +97,7 @@ def t5(setting: Setting) -> Layer:
 
 
 def xlnet(setting: Setting) -> Layer:
-    """A model of one layer, which makes its relative sinusoids."""
+    """Build a model of one layer, which computes its relative sinusoids."""
     from transformers import XLNetConfig, XLNetModel
 
     dim, heads = setting.shape.dim, setting.shape.heads
@@ -104,7 +107,7 @@ def xlnet(setting: Setting) -> Layer:
 
 
 def x_transformers(**options: bool) -> Callable[[Setting], Layer]:
-    """With the fused kernel where it can."""
+    """Return a builder of an encoder layer of x-transformers with these options."""
 
     def made(setting: Setting) -> Layer:
         from x_transformers import Encoder

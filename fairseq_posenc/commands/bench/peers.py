@@ -1,10 +1,10 @@
-"""Other implementations on the same shapes, each beside ours of the same method.
+"""Measure other implementations at the same shapes, each next to ours of the same method.
 
-Each is a whole layer of the same width with an FFN of four times that, without dropout, as its package makes it:
-some norm first, and some (T5, DeBERTa) with what they compute once for all layers. None is imported before it is
-measured, and what is not installed is named.
+Each is a whole layer of the same width without dropout, with an FFN of four times the width, as its package builds it.
+Some normalise first. Some (T5, DeBERTa) include what they compute once for all layers. A package is imported only
+when it is measured. Packages that are not installed are named on stderr.
 
-Legend: B batch, n tokens, h heads, D head width, d width.
+Legend: B batch size, n tokens, h heads, D head width, d width.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from .subjects import TOKENS, Step, step_of, step_on, without_gradients
 if TYPE_CHECKING:
     from .peer_layers import Layer
 
-#: relative_key and its kin are those that our methods are compared with; later versions changed them
+#: Later versions changed relative_key and relative_key_query, with which our methods are compared.
 TRANSFORMERS = "4.46"
-#: columns; sequences, as beam search with a beam of 4 over 4 sentences has them
+#: Columns in the cache, and sequences: as many as beam search has with a beam of 4 over 4 sentences.
 DECODING_LENGTHS, DECODING_BATCH = (128, 512), 16
 
 
 @dataclass(frozen=True)
 class Peer(Subject):
-    """`encoding` names an implementation of `module` (of the distribution `package`).
+    """An implementation, named by `encoding`, in `module` of the distribution `package`.
 
     Args:
-        ours: what it is beside, as the user asks for it.
+        ours: Our encoding to compare it with, as the user would name it.
     """
 
     module: str = ""
@@ -46,15 +46,15 @@ class Peer(Subject):
     ours: str = ""
 
     def causal(self) -> bool:
-        """Return False: all of them are encoders."""
+        """Return False, because all peers are encoders."""
         return False
 
     def hooks(self) -> set[str]:
-        """Return none of ours, so that a peer has no target."""
+        """Return a name that none of our hooks has, so that a peer has no target."""
         return {"of a peer"}
 
     def missing(self) -> str:
-        """Return why it cannot be measured; empty where it can."""
+        """Return why the peer cannot be measured; empty if it can."""
         if importlib.util.find_spec(self.module) is None:
             return f"{self.package} is not installed"
         if self.module == "transformers" and not version(self.package).startswith(TRANSFORMERS):
@@ -83,12 +83,12 @@ FAIRSEQ = PEERS[0]
 
 
 def label(subject: Subject) -> str | None:
-    """Return the package and its version; None for our own."""
+    """Return the package of a peer and its version; None for our own encodings."""
     return f"{subject.package} {version(subject.package)}" if isinstance(subject, Peer) else None
 
 
 def installed() -> list[Peer]:
-    """Return those that can be measured; the others are named on stderr."""
+    """Return the peers that can be measured, and name the others on stderr."""
     missing = {peer.encoding: reason for peer in PEERS if (reason := peer.missing())}
     for name, reason in missing.items():
         print(f"bench: without {name}: {reason}", file=sys.stderr)
@@ -96,7 +96,7 @@ def installed() -> list[Peer]:
 
 
 def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield layers of all peers, and fairseq's decoding, with ours beside each, in the same groups where they fit."""
+    """Yield rows of the layers of all peers and of fairseq's decoding, each next to ours, in one group if they fit."""
     peers = installed()
     subjects = list(dict.fromkeys(one for peer in peers for one in (Subject.of(peer.ours), peer)))
     wanted: list[tuple[Subject, Setting]] = [
@@ -118,7 +118,7 @@ def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[
 
 
 def step_of_peer(subject: Subject | None, setting: Setting) -> Step:
-    """Return a step of a peer, or of ours."""
+    """Return a step of a peer, or of our own layer."""
     if not isinstance(subject, Peer):
         return step_of(subject, setting)
     from . import peer_layers
@@ -139,7 +139,7 @@ def _layer_step(layer: Layer, setting: Setting) -> Step:
 
 
 def _decoding_step(setting: Setting) -> Step:
-    """Return a step as ours, with fairseq's cache: torch.cat of all keys and values for each token."""
+    """Return a decoding step like ours with fairseq's cache, which concatenates all keys and values for each token."""
     from . import peer_layers
 
     layer = peer_layers.fairseq_decoder(setting).to(setting.device, setting.dtype).eval()

@@ -1,4 +1,4 @@
-"""The rows: flat, the same fields whatever was measured."""
+"""Hold the results as flat rows, which have the same fields whatever was measured."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from .subjects import TOKENS
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One figure.
+    """The result of one measurement.
 
     Args:
-        what: layer, model, decode, memory, length, exponent, translation or lm-memory. mode: train or infer.
-        ratio, spread: relative to the baseline; median and half the interquartile range over `rounds` rounds, which
-            are those of all `passes`. Memory is counted, not sampled: its spread is 0.
-        target, stretch: what the ratio may be, and the aim; None where there is none.
-        milliseconds: of a step with the encoding, for a token in decoding. mib: of a sequence.
-        exponent: of lengths `first` to `length`, where `what` is exponent: of time or, with mode `memory`, of that.
-        peer: the package that a row of another implementation is from.
+        what: layer, model, decode, memory, length, exponent, translation or lm-memory.
+        mode: train or infer; in rows with an exponent also memory.
+        ratio, spread: Cost relative to the baseline: the median and half the interquartile range over all `rounds` of
+            all `passes`. Memory is counted, not sampled, so that its spread is 0.
+        target, stretch: Largest ratio that is allowed, and the aim; None where there is none.
+        milliseconds: Time of a step with the encoding, in decoding of one token. mib: Memory of one sequence.
+        exponent: Growth from the length `first` to `length`, if `what` is exponent: of memory in the mode memory,
+            otherwise of time.
+        peer: The package of another implementation.
     """
 
     encoding: str
@@ -54,7 +56,7 @@ class Row:
 
     @classmethod
     def of(cls, subject: Subject, setting: Setting, **figures: Any) -> Row:
-        """Return a row with the fields of what was measured."""
+        """Return the row of a subject in a setting; `figures` are its other fields."""
         return cls(
             encoding=subject.encoding,
             options=subject.options,
@@ -74,13 +76,13 @@ class Row:
 
     @property
     def noise(self) -> float:
-        """Return how far a ratio may be above its target; memory is counted and has no noise."""
+        """Return how far a ratio may exceed its target: 0 for counted memory and the small targets of lm-memory."""
         exact = self.what == "memory" or (self.what, self.mode) == ("lm-memory", "infer")
         return 0.0 if exact else targets.NOISE
 
     @property
     def holds(self) -> bool | None:
-        """Return whether the target holds; None where there is none."""
+        """Return whether the target holds; None if there is none."""
         return None if self.target is None or self.ratio is None else self.ratio <= self.target + self.noise
 
     def flat(self, machine: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,12 +91,12 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Return the encoding with its options, as the user asks for it."""
+        """Return the encoding with its options, as the user names it."""
         return str(Subject(self.encoding, self.options))
 
     @property
     def origin(self) -> str:
-        """Return the package that another implementation is from, in brackets."""
+        """Return the package of another implementation in brackets; empty for our own."""
         return f" [{self.peer}]" if self.peer else ""
 
     def __str__(self) -> str:
@@ -103,7 +105,7 @@ class Row:
 
 
 def timed(one: Measured, peer: str | None = None) -> Row:
-    """Return the row of a measurement."""
+    """Return the row of a time measurement."""
     tokens = TOKENS if one.setting.what == "decode" else 1
     return Row.of(
         one.subject,

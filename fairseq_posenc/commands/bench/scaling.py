@@ -1,7 +1,7 @@
-"""How time and memory grow with the length: exponents by least squares on logarithms.
+"""Measure how time and memory grow with the length, as exponents from least squares on logarithms.
 
-A layer of 256 wide, 4 heads, one sequence. At short lengths what grows with n (projections, FFN) still counts, so
-that the exponents of time lie below those that the formulas have in the limit.
+The layer has width 256 and 4 heads; the batch is one sequence. At short lengths the parts that are linear in n
+(projections, FFN) still matter. So the measured exponents of time are below those of the formulas for large n.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .settings import Setting, Shape, Subject
 LENGTHS = (128, 256, 512, 1024, 2048, 4096)
 _ONE = tuple((length, 1) for length in LENGTHS)
 SHAPE = Shape("scaling", 256, 4, _ONE, _ONE)
-#: bytes of the core: no length is tried for which it would probably need more
+#: Largest memory of the core in bytes. Lengths that would probably need more are left out.
 MOST = 3 * 2**30
 
 
@@ -34,7 +34,7 @@ def exponent(lengths: Sequence[int], values: Sequence[float]) -> float | None:
 
 
 def rows(subjects: Sequence[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Yield a row for each length and mode, then those with the exponents."""
+    """Yield a row for each length and mode, then the rows with the exponents."""
     found: list[Row] = []
     fits = list(subjects)
     for length, batch in SHAPE.on(device):
@@ -45,7 +45,7 @@ def rows(subjects: Sequence[Subject], device: torch.device, plan: Plan) -> Itera
             for one in fits
         ]
         found += [_row(one, bytes_of[one.subject]) for one in measure(wanted, plan)]
-        fits = [one for one in fits if 4 * bytes_of[one] <= MOST]  # quadratic, for twice the length
+        fits = [one for one in fits if 4 * bytes_of[one] <= MOST]  # twice the length, four times the memory
     yield from found
     yield from _exponents(found)
 

@@ -1,6 +1,6 @@
-"""What is measured: encodings, sizes, directions.
+"""Describe what is measured: encodings, sizes, directions.
 
-Legend: B batch, n tokens of a sequence, h heads, d width.
+Legend: B batch size, n tokens of a sequence, h heads, d width, L layers.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Shape:
     """Sizes of a layer, and the batches that it is measured on.
 
     Args:
-        batches: (n, B), on a CPU. on_gpu: the same for a GPU.
-        has_targets: the targets are of this shape.
+        batches: Pairs (n, B) for a CPU. on_gpu: The same for a GPU.
+        has_targets: Whether the targets are for this shape.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Shape:
     has_targets: bool = False
 
     def on(self, device: torch.device) -> tuple[tuple[int, int], ...]:
-        """(n, B) for this device."""
+        """Return the pairs (n, B) for this device."""
         return self.batches if device.type == "cpu" else self.on_gpu
 
 
@@ -45,7 +45,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Subject:
-    """An encoding as the user asks for it."""
+    """An encoding with its options, as the user names it."""
 
     encoding: str
     options: str = ""
@@ -55,15 +55,15 @@ class Subject:
 
     @classmethod
     def of(cls, text: str) -> Subject:
-        """`m4:clip=64` -> m4 with clip=64."""
+        """Parse `m4:clip=64` to the encoding m4 with the option clip=64."""
         name, _, options = text.partition(":")
         return cls(name, options)
 
     def causal(self) -> bool:
-        """Encoders where it serves them, as the targets are of encoders; else decoders.
+        """Return whether it is measured in a decoder: only if it serves no encoders, as the targets are for encoders.
 
         Raises:
-            ValueError: unknown names or options.
+            ValueError: Its name or its options are unknown.
         """
         if self.serves(causal=False):
             return False
@@ -72,15 +72,15 @@ class Subject:
         return True
 
     def serves(self, *, causal: bool) -> bool:
-        """Whether it can be built for decoders, or for encoders."""
+        """Return whether it can be built for decoders (`causal`) or for encoders."""
         return on_meta(self.encoding, self.options, self._shape(causal)) is not None
 
     def decodes(self) -> bool:
-        """Whether one token can follow the other: decoders, whose keys are not compressed."""
+        """Return whether it can decode token by token: it serves decoders and does not compress keys."""
         return self.serves(causal=True) and "compress" not in self.hooks()
 
     def hooks(self) -> set[str]:
-        """What it implements with these options."""
+        """Return the hooks that it implements with these options."""
         built = on_meta(self.encoding, self.options, self._shape(self.causal()))
         return {hook for member in built.members.values() for hook in member.hooks} if built else set()
 
@@ -93,8 +93,9 @@ class Setting:
     """What the subjects of one group have in common.
 
     Args:
-        what: layer, model or decode. mode: train or infer.
-        length: n; in decoding, columns seen. batch: B. layers: L. padded: on the left, up to half a sequence.
+        what: layer, model, decode, memory, translation or lm-memory. mode: train or infer.
+        length: n; in decoding, the columns that the last token sees. batch: B. layers: L.
+        padded: Whether sequences are padded on the left, by up to half of their length.
     """
 
     what: str
@@ -109,12 +110,12 @@ class Setting:
 
     @property
     def dtype(self) -> torch.dtype:
-        """float32 on a CPU, whose bf16 says nothing about a GPU's (PERFORMANCE.md); bfloat16 on a GPU."""
+        """Return float32 on a CPU, whose bfloat16 says nothing about that of a GPU, and bfloat16 on a GPU."""
         return torch.float32 if self.device.type == "cpu" else torch.bfloat16
 
     @property
     def stack(self) -> StackShape:
-        """n is the longest sequence that the stack knows, so that tables have no rows that are never read."""
+        """Return the shape of the stack. Its maximum length is n, so that every row of a table is read."""
         size = (self.layers, self.shape.heads, self.shape.dim, self.length)
         return StackShape(*size, causal=self.causal, has_cls=not self.causal)
 
@@ -124,7 +125,7 @@ class Setting:
 
 
 def default_subjects() -> list[Subject]:
-    """Every encoding of the registry, and the options that have a target of their own."""
+    """Return every encoding of the registry with its defaults, and with all options that have their own target."""
     found: list[Subject] = []
     for name in names():
         found += [Subject(name), *(Subject(name, options) for options in targets.options_of(name) if options)]
@@ -132,10 +133,10 @@ def default_subjects() -> list[Subject]:
 
 
 def parsed_subjects(words: Sequence[str]) -> list[Subject]:
-    """The subjects that the user names.
+    """Return the subjects that the user names.
 
     Raises:
-        ValueError: unknown names or options, or one that is named twice.
+        ValueError: A name or an option is unknown, or a subject is named twice.
     """
     found = [Subject.of(word) for word in words]
     for one in found:
@@ -146,5 +147,5 @@ def parsed_subjects(words: Sequence[str]) -> list[Subject]:
 
 
 def with_targets(subjects: Sequence[Subject]) -> list[Subject]:
-    """Those that have a target as layers."""
+    """Return the subjects whose layers have a target."""
     return [one for one in subjects if targets.family(one.encoding, one.options, one.hooks())]

@@ -1,10 +1,11 @@
-"""What runs in a benchmark: a step of a layer, of a model or of decoding, with an encoding or without any.
+"""Build the steps that a benchmark times: of a layer, a model or decoding, with an encoding or without any.
 
-The baseline is the same layer with its queries, keys and values in `F.scaled_dot_product_attention`, no encoding and
-no dropout (with dropout that kernel is not fused). A training step is a forward and a backward to the input and all
-parameters; there is no optimizer, which costs both the same. Positions are made anew in each forward, as in a model.
+The baseline is the same layer without an encoding, whose attention is `F.scaled_dot_product_attention`. It has no
+dropout, because with dropout that kernel is not fused. A training step is a forward pass, and a backward pass to the
+input and all parameters. It has no optimizer, which would cost both the same. Each forward pass computes its positions,
+as in a model.
 
-Legend: B batch, n tokens, h heads, D head width, d width.
+Legend: B batch size, n tokens, h heads, D head width, d width.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from .settings import Setting, Subject
 Step = Callable[[], object]
 
 BOS, PAD, EOS = 0, 1, 2
-#: BERT's, of whose tokens 15 % are predicted
+#: BERT's vocabulary. BERT predicts 15 % of the tokens, which is about every seventh.
 VOCABULARY, PREDICTED = 30_522, 7
-#: tokens of one timed decoding step: each makes the cache longer, so that no shape repeats
+#: Tokens of one timed decoding step. Each makes the cache longer, so that no shape repeats.
 TOKENS = 8
 
 
 class PlainAttention(SelfAttention):
-    """Attention without positions: the projections and torch's own kernel."""
+    """Attention without positions: projections, and the attention kernel of torch."""
 
     def forward(
         self,
@@ -60,7 +61,7 @@ class PlainAttention(SelfAttention):
 
 
 def stack_of(subject: Subject | None, shape: StackShape, device: torch.device, dtype: torch.dtype) -> Stack:
-    """Return a stack with the encoding, or the baseline for None; its other weights are always the same."""
+    """Return a stack with the encoding, or the baseline for None. The other weights are always the same."""
     with torch.random.fork_rng(), torch.device(device):
         torch.manual_seed(0)
         stack = Stack(subject.encoding if subject else "none", subject.options if subject else None, shape)
@@ -71,7 +72,7 @@ def stack_of(subject: Subject | None, shape: StackShape, device: torch.device, d
 
 
 class Batch:
-    """Tokens, and positions of them as a model gives them to an encoding."""
+    """Tokens, and their positions as a model passes them to an encoding."""
 
     def __init__(self, setting: Setting) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -89,7 +90,7 @@ class Batch:
         self.segments = (columns >= setting.length // 2).long().expand_as(self.tokens)
 
     def positions(self, stack: Stack, columns: int | None = None, queries: int | None = None) -> Positions:
-        """Return those of the last `queries` of the first `columns` (unset: all), with the ids that are read."""
+        """Return the positions of the last `queries` of the first `columns` tokens. The default is all, for both."""
         seen = self.tokens[:, :columns]
         pos = stack.pos
         return Positions(
@@ -105,7 +106,7 @@ class Batch:
 
 
 class Model(nn.Module):
-    """A masked LM: words, a stack, and the vocabulary's logits of the tokens that are predicted."""
+    """A masked language model: word embeddings, a stack, and the logits of the predicted tokens."""
 
     def __init__(self, stack: Stack) -> None:
         super().__init__()
@@ -113,13 +114,13 @@ class Model(nn.Module):
         self.stack = stack
 
     def forward(self, tokens: Tensor, positions: Positions) -> Tensor:
-        """[B, n] -> [B, n / 7, vocabulary]."""
+        """Return logits [B, n / 7, vocabulary] for tokens [B, n]."""
         x, _ = self.stack(self.words(tokens), positions)
         return F.linear(x[:, ::PREDICTED], self.words.weight)
 
 
 def step_of(subject: Subject | None, setting: Setting) -> Step:
-    """Return a function that takes one step; the subject None is the baseline."""
+    """Return a function that runs one step. The subject None is the baseline."""
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype)
     make = {"layer": _layer_step, "model": _model_step, "decode": _decoding_step}[setting.what]
     return make(stack.train(setting.mode == "train"), setting, Batch(setting))
@@ -131,7 +132,7 @@ def _layer_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 
 
 def step_on(x: Tensor, run: Callable[[Tensor], Tensor], module: nn.Module) -> Step:
-    """Return a step of a module: its `run` on x, and in training a backward to x and to its parameters."""
+    """Return a step that runs a module on x and, in training, a backward pass to x and its parameters."""
     if not module.training:
         return without_gradients(lambda: run(x))
     inputs, gradient = [x.requires_grad_(), *module.parameters()], torch.randn_like(x)
@@ -154,7 +155,7 @@ def _model_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 
 
 def _decoding_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
-    """Return a step over the last few tokens, one by one, behind a cache of the others that is filled once."""
+    """Return a step that decodes the last tokens one by one, with a cache of the others that is filled once."""
     x = torch.randn(setting.batch, setting.length, setting.shape.dim, device=setting.device, dtype=setting.dtype)
     start = setting.length - TOKENS
     caches = [KeyValueCache() for _ in stack.layers]
@@ -171,5 +172,5 @@ def _decoding_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 
 
 def without_gradients(step: Step) -> Step:
-    """Return the step in inference."""
+    """Return the step without gradients, as in inference."""
     return torch.no_grad()(step)

@@ -1,4 +1,4 @@
-"""The rows as tables, a section for each size that was measured: text for a screen, Markdown for the docs."""
+"""Format the rows as tables, one section per size: text for a terminal, Markdown for the docs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tabulate import tabulate
 
 from .rows import Row
 
-#: the facts below the tables
+#: The facts that are printed below the tables.
 FACTS = ("device", "cpu", "cores", "threads", "load", "allocator", "torch", "python", "version", "commit")
 MISSED = " !"
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table: its title, its head, and a line of cells for each encoding."""
+    """A table: its title, its header, and one line of cells per encoding."""
 
     title: str
     head: list[str]
@@ -25,17 +25,17 @@ class Section:
 
 
 def text(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
-    """Return tables with columns of equal width."""
+    """Return the tables as text, with aligned columns."""
     return "\n\n".join([_tables(rows, "{}\n", "plain"), _verdict(rows), _below(facts)])
 
 
 def markdown(rows: Sequence[Row], facts: Mapping[str, Any]) -> str:
-    """Return the tables for a page."""
+    """Return the tables as Markdown."""
     return "\n\n".join([markdown_tables(rows, "### {}"), _verdict(rows), _below(facts)]) + "\n"
 
 
 def markdown_tables(rows: Sequence[Row], title: str) -> str:
-    """Return all sections; `title` says how a title is set, `### {}`."""
+    """Return all sections in Markdown. `title` is the format of their titles, such as `### {}`."""
     return _tables(rows, f"{title}\n\n", "github")
 
 
@@ -48,7 +48,7 @@ def _tables(rows: Sequence[Row], title: str, form: str) -> str:
 
 
 def sections(rows: Sequence[Row]) -> Iterator[Section]:
-    """Yield rows of one size together, in the order given, with train and infer side by side."""
+    """Yield one section per size, in the order of the rows, with train and infer side by side."""
     together: dict[str, list[Row]] = {}
     for row in rows:
         together.setdefault(_title(row), []).append(row)

@@ -1,7 +1,7 @@
-"""What each encoding may cost, relative to a layer without positions, by encoding and options.
+"""Define the targets: what each encoding may cost, relative to a layer without positions.
 
-The figures are those that the project set itself from its prototypes: a base layer in fp32 on two CPU cores, 16
-sequences at n = 128 and 4 at n = 512, under a tuned allocator. A ratio up to `NOISE` above its target holds.
+The project set them from its prototypes: a base layer in float32 on two CPU cores, with 16 sequences at n = 128 and 4
+at n = 512, and a tuned allocator. A target holds up to a ratio of `NOISE` above it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class Family:
     """Encodings with the same target.
 
     Args:
-        short, long: (train, infer) at n = 128 and at n = 512.
-        stretch: the aim at n = 512.
-        members: `name` or `name:options`, a word each.
+        short, long: Targets (train, infer) at n = 128 and at n = 512.
+        stretch: Aims (train, infer) at n = 512.
+        members: Its encodings as `name` or `name:options`, separated by spaces.
     """
 
     name: str
@@ -29,20 +29,20 @@ class Family:
     stretch: tuple[float, float] | None = None
 
     def at(self, length: int, mode: str) -> float | None:
-        """For one length; None where there is no target."""
+        """Return the target for a length and a mode; None if there is none."""
         pair = {128: self.short, 512: self.long}.get(length)
         return None if pair is None else pair[mode == "infer"]
 
     def aim(self, length: int, mode: str) -> float | None:
-        """The stretch target, of n = 512 only."""
+        """Return the aim for a length and a mode; None if there is none, as for all lengths but 512."""
         return self.stretch[mode == "infer"] if self.stretch and length == 512 else None
 
 
 _INPUT = "none learned sinusoidal sentence-restart segments-input"
 _BIASES = "t5 raffel diet-rel diet-abs alibi kerple fire segments m1 m2"
-#: of any encoding that only embeds or adds biases
+#: The family of every encoding that only embeds or adds biases.
 CONTENT_FREE = Family("content-free", (1.02, 1.02), (1.03, 1.05), f"{_INPUT} {_BIASES}", (1.02, 1.02))
-#: content-free too; its default is a table per layer, which costs more in training
+#: TUPE is content-free, too. By default it has a table per layer, which costs more in training.
 TUPE = Family("TUPE", (1.05, 1.02), (1.06, 1.05), "tupe", (1.02, 1.02))
 FAMILIES = (
     CONTENT_FREE,
@@ -59,21 +59,21 @@ FAMILIES = (
     Family("DeBERTa", (1.12, 1.10), (1.27, 1.28), "deberta", (1.15, 1.15)),
     Family("M3", (1.07, 1.03), (1.20, 1.10), "m3"),
 )
-#: peak memory of the attention core in training at n = 512, relative to the explicit core without positions
+#: Peak memory of the attention core in training at n = 512, relative to the explicit core without positions.
 MEMORY = {"shaw": 1.15, "xl": 1.15, "m3": 1.15, "deberta": 1.35, "m4": 1.35, "m4m": 1.5}
-#: a step of one layer behind 511 cached columns; content-free: 1.02, anything clipped: 1.10
+#: A decoding step of one layer with 511 cached columns. Content-free encodings have 1.02, clipped ones 1.10.
 DECODING = {"shaw": 1.05, "m4": 1.4, "m4m": 1.4, "m3": 1.4, "xl": 1.2, "deberta": 1.6}
 DECODING_LENGTH = 512
 CONTENT_FREE_DECODING, CLIPPED_DECODING = 1.02, 1.10
-#: a training step with memory beside one without; a token of evaluation beside one of a sliding window
+#: A training step with memory, relative to one without. A token of evaluation, relative to one of a sliding window.
 MEMORY_TRAINING, MEMORY_EVALUATION = 1.6, 1 / 50
-#: translation beside stock fairseq: the time for a word, (train, infer), the reciprocal of the words a second
+#: Translation: time per word (train, infer), relative to stock fairseq; the reciprocal of words per second.
 CONTENT_FREE_WORDS, OTHER_WORDS = (1 / 0.97, 1.0), (1 / 0.85, 1 / 0.85)
 WORDS = dict.fromkeys(("shaw", "lfhc", "xl", "gcdf"), (1 / 0.9, 1 / 0.85)) | {"deberta": (1 / 0.85, 1 / 0.7)}
 
 
 def options_of(name: str) -> Iterator[str]:
-    """The options with which an encoding has targets; empty for its defaults."""
+    """Yield the options with which an encoding has targets; an empty string stands for its defaults."""
     for family in FAMILIES:
         for member in family.members.split():
             found, _, options = member.partition(":")
@@ -82,7 +82,10 @@ def options_of(name: str) -> Iterator[str]:
 
 
 def family(encoding: str, options: str, hooks: Set[str]) -> Family | None:
-    """Whose target it has; None where it has none. What no family lists is content-free by its hooks, or nothing."""
+    """Return the family whose target the encoding has; None if it has none.
+
+    An encoding that no family lists is content-free if its hooks only embed or add biases.
+    """
     wanted = f"{encoding}:{options}" if options else encoding
     listed = [one for one in FAMILIES if wanted in one.members.split()]
     if listed:
@@ -91,18 +94,21 @@ def family(encoding: str, options: str, hooks: Set[str]) -> Family | None:
 
 
 def of_memory(encoding: str, options: str, length: int) -> float | None:
-    """Clipped or reset, an encoding has the target of its defaults; other options have none."""
+    """Return the memory target; None if there is none.
+
+    With options that a family lists, the encoding has the target of its defaults. Other options have none.
+    """
     return MEMORY.get(encoding) if length == 512 and options in options_of(encoding) else None
 
 
 def of_translation(encoding: str, options: str, hooks: Set[str], mode: str) -> float:
-    """Of a word, relative to fairseq's own `transformer`."""
+    """Return the target for the time per word, relative to fairseq's own `transformer`."""
     free = family(encoding, options, hooks) in (CONTENT_FREE, TUPE)
     return WORDS.get(encoding, CONTENT_FREE_WORDS if free else OTHER_WORDS)[mode == "infer"]
 
 
 def of_decoding(encoding: str, options: str, hooks: Set[str], length: int) -> float | None:
-    """At one length only."""
+    """Return the target of a decoding step; None if there is none, as for all lengths but one."""
     if length != DECODING_LENGTH:
         return None
     if encoding in DECODING and options in ("", "reset=vector"):

@@ -1,10 +1,10 @@
-"""Translation as fairseq runs it, beside its own `transformer` of the same size: training, and beam search.
+"""Measure translation in fairseq, relative to its own `transformer` of the same size: training and beam search.
 
 A training step is fairseq's: forward, loss, backward and Adam over some batches of `BATCH_TOKENS` tokens. A decoding
-step translates the first sentences of the test set with a beam of 5. All translations are made `WORDS` words long,
-so that words a second compare; models are untrained, which changes nothing of what they compute. All are told the
-length of the longest sentence, 64 or more (`--max-source-positions`, `--max-target-positions`): Linformer has a slot
-for each four.
+step translates the first sentences of the test set with a beam of 5. All translations have `WORDS` words, so that the
+times per word can be compared. The models are untrained, which does not change what they cost. All get the length of
+the longest sentence, but at least 64, as their maximum (`--max-source-positions`, `--max-target-positions`), because
+Linformer has one slot per four positions.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .rows import Row, timed
 from .settings import Setting, Shape, Subject
 from .subjects import Step
 
-#: sizes of the preset `small`, of which the recipe makes translations of Multi30k
+#: Sizes of the preset `small`, with which the recipe translates Multi30k.
 SMALL = Shape("translation", 128, 4, (), ())
 LAYERS = 3
 BEAM, WORDS, SENTENCES, BATCH_SENTENCES = 5, 15, 128, 64
 BATCH_TOKENS, BATCHES = 2048, 4
-#: positions at least, which options as clip=64 are for
+#: Smallest maximum length, for which options such as clip=64 are meant.
 POSITIONS = 64
 _FLAGS = """--share-all-embeddings --dropout 0.1 --optimizer adam --lr 1e-5 --criterion label_smoothed_cross_entropy
     --label-smoothing 0.1 --cpu --seed 1 --num-workers 0""".split()
@@ -43,7 +43,7 @@ _SIZE = """--encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-layers 
 
 
 def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Plan) -> Iterator[Row]:
-    """Of every encoding that serves translation; the baseline is fairseq's `transformer`."""
+    """Yield the rows of every encoding that serves translation. The baseline is fairseq's `transformer`."""
     subjects = list(subjects)
     able = [one for one in subjects if sides(one) and not get(one.encoding).needs_segments]
     left_out = ", ".join(str(one) for one in subjects if one not in able)
@@ -58,7 +58,7 @@ def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Pl
 
 
 def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
-    """A function that takes one step; the subject None is stock fairseq."""
+    """Return a function that runs one step. The subject None is stock fairseq."""
     arch = ["--arch", "transformer"] if subject is None else ["--arch", "posenc_transformer_small", *flags(subject)]
     most = str(_longest(data))
     with _quiet():
@@ -69,7 +69,7 @@ def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
 
 
 def _task(data: Path, *model: str) -> tuple[Any, Any]:
-    """fairseq's configuration and task."""
+    """Return fairseq's configuration and task."""
     from fairseq import options, tasks
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
@@ -80,7 +80,7 @@ def _task(data: Path, *model: str) -> tuple[Any, Any]:
 
 @functools.cache
 def _longest(data: Path) -> int:
-    """Tokens of the longest sentence, `POSITIONS` at least."""
+    """Return the number of tokens of the longest sentence, but at least `POSITIONS`."""
     with _quiet():
         _, task = _task(data, "--arch", "transformer")
         for split in ("train", "test"):
@@ -90,7 +90,7 @@ def _longest(data: Path) -> int:
 
 
 def sides(subject: Subject) -> list[str]:
-    """The stacks that it can serve; a translation has no [CLS]."""
+    """Return the stacks that the encoding can serve without a [CLS], which translation does not have."""
     shapes = {
         side: StackShape(LAYERS, SMALL.heads, SMALL.dim, 512, causal=side == "decoder")
         for side in ("encoder", "decoder")
@@ -99,7 +99,7 @@ def sides(subject: Subject) -> list[str]:
 
 
 def flags(subject: Subject) -> list[str]:
-    """The encoding in every stack that it can serve, none in the other."""
+    """Return flags that put the encoding into every stack that it can serve, and none into the other."""
     able = sides(subject)
     found = [] if len(able) == 2 else ["--pos-enc", "none"]
     for side in [""] if len(able) == 2 else [f"-{able[0]}"]:
@@ -142,7 +142,7 @@ def _decoding(cfg: Any, task: Any, model: Any) -> Step:
 
 
 def _batches(task: Any, split: str, cfg: Any, most: int) -> list[Any]:
-    """The first batches of a split, in an order that all models share."""
+    """Return the first batches of a split, in an order that is the same for all models."""
     with _quiet():
         task.load_dataset(split)
         made = task.get_batch_iterator(
@@ -158,7 +158,7 @@ def _batches(task: Any, split: str, cfg: Any, most: int) -> list[Any]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Hydra and torch warn about fairseq's use of them."""
+    """Hide output on stdout, and the warnings of Hydra and torch about how fairseq uses them."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         yield

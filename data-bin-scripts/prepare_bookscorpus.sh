@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Books, from a folder of yours to shards.
+# Prepare shards from the user's own books.
 set -euo pipefail
 NAME=books
 USAGE="prepare_bookscorpus.sh --text FOLDER --tokenizer NAME [OPTION...]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The English part of C4 (Raffel et al. 2020), from its files to shards.
+# Fetch the English part of C4 (Raffel et al. 2020), and prepare shards from it.
 set -euo pipefail
 NAME=c4_en
 USAGE="prepare_c4.sh --tokenizer NAME [OPTION...]

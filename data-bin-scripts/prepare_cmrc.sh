@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# CMRC 2018 (Cui et al. 2019) for question generation: its train, dev and trial, or your own Chinese questions.
+# Prepare CMRC 2018 (Cui et al. 2019: its train, dev and trial) or your own Chinese questions for question generation.
 set -euo pipefail
 NAME=cmrc2018
 USAGE="prepare_cmrc.sh [OPTION...]

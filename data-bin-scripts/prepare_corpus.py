@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepares text for masked language models: `prepare_corpus.py --help`. The parts: `corpora/`."""
+"""Prepare text for masked language models; see `prepare_corpus.py --help`. `corpora/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _machines(group: argparse._ArgumentGroup) -> None:
 
 
 def check(made: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
-    """Options that contradict each other."""
+    """End the program if options contradict each other."""
     if asked.tokenizer == "gpt2" and asked.tokenizer_path is None:
         made.error("--tokenizer gpt2 wants --tokenizer-path FOLDER with encoder.json, vocab.bpe and dict.txt")
     if asked.tokenizer_path is not None and asked.vocabulary is not None:

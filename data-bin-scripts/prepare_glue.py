@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepares a task of GLUE for fine-tuning: `prepare_glue.py --help`. The parts: `glue/`."""
+"""Prepare a GLUE task for fine-tuning; see `prepare_glue.py --help`. `glue/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
 
 
 def tell(record: dict[str, Any]) -> None:
-    """Print what is in the folder."""
+    """Print the counts of the prepared folder."""
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['items']:,} of {facts['given']:,} rows, {facts['pieces']:,} pieces, {facts['cut']:,} "

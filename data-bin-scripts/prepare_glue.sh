@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A task of GLUE (Wang et al. 2018), from its archive or a folder to what sentence prediction reads.
+# Fetch a task of GLUE (Wang et al. 2018), or take it from a folder, and prepare it for sentence prediction.
 set -euo pipefail
 NAME=glue
 USAGE="prepare_glue.sh --task TASK --checkpoint MODEL [OPTION...]
@@ -18,7 +18,7 @@ CoLA, SST-2, MRPC, STS-B, QQP, MNLI (with the diagnostic set AX), QNLI or RTE, i
 All other options go to prepare_glue.py (see its --help)."
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
-OPTIONS='' # its own are in USAGE
+OPTIONS='' # USAGE lists all options
 for word; do
   case $word in -h | --help | --dry-run) export POSENC_LOOK_ONLY=1 ;; esac
 done

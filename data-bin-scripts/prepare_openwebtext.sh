@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# OpenWebText (Gokaslan and Cohen 2019), from its archive to shards.
+# Fetch OpenWebText (Gokaslan and Cohen 2019), and prepare shards from it.
 set -euo pipefail
 NAME=openwebtext
 USAGE="prepare_openwebtext.sh --tokenizer NAME [OPTION...]

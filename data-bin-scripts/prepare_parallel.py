@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepares parallel text for translation: `prepare_parallel.py --help`. The parts: `parallel/`."""
+"""Prepare parallel text for translation; see `prepare_parallel.py --help`. `parallel/` holds the implementation."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ examples:
 """
 
 
-#: as fairseq's script for WMT14 has it
+#: as in fairseq's script for WMT14
 LONGEST = 250
-#: fairseq's 1.5 is of subwords; of words it would leave out 4 % (en-de) and 9 % (en-cs) of newstest2013 to 2017, which
-#: people translated, where 2 leaves out 0.2 % and 0.7 %
+#: fairseq's ratio of 1.5 counts subwords. For words, 1.5 would leave out 4 % (en-de) and 9 % (en-cs) of newstest2013 to
+#: 2017, which people translated; 2 leaves out 0.2 % and 0.7 %.
 RATIO = 2.0
 
 
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    # without abbreviations: --val after --valid would be the one that counts
+    # no abbreviations: --val after --valid would override it
     made = command.parser("prepare_parallel.py", DESCRIPTION, EXAMPLES, allow_abbrev=False)
     _text(made.add_argument_group("text"))
     _cleaning(made.add_argument_group("what is left out of training (0: no limit)"))
@@ -99,10 +99,10 @@ def _cleaning(group: argparse._ArgumentGroup) -> None:
 
 
 def listed(asked: argparse.Namespace) -> list[Source]:
-    """All corpora and sets.
+    """Return all corpora and sets.
 
     Raises:
-        CorpusError: one is not there, or named twice.
+        CorpusError: A corpus or set does not exist, or is named twice.
     """
     if asked.newstest and not any(sources.NEWSTEST.fullmatch(word) for word in (*asked.valid, *asked.test)):
         raise CorpusError("--newstest is for sets newstestYEAR, and neither --valid nor --test names one")
@@ -119,10 +119,10 @@ def listed(asked: argparse.Namespace) -> list[Source]:
 
 
 def check(asked: argparse.Namespace) -> None:
-    """What can be known before anything is fetched: the sets that are the user's, and the identifier of languages.
+    """Check all that can be known before anything is fetched: the user's own sets, and the language identification.
 
     Raises:
-        CorpusError: one is not there.
+        CorpusError: A set does not exist, or the language identification cannot be used.
     """
     for split in ("valid", "test"):
         for word in getattr(asked, split):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepares questions for question generation: `prepare_questions.py --help`. The parts: `questions/`."""
+"""Prepare questions for question generation; see `prepare_questions.py --help`. `questions/` implements it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> splits.Fi
 
 
 def settings(made: argparse.ArgumentParser, asked: argparse.Namespace, found: splits.Files) -> Settings:
-    """End the program at options that contradict each other, or that have no effect."""
+    """Return the settings; end the program if options contradict each other, or have no effect."""
     answers = all(is_json(path) for path in found.values())
     if asked.tokenizer_path and (asked.tokenizer or asked.vocabulary or asked.cased):
         made.error("--tokenizer, --vocabulary and --cased are for pieces that are learned, not with --tokenizer-path")
@@ -119,7 +119,7 @@ def settings(made: argparse.ArgumentParser, asked: argparse.Namespace, found: sp
 
 
 def tell(record: dict[str, Any]) -> None:
-    """Print what is in the folder."""
+    """Print the counts of the prepared folder."""
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['items']:,} of {facts['given']:,} questions, {facts['sources']:,} sources, "

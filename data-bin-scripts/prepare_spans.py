@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepares questions for fine-tuning on answers in texts: `prepare_spans.py --help`. The parts: `spans/`."""
+"""Prepare questions for extractive question answering; see `prepare_spans.py --help`. `spans/` implements it."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
 
 
 def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str, Path]:
-    """By split, `TRAIN` first; {'': --text} of a lone file.
+    """Return the files by split, with `TRAIN` first, or {'': --text} for a single file.
 
     Raises:
-        CorpusError: see `sets.find`, `splits.find`.
+        CorpusError: See `sets.find` and `splits.find`.
     """
     if asked.text and (asked.train or asked.eval or asked.set):
         made.error("--text, or --train and --eval or --set")
@@ -123,13 +123,13 @@ def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str,
 
 
 def _own(text: Path, version: str) -> dict[str, Path]:
-    """Of --text; of a folder those of this version, as published or as people call them."""
+    """Return the files of --text; in a folder, those of this version, under their published or usual names."""
     names = ("{}.json", f"{{}}-v{version}.json")
     return splits.find(text, names, FLAGS) if text.is_dir() else {"": text}
 
 
 def _languages(asked: argparse.Namespace) -> dict[str, Path]:
-    """The files of --set by language; those that are not there are told."""
+    """Return the files of --set by language, and print which languages have none."""
     found = find(asked.data, asked.set, _chosen(asked))
     missing = [] if asked.languages else absent(asked.set, found)
     if missing:
@@ -138,10 +138,10 @@ def _languages(asked: argparse.Namespace) -> dict[str, Path]:
 
 
 def apart(made: argparse.ArgumentParser, asked: argparse.Namespace) -> list[Path]:
-    """The files of --without.
+    """Return the files of --without.
 
     Raises:
-        CorpusError: see `sets.find`.
+        CorpusError: See `sets.find`.
     """
     found = list[Path]()
     for word in asked.without:
@@ -150,7 +150,7 @@ def apart(made: argparse.ArgumentParser, asked: argparse.Namespace) -> list[Path
             made.error(f"--without {word}: SET=FOLDER is wanted, with a SET of {', '.join(SETS)}")
         chosen = [one for one in _chosen(asked) if one in SETS[name].languages]
         found += find(Path(folder), name, chosen).values()
-    return [*dict.fromkeys(found)]  # a file of several languages once
+    return [*dict.fromkeys(found)]  # a file of several languages counts once
 
 
 def _chosen(asked: argparse.Namespace) -> list[str]:
@@ -158,7 +158,7 @@ def _chosen(asked: argparse.Namespace) -> list[str]:
 
 
 def tell(record: dict[str, Any]) -> None:
-    """Print what is in the folder."""
+    """Print the counts of the prepared folder."""
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['questions']:,} of {facts['given']:,} questions in {facts['windows']:,} windows of up to "

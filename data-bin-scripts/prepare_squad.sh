@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# SQuAD (Rajpurkar et al. 2016, 2018), or your own questions: with --checkpoint for fine-tuning on answers, in pieces of
-# that model (recipes/finetune_squad); without for question generation.
+# Prepare SQuAD (Rajpurkar et al. 2016, 2018) or your own questions. With --checkpoint, they are tokenised for that
+# model and for fine-tuning on answers (recipes/finetune_squad). Without it, they are prepared for question generation.
 set -euo pipefail
 NAME=squad
 USAGE="prepare_squad.sh [OPTION...]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The English Wikipedia, from its dump to shards.
+# Fetch a dump of the English Wikipedia, and prepare shards from it.
 set -euo pipefail
 NAME=wikipedia
 USAGE="prepare_wikipedia.sh --tokenizer NAME [OPTION...]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# WikiText-103 (Merity et al. 2017), from its archive or a folder to what fairseq reads.
+# Fetch WikiText-103 (Merity et al. 2017), or take it from a folder, and prepare it for fairseq.
 set -euo pipefail
 NAME=wikitext103
 USAGE="prepare_wikitext103.sh [OPTION...]
@@ -21,7 +21,7 @@ Words as published: 267,735 types of the training text (checked, <unk> and <eos>
   --dry-run            print the commands"
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
-OPTIONS='' # its own are in USAGE
+OPTIONS='' # USAGE lists all options
 for word; do
   case $word in -h | --help | --dry-run) export POSENC_LOOK_ONLY=1 ;; esac
 done
@@ -46,7 +46,7 @@ fetch '' wikitext-103/wikitext-103-v1.zip
 from=${text[0]:-$raw/wikitext-103/wikitext-103-v1}
 say=run
 [[ -z $text_only || -n $dry_run ]] || say=to_stderr
-to_stderr() { "$@" >&2; } # what --text-only prints is read by others
+to_stderr() { "$@" >&2; } # others read what --text-only prints on stdout
 "$say" python "$SCRIPTS/prepare_words.py" --text "$from" --output "$output.text" --types "$types"
 if [[ -n $text_only ]]; then
   echo "$output.text"
@@ -55,7 +55,7 @@ fi
 run rm -rf "$output.partial"
 splits=()
 for split in train valid test; do splits+=("--${split}pref" "$output.text/$split.txt"); done
-# Without --padding-factor 1, fairseq would add invented words up to a multiple of 8.
+# Without --padding-factor 1, fairseq would pad the dictionary with invented words to a multiple of 8.
 run fairseq-preprocess --only-source "${splits[@]}" --destdir "$output.partial" --padding-factor 1 --workers "$workers"
 run cp "$output.text/counts.json" "$output.partial/"
 run mv "$output.partial" "$output"

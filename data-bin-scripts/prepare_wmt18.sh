@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# WMT18 (Bojar et al. 2018) for the translation recipe: fetched, cleaned, counted. Or your own text, prepared alike.
+# Fetch, clean and count WMT18 (Bojar et al. 2018) for the translation recipe, or prepare your own text in the same way.
 set -euo pipefail
 NAME=wmt18
 USAGE="prepare_wmt18.sh --pair en-de|en-cs [OPTION...]
@@ -35,7 +35,7 @@ for word; do
 done
 parse "$@"
 
-# in which archive, by the name of the corpus
+# archive that holds each corpus
 declare -A archives=(
   [europarl-v7]=training-parallel-europarl-v7
   [commoncrawl]=training-parallel-commoncrawl
@@ -80,7 +80,7 @@ done
 source "$SCRIPTS/../recipes/lib/env.sh"
 
 ((${#text[@]} || ${#corpora[@]})) || corpora=(europarl-v7 commoncrawl news-commentary-v13)
-wanted=() train=("${text[@]}") text=() # what is fetched besides is fetched with --text, too
+wanted=() train=("${text[@]}") text=() # `fetch` skips everything if text is set, but test sets are still fetched
 for corpus in "${corpora[@]}"; do
   wanted+=("$NAME/${archives[$corpus]}.tgz")
   train+=("$raw/$NAME/${archives[$corpus]}/$corpus.${pair#en-}-en")
@@ -91,7 +91,7 @@ prepare_text() {
   run python "$SCRIPTS/prepare_parallel.py" --pair "$pair" --train "${train[@]}" ${newstest:+--newstest "$newstest"} \
     "${words[@]}" --output "$output" "$@"
 }
-[[ -n $dry_run ]] || prepare_text --check # what would end it is told before hours of fetching
+[[ -n $dry_run ]] || prepare_text --check # report errors in the options before hours of fetching
 if [[ -z $newstest && " ${words[*]}" == *" newstest20"* ]]; then
   wanted+=("$NAME/dev.tgz" "$NAME/test.tgz") && newstest=$raw/$NAME
 fi

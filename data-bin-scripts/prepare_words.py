@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Checks a corpus of words in three splits, and lays it out for fairseq-preprocess --only-source.
+"""Check a corpus of words in three splits, and prepare it for fairseq-preprocess --only-source.
 
-From FOLDER with wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz:
-OUTPUT/{train,valid,test}.txt and counts.json. The conventions are those of the published figures of WikiText: words are
-what spaces part; each line, an empty one too, ends with an <eos>, which fairseq-preprocess adds as its </s>; the
-vocabulary is that of the training text. <unk> in the text is fairseq's own <unk>, and is scored as any word.
+FOLDER holds wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz. The program writes
+OUTPUT/{train,valid,test}.txt and counts.json. It follows the conventions of WikiText's published perplexities:
+- Words are separated by spaces.
+- Each line, even an empty one, ends with an <eos>, which fairseq-preprocess adds as its </s>.
+- The vocabulary is that of the training text.
+- <unk> in the text is fairseq's own <unk>, and is scored like any word.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from shared import whole_folder
 
 SPLITS = ("train", "valid", "test")
 UNKNOWN = "<unk>"
-#: words of the text that fairseq, or a reader of its output, would take for something else
+#: words of the text that fairseq, or a reader of its output, would take for a special symbol
 TAKEN = {
     "<s>": "fairseq's sign of a beginning",
     "<pad>": "fairseq's padding, which is never scored",
@@ -51,13 +53,12 @@ def main(arguments: list[str]) -> int:
 
 
 def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
-    """Write OUTPUT, or leave what was there after an error.
+    """Write OUTPUT completely, or leave it as it was after an error.
 
     Returns:
-        the types of the training text, and the lines, tokens and unknown words of each split.
+        The number of types of the training text, and the lines, tokens and unknown words of each split.
     Raises:
-        CorpusError: a split that is missing, empty, or holds what fairseq would read as something else; another number
-            of types than `types`.
+        CorpusError: A split is missing, empty or contains a special symbol, or the number of types is not `types`.
     """
     files = {split: find(folder, split) for split in SPLITS}
     with whole_folder(output) as partial:
@@ -76,10 +77,10 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
 
 
 def find(folder: Path, split: str) -> Path:
-    """Return the file of a split, rather the plain one: the downloader leaves the packed one beside it.
+    """Return the file of a split; a plain file comes before a compressed one, as the downloader keeps both.
 
     Raises:
-        CorpusError: none, or two of different names.
+        CorpusError: The split has no file, or two files of different names.
     """
     if not folder.is_dir():
         raise CorpusError(f"{folder}: no such folder")
@@ -97,7 +98,11 @@ def find(folder: Path, split: str) -> Path:
 
 
 def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int]:
-    """Copy lines with one space between words, and count; add the words of training to `known`."""
+    """Copy a split with single spaces between words, and return its counts; add the words of training to `known`.
+
+    Raises:
+        CorpusError: The file contains a special symbol, or no word.
+    """
     count = {"lines": 0, "tokens": 0, "unknown": 0}
     words_there = False
     with target.open("w", encoding="utf-8", newline="\n") as out:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What XTREME (Hu et al. 2020) trains on English and scores in other languages: XNLI (Conneau et al. 2018); the questions
-# of XQuAD (Artetxe et al. 2020), MLQA (Lewis et al. 2020) and TyDiQA-GoldP (Clark et al. 2020), trained on SQuAD 1.1.
+# Prepare tasks of XTREME (Hu et al. 2020), whose models train on English and are scored in other languages: XNLI
+# (Conneau et al. 2018), and the questions of XQuAD (Artetxe et al. 2020), MLQA (Lewis et al. 2020) and TyDiQA-GoldP
+# (Clark et al. 2020), for which models train on SQuAD 1.1.
 set -euo pipefail
 NAME=xtreme
 USAGE="prepare_xtreme.sh --task xnli|xquad|mlqa|tydiqa --checkpoint MODEL [OPTION...]
@@ -24,12 +25,12 @@ trained on is SQuAD 1.1: prepare_spans.py --train.
 All other options go to prepare_glue.py of xnli, otherwise to prepare_spans.py (see their --help)."
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
-OPTIONS='' # its own are in USAGE
+OPTIONS='' # USAGE lists all options
 for word; do
   case $word in -h | --help | --dry-run) export POSENC_LOOK_ONLY=1 ;; esac
 done
 parse "$@"
-# of the rest --task and --languages, which decide what is fetched
+# read --task and --languages, which determine what is fetched, from the other options
 task='' languages='' options=()
 set -- "${rest[@]}"
 while (($#)); do

@@ -68,7 +68,7 @@ def unpacked(archive: Path, final: Path) -> Iterator[None]:
         except DiskFullError:
             raise
         except (*BROKEN, RefusedError) as error:
-            told = str(error).partition(":\n")[0].replace("\n", " ") or type(error).__name__  # tarfile tells its tries
+            told = str(error).partition(":\n")[0].replace("\n", " ") or type(error).__name__  # its attempts
             anew = "; to fetch it anew, delete it and its line in fetched.tsv"
             cure = "" if isinstance(error, RefusedError) else anew
             raise FetchError(f"{archive}: not unpacked: {told}{cure}") from error

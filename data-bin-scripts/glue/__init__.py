@@ -1,1 +1,1 @@
-"""GLUE's published files to what fairseq's sentence prediction reads."""
+"""Convert GLUE's published files to the files that fairseq's sentence prediction reads."""

@@ -1,4 +1,4 @@
-"""Rows of a file are checked, and what is wrong with them is reported."""
+"""Check the rows of GLUE's files, and report what is wrong with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ TRANSLATION = "translation of a wrong row"
 
 @dataclass
 class Split:
-    """rows: Those that are left. given: How many were meant for the split. whole: How many its file has."""
+    """The rows of a split.
+
+    Args:
+        rows: Rows that are kept.
+        given: Number of rows that were assigned to the split.
+        whole: Number of rows in the file.
+    """
 
     name: str
     path: Path
@@ -28,13 +34,14 @@ class Split:
 
 
 def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[list[Row], list[Problem]]:
-    """Return the rows that are left, and what is wrong.
+    """Return the rows that are kept, and the problems.
 
-    A row of a test split is not left out, as a submission answers all of them: with `skip` it stays, without a label.
-    Those of other languages are scored and not submitted.
+    A test submission needs an answer for every row, so wrong rows of a test split are never left out. With `skip`, they
+    are kept without a label. Test splits of translated tasks are scored here and not submitted, so their wrong rows are
+    left out.
 
     Args:
-        how: One of `HOW`; with refuse, the rows are those of skip.
+        how: One of `HOW`; refuse returns the same rows as skip.
     """
     kept, problems = list[Row](), list[Problem]()
     test = not split.startswith(NEEDED)
@@ -51,9 +58,10 @@ def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[li
 
 
 def translations(splits: Sequence[Split], wrong: Sequence[Problem]) -> list[Problem]:
-    """Leave out what translates a row that is left out of another language: its score would be of other rows.
+    """Leave out the translations of rows left out in another language, so that all languages score the same rows.
 
-    Translations have the same number in their files; files that are not of one length are none of each other.
+    Translations have the same row number in their files. If the files of the languages differ in length, their rows are
+    no translations of each other and are all kept.
     """
     told = list[Problem]()
     for kind in ("valid", "test"):
@@ -69,13 +77,13 @@ def translations(splits: Sequence[Split], wrong: Sequence[Problem]) -> list[Prob
 
 
 def strays(split: str, lines: Iterable[tuple[str, str]], how: str) -> list[Problem]:
-    """Return the problems of lines whose language is unknown; they are in no split."""
+    """Return a problem for each line whose language is unknown; such lines are in no split."""
     done = "refused" if how == "refuse" else "left out"
     return [Problem(split, where, where, "language", f"the language is {word!r}", done) for where, word in lines]
 
 
 def _wrong(row: Row, form: Format, *, labelled: bool) -> tuple[str, str] | None:
-    """Return the kind of what is wrong with a row, and what there is."""
+    """Return the kind and the description of what is wrong with a row, or None."""
     if row.fields != row.wanted:
         return "fields", f"{row.fields} fields, the header has {row.wanted}"
     if not all(row.sentences):

@@ -1,27 +1,37 @@
-"""The tasks of GLUE (Wang et al. 2018), and XNLI (Conneau et al. 2018), as published: files, columns, labels."""
+"""Define the published files, columns and labels of GLUE (Wang et al. 2018) and XNLI (Conneau et al. 2018)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: of each split, the files that may hold it; the first that is there is taken
+#: candidate files of each split; the first that exists is read
 USUAL = {"train": ("train.tsv",), "valid": ("dev.tsv",), "test": ("test.tsv",)}
 BINARY = ("0", "1")
 ENTAILMENT = ("entailment", "not_entailment")
-#: MRPC's training file, of which this list names the development set
+#: MRPC's training file, which contains the development set, and the list of the development set's ids
 MRPC_TRAIN, MRPC_DEV_IDS = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv"
-#: the diagnostic set, for models of MNLI
+#: split of GLUE's diagnostic set, which models of MNLI answer
 AX = "test-ax"
 
 
 @dataclass(frozen=True)
 class Format:
-    """sentences: one or two columns. label: its column. labels: by class; none of regression. bounds: of regression.
-    index: columns that number the rows, where a file has one. header: of files that have none. files: by split.
-    folders: that archives unpack to, beside one of the task's name. aliases: columns and labels that other files of the
-    task have, by what they are here. translated: its splits are languages, whose rows are translations of each other,
-    and are scored here, not submitted to GLUE."""
+    """The published form of a task.
+
+    Args:
+        sentences: Columns of the one or two sentences.
+        label: Column of the label.
+        labels: Labels of the classes; empty for regression.
+        bounds: Smallest and largest label of regression.
+        index: Columns that may number the rows.
+        header: Columns of files without a header line.
+        files: Candidate files by split.
+        folders: Folders that archives unpack to, besides one with the task's name.
+        aliases: Names of columns and labels in other versions of the files, mapped to the names here.
+        translated: The splits are languages whose rows are translations of each other. They are scored here, not
+            submitted to GLUE.
+    """
 
     sentences: tuple[str, ...]
     label: str
@@ -35,17 +45,17 @@ class Format:
     translated: bool = False
 
 
-#: of XNLI, English first
+#: languages of XNLI, English first
 LANGUAGES = tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split())
 
 
 def language(split: str) -> str:
-    """Return the language of a split: `de` for `valid-de`, English for names without one."""
+    """Return the language of a split: `de` for `valid-de`, and English for names without a language."""
     return split.partition("-")[2] or LANGUAGES[0]
 
 
 def _xnli() -> dict[str, tuple[str, ...]]:
-    """Return XNLI's files by split: XTREME has a file for each language, the publication one for all languages."""
+    """Return XNLI's files by split; XTREME has one file per language, the original publication one for all."""
     found: dict[str, tuple[str, ...]] = {
         "train": ("train-en.tsv", "multinli.train.en.tsv", "MNLI/train.tsv"),
         "valid": ("dev-en.tsv", "xnli.dev.tsv"),

@@ -1,7 +1,8 @@
-"""The files of a prepared task, as fairseq's sentence prediction reads them.
+"""Write the files of a prepared task for fairseq's sentence prediction.
 
-Rows become `<s> a </s>`, and pairs `<s> a </s></s> b </s>` (RoBERTa) or `<s> a </s> b </s>` (BERT). The <s> and the
-</s> before b are added by the task (--init-token, --separator-token); they count here.
+A single sentence becomes `<s> a </s>`. A pair becomes `<s> a </s></s> b </s>` (RoBERTa) or `<s> a </s> b </s>` (BERT).
+The files lack <s> and the separators before b, which the task adds (--init-token, --separator-token); lengths include
+them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """sentences: The ids of each sentence, with its </s>. pieces: How many there were before anything was cut off."""
+    """A row as ids.
+
+    Args:
+        sentences: Ids of each sentence with its </s>.
+        pieces: Number of pieces before the item was cut.
+        cut: The item was too long and was cut.
+    """
 
     sentences: list[list[int]]
     pieces: int
@@ -30,30 +37,32 @@ class Item(NamedTuple):
 
 
 class Cutter:
-    """Turns rows into items.
+    """Convert rows to items.
 
     Args:
-        surface: how text is cut. known: ids by piece. longest: pieces of an item, all of them.
-        separators: </s> between the sentences of a pair.
+        surface: Tokenizer.
+        known: Ids by piece.
+        longest: Maximum number of pieces of an item, including special symbols.
+        separators: Number of </s> between the sentences of a pair.
     """
 
     def __init__(self, surface: Surface, known: Mapping[str, int], longest: int, separators: int) -> None:
         self.surface, self.known, self.longest, self.separators = surface, known, longest, separators
 
     def item(self, row: Row) -> Item:
-        """Return the item of a row; while it is too long, the longer sentence of a pair loses a piece (BERT)."""
+        """Return the item of a row; while it is too long, drop the last piece of its longer sentence, as BERT does."""
         found = [[self.known.get(piece[0], UNKNOWN) for piece in self.surface.cut(text)] for text in row.sentences]
         pieces = sum(map(len, found))
         marks = 2 if len(found) == 1 else 2 + self.separators
         room = self.longest - marks
         while sum(map(len, found)) > room:
-            max(reversed(found), key=len).pop()  # the second of two that are as long as each other
+            max(reversed(found), key=len).pop()  # if both are equally long, the second
         return Item([[*ids, END] for ids in found], pieces + marks, pieces > room)
 
 
 @dataclass
 class SplitWriter:
-    """Takes the items of a split, which all have labels, or none (see `split_files`)."""
+    """Write the items of a split, which must all have labels, or none (see `split_files`)."""
 
     inputs: list[ShardWriter]
     labels: list[str] = field(default_factory=list)
@@ -69,11 +78,15 @@ class SplitWriter:
 
 @contextmanager
 def split_files(folder: Path, split: str, size: int, sentences: int, labels: tuple[str, ...]) -> Iterator[SplitWriter]:
-    """Yield the writer of input0/SPLIT, input1/SPLIT of pairs, label/SPLIT of classes, label/SPLIT.label of numbers,
-    and SPLIT.ids.
+    """Yield a writer of a split's files.
+
+    It writes input0/SPLIT, input1/SPLIT for pairs, and SPLIT.ids. If the rows have labels, it writes label/SPLIT for
+    classes and label/SPLIT.label for regression.
 
     Args:
-        size: That of the dictionary. sentences: One or two. labels: By class; none of regression.
+        size: Size of the dictionary.
+        sentences: Number of sentences of a row, 1 or 2.
+        labels: Labels of the classes; empty for regression.
     """
     with ExitStack() as stack:
         files = [folder / f"input{number}" / split for number in range(sentences)]

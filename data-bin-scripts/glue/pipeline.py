@@ -1,4 +1,4 @@
-"""GLUE's files to the folder that `--task posenc_sentence_prediction` reads."""
+"""Convert GLUE's files to the folder that `--task posenc_sentence_prediction` reads."""
 
 from __future__ import annotations
 
@@ -23,18 +23,22 @@ from .output import Cutter, split_files
 from .reading import Row
 
 RECORD = "glue.json"
-#: of a training text, so that pieces that no model knows are noticed
+#: maximum fraction of unknown pieces in the training text; more means that the tokenizer does not fit
 MOST_UNKNOWN = 0.2
-#: how a table of positions is made longer, here and in what follows
+#: option that extends the position table, as error messages name it
 TRAINED = "(here, and of fairseq-train) --pos-enc-args"
-#: of any split, so that it is named here and in reports
+#: fraction of unknown pieces in a split from which a warning is printed here and in reports
 STRANGE = 0.05
 
 
 @dataclass(frozen=True)
 class Settings:
-    """See `prepare_glue.py --help`. languages: Those of XNLI, or none for all that are there; English trains and is
-    developed on. pos_enc_args: Those of the fine-tuning."""
+    """Hold the options of prepare_glue.py; see its --help.
+
+    Args:
+        languages: Languages of XNLI; empty: all that exist. Training and development are always in English.
+        pos_enc_args: The `--pos-enc-args` of the fine-tuning.
+    """
 
     task: str
     checkpoint: Path
@@ -53,14 +57,15 @@ class Settings:
 
 
 def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
-    """Write the prepared folder `where`, complete or not at all.
+    """Write the prepared folder `where`, completely or not at all.
 
     Args:
-        folder: The folder with GLUE's files.
+        folder: Folder with GLUE's files.
     Returns:
-        The record, glue.json.
+        The record, which is also written to glue.json.
     Raises:
-        CorpusError: what cannot be read, or does not fit, or is empty; `RefusedError` with WHERE.problems.jsonl beside.
+        CorpusError: A file cannot be read, does not fit the task or the model, or is empty.
+        RefusedError: Rows are wrong and refused; WHERE.problems.jsonl lists them.
     """
     form, wrong = settings.form, list[Problem]()
     named = sources(folder, settings)
@@ -91,7 +96,7 @@ def sources(folder: Path, settings: Settings) -> dict[str, Path]:
     """Return the files by split.
 
     Raises:
-        CorpusError: see `reading.find`; a training file beside rows that stand for it; a language without files.
+        CorpusError: A needed file or language is missing, or --train-rows is given and a training file exists.
     """
     if not settings.train_rows:
         return _of_languages(folder, settings, reading.find(folder, settings.task, settings.form))
@@ -102,7 +107,7 @@ def sources(folder: Path, settings: Settings) -> dict[str, Path]:
 
 
 def _of_languages(folder: Path, settings: Settings, found: dict[str, Path]) -> dict[str, Path]:
-    """Return the splits of the chosen languages, and English, on which the model is trained."""
+    """Return the splits of the chosen languages, and always those of English for training and development."""
     if not settings.languages:
         return found
     missing = set(settings.languages) - {language(split) for split in found}
@@ -113,12 +118,15 @@ def _of_languages(folder: Path, settings: Settings, found: dict[str, Path]) -> d
 
 
 def _read(named: dict[str, Path], settings: Settings) -> Iterator[Split]:
-    """Read the rows of each split. Those that are for training are left out of the development set of all languages."""
+    """Read the rows of each split.
+
+    With --train-rows, the rows for training are left out of the development sets of all languages.
+    """
     count, form = settings.train_rows, settings.form
     for split, path in named.items():
         rows = list(reading.read(path, form, "valid" if split == "train" and count else split))
         if not rows and list(named.values()).count(path) > 1:
-            continue  # a language that a file of many has not
+            continue  # the file of all languages has no rows of this one
         whole = len(rows)
         if split == "train":
             rows = rows[: count or None][: settings.limit or None]
@@ -128,10 +136,10 @@ def _read(named: dict[str, Path], settings: Settings) -> Iterator[Split]:
 
 
 def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
-    """Refuse languages of other lengths: translations of rows for training are found by their number.
+    """Refuse development sets of different lengths with --train-rows, which leaves out translations by row number.
 
     Raises:
-        CorpusError: The development sets of several languages are not of one length.
+        CorpusError: The development sets of several languages differ in length.
     """
     if not settings.train_rows or not settings.form.translated:
         return
@@ -145,7 +153,7 @@ def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
 
 
 def _refuse_empty(split: Split, settings: Settings) -> None:
-    """Raise a CorpusError if no row of a split is left."""
+    """Raise a CorpusError if a split has no rows left."""
     if split.rows:
         return
     why = f"no row of {split.name} in it, only a header"
@@ -158,9 +166,9 @@ def _refuse_empty(split: Split, settings: Settings) -> None:
 
 
 def _write(made: Path, splits: list[Split], settings: Settings) -> dict[str, Any]:
-    """Write everything but problems.jsonl, and return the record, without the files."""
+    """Write everything except problems.jsonl, and return the record without the facts about input files."""
     with quiet():
-        from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
+        from fairseq_posenc.data import question_pieces  # takes seconds, which --help does not need
 
     form, dictionary = (
         settings.form,
@@ -194,10 +202,12 @@ def _write(made: Path, splits: list[Split], settings: Settings) -> dict[str, Any
 
 
 def _refuse_long(longest: int, settings: Settings) -> None:
-    """Refuse items without positions: fairseq-train leaves them out of training, and fails in the development set.
+    """Refuse items that are longer than the encoding has positions.
+
+    fairseq-train would leave such items out of training, and fail on them in validation.
 
     Raises:
-        CorpusError: items of so many pieces are beyond what the encoding defines; a model that cannot be read.
+        CorpusError: Items are longer than the encoding allows, or the model cannot be read.
     """
     from fairseq_posenc.hub.pretrained import read
     from fairseq_posenc.models.lengths import check_length, fine_tuned
@@ -208,7 +218,7 @@ def _refuse_long(longest: int, settings: Settings) -> None:
 
 
 def _split(made: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:
-    """Write the files of a split, and return what is in them."""
+    """Write the files of a split, and return its counts."""
     tally = Counter[str](items=0, cut=0, pieces=0, unknown=0)
     labelled, longest = all(row.label is not None for row in rows), 0
     with split_files(made, split, size, len(form.sentences), form.labels) as writer:

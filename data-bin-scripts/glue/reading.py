@@ -1,4 +1,4 @@
-"""Rows of GLUE's files. Their fields have no quotes: what looks like one is text."""
+"""Read the rows of GLUE's files, whose fields are not quoted: quotation marks are part of the text."""
 
 from __future__ import annotations
 
@@ -14,15 +14,22 @@ from corpora.errors import CorpusError
 from .formats import AX, LANGUAGES, MRPC_DEV_IDS, MRPC_TRAIN, Format, language
 
 BOM = "\ufeff"
-#: a column of XNLI as it was published: all languages in one file
+#: column of XNLI's original files, which hold all languages
 LANGUAGE = "language"
-#: splits that a task cannot do without
+#: splits that every task needs
 NEEDED = ("train", "valid")
 
 
 class Row(NamedTuple):
-    """A line of a file. id: by the file's own column, otherwise counted from 0. label: None where the file has none.
-    fields: how many there are. wanted: how many there should be."""
+    """A line of a file.
+
+    Args:
+        where: File name and line number.
+        id: Value of the file's own index column, otherwise the row's number from 0.
+        label: Label, or None if the file has none.
+        fields: Number of fields of the line.
+        wanted: Number of fields that it should have.
+    """
 
     where: str
     id: str
@@ -33,10 +40,10 @@ class Row(NamedTuple):
 
 
 def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEEDED) -> dict[str, Path]:
-    """Return the files of a task by split, plain or .gz: in FOLDER/TASK, where its archive unpacks to, or in FOLDER.
+    """Return the files of a task by split, plain or .gz: in FOLDER/TASK, in its archive's folder, or in FOLDER.
 
     Raises:
-        CorpusError: none of a split that is needed.
+        CorpusError: A needed split has no file.
     """
     places = [folder / name for name in (task, *how.folders)] + [folder]
     named = {split: found for split, names in how.files.items() if (found := _first(places, names, split))}
@@ -55,10 +62,10 @@ def _first(places: list[Path], names: tuple[str, ...], split: str) -> Path | Non
 
 
 def read(path: Path, how: Format, split: str) -> Iterator[Row]:
-    """Yield the rows of a file.
+    """Yield the rows of a split.
 
     Raises:
-        CorpusError: a file that cannot be read, or whose header lacks a column.
+        CorpusError: The file cannot be read, is empty, or its header lacks a column.
     """
     found = lines.of_file(path)
     first = next(found, None)
@@ -77,7 +84,7 @@ def read(path: Path, how: Format, split: str) -> Iterator[Row]:
 
 
 def strays(path: Path, how: Format, split: str) -> Iterator[tuple[str, str]]:
-    """Yield where a file of many languages has lines of an unknown language, and the language that they name."""
+    """Yield the place and language of each line whose language is unknown, if the file holds several languages."""
     found = lines.of_file(path)
     first = next(found, None)
     header = _header(first, how, split)[0] if first else []
@@ -91,7 +98,7 @@ def strays(path: Path, how: Format, split: str) -> Iterator[tuple[str, str]]:
 
 
 def _chosen(path: Path, header: list[str], split: str) -> Callable[[list[str]], bool] | None:
-    """Return a function that tells whether a line is of this split, or None if the file has only one split."""
+    """Return a function that tells whether a line belongs to the split, or None if the whole file does."""
     if path.name.removesuffix(".gz") == MRPC_TRAIN:
         return _mrpc(path, split)
     if LANGUAGE in header:
@@ -107,8 +114,10 @@ class Columns(NamedTuple):
 
 
 def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]:
-    """Names of the columns, and whether the line has them. CoLA's files have none but for the test set's, XNLI's as
-    XTREME has them none at all, and in the test sets no labels."""
+    """Return the names of the columns, and whether the line is a header.
+
+    Only the test file of CoLA has a header. XTREME's files of XNLI never have one, and their test files have no labels.
+    """
     names = line.text.removeprefix(BOM).split("\t")
     known = [how.aliases.get(name, name) for name in names]
     if not how.header or set(how.sentences) <= set(known):
@@ -118,7 +127,10 @@ def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]
 
 
 def _columns(path: Path, header: list[str], how: Format, split: str) -> Columns:
-    """Return where the columns are. Training and development files have labels, and published test files of MRPC."""
+    """Return the indices of the columns; training and development files must have labels.
+
+    Published test files of MRPC have labels, too.
+    """
     place = {name: number for number, name in enumerate(header)}
     wanted = [*how.sentences, *([how.label] if split.startswith(NEEDED) else [])]
     if missing := [name for name in wanted if name not in place]:
@@ -138,9 +150,9 @@ def _row(where: str, number: str, fields: list[str], header: list[str], columns:
 
 
 def _mrpc(path: Path, split: str) -> Callable[[list[str]], bool]:
-    """Return a function that tells which pairs of the published training file are of this split.
+    """Return a function that tells whether a pair of MRPC's training file belongs to the split.
 
-    GLUE publishes the ids of the development set in a file of its own.
+    GLUE publishes the ids of the development set in a separate file.
     """
     listed = there(path.with_name(MRPC_DEV_IDS))
     if listed is None:

@@ -1,1 +1,1 @@
-"""Parallel text, cleaned and counted at every step, in the files that the translation recipe takes."""
+"""Clean parallel text, count it at every step, and write the files that the translation recipe takes."""

@@ -1,4 +1,4 @@
-"""A prepared folder in subwords and as fairseq reads it, by the same programs as the translation recipe's stages."""
+"""Convert a prepared folder to subwords and fairseq's binary files with the translation recipe's programs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ from shared import digest, tied, write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ("train", "valid", "test")
-#: another version of one of these may write other bytes
+#: libraries of which another version may write other bytes
 LIBRARIES = ("fairseq-fixed", "fastBPE", "sacremoses", "sentencepiece", "tokenizers")
 
 
 def binarise(text: Path, output: Path, options: dict[str, Any], workers: int) -> bool:
-    """Make the output, or leave it where it is done already.
+    """Write the output, unless it is already complete.
 
     Args:
-        text: what prepare_parallel.py left. options: those of recipes/lib/translation/subwords.py that decide a byte.
+        text: Output folder of prepare_parallel.py.
+        options: Options of recipes/lib/translation/subwords.py that determine the bytes of the result.
+        workers: Number of processes.
     Returns:
-        whether there was something to do.
+        Whether the output was written now.
     Raises:
-        CorpusError: no such folder, or one of the programs failed.
+        CorpusError: The folder does not exist, or one of the programs failed.
     """
     languages = languages_of(text)
     files = {name: digest(text / name) for split in SPLITS for name in (f"{split}.{one}" for one in languages)}
@@ -55,8 +57,10 @@ def binarise(text: Path, output: Path, options: dict[str, Any], workers: int) ->
 
 
 def languages_of(text: Path) -> tuple[str, str]:
-    """Raises:
-    CorpusError: the folder is none of prepare_parallel.py.
+    """Return the two languages of the folder.
+
+    Raises:
+        CorpusError: The folder was not written by prepare_parallel.py.
     """
     try:
         one, other = read_json(text / RECORD)["pair"].split("-")
@@ -66,14 +70,14 @@ def languages_of(text: Path) -> tuple[str, str]:
 
 
 def _own(folder: Path) -> Path:
-    """For this run alone: what an earlier one's programs may still write, in the moment until they end, is not here."""
+    """Return a new folder for this run only; programs of an earlier run may still write to theirs until they end."""
     for left in folder.glob("work.*"):
         shutil.rmtree(left, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix="work.", dir=folder))
 
 
 def _is_whole(pieces: Path, languages: tuple[str, str]) -> bool:
-    """Return whether an earlier run left all lines of all splits."""
+    """Return whether an earlier run wrote all lines of all splits."""
     try:
         counts = read_json(pieces / "counts.json")
         return all(_lines(pieces / f"{split}.{one}") == counts[split]["pairs"] for split in SPLITS for one in languages)
@@ -106,7 +110,7 @@ def _command(text: Path, output: Path, languages: tuple[str, str], options: dict
 
 
 def _path() -> str:
-    """Return PYTHONPATH, with the recipes on it."""
+    """Return PYTHONPATH with the root of the repository, so that the recipes can be imported."""
     return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
 
 
@@ -128,4 +132,4 @@ def _preprocess(pieces: Path, result: Path, languages: tuple[str, str], workers:
     if ended.returncode:
         told = "\n".join(ended.stdout.splitlines()[-5:])
         raise CorpusError(f"fairseq-preprocess ended with {ended.returncode}:\n{told}")
-    (result / "preprocess.log").unlink(missing_ok=True)  # times and paths: it would differ from run to run
+    (result / "preprocess.log").unlink(missing_ok=True)  # contains times and paths, which differ from run to run

@@ -1,4 +1,4 @@
-"""What a pair of training must be; one that is left out is counted by the first rule that it breaks."""
+"""Clean training pairs; a pair that is left out is counted under the first rule that it breaks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from corpora.errors import CorpusError
 from corpora.lines import is_seen, tidy
 
-#: what is left out, by the name of the step
+#: reasons to leave a pair out, by the name of the step
 STEPS = {
     "encoding": "not UTF-8, or with U+FFFD, which stands for bytes that were none",
     "empty": "a side with nothing that can be seen",
@@ -21,16 +21,23 @@ STEPS = {
     "language": "a side in another language, by py3langid (--language-id)",
     "duplicate": "a pair that came before, in this corpus or an earlier one",
 }
-#: words and single marks: near to Moses' tokens, which take a hundred times as long
+#: words and single punctuation marks, similar to Moses' tokens, which take a hundred times as long
 WORD = re.compile(r"\w+|[^\w\s]")
-#: tells languages apart (Lui and Baldwin 2012), and brings its model
+#: language identification (Lui and Baldwin 2012), whose package contains its model
 PACKAGE = "py3langid"
 Sides = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True)
 class Rules:
-    """longest_words: of a side. ratio: of the longer side's words to the shorter one's. 0: any."""
+    """The options of the cleaning.
+
+    Args:
+        longest_words: Maximum number of words of a side; 0: no limit.
+        ratio: Maximum number of words of the longer side per word of the shorter one; 0: no limit.
+        identical: Keep or drop pairs of equal sides.
+        language_id: Leave out pairs in other languages.
+    """
 
     longest_words: int
     ratio: float
@@ -39,7 +46,13 @@ class Rules:
 
 
 class Kept(NamedTuple):
-    """mended: the text is not quite the one that was given."""
+    """A pair that is kept.
+
+    Args:
+        texts: Both sides, normalised.
+        words: Number of words of each side.
+        mended: The normalised text differs from the original.
+    """
 
     texts: tuple[str, str]
     words: tuple[int, int]
@@ -47,8 +60,10 @@ class Kept(NamedTuple):
 
 
 class Cleaner:
-    """Args:
-    languages: of the two sides.
+    """Judge and normalise training pairs.
+
+    Args:
+        languages: Languages of the two sides.
     """
 
     def __init__(self, rules: Rules, languages: tuple[str, str]) -> None:
@@ -56,7 +71,7 @@ class Cleaner:
         self._identify = identifier() if rules.language_id else None
 
     def judge(self, sides: Sides) -> Kept | str:
-        """Return the pair as it is kept (NFC, no control characters, single spaces), or the step that leaves it out."""
+        """Return the pair in NFC, without control characters and with single spaces, or the step that drops it."""
         try:
             given = sides[0].decode("utf-8"), sides[1].decode("utf-8")
         except UnicodeDecodeError:
@@ -82,12 +97,14 @@ class Cleaner:
         return None
 
 
-# --- languages
+# --- language identification
 
 
 def check_language(languages: tuple[str, str]) -> None:
-    """Raises:
-    CorpusError: it is not installed, or does not know one of the languages.
+    """Check that py3langid is installed and knows both languages.
+
+    Raises:
+        CorpusError: It is not installed, or does not know one of the languages.
     """
     if importlib.util.find_spec(PACKAGE) is None:
         raise CorpusError(
@@ -103,12 +120,12 @@ def check_language(languages: tuple[str, str]) -> None:
 
 
 def identifier() -> Callable[[str], str]:
-    """Return a function that names the language of a text by its ISO 639-1 code."""
+    """Return a function that identifies the language of a text as an ISO 639-1 code."""
     import py3langid
 
     def identify(text: str) -> str:
         found: str = py3langid.classify(text)[0]
         return found
 
-    identify("language")  # loads its model, before processes are forked
+    identify("language")  # load the model before processes are forked
     return identify

@@ -1,4 +1,4 @@
-"""The parts of all corpora, in their order, to the files of training; of equal pairs the first is taken."""
+"""Merge the parts of all corpora, in order, into the training files; of equal pairs only the first is kept."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from .sources import Source
 
 @dataclass
 class Tally:
-    """What became of a corpus: pairs read, kept and mended, pairs left out by step, and `words 0` and `words 1`.
+    """The counts of a corpus.
 
-    lines: The first lines of each step that leaves pairs out.
+    Args:
+        counts: Numbers of pairs that were read, kept, mended and left out by each step, and of `words 0` and `words 1`.
+        lines: The first line numbers of the pairs that each step left out.
     """
 
     name: str
@@ -36,17 +38,20 @@ class Tally:
 
 
 def total(tallies: Iterable[Tally]) -> Counter[str]:
-    """Return the counts of all corpora."""
+    """Return the sum of the counts of all corpora."""
     return sum((one.counts for one in tallies), Counter[str]())
 
 
 def merge(folder: Path, sources: list[Source], targets: tuple[Path, Path], *, duplicates: bool) -> list[Tally]:
-    """Write the pairs of all parts.
+    """Write the pairs of all parts into the training files.
 
     Args:
-        folder: of the parts. duplicates: are kept.
+        folder: Folder of the parts.
+        sources: Corpora.
+        targets: Output files of the two languages.
+        duplicates: Keep duplicate pairs.
     Returns:
-        the counts of each corpus.
+        The counts of each corpus.
     """
     names = [[*_names(folder, corpus)] for corpus in range(len(sources))]
     kept = {name: np.fromfile(folder / f"{name}.kept", KEPT) for some in names for name in some}
@@ -73,12 +78,12 @@ def _names(folder: Path, corpus: int) -> Iterator[str]:
 
 
 def _chosen(kept: list[NDArray[np.void]], *, duplicates: bool) -> list[NDArray[np.bool_]]:
-    """Return for each part which pairs are taken [pairs]."""
+    """Return for each part which of its pairs are kept, [pairs]."""
     ends = np.cumsum([len(one) for one in kept])
     found = np.ones(int(ends[-1]), bool)
     if not duplicates:
         high, low = (np.concatenate([one[name] for one in kept]) for name in ("high", "low"))
-        order = np.lexsort((low, high))  # stable: of equal keys the first comes first
+        order = np.lexsort((low, high))  # stable: among equal keys, the first pair stays first
         again = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
         found[order[1:][again]] = False
     return np.split(found, ends[:-1])

@@ -1,6 +1,6 @@
-"""Training pairs in chunks, each cleaned by whichever process is free: parts/CORPUS-SIZE-CHUNK.{a,b,kept,json}.
+"""Clean training pairs in chunks, in any free process, and write them to parts/CORPUS-SIZE-CHUNK.{a,b,kept,json}.
 
-A part is there when all its files are, and then it is not made again.
+A part is complete once all its files exist; it is then not written again.
 """
 
 from __future__ import annotations
@@ -27,15 +27,21 @@ from .cleaning import Cleaner, Kept
 from .sets import unequal
 from .sources import Source
 
-CHUNK = 20_000  # pairs
-SHOWN = 3  # places of each step, of a part and of a corpus
+CHUNK = 20_000  # pairs per chunk
+SHOWN = 3  # number of example lines for each step, per part and per corpus
 ENDS = ("a", "b", "kept", "json")
-#: a pair that is kept: a hash of its text, its line, words of both sides, whether it was mended
+#: a kept pair: hash of its text, line number, words of both sides, whether the text was mended
 KEPT = np.dtype([("high", "<u8"), ("low", "<u8"), ("line", "<u8"), ("words", "<u4", 2), ("mended", "u1")])
 
 
 class Chunk(NamedTuple):
-    """part: the files' common name. line: its first, from 1. sides: lines that LF parts."""
+    """A chunk of a corpus.
+
+    Args:
+        part: Common name of the part's files.
+        line: Number of its first line, from 1.
+        sides: Lines of both languages, separated by line feeds.
+    """
 
     part: str
     line: int
@@ -43,15 +49,15 @@ class Chunk(NamedTuple):
 
 
 def name(corpus: int, chunk: int) -> str:
-    """With the size of chunks: parts of other sizes are other parts."""
+    """Return the name of a part, which includes the chunk size, so that parts of other sizes are not reused."""
     return f"{corpus:02d}-{CHUNK}-{chunk:06d}"
 
 
 def chunks(corpus: int, source: Source, limit: int) -> Iterator[Chunk]:
-    """All of a corpus, or its first `limit` pairs.
+    """Yield the chunks of a corpus, or of its first `limit` pairs.
 
     Raises:
-        CorpusError: a file that is damaged, empty, or ends before the other.
+        CorpusError: A file is damaged, is empty, or has fewer lines than the other.
     """
     with opened(source.files[0]) as one, opened(source.files[1]) as other:
         for number in count():
@@ -68,7 +74,7 @@ def chunks(corpus: int, source: Source, limit: int) -> Iterator[Chunk]:
 
 
 def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
-    """LF ends a line, and nothing else: what else `str.splitlines` splits at would shift the pairs."""
+    """Return the next lines; only a line feed ends a line, because `str.splitlines` would shift the pairs."""
     found: list[bytes] = []
     try:
         found.extend(text.removesuffix(b"\n") for text in islice(file, most))
@@ -78,9 +84,9 @@ def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
 
 
 def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
-    """Write the part of a chunk; returns how many pairs it has.
+    """Clean a chunk, write its part, and return the number of pairs that were read.
 
-    The counts of what was left out, with the first lines of each step, are in the json.
+    The .json file holds the counts of the pairs that were left out, and the first line numbers of each step.
     """
     left, places, kept = Counter[str](), dict[str, list[int]](), list[tuple[object, ...]]()
     sides = [side.split(b"\n") for side in chunk.sides]
@@ -104,7 +110,7 @@ def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
 
 
 def _key(texts: tuple[bytes, bytes]) -> tuple[int, int]:
-    """128 bits: of a thousand million pairs no two different ones have the same."""
+    """Return a hash of 128 bits as two numbers; it makes collisions improbable even among a billion pairs."""
     digest = hashlib.blake2b(b"".join(texts), digest_size=16).digest()
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
@@ -117,7 +123,7 @@ _work: tuple[Path, Cleaner]
 def _start(folder: Path, cleaner: Cleaner) -> None:
     global _work
     _work = folder, cleaner
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the run's to tell
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process handles Ctrl-C
     die_with_run()
 
 
@@ -126,14 +132,15 @@ def _clean(chunk: Chunk) -> int:
 
 
 def clean_all(folder: Path, cleaner: Cleaner, found: Iterable[Chunk], workers: int) -> Iterator[int]:
-    """The pairs of each chunk, as they are done; those of an earlier run, too.
+    """Yield the number of pairs of each chunk when it is done, including chunks of an earlier run.
 
     Raises:
-        CorpusError: a process was killed; what `chunks` raises.
+        CorpusError: A process was killed, or `chunks` raises it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     waiting: deque[Future[int]] = deque()
-    # Forked, a process has what was imported, and begins at once; the bar's thread has nothing that it needs.
+    # A forked process inherits the imported modules and starts at once; it does not need the thread of the progress
+    # bar.
     with ProcessPoolExecutor(workers, get_context("fork"), _start, (folder, cleaner)) as pool:
         try:
             for chunk in found:
@@ -144,7 +151,7 @@ def clean_all(folder: Path, cleaner: Cleaner, found: Iterable[Chunk], workers: i
                     yield clean(folder, cleaner, chunk)
                     continue
                 waiting.append(pool.submit(_clean, chunk))
-                if len(waiting) > 2 * workers:  # a large corpus does not lie in memory
+                if len(waiting) > 2 * workers:  # bounds the memory for large corpora
                     yield waiting.popleft().result()
             for future in waiting:
                 yield future.result()

@@ -1,4 +1,4 @@
-"""Corpora and sets to the folder that the translation recipe takes."""
+"""Turn parallel corpora and evaluation sets into the folder that the translation recipe takes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,20 @@ from .cleaning import PACKAGE, STEPS, Cleaner, Rules, check_language
 from .merge import Tally, merge, total
 from .sources import Source
 
-FORMAT = 2  # 1 kept lines with nothing that can be seen, and byte order marks of sets
+FORMAT = 2  # version 1 kept lines without visible characters, and byte order marks of sets
 HELD_OUT = ("valid", "test")
 SPLITS = ("train", *HELD_OUT)
 
 
 @dataclass(frozen=True)
 class Settings(Rules):
-    """All that decides a byte of the result, but for the files. limit: pairs that are read of each corpus; 0: all."""
+    """The options that determine the bytes of the result; the input files are listed separately.
+
+    Args:
+        pair: Languages, as in en-de.
+        duplicates: Keep or drop duplicate pairs.
+        limit: Maximum number of pairs to read from each corpus; 0: all.
+    """
 
     pair: str
     duplicates: str
@@ -40,19 +46,19 @@ class Settings(Rules):
 
     @property
     def steps(self) -> list[str]:
-        """Those that are asked for."""
+        """Return the cleaning steps that are enabled."""
         off = {"long": not self.longest_words, "ratio": not self.ratio, "language": not self.language_id}
         off |= {"identical": self.identical == "keep", "duplicate": self.duplicates == "keep"}
         return [step for step in STEPS if not off.get(step)]
 
 
 def prepare(sources: list[Source], output: Path, settings: Settings, workers: int) -> bool:
-    """Make the output, or leave it where it is done already.
+    """Write the output, unless it is already complete.
 
     Returns:
-        whether there was something to do.
+        Whether the output was written now.
     Raises:
-        CorpusError: what is wrong with the text or the options.
+        CorpusError: Something is wrong with the text or the options.
     """
     if settings.language_id:
         check_language(settings.languages)
@@ -64,7 +70,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
         result = folder / "corpus"
         shutil.rmtree(result, ignore_errors=True)
         result.mkdir()
-        # The sets first: what is wrong with them is told before the long work.
+        # The sets come first, so that their errors appear before the long work.
         held_out = {split: sets.write(_of(sources, split), _sides(result, split, settings)) for split in HELD_OUT}
         corpora = _of(sources, "train")
         _clean(folder / "parts", corpora, settings, workers)
@@ -80,13 +86,13 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
 
 
 def _facts(source: Source) -> dict[str, Any]:
-    """The text counts, not where it lies."""
+    """Return a source with its files' names, sizes and hashes, but without their folders, which do not matter."""
     named = [{"name": path.name, "bytes": path.stat().st_size, "sha256": digest(path)} for path in source.files]
     return {"split": source.split, "name": source.name, "files": named}
 
 
 def _versions(settings: Settings) -> dict[str, str]:
-    """Of what another version of may write other bytes."""
+    """Return the versions of everything of which another version may write other bytes."""
     known = {"format": str(FORMAT), "unicode": unicodedata.unidata_version}
     return known | ({PACKAGE: version(PACKAGE)} if settings.language_id else {})
 
@@ -112,7 +118,7 @@ def _clean(folder: Path, corpora: list[Source], settings: Settings, workers: int
 def _record(
     folder: Path, identity: dict[str, Any], tallies: list[Tally], held_out: report.Sets, settings: Settings
 ) -> None:
-    """corpus.json, report.json and report.md: the same wherever, and by however many processes, it was made."""
+    """Write corpus.json, report.json and report.md; they do not depend on the machine or the number of processes."""
     found = total(tallies)
     train = {
         "pairs": found["kept"],

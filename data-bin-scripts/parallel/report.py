@@ -1,4 +1,4 @@
-"""What was done, for people (report.md) and programs (report.json)."""
+"""Report what was kept and left out, for people (report.md) and programs (report.json)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Sets = dict[str, list[dict[str, Any]]]
 
 
 def rows(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], pair: tuple[str, str]) -> list[dict[str, Any]]:
-    """Return a flat row for each count of pairs or words, with the first lines that a step left out."""
+    """Return one flat row per count of pairs or words, with the first line numbers that a step left out."""
     found: list[dict[str, Any]] = []
     names = ("read", *steps, "kept", "mended")
     for tally in tallies:

@@ -1,4 +1,4 @@
-"""Sets of validation and test as they are: nothing is left out of a test set, and no word is changed."""
+"""Write validation and test sets without changing a word; a test set also keeps all its lines."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .sources import Source
 
 
 class Pair(NamedTuple):
-    where: tuple[int, int]  # the lines of the files
+    where: tuple[int, int]  # line numbers in the two files
     texts: tuple[str, str]
 
 
 def pairs(source: Source) -> Iterator[Pair]:
-    """With single spaces, as sacreBLEU has them.
+    """Yield the pairs of a set with single spaces, like sacreBLEU.
 
     Raises:
-        CorpusError: what cannot be read, or files that do not fit each other.
+        CorpusError: A file cannot be read, or the files do not fit each other.
     """
     kinds = {sgm.is_sgm(path) for path in source.files}
     if kinds == {True}:
@@ -37,12 +37,17 @@ def pairs(source: Source) -> Iterator[Pair]:
 
 
 def _spaced(line: lines.Line) -> str:
-    """Without the byte order mark of a file."""
+    """Return the line with single spaces, and without the byte order mark that may begin a file."""
     return " ".join((line.text.removeprefix("\ufeff") if line.number == 1 else line.text).split())
 
 
 def unequal(files: tuple[Path, Path], line: int, first: bool) -> CorpusError:
-    """Of files one of which has no such line."""
+    """Return an error for two files of different length.
+
+    Args:
+        line: First line that one of the files lacks.
+        first: The first file is the shorter one.
+    """
     short, long = files if first else files[::-1]
     return CorpusError(
         f"{short} ends after line {line - 1}, {long} goes on at line {line}: every line of one translates the line of "
@@ -51,12 +56,13 @@ def unequal(files: tuple[Path, Path], line: int, first: bool) -> CorpusError:
 
 
 def write(sources: list[Source], targets: tuple[Path, Path]) -> list[dict[str, object]]:
-    """The sets of a split, one behind the other.
+    """Write the concatenated sets of a split.
 
     Returns:
-        name, pairs and empty (pairs with an empty side, which validation does without) of each.
+        For each set its name, the number of pairs, and the number of pairs with an empty side, which are left out of
+        validation sets.
     Raises:
-        CorpusError: an empty side in a test set, or a set without a pair.
+        CorpusError: A test set has an empty side, or a set has no pair.
     """
     found: list[dict[str, object]] = []
     with (

@@ -1,7 +1,7 @@
-"""The sgm files of WMT's test sets: documents of segments, in a source and a reference file.
+"""Read the sgm files of WMT's test sets: documents of segments, in a source file and a reference file.
 
-It looks like SGML but is not quite (a bare & is common), so no parser of that takes it; sacreBLEU, too, reads it by
-expressions. Here entities become their characters, and the two files are put together by document and segment.
+The files resemble SGML but are not valid (a bare & is common), so no SGML parser reads them. sacreBLEU uses regular
+expressions, too. This module also decodes entities, and aligns the two files by document and segment.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def is_sgm(path: Path) -> bool:
 
 
 def pairs(source: Path, reference: Path) -> list[tuple[Segment, Segment]]:
-    """In the order of the source, whatever that of the reference.
+    """Return the aligned segments, in the order of the source file.
 
     Raises:
-        CorpusError: what cannot be read, or segments of one file that the other lacks.
+        CorpusError: A file cannot be read, or one file has segments that the other lacks.
     """
     first, second = read(source), read(reference)
     by_key = {one.key: one for one in second}
     if {one.key for one in first} == by_key.keys():
         return [(one, by_key[one.key]) for one in first]
-    # Two source files of a year (newstest2013) may name their documents by language: then their order counts. Where
-    # they share a name, names mean something, and one of the files lacks what the other has.
+    # In newstest2013, the two source files name their documents by language; then segments are aligned by order. If the
+    # files share a document name, names are meaningful, and one file lacks segments of the other.
     shared = {one.document for one in first} & {one.document for one in second}
     if shared or [one.id for one in first] != [one.id for one in second]:
         raise _missing(source, reference, first, by_key)
@@ -53,8 +53,10 @@ def pairs(source: Path, reference: Path) -> list[tuple[Segment, Segment]]:
 
 
 def read(path: Path) -> list[Segment]:
-    """Raises:
-    CorpusError: damaged, not UTF-8, no or two equal segments, or one without its end.
+    """Return the segments of a file.
+
+    Raises:
+        CorpusError: The file is damaged, not UTF-8 or truncated, has no segments, or repeats one.
     """
     text = _content(path)
     found, document, line, place = list[Segment](), "", 1, 0

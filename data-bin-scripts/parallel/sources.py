@@ -1,4 +1,4 @@
-"""Which files are a corpus or a test set: by the names under which they are published, or as plain lines."""
+"""Find the files of a corpus or a test set, by the names under which they are published, or as plain lines."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ from typing import NamedTuple
 from corpora.compressed import OPENERS, there
 from corpora.errors import CorpusError
 
-#: ISO 639-3, by which OPUS names the files of WMT's test sets
+#: ISO 639-3 codes, with which OPUS names the files of WMT's test sets
 LONG = {"en": "eng", "de": "deu", "cs": "ces"}
-#: where WMT's archives and OPUS have test sets, below the folder that is given
+#: subfolders in which WMT's archives and OPUS hold test sets
 BELOW = ("", "dev", "test", "test-full", "{a}-{b}", "{b}-{a}", "{A}-{B}", "{B}-{A}")
 NEWSTEST = re.compile(r"newstest20\d\d")
-#: WMT's test sets as sacreBLEU fetches, checks and keeps them (in ~/.sacrebleu, or $SACREBLEU)
+#: WMT's test sets as sacreBLEU fetches, checks and stores them (in ~/.sacrebleu or $SACREBLEU)
 SACREBLEU = "sacrebleu"
-#: of 2014, sacreBLEU's wmt14 lacks 266 sentences of the en-de set that was published afterwards
+#: sacreBLEU's wmt14 lacks 266 sentences of the full en-de set of 2014, which was published later
 NAMES = {"newstest2014": "wmt14/full"}
 Pair = tuple[str, str]
 
 
 class Source(NamedTuple):
-    """A corpus of training, or a set. split: train, valid or test. files: of the two languages."""
+    """A training corpus, or a validation or test set.
+
+    Args:
+        split: train, valid or test.
+        files: Files of the two languages.
+    """
 
     split: str
     name: str
@@ -31,10 +36,10 @@ class Source(NamedTuple):
 
 
 def training(prefix: str, pair: Pair) -> Source:
-    """PREFIX.A and PREFIX.B.
+    """Return the training corpus PREFIX.A and PREFIX.B.
 
     Raises:
-        CorpusError: one is not there.
+        CorpusError: One of the files does not exist.
     """
     path = Path(prefix)
     files = _both(path.parent, *(f"{path.name}.{language}" for language in pair))
@@ -45,13 +50,14 @@ def training(prefix: str, pair: Pair) -> Source:
 
 
 def held_out(split: str, word: str, newstest: str, pair: Pair, *, look: bool = False) -> Source:
-    """A set.
+    """Return a validation or test set.
 
     Args:
-        word: newstestYEAR, looked for in `newstest` (a folder, or sacrebleu), or a path without the ends of its names.
-        look: fetch nothing.
+        word: newstestYEAR, or a path without the endings of the two files.
+        newstest: Folder that holds newstestYEAR, or sacrebleu; empty: `word` is a path.
+        look: Fetch nothing.
     Raises:
-        CorpusError: it is not there.
+        CorpusError: The set does not exist.
     """
     path = Path(word)
     if not (newstest and NEWSTEST.fullmatch(word)):
@@ -76,7 +82,7 @@ def held_out(split: str, word: str, newstest: str, pair: Pair, *, look: bool = F
 
 
 def _named(folder: Path, name: str, pair: Pair) -> tuple[Path, Path] | None:
-    """The files of a set, in any of the forms: sgm before lines, as it tells documents apart."""
+    """Return the files of a set in any known form; sgm comes first, as it has document boundaries."""
     return next((files for names in _names(name, pair) if (files := _both(folder, *names))), None)
 
 
@@ -97,7 +103,7 @@ def _forms(name: str, pair: Pair) -> str:
 
 
 def _both(folder: Path, *names: str) -> tuple[Path, Path] | None:
-    """The plain file before a packed one: the downloader leaves both."""
+    """Return both files, or None if one is missing; prefer a plain file to a compressed one."""
     one, other = (there(folder / name, OPENERS) for name in names)
     return (one, other) if one and other else None
 
@@ -115,14 +121,14 @@ def _filled(below: str, pair: Pair) -> str:
 
 
 def _fetched(word: str, pair: Pair, *, look: bool = False) -> tuple[Path, Path]:
-    """The two sgm files of newstestYEAR, fetched if they are not there.
+    """Return the two sgm files of newstestYEAR; fetch them if they do not exist.
 
     Args:
-        look: fetch nothing, and name the files as sacreBLEU does.
+        look: Fetch nothing, and return sacreBLEU's names of the files.
     Raises:
-        CorpusError: sacreBLEU does not have the set or the pair, or could not fetch it.
+        CorpusError: sacreBLEU lacks the set or the pair, or the download failed.
     """
-    from sacrebleu.dataset import DATASETS  # a second, which --help does not need
+    from sacrebleu.dataset import DATASETS  # takes a second, which --help does not need
 
     name, languages = NAMES.get(word, f"wmt{word[-2:]}"), "-".join(pair)
     dataset = DATASETS.get(name)
@@ -133,7 +139,7 @@ def _fetched(word: str, pair: Pair, *, look: bool = False) -> tuple[Path, Path]:
         return Path(f"{SACREBLEU}:{name}", named[0]), Path(f"{SACREBLEU}:{name}", named[1])
     try:
         lines = Path(dataset.get_files(languages)[0])
-    except (OSError, SystemExit, EOFError) as error:  # it ends the program where a checksum is wrong
+    except (OSError, SystemExit, EOFError) as error:  # sacreBLEU exits if a checksum is wrong
         raise CorpusError(
             f"--newstest {SACREBLEU}: {word} could not be fetched from {' '.join(dataset.data)} ({error}); try "
             "again, or --newstest FOLDER with the sgm files"

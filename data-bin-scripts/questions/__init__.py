@@ -1,1 +1,1 @@
-"""From questions about texts (SQuAD, CMRC 2018, the files of Du et al. 2017) to what question generation trains on."""
+"""Prepare questions about texts (SQuAD, CMRC 2018, the files of Du et al. 2017) for question generation."""

@@ -1,4 +1,4 @@
-"""Questions of a file are checked, and what is wrong with them is reported."""
+"""Check the questions of a file, and report what is wrong with them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from .reading import Answer, Question
 def checked(
     split: str, found: list[Question], how: str, *, answers: bool, unanswerable: bool = False
 ) -> tuple[list[Question], list[Problem]]:
-    """Return the questions that are left, each with its one answer, and what is wrong.
+    """Return the questions that are kept, each with one answer, and the problems.
 
-    The answer is the first that stands at its offset.
+    The answer is the first one that is usable: it occurs at its offset, or was repaired.
 
     Args:
-        how: of `problems.HOW`; with refuse, as with skip. answers: the file has some. unanswerable: questions that the
-            file says to have none (SQuAD 2.0) are kept, without any.
+        how: One of `problems.HOW`; refuse returns the same questions as skip.
+        answers: The file has answers.
+        unanswerable: Keep the questions that the file marks as unanswerable (SQuAD 2.0), without an answer.
     """
     kept, problems = list[Question](), list[Problem]()
 
@@ -47,7 +48,7 @@ def checked(
 
 
 def _wrong(one: Question, *, answered: bool) -> tuple[str, str] | None:
-    """Return the kind of what is wrong with a question, and what there is."""
+    """Return the kind and the description of what is wrong with a question, or None."""
     for kind, text in (("context", one.context), ("question", one.text)):
         if not text.strip():
             return f"empty {kind}", f"the {kind} is {text!r}"
@@ -59,7 +60,7 @@ def _wrong(one: Question, *, answered: bool) -> tuple[str, str] | None:
 
 
 def _place(one: Question, answer: Answer) -> tuple[int | None, tuple[str, str] | None]:
-    """Return where the answer stands, and the kind of what is wrong with it, and what there is."""
+    """Return the offset of an answer, and the kind and the description of what is wrong with it."""
     text, start = answer
     if not text.strip():
         return None, ("empty answer", f"the answer is {text!r}")
@@ -72,7 +73,7 @@ def _place(one: Question, answer: Answer) -> tuple[int | None, tuple[str, str] |
 
 
 def nearest(context: str, text: str, start: int) -> int | None:
-    """Return where the text begins nearest to `start` (of two places the earlier), or None if it does not occur."""
+    """Return the offset of the occurrence nearest to `start` (the earlier of two), or None if there is none."""
     places, at = list[int](), context.find(text)
     while at >= 0:
         places.append(at)

@@ -1,8 +1,9 @@
-"""A question as an item: <s> answer </s> context </s> with its segments, and question </s>.
+"""Convert a question to an item with a source and a target.
 
-As in the question generation of the paper of LFHC and GCDF (METHODS.md, 6.C): [CLS] answer [SEP] context [SEP],
-segments 0 and 1, at most 512 pieces, the answer 100, the question 50; <s> and </s> are fairseq's [CLS] and [SEP].
-Without answers: <s> sentence </s>.
+The source is <s> answer </s> context </s> with segments, and the target is question </s>. This follows the question
+generation of the LFHC/GCDF paper (Qu et al. 2021): [CLS] answer [SEP] context [SEP] with segments 0 and 1. The source
+has at most 512 pieces, the answer 100 and the question 50. <s> and </s> are fairseq's [CLS] and [SEP]. Without answers,
+the source is <s> sentence </s>.
 """
 
 from __future__ import annotations
@@ -25,10 +26,14 @@ BEGIN, END, UNKNOWN = 0, 2, 3
 
 @dataclass(frozen=True)
 class Shape:
-    """What of a question becomes its item.
+    """How a question is cut into its item.
 
-    longest, longest_answer, longest_question: in pieces; of a source with <s> and </s>. context: paragraph or sentence.
-    bad: of `problems.HOW`.
+    Args:
+        longest: Maximum number of pieces of a source, including <s> and </s>.
+        longest_answer: Maximum number of pieces of an answer.
+        longest_question: Maximum number of pieces of a question.
+        context: Use the whole paragraph, or only the answer's sentence.
+        bad: One of `problems.HOW`.
     """
 
     longest: int
@@ -40,8 +45,13 @@ class Shape:
 
 
 class Cut(NamedTuple):
-    """Names of pieces. answer: None where there are no answers. windowed: the context is a part of the question's.
-    sentence: the surface of the answer's, or of the source."""
+    """The names of a question's pieces.
+
+    Args:
+        answer: Pieces of the answer, or None if the file has no answers.
+        windowed: The context was cut to a window.
+        sentence: Text of the answer's sentence, or of the whole source if there is no answer.
+    """
 
     answer: list[str] | None
     context: list[str]
@@ -51,7 +61,12 @@ class Cut(NamedTuple):
 
 
 class Ids(NamedTuple):
-    """unknown: the source's words that the dictionary lacks, in the order of their ids, which begin behind it."""
+    """The ids of an item.
+
+    Args:
+        unknown: Words of the source that the dictionary lacks, in the order of their ids, which follow the
+            dictionary's.
+    """
 
     source: list[int]
     segments: list[int]
@@ -60,18 +75,19 @@ class Ids(NamedTuple):
 
 
 class Cutter:
-    """Cuts questions into pieces.
+    """Cut questions into pieces.
 
     Args:
-        surface: how text is cut. shape: how much of it is taken.
+        surface: Tokenizer.
+        shape: Limits of the parts.
     """
 
     def __init__(self, surface: Surface, shape: Shape) -> None:
         self.surface, self.shape = surface, shape
-        self._context = lru_cache(maxsize=64)(surface.cut)  # the questions of a context follow each other
+        self._context = lru_cache(maxsize=64)(surface.cut)  # the questions of a context are consecutive
 
     def cut(self, split: str, one: Question) -> tuple[Cut | None, list[Problem]]:
-        """Return the pieces of a checked question, or None if it is left out, and what is wrong."""
+        """Return the pieces of a checked question, or None if it is left out, and its problems."""
         shape = self.shape
         start, end = _places(one)
         first, last = 0, len(one.context)
@@ -103,7 +119,7 @@ class Cutter:
         ]
 
     def _window(self, context: Sequence[Piece], taken: int, start: int, end: int) -> slice:
-        """Return as many pieces as there is room for, with the answer in the middle, or the answer's first pieces."""
+        """Return the part of the context that fits, with the answer in the middle; a long answer is cut at its end."""
         room = self.shape.longest - 2 - taken
         inside = [number for number, piece in enumerate(context) if piece.end > start and piece.start < end]
         first, last = (inside[0], inside[-1]) if inside else (0, 0)
@@ -113,7 +129,7 @@ class Cutter:
 
 
 def _nothing(split: str, one: Question, parts: Mapping[str, Sequence[object]], how: str) -> Problem | None:
-    """Report a part of which the tokenizer leaves no piece, such as marks without width."""
+    """Return a problem if the tokenizer leaves no piece of a part, as for zero-width characters."""
     empty = next((what for what, pieces in parts.items() if not pieces), None)
     return made(split, one.where, one.id, f"empty {empty}", f"the {empty} has no pieces", how) if empty else None
 
@@ -126,7 +142,11 @@ def _places(one: Question) -> tuple[int, int]:
 
 
 def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
-    """Return the ids of pieces. What the dictionary lacks gets ids from `size` on; in the target, only copies do."""
+    """Return the ids of an item.
+
+    Words of the source that the dictionary lacks get ids from `size` on. The target shares these ids, so that it can
+    copy the words; its other unknown words become <unk>.
+    """
     unknown: dict[str, int] = {}
 
     def ids(names: Sequence[str]) -> list[int]:
@@ -139,15 +159,20 @@ def numbered(cut: Cut, known: Mapping[str, int], size: int) -> Ids:
 
 
 class Item(NamedTuple):
-    """source: a digest of what the model sees. facts: its line, but for what depends on other items."""
+    """An item's identity and description.
+
+    Args:
+        source: Hash of what the model sees.
+        facts: Fields of the line in surface.jsonl that do not depend on other items.
+    """
 
     source: bytes
     facts: dict[str, Any]
 
 
 def described(one: Question, cut: Cut, ids: Ids) -> Item:
-    """Return the surface of a question and its pieces."""
-    # The pieces count, not the words around them nor the answer's offset, which the model does not see.
+    """Return the hash of an item's source, and the text of its question, answer and sentence."""
+    # The hash covers the pieces only; the model sees neither the words around them nor the answer's offset.
     seen = hashlib.sha256(repr((ids.source, ids.unknown)).encode()).digest()
     answer = {"answer": one.answers[0].text} if one.answers else {}
     facts = {"id": one.id, "question": one.text, **answer, "sentence": cut.sentence, "unknown": ids.unknown}
@@ -155,7 +180,7 @@ def described(one: Question, cut: Cut, ids: Ids) -> Item:
 
 
 def grouped(found: Sequence[Item]) -> list[dict[str, Any]]:
-    """Return the lines of surface.jsonl; questions with the same source are references of each other."""
+    """Return the lines of surface.jsonl; questions with the same source become references of each other."""
     asked: dict[bytes, list[str]] = {}
     for one in found:
         asked.setdefault(one.source, []).append(one.facts["question"])

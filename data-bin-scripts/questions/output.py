@@ -1,4 +1,4 @@
-"""The files of a prepared folder."""
+"""Write the files of a prepared folder."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def new_folder(output: Path) -> Iterator[Path]:
 
 
 def described(path: Path) -> dict[str, str]:
-    """Return what a record says of a file that was read."""
+    """Return the name and the hash of an input file for a record."""
     return {"name": path.name, "sha256": digest(path)}
 
 
 def json_lines(rows: Iterable[Any]) -> str:
-    """Return rows of JSON, each with its line end."""
+    """Return rows as lines of JSON."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def write_json(path: Path, facts: Any) -> None:
-    """Write a record for people and programs."""
+    """Write a record as indented JSON."""
     path.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

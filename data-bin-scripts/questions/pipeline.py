@@ -1,4 +1,4 @@
-"""Files of questions to the folder that `--task posenc_question_generation` reads."""
+"""Convert files of questions to the folder that `--task posenc_question_generation` reads."""
 
 from __future__ import annotations
 
@@ -31,8 +31,12 @@ Found = dict[str, list[Question]]
 
 @dataclass(frozen=True)
 class Settings:
-    """shape: with the language that was asked for. tokenizer: words or chars; None: with tokenizer_path that, otherwise
-    by the language."""
+    """Hold the options of a preparation.
+
+    Args:
+        shape: Limits of the items; its language may still be `AUTO`.
+        tokenizer: words or chars. If it is None, tokenizer_path or else the language decides.
+    """
 
     shape: Shape
     tokenizer: str | None
@@ -46,12 +50,13 @@ class Settings:
 
 
 def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, Any]:
-    """Write the prepared folder, complete or not at all.
+    """Write the prepared folder, completely or not at all.
 
     Returns:
-        The record, questions.json.
+        The record, which is also written to questions.json.
     Raises:
-        CorpusError: what cannot be read, or does not fit; `RefusedError` with OUTPUT.problems.jsonl beside.
+        CorpusError: A file cannot be read or does not fit.
+        RefusedError: Questions are wrong and refused; OUTPUT.problems.jsonl lists them.
     """
     with output.new_folder(where) as folder:
         found = splits.questions(files, settings.seed, settings.limit, settings.limit_valid)
@@ -68,9 +73,11 @@ def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, A
 
 @dataclass
 class Run:
-    """One preparation.
+    """Hold the state of one preparation.
 
-    answers: questions have some. problems: of all splits, so far.
+    Args:
+        answers: The files have answers.
+        problems: Problems of all splits so far.
     """
 
     folder: Path
@@ -80,7 +87,7 @@ class Run:
     problems: list[Problem]
 
     def all(self, found: Found) -> dict[str, Any]:
-        """Write everything but problems.jsonl, and return questions.json."""
+        """Write everything except problems.jsonl, and return the content of questions.json."""
         how = self.settings.shape.bad
         kept: Found = {}
         for split, some in found.items():
@@ -104,7 +111,8 @@ class Run:
     def units(self) -> str:
         """Return the units by which questions are compared.
 
-        Lines are tokenised (Du et al.): spaces part their words, whatever cuts them into pieces.
+        The lines of Du et al. are already tokenised: spaces separate their words, whatever tokenizer cuts them into
+        pieces.
         """
         if self.settings.shape.language in BY_CHARACTERS:
             return "characters"
@@ -112,7 +120,7 @@ class Run:
 
     def _pieces(self, kept: Found) -> tuple[Cutter, vocabulary.Dictionary]:
         with quiet():
-            from fairseq_posenc.data import question_pieces  # seconds, which --help does not need
+            from fairseq_posenc.data import question_pieces  # takes seconds, which --help does not need
 
         settings, shape = self.settings, self.settings.shape
         if settings.tokenizer_path is not None:
@@ -133,7 +141,7 @@ class Run:
     def _write(
         self, split: str, kept: list[Question], cutter: Cutter, dictionary: vocabulary.Dictionary
     ) -> dict[str, Any]:
-        """Write SPLIT.src-tgt.{src,tgt} and SPLIT.segments as fairseq reads them, and SPLIT.surface.jsonl."""
+        """Write SPLIT.src-tgt.{src,tgt} and SPLIT.segments for fairseq, and SPLIT.surface.jsonl; return the counts."""
         known, size, tally = dictionary.ids(), len(dictionary), Counter[str]()
         ids, small = dtype_for(size + self.settings.shape.longest), np.dtype(np.uint16)
         items = list[Item]()
@@ -180,7 +188,7 @@ class Run:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Hide what fairseq logs when it is imported."""
+    """Hide the log messages of fairseq's import."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:
@@ -193,7 +201,11 @@ TALLIED = ("items", "windowed", "source pieces", "source unknown", "target piece
 
 
 def _tally(cut: Cut, ids: Ids, size: int) -> dict[str, int]:
-    """source unknown: pieces that the dictionary lacks; target copied: those of a question that its source has."""
+    """Count the pieces of an item.
+
+    `source unknown` counts the pieces that the dictionary lacks; `target copied` counts those of the question that also
+    occur in the source.
+    """
     return {
         "items": 1,
         "windowed": int(cut.windowed),
@@ -206,7 +218,7 @@ def _tally(cut: Cut, ids: Ids, size: int) -> dict[str, int]:
 
 
 def _round_trip(pieces: Any, found: list[Question]) -> float:
-    """Return the part of the questions that pieces give back, apart from lowered case and repeated spaces."""
+    """Return the fraction of questions that detokenise to their text, apart from lowercasing and repeated spaces."""
     same = 0
     for one in found:
         text = " ".join(one.text.split())

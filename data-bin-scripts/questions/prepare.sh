@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by data-bin-scripts/prepare_{squad,cmrc}.sh: fetch questions, then prepare them. Needs: NAME, USAGE.
-# Leaves what corpora/prepare.sh leaves.
+# Fetch questions, then prepare them. The scripts data-bin-scripts/prepare_{squad,cmrc}.sh source this file and set NAME
+# and USAGE. It sets the same variables as corpora/prepare.sh.
 
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../corpora/prepare.sh"
@@ -13,7 +13,7 @@ OPTIONS="
   --dry-run            print the commands
 All other options go to prepare_questions.py (see its --help): --tokenizer-path, --bad, --context, --workers, ..."
 
-# start_questions ARGUMENT...: what was asked for, in the right environment.
+# start_questions ARGUMENT...: parse the arguments and activate the environment.
 start_questions() {
   local word
   for word; do
@@ -30,7 +30,7 @@ start_questions() {
   source "$SCRIPTS/../recipes/lib/env.sh"
 }
 
-# prepare_questions WORD...: of --text, else of the files that the words name.
+# prepare_questions ARGUMENT...: prepare the questions of --text, otherwise of the files that the arguments name.
 prepare_questions() {
   ((${#text[@]} == 0)) || set -- --text "${text[0]}"
   run python "$SCRIPTS/prepare_questions.py" "$@" --output "$output" "${rest[@]}"

@@ -1,4 +1,4 @@
-"""What is wrong with questions: each is named, and counted by kind; nothing is left out without a word."""
+"""Name and count what is wrong with questions, so that none is left out silently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared import write_whole
 
 from .output import json_lines
 
-#: what --bad repair can do of each, "" where nothing
+#: how --bad repair handles each kind of problem; "": it leaves the question out
 REPAIRS = {
     "misplaced answer": "taken where it occurs, nearest to its offset",
     "empty answer": "",
@@ -26,21 +26,25 @@ REPAIRS = {
     "duplicate id": "",
     "question that is answered too": "",
 }
-#: a property of the set (SQuAD 2.0), told and never refused
+#: properties of the set (SQuAD 2.0), which are reported and never refused
 EXPECTED = {"unanswerable"}
 HOW = ("refuse", "skip", "repair")
-SHOWN = 5  # ids of a kind on the screen
+SHOWN = 5  # ids of each kind that are printed
 FILE = "problems.jsonl"
 UNUSABLE = "These questions cannot be used as they are; "
 
 
 class RefusedError(CorpusError):
-    """There are problems, and they are not to be skipped."""
+    """Questions have problems, and --bad is refuse."""
 
 
 class Problem(NamedTuple):
-    """where: the file with the place in it. done: refused, left out, or repaired; of one answer among several, that
-    answer is left out."""
+    """A problem of a question.
+
+    Args:
+        where: File name and the place in the file.
+        done: refused, left out or repaired. If only one of several answers is wrong, only that answer is left out.
+    """
 
     split: str
     where: str
@@ -51,21 +55,22 @@ class Problem(NamedTuple):
 
 
 def made(split: str, where: str, name: str, kind: str, what: str, how: str) -> Problem:
-    """Return a problem of a question or an answer, with what is done about it according to `REPAIRS`."""
+    """Return a problem of a question or an answer, handled according to `how` and `REPAIRS`."""
     if how == "refuse" and kind not in EXPECTED:
         return Problem(split, where, name, kind, what, "refused")
     return Problem(split, where, name, kind, what, "repaired" if how == "repair" and REPAIRS[kind] else "left out")
 
 
 def refuse(where: Path, wrong: list[Problem], cure: str, before: str = "") -> None:
-    """Raise an error if problems are refused, and write them all into WHERE.problems.jsonl.
+    """Raise an error and write all problems to WHERE.problems.jsonl if any problem is refused.
 
-    Without any, remove that file, which an earlier attempt left.
+    Otherwise, remove that file, which an earlier attempt may have left.
 
     Args:
-        cure: What to do. before: What stands in front of the file's name.
+        cure: What the user can do.
+        before: Text before the file's name in the error.
     Raises:
-        RefusedError: Problems are refused.
+        RefusedError: A problem is refused.
     """
     beside = where.with_name(f"{where.name}.{FILE}")
     if any(one.done == "refused" for one in wrong):
@@ -75,14 +80,14 @@ def refuse(where: Path, wrong: list[Problem], cure: str, before: str = "") -> No
 
 
 def tell(folder: Path, wrong: list[Problem]) -> None:
-    """Write the problems into problems.jsonl, and print how many there are of each kind."""
+    """Write the problems to problems.jsonl, and print a summary."""
     write_whole(folder / FILE, json_lines(one._asdict() for one in wrong))
     for line in summary(wrong):
         print(line, flush=True)
 
 
 def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
-    """Return by kind how often each thing was done."""
+    """Return the number of problems by kind and by how they were handled."""
     found: dict[str, dict[str, int]] = {}
     for (kind, done), number in sorted(Counter((one.kind, one.done) for one in problems).items()):
         found.setdefault(kind, {})[done] = number
@@ -90,13 +95,13 @@ def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
 
 
 def summary(problems: list[Problem]) -> list[str]:
-    """Return a line for each split and kind, with the first ids."""
+    """Return a line for each split, kind and handling, with the first ids."""
     groups: dict[tuple[str, str, str], list[Problem]] = {}
     for one in problems:
         groups.setdefault((one.split, one.kind, one.done), []).append(one)
     lines = []
     for (split, kind, done), some in groups.items():
-        # a bare number behind a colon would read as a count
+        # a bare number after a colon would look like a count
         names = list(dict.fromkeys(f"id {one.id}" if one.id.isdecimal() else one.id for one in some))
         more = ", ..." if len(names) > SHOWN else ""
         in_all = f" of {len(names):,} questions" if len(names) != len(some) else ""

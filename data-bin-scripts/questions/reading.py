@@ -1,4 +1,4 @@
-"""The questions of a file: json in SQuAD's format, or sentences and questions line by line (Du et al. 2017)."""
+"""Read questions from json in SQuAD's format, or from parallel lines of sentences and questions (Du et al. 2017)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from corpora import lines
 from corpora.compressed import DAMAGED, opened
 from corpora.errors import CorpusError
 
-#: places of what is malformed, and what is wrong with it
+#: places of malformed entries, and what is wrong with them
 Malformed = list[tuple[str, str]]
 
 
 class Answer(NamedTuple):
     text: str
-    start: int  # in the context, in characters
+    start: int  # character offset in the context
 
 
 class Question(NamedTuple):
-    """One of a file.
+    """A question of a file.
 
-    where: the file, and in it the article and paragraph, or the line. article: its number in the file. answers: all
-    that are given. impossible: the file says that the context does not answer it (SQuAD 2.0).
+    Args:
+        where: File name with the article and paragraph, or the line.
+        article: Number of its article in the file.
+        answers: All answers in the file.
+        impossible: The file says that the context does not answer it (SQuAD 2.0).
     """
 
     id: str
@@ -47,7 +50,7 @@ def is_json(path: Path) -> bool:
 
 
 def beside(sources: Path) -> Path:
-    """Return the path of tgt-NAME for src-NAME."""
+    """Return the path of tgt-NAME, given src-NAME."""
     return sources.with_name(f"tgt{sources.name.removeprefix('src')}")
 
 
@@ -55,10 +58,10 @@ def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
     """Return all questions of a file, in its order.
 
     Args:
-        path: NAME.json, or src-NAME.txt, which has tgt-NAME.txt beside it; plain or .gz.
-        malformed: Takes questions and paragraphs of json that the format does not have so; unset: they are errors.
+        path: NAME.json, or src-NAME.txt with tgt-NAME.txt in the same folder; plain or .gz.
+        malformed: List that receives malformed questions and paragraphs of json; if it is None, they raise an error.
     Raises:
-        CorpusError: a file that is missing, damaged, empty or of another form, with the place.
+        CorpusError: The file is missing, damaged, empty or in another format.
     """
     if not path.exists():
         raise CorpusError(f"{path}: no such file or folder")
@@ -125,7 +128,7 @@ def _answer(path: Path, place: str, given: Any) -> Answer:
 
 
 def _title(article: Any) -> str:
-    """Return the title of an article, or its id: CMRC 2018 has both, SQuAD has titles."""
+    """Return the title of an article, or its id if it has no title."""
     return str(article.get("title") or article.get("id") or "")
 
 
@@ -160,7 +163,7 @@ def _field(path: Path, place: str, table: Any, key: str, kind: type, name: str) 
 
 
 def _lines(sources: Path, targets: Path) -> Iterator[Question]:
-    """Yield the questions; each sentence is an article of its own, so that its questions stay in one split."""
+    """Yield the questions; equal sentences form one article, so that all questions of a sentence stay in one split."""
     if not (sources.is_file() and targets.is_file()):
         missing = targets if sources.is_file() else sources
         raise CorpusError(f"{missing}: no such file; src-NAME.txt and tgt-NAME.txt go together")

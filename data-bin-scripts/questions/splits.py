@@ -1,4 +1,4 @@
-"""Which file is which split, and a lone file's three parts."""
+"""Assign files to splits, and divide a single file into three splits."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from corpora.errors import CorpusError
 from .reading import Question, is_json, read
 
 SPLITS = ("train", "valid", "test")
-#: what a split is called in file names; Du et al. and SQuAD say dev
+#: names of a split in file names; Du et al. and SQuAD use dev
 ALSO = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
-#: names of a split's file, as own and as published ones have them
+#: file names of a split, the user's own and the published ones
 NAMES = ("{}.json", "src-{}.txt", "{}-v1.1.json", "{}-v2.0.json", "cmrc2018_{}.json")
 SHARES = (8, 1, 1)
 
@@ -23,12 +23,13 @@ Files = dict[str, Path]
 
 
 def find(text: Path, names: Sequence[str] = NAMES, flags: str = "--train and --valid") -> Files:
-    """Return the files of a folder by split, or {'': text} for a lone file.
+    """Return the files of a folder by split, or {'': text} for a single file.
 
     Args:
-        names: of a split's file. flags: by which a user names files.
+        names: Patterns of the file names of a split.
+        flags: Options with which the user can name files, for errors.
     Raises:
-        CorpusError: nothing there, no training or validation file, more than one for a split.
+        CorpusError: The path does not exist, a training or validation file is missing, or a split has several files.
     """
     if text.is_file():
         if not is_json(text):
@@ -57,13 +58,14 @@ def _only(folder: Path, split: str, names: Sequence[str], flags: str) -> Path | 
 
 
 def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[str, list[Question]]:
-    """Return the questions by split; a lone file is split by article, 8:1:1.
+    """Return the questions by split; a single file is divided by article, 8:1:1.
 
     Args:
-        seed: of the parts of a lone file. limit, limit_others: the first so many questions of training, and of the
-            other splits; 0: all.
+        seed: Random seed of the division.
+        limit: Maximum number of training questions; 0: all.
+        limit_others: Maximum number of questions of each other split; 0: all.
     Raises:
-        CorpusError: files of two forms, a lone file with fewer than three articles.
+        CorpusError: The files have two formats, or a single file has fewer than three articles.
     """
     if "" in files:
         found = parts(read(files[""]), files[""], seed)
@@ -77,12 +79,12 @@ def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[st
 def parts(
     found: list[Question], path: Path, seed: int, flags: str = "--train and --valid"
 ) -> dict[str, list[Question]]:
-    """Split a file by its articles in a drawn order: the first tenth (at least one) is test, the next valid.
+    """Split a file by its articles in random order: the first tenth (at least one) is test, and the next tenth valid.
 
     Args:
-        flags: by which a user names files.
+        flags: Options with which the user can name files, for errors.
     Raises:
-        CorpusError: fewer than three articles.
+        CorpusError: The file has fewer than three articles.
     """
     by_article: dict[int, list[Question]] = defaultdict(list)
     for one in found:

@@ -1,4 +1,4 @@
-"""The dictionary of pieces, learned or that of a pretrained encoder."""
+"""Provide the dictionary of pieces, learned from the text or taken from a pretrained encoder."""
 
 from __future__ import annotations
 
@@ -14,13 +14,19 @@ from corpora.pieces import SPECIALS
 
 from .output import write_json
 
-#: names that fairseq's dictionaries have already
+#: names that are already in fairseq's dictionaries
 TAKEN = {*SPECIALS, "<mask>"}
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    """symbols: behind fairseq's four special ones, by id. counts: of each. contents: of tokenizer.json, or None."""
+    """A dictionary of pieces.
+
+    Args:
+        symbols: Symbols by id, after fairseq's four special ones.
+        counts: Count of each symbol.
+        contents: Content of tokenizer.json, or None.
+    """
 
     symbols: list[str]
     counts: list[int]
@@ -30,7 +36,7 @@ class Dictionary:
         return len(self.symbols) + len(SPECIALS)
 
     def ids(self) -> dict[str, int]:
-        """Return the ids by piece; special symbols are no pieces of text."""
+        """Return the ids by piece, without special symbols, which are not pieces of text."""
         named = enumerate(self.symbols, start=len(SPECIALS))
         return {symbol: number for number, symbol in named if symbol not in TAKEN}
 
@@ -47,10 +53,10 @@ class Dictionary:
 
 
 def learned(counts: Counter[str], size: int) -> Dictionary:
-    """Return the most frequent pieces; equally frequent ones are taken in alphabetical order.
+    """Return a dictionary of the most frequent pieces; equally frequent ones are sorted alphabetically.
 
     Raises:
-        CorpusError: no pieces.
+        CorpusError: There are no pieces.
     """
     ranked = sorted(((-count, name) for name, count in counts.items() if name not in TAKEN))[: size - len(SPECIALS)]
     if not ranked:
@@ -59,16 +65,17 @@ def learned(counts: Counter[str], size: int) -> Dictionary:
 
 
 def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer-path", hint: str = "") -> Dictionary:
-    """Return the dictionary of a Hugging Face folder or of a fairseq checkpoint, with its model's ids and <mask> last.
+    """Return the dictionary of a Hugging Face folder or a fairseq checkpoint, with the model's ids and <mask> last.
 
     Args:
-        files: Those of the tokenizer, if they lie elsewhere. flag: The option that named the source.
-        hint: What else the user can do, behind an error.
+        files: Tokenizer's files, if they are not in `source`.
+        flag: Option that named the source, for errors.
+        hint: What else the user can do, appended to an error.
     Raises:
-        CorpusError: There is no such model or no vocabulary, or the vocabulary does not fit the model's settings.
+        CorpusError: The model or its vocabulary is missing, or the vocabulary does not fit the model's settings.
     """
     with readable(source, flag, hint):
-        from fairseq_posenc.hub import vocabulary  # seconds, which --help does not need
+        from fairseq_posenc.hub import vocabulary  # takes seconds, which --help does not need
 
         symbols, contents = vocabulary.with_tokenizer(source, files)
     own = symbols[len(SPECIALS) :]
@@ -77,7 +84,7 @@ def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer
 
 @contextmanager
 def readable(source: Path, flag: str, hint: str = "") -> Iterator[None]:
-    """Name the option and the model in what is wrong with the model."""
+    """Turn errors of the model inside the block into errors that name the option and the model."""
     from fairseq_posenc.compat.checkpoints import CheckpointError
 
     try:

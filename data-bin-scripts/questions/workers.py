@@ -1,4 +1,4 @@
-"""The same work on chunks of questions, in processes; the order of the results is that of the chunks."""
+"""Process chunks of questions in parallel; the results keep the order of the chunks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .items import Cut, Cutter
 from .problems import Problem
 from .reading import Question
 
-CHUNK = 256  # questions
-Chunk = tuple[str, list[Question]]  # with its split
+CHUNK = 256  # questions per chunk
+Chunk = tuple[str, list[Question]]  # a split and its questions
 Result = TypeVar("Result")
 
 _cutter: Cutter | None = None
@@ -24,14 +24,16 @@ def chunks(split: str, found: list[Question]) -> Iterator[Chunk]:
 
 
 def mapped(work: Callable[[Chunk], Result], cutter: Cutter, parts: Iterator[Chunk], workers: int) -> Iterator[Result]:
-    """Args:
-    work: `cut` or `count`.
+    """Yield the results of all chunks, in order.
+
+    Args:
+        work: `cut` or `count`.
     """
     if workers == 1:
         _start(cutter)
         yield from map(work, parts)
         return
-    # Forked, a process has what was imported, and begins at once; nothing here has threads.
+    # A forked process inherits the imported modules and starts at once; this is safe, as nothing here has threads.
     with ProcessPoolExecutor(workers, get_context("fork"), _start, (cutter,)) as pool:
         yield from pool.map(work, parts)
 
@@ -42,7 +44,7 @@ def _start(cutter: Cutter) -> None:
 
 
 def cut(chunk: Chunk) -> list[tuple[Cut | None, list[Problem]]]:
-    """Return the pieces of each question."""
+    """Return the pieces and the problems of each question."""
     split, found = chunk
     if _cutter is None:
         raise RuntimeError("a worker that was not started")

@@ -1,1 +1,1 @@
-"""From questions about texts (SQuAD and its kin) to windows in which a model looks for the answer."""
+"""Cut questions about texts (SQuAD and similar sets) into windows in which a model looks for the answer."""

@@ -1,4 +1,4 @@
-"""Questions and contexts become windows; the files of a split hold them, and what they are of."""
+"""Convert questions and contexts to windows, and write the files of a split."""
 
 from __future__ import annotations
 
@@ -19,24 +19,28 @@ if TYPE_CHECKING:
     from fairseq_posenc.data.span_items import Item, Shape
     from fairseq_posenc.data.span_pieces import Pieces
 
-#: of a window: the question's number, its first piece of the context and how many, their column, the answer's columns
+#: fields of a window: number of its question, its first piece of the context and their number, the column of that
+#: piece, the columns of the answer's first and last piece
 FIELDS = ("question", "first", "length", "column", "start", "end")
 
 
 class Cutter:
-    """Args:
-    pieces: of the model's vocabulary. shape: of fairseq_posenc/data/span_items.py.
+    """Convert questions to windows.
+
+    Args:
+        pieces: Tokenizer with the model's vocabulary.
+        shape: Limits of the windows, from fairseq_posenc/data/span_items.py.
     """
 
     def __init__(self, pieces: Pieces, shape: Shape) -> None:
         self.pieces, self.shape = pieces, shape
-        self._context = lru_cache(maxsize=64)(pieces.cut)  # the questions of a context follow each other
+        self._context = lru_cache(maxsize=64)(pieces.cut)  # the questions of a context are consecutive
 
     def offsets(self, context: str) -> list[tuple[int, int]]:
         return [(piece.start, piece.end) for piece in self._context(context)]
 
     def items(self, one: Question) -> tuple[list[Item], int, str | None]:
-        """Return the windows of a question, how many pieces it has, and the answer that its pieces give back."""
+        """Return the windows of a question, its number of pieces, and the text of the answer's pieces."""
         from fairseq_posenc.data.span_items import items, place
 
         context, question = self._context(one.context), [piece.id for piece in self.pieces.cut(one.text)]
@@ -48,9 +52,10 @@ class Cutter:
         return items(question, context, answer, self.shape), len(question), back
 
     def shortest(self, context: str, answers: Iterable[Answer], made: Sequence[Item]) -> int | None:
-        """Return how many pieces the shortest answer has whose last piece is in the window of its first.
+        """Return the number of pieces of the shortest answer that lies in a single window.
 
-        0 where there is none, None where no answer stands at its place.
+        The window is the one that owns the answer's first piece. The result is 0 if no answer lies in such a window,
+        and None if no answer occurs at its offset.
         """
         from fairseq_posenc.data.span_items import owner, place
 
@@ -67,7 +72,7 @@ class Cutter:
 
 @dataclass
 class SplitWriter:
-    """Takes what is in a split (see `split_files`); the questions and the contexts are rows of JSON."""
+    """Write the content of a split (see `split_files`); questions and contexts become rows of JSON."""
 
     tokens: ShardWriter
     questions: list[str] = field(default_factory=list)
@@ -79,7 +84,7 @@ class SplitWriter:
         self.questions.append(json_lines([facts]))
 
     def context(self, text: str, offsets: Sequence[tuple[int, int]]) -> None:
-        """Add the next context, and where its pieces lie."""
+        """Add the next context, and the offsets of its pieces."""
         self.contexts.append(json_lines([{"text": text, "offsets": offsets}]))
 
     def window(self, tokens: list[int], *row: int) -> None:
@@ -93,7 +98,7 @@ def split_files(folder: Path, split: str, size: int) -> Iterator[SplitWriter]:
     """Yield the writer of SPLIT.{bin,idx}, SPLIT.windows.npy, SPLIT.questions.jsonl and SPLIT.contexts.jsonl.
 
     Args:
-        size: That of the dictionary.
+        size: Size of the dictionary.
     """
     with shard(folder / split, dtype_for(size)) as tokens:
         writer = SplitWriter(tokens)
@@ -104,7 +109,7 @@ def split_files(folder: Path, split: str, size: int) -> Iterator[SplitWriter]:
 
 
 def squad_format(asked: Iterable[Question], version: str) -> dict[str, Any]:
-    """Return questions as SQuAD's files have them: its own scripts read that beside predictions."""
+    """Return questions in SQuAD's format, in which SQuAD's own scripts read the references."""
     data = []
     for _, article in groupby(asked, key=lambda one: one.article):
         parts = []

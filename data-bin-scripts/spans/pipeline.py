@@ -1,4 +1,4 @@
-"""Files of questions to the folder that `--task posenc_squad` reads."""
+"""Convert files of questions to the folder that `--task posenc_squad` reads."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from questions.reading import Answer, Question
 from .output import Cutter, SplitWriter, split_files, squad_format
 from .vocabulary import Vocabulary, of_model
 
-FLAGS = "--train and --eval"  # by which a user names files
+FLAGS = "--train and --eval"  # options with which a user names files
 TRAIN, RECORD = "train", "spans.json"
-#: what becomes of questions that are to be answered and are not as they should be
+#: handling of questions with problems in splits that are only evaluated
 SCORED = "scored as it is"
-SCORED_FILE = "scored.json"  # behind the split's name
+SCORED_FILE = "scored.json"  # after the split's name
 CURE = (
     "--bad skip leaves them out of training, --bad repair also looks for answers elsewhere in the context; what is to "
     "be answered is scored as it is"
 )
-#: an answer's words that no window of its question holds: they are not learned from, and no prediction can be them
+#: kinds of problems; an answer in no window is not learned, and no prediction can equal it
 NO_WINDOW, CUT, LONG = "answer in no window", "cut question", "long context"
-#: a question of --without, which is scored elsewhere
+#: a question of --without, which is scored in another set
 ELSEWHERE = "question scored elsewhere"
-#: a question of training that another split has too, by its id: a score would be of what was learned
+#: a training question whose id another split also has; its score would be that of a learned question
 BOTH = "question that is answered too"
 
 
-#: what the record counts in each split
+#: counts of each split in the record
 COUNTED = (
     *("given", "questions", "windows", "in several windows", "without answer", "pieces", "unknown pieces"),
     "answers given back",
@@ -46,7 +46,11 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Settings:
-    """See `prepare_spans.py --help`. begins: of splits that share a file, what the ids of each begin with."""
+    """Hold the options of prepare_spans.py; see its --help.
+
+    Args:
+        begins: For splits that share a file, the prefix of the ids of each split.
+    """
 
     version: str
     longest: int
@@ -60,21 +64,22 @@ class Settings:
     begins: Mapping[str, str] = field(default_factory=dict)
 
     def most(self, split: str) -> int:
-        """Return how many questions of a split are taken; 0: all."""
+        """Return the maximum number of questions of a split; 0: all."""
         return self.limit if split == TRAIN else self.limit_eval
 
 
 def prepare(
     files: dict[str, Path], model: Path, tokenizer: str, where: Path, settings: Settings, apart: Sequence[Path] = ()
 ) -> dict[str, Any]:
-    """Write the prepared folder, complete or not at all.
+    """Write the prepared folder, completely or not at all.
 
     Args:
         apart: Files whose questions are left out, by their ids.
     Returns:
-        The record, `RECORD`.
+        The record, which is also written to `RECORD`.
     Raises:
-        CorpusError: what cannot be read, or does not fit; `RefusedError` with OUTPUT.problems.jsonl beside.
+        CorpusError: A file cannot be read or does not fit.
+        RefusedError: Questions are wrong and refused; OUTPUT.problems.jsonl lists them.
     """
     with new_folder(where) as folder:
         found, wrong = _read(files, settings)
@@ -83,22 +88,22 @@ def prepare(
         with quiet():
             run = Run(folder, files, settings, of_model(model, tokenizer), wrong)
             record = run.all(found, apart)
-        refused = [one for one in run.problems if one.done == "refused"]  # others are no reason
+        refused = [one for one in run.problems if one.done == "refused"]  # others do not prevent the output
         problems.refuse(where, refused, CURE, problems.UNUSABLE)
         problems.tell(folder, run.problems)
     return record
 
 
 def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Question]], list[Problem]]:
-    """Return the questions of each file, each id once, and what is malformed."""
+    """Return the questions of each file, each id once, and the problems of malformed or repeated entries."""
     found, wrong, answered = dict[str, list[Question]](), list[Problem](), True
     for split, path in files.items():
-        if path.exists() and not reading.is_json(path):  # lines have no places of answers
+        if path.exists() and not reading.is_json(path):  # line files have no offsets of answers
             raise CorpusError(f"{path}: NAME.json in SQuAD's format is wanted, plain or .gz")
         malformed: reading.Malformed = []
         begin = settings.begins.get(split, "")
         read = [one for one in reading.read(path, malformed) if one.id.startswith(begin)]
-        # a place without an id is told of all splits that share the file
+        # an entry without an id is reported for all splits that share the file
         told = [(name, "malformed question", what) for name, what in malformed if name.startswith((begin, "article "))]
         without = [one.id for one in read if one.impossible]
         if without and settings.version == "1.1":
@@ -112,7 +117,7 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Qu
             first.setdefault(one.id, one)
         if split:
             found[split] = [*first.values()]
-        else:  # by article; what question generation has for validation and for its test is answered
+        else:  # by article; evaluation gets what question generation uses for validation and test
             drawn = splits.parts([*first.values()], path, settings.seed, FLAGS)
             found |= {TRAIN: drawn[TRAIN], "valid": [*drawn["valid"], *drawn["test"]]}
         twice = [name for name, number in Counter(one.id for one in read).items() if number > 1]
@@ -125,10 +130,10 @@ def _read(files: dict[str, Path], settings: Settings) -> tuple[dict[str, list[Qu
 
 
 def _leave_out(found: dict[str, list[Question]], apart: Sequence[Path]) -> list[Problem]:
-    """Take the questions of these files out of all splits.
+    """Remove the questions of these files from all splits, by their ids.
 
     Raises:
-        CorpusError: none is left of a split.
+        CorpusError: A split would have no question left.
     """
     ids = {one.id for path in apart for one in reading.read(path, [])}
     told = list[Problem]()
@@ -142,10 +147,10 @@ def _leave_out(found: dict[str, list[Question]], apart: Sequence[Path]) -> list[
 
 
 def _part(found: dict[str, list[Question]], bad: str) -> list[Problem]:
-    """Take the questions that are to be answered out of training.
+    """Remove the questions of the other splits from the training split, by their ids.
 
     Raises:
-        CorpusError: none is left to be trained on.
+        CorpusError: The training split would have no question left.
     """
     train = found.get(TRAIN, [])
     others = {one.id: split for split, some in found.items() if split != TRAIN for one in some}
@@ -159,7 +164,7 @@ def _part(found: dict[str, list[Question]], bad: str) -> list[Problem]:
 
 @dataclass
 class Run:
-    """One preparation."""
+    """Hold the state of one preparation."""
 
     folder: Path
     files: dict[str, Path]
@@ -169,8 +174,8 @@ class Run:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
 
     def all(self, found: dict[str, list[Question]], apart: Sequence[Path]) -> dict[str, Any]:
-        """Write everything but problems.jsonl, and return `RECORD`."""
-        from fairseq_posenc.data.span_items import Shape  # seconds, which --help does not need
+        """Write everything except problems.jsonl, and return the content of `RECORD`."""
+        from fairseq_posenc.data.span_items import Shape  # takes seconds, which --help does not need
 
         settings, vocabulary = self.settings, self.vocabulary
         try:
@@ -192,7 +197,7 @@ class Run:
     def _split(self, split: str, given: list[Question], cutter: Cutter) -> None:
         how, trains = self.settings.bad, split == TRAIN
         kept, wrong = checked(split, given, how, answers=True, unanswerable=self.settings.version == "2.0")
-        # what is left out of training is scored here, with all its answers; but what has none, nothing can be scored by
+        # What training leaves out is scored here with all its answers, except questions without an answer in SQuAD 1.1.
         never = {one.id for one in given if not one.answers} if self.settings.version == "1.1" else set()
         if not trains:
             wrong = [one if one.done == "refused" or one.id in never else one._replace(done=SCORED) for one in wrong]
@@ -215,13 +220,13 @@ class Run:
                 facts = {"context": contexts[one.context], "answers": answers, "pieces": pieces}
                 writer.question(id=one.id, question=one.text, **facts)
         if not trains:
-            # the questions that are scored, as the sets' own scripts read them
+            # the scored questions, in the format that the sets' own scripts read
             write_json(self.folder / f"{split}.{SCORED_FILE}", squad_format(asked, self.settings.version))
 
     def _windows(
         self, split: str, number: int, one: Question, answers: Sequence[Answer], writer: SplitWriter, cutter: Cutter
     ) -> int | None:
-        """Write the windows of a question; return the pieces of the shortest answer (see `Cutter.shortest`)."""
+        """Write the windows of a question, and return the pieces of its shortest answer (see `Cutter.shortest`)."""
         made, question, answer = cutter.items(one)
         shortest = cutter.shortest(one.context, dict.fromkeys([*one.answers, *answers]), made)
         for item in made:

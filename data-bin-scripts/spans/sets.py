@@ -1,4 +1,4 @@
-"""The questions of XTREME (Hu et al. 2020), a file a language: XQuAD, MLQA and TyDiQA-GoldP, as they were published."""
+"""Find XTREME's (Hu et al. 2020) published question files per language: XQuAD, MLQA and TyDiQA-GoldP."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ from questions import reading
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """languages: English first. names: of a language's file, of which the first that is there is taken. folders: below
-    that of --data, where archives unpack to. long: languages as some names spell them. united: the name of a file of
-    all languages, whose questions have ids that begin with theirs, as spelt there."""
+    """A set of questions in several languages.
+
+    Args:
+        languages: Languages, English first.
+        names: Patterns of a language's file name; the first that exists is read.
+        folders: Subfolders of --data that archives unpack to.
+        long: Spelling of the languages in some of the names.
+        united: Name of a file of all languages, whose question ids begin with the language, spelt as in `long`.
+    """
 
     languages: tuple[str, ...]
     names: tuple[str, ...]
@@ -23,7 +29,7 @@ class QuestionSet:
     united: str = ""
 
     def begin(self, language: str) -> str:
-        """Return what the ids of a language begin with in the file of all languages."""
+        """Return the prefix of a language's ids in the file of all languages."""
         return f"{self.long[language]}-"
 
 
@@ -45,7 +51,7 @@ SETS = {
         ("test-context-{code}-question-{code}",),
         tuple(f"{above}{name}" for above in ("", "mlqa/") for name in ("MLQA_V1/test", "test", "")),
     ),
-    # by XTREME's names, and by those of the archive; the other published file has all languages
+    # XTREME's names, then the archive's; the other published file holds all languages
     "tydiqa": QuestionSet(
         tuple(TYDIQA),
         ("tydiqa.goldp.{code}.dev", "tydiqa-goldp-dev-{long}"),
@@ -60,12 +66,13 @@ ENDS = (".json", ".json.gz")
 def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Path]:
     """Return the files by language, in the set's order.
 
-    A part of a file has a word more in its name: `xquad.de.part1.json.gz`.
+    A file with a part of the questions has one more word in its name, as in `xquad.de.part1.json.gz`.
 
     Args:
-        name: of `SETS`. languages: those that have to be there; unset: those that are there.
+        name: One of `SETS`.
+        languages: Languages that must exist; empty: take those that exist.
     Raises:
-        CorpusError: one that is not there or that the set does not have, none at all, or two files of one language.
+        CorpusError: A language is unknown or has no file, no file exists at all, or a language has two files.
     """
     known = SETS[name]
     strange = [one for one in languages if one not in known.languages]
@@ -84,17 +91,17 @@ def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Pa
 
 
 def _united(folder: Path, known: QuestionSet, wanted: Sequence[str]) -> dict[str, Path]:
-    """Return the file of all languages for each language that it has."""
+    """Return the file of all languages for each language that it contains."""
     path = _file(folder, known, [known.united], "--eval NAME=") if known.united else None
     ids = [one.id for one in reading.read(path, [])] if path else []
     return {one: path for one in wanted if path and any(word.startswith(known.begin(one)) for word in ids)}
 
 
 def begins(name: str, files: Mapping[str, Path]) -> dict[str, str]:
-    """Return what the ids of a language begin with if its file has other languages too.
+    """Return the prefix of the ids for each language whose file also holds other languages.
 
     Args:
-        files: by split, also those that are no language's.
+        files: Files by split, including splits that are not a language of the set.
     """
     known = SETS[name]
     shared = [one for one in known.languages if known.united and one in files]

@@ -1,4 +1,4 @@
-"""The dictionary and the tokenizer of a pretrained model."""
+"""Load the dictionary and the tokenizer of a pretrained model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from questions.vocabulary import Dictionary, pretrained, readable
 if TYPE_CHECKING:
     from fairseq_posenc.data.span_pieces import Pieces
 
-#: instead of a tokenizer's files: fairseq_posenc/data/question_pieces.py cuts these
+#: simple tokenizers in place of a file, implemented in fairseq_posenc/data/question_pieces.py
 WORDS = ("words", "chars", "spaces")
 AUTO = "auto"
 MASK = "<mask>"
@@ -21,7 +21,12 @@ MASK = "<mask>"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """kind: One of `WORDS`, or the tokenizer's model. cased: Case is kept."""
+    """The vocabulary of a model.
+
+    Args:
+        kind: One of `WORDS`, or the type of the tokenizer's model.
+        cased: The tokenizer keeps capitals.
+    """
 
     dictionary: Dictionary
     pieces: Pieces
@@ -33,16 +38,17 @@ def of_model(source: Path, tokenizer: str) -> Vocabulary:
     """Return the vocabulary of a pretrained model.
 
     Args:
-        source: A checkpoint of fairseq's, or a folder of Hugging Face's or of export-hf.
-        tokenizer: One of `WORDS`, its files or their folder, or `AUTO`: what lies beside the model's dictionary.
+        source: A fairseq checkpoint, or a folder of Hugging Face's or of export-hf.
+        tokenizer: One of `WORDS`, the tokenizer's file or folder, or `AUTO`: the tokenizer next to the model's
+            dictionary.
     Raises:
-        CorpusError: There is no dictionary or tokenizer, or that of another model.
+        CorpusError: The dictionary or the tokenizer is missing, or belongs to another model.
     """
-    from fairseq_posenc.data.span_pieces import OfTokenizer, OfWords  # seconds, which --help does not need
+    from fairseq_posenc.data.span_pieces import OfTokenizer, OfWords  # takes seconds, which --help does not need
 
     if tokenizer in WORDS:
         dictionary = _without_tokenizer(source)
-        cased = any(symbol != symbol.lower() for symbol in dictionary.ids())  # where the dictionary has capitals
+        cased = any(symbol != symbol.lower() for symbol in dictionary.ids())  # if the dictionary has capitals
         return Vocabulary(dictionary, OfWords(tokenizer, dictionary.ids(), cased=cased), tokenizer, cased)
     hint = f"; or --tokenizer-path {', '.join(WORDS)}" if tokenizer == AUTO else ""
     dictionary = pretrained(source, None if tokenizer == AUTO else Path(tokenizer), "--checkpoint", hint)
@@ -55,7 +61,7 @@ def _without_tokenizer(source: Path) -> Dictionary:
     """Return the dictionary of a model that may have no tokenizer.
 
     Raises:
-        CorpusError: It has no dictionary either.
+        CorpusError: The model has no dictionary.
     """
     from fairseq_posenc.hub import vocabulary
     from fairseq_posenc.hub.checkpoint import symbols_in_dictionary

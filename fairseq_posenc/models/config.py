@@ -40,6 +40,8 @@ REFUSED = {
     "export": "TorchScript cannot follow the encodings' hooks",
 }
 
+#: the same for translation models
+REFUSED_IN_TRANSLATION = {**REFUSED, "adaptive_input": "translation models have no adaptive input"}
 
 #: end of the help texts of --pos-enc
 SEVERAL = "several are joined by '+'. `python -m fairseq_posenc list` shows all."
@@ -127,7 +129,7 @@ def nested_config(flat: Any) -> TransformerConfig:
         ValueError: An option is set that these models do not support.
     """
     values = values_of(flat, StacksPosEncConfig)
-    refuse(values, {**REFUSED, "adaptive_input": "translation models have no adaptive input"})
+    refuse(values, REFUSED_IN_TRANSLATION)
     for follower, leader in {**_FOLLOWS_ENCODER, **_FOLLOWS_DECODER}.items():
         if values.get(follower) is None:
             values[follower] = values[leader]

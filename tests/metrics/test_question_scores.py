@@ -15,9 +15,10 @@ from fairseq_posenc import metrics
 from recipes.lib import report
 from recipes.lib.curves import figures
 from recipes.lib.encodings import parse
+from recipes.lib.invented import questions as builtin
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load
-from recipes.question_generation import baselines, builtin, compare, gallery, score
+from recipes.question_generation import baselines, compare, gallery, score
 from recipes.question_generation.__main__ import COLUMNS, QUESTION_GENERATION
 from recipes.question_generation.settings import Variant
 
@@ -165,7 +166,7 @@ def test_the_papers_figures_stand_beside_its_questions_only(
 ) -> None:
     rows = compared(trained, data, monkeypatch)
     assert not any("paper" in row for row in rows)
-    assert "| paper |" not in report.results(rows, COLUMNS)
+    assert "| paper " not in report.results(rows, COLUMNS)
     other = tmp_path / "data"
     shutil.copytree(data, other)
     record = json.loads((other / "questions.json").read_text())
@@ -173,7 +174,7 @@ def test_the_papers_figures_stand_beside_its_questions_only(
     (other / "questions.json").write_text(json.dumps(record))
     rows = compared(trained, other, monkeypatch)
     assert [row["paper"] for row in rows] == [47.26, None, None, None]
-    assert "| paper |" in report.results(rows, COLUMNS)
+    assert "| paper " in report.results(rows, COLUMNS)
 
 
 def test_a_gallery_shows_what_there_is() -> None:

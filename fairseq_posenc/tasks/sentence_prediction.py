@@ -10,6 +10,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
 from ..core.options import option
+from ..models.classifier import PosEncClassifier
 from ..models.finetuning import Finetuning
 from ..models.lengths import check_length
 
@@ -38,9 +39,19 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
             if getattr(cfg, name):
                 raise ValueError(f"--{name.replace('_', '-')} is for other models: use --task sentence_prediction")
 
+    @classmethod
+    def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
+        """Return the task; without --num-classes there are as many classes as the data have labels."""
+        if cfg.num_classes <= 0 and not cfg.regression_target:
+            labels = cls.load_dictionary(str(Path(cfg.data) / "label" / "dict.txt"))
+            cfg.num_classes = len(labels) - labels.nspecial - 1  # fairseq adds <mask>
+        return super().setup_task(cfg, **kwargs)
+
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
-        """Build the model with a new head of --num-classes, which reads [CLS]."""
+        """Return the model with a new head of --num-classes; a classifier from scratch starts with its word vectors."""
         model = super().untrained(cfg, from_checkpoint)
+        if isinstance(model, PosEncClassifier) and not from_checkpoint:
+            model.start(init_token=self.cfg.init_token)
         if longest := self.longest_item():
             cure = "--longest LIMIT of prepare_glue.py cuts them off, or another encoding"
             check_length(model.encoder.sentence_encoder.pos, longest, "items", cure)

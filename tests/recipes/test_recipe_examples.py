@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = ("nqg/train.json", "nqg/dev.json", "squad-v1.1/du-test-v1.1.json.gz", "squad-v1.1/dev-v1.1.part1.json.gz")
 FILES += ("glue_data/RTE/train.tsv", "MLQA_V1/x", "FOLDER/train.txt", "FOLDER/valid.txt", "BOOKS/x", "wikitext-2/x")
 FILES += ("xtreme/train-v1.1.json", "xtreme/dev-v1.1.json", "train.json.gz", "dev.json.gz", "BERT/vocab.txt")
-FILES += ("data/raw/gpt2-bpe/vocab.bpe", "data/raw/gpt2-bpe/encoder.json")
+FILES += ("data/raw/gpt2-bpe/vocab.bpe", "data/raw/gpt2-bpe/encoder.json", "my-folder/train.tsv")
 RUN = "results/pretrain_mlm/books_wiki.posenc_bert_base.128.1"
 ENCODINGS = ("diet-rel", "diet-abs[rank=64,share=none]")
 

@@ -1,0 +1,1 @@
+"""Text classification from scratch: published archives or your own files to what sentence prediction reads."""

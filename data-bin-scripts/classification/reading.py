@@ -1,0 +1,256 @@
+"""Rows of text and label: the published files of each task, and your own tsv, csv or jsonl files.
+
+tsv files are read like GLUE's: tabs separate the fields, and quotes are text. In csv files a field may stand in double
+quotes (RFC 4180).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpora import lines
+from corpora.compressed import there
+from corpora.errors import CorpusError
+from glue import reading as glue
+from glue.formats import TASKS as GLUE
+from glue.formats import Format
+from shared import nearest
+
+
+class Row(NamedTuple):
+    """A text or a pair of texts."""
+
+    where: str  # the file with the line, or the member of an archive
+    texts: tuple[str, ...]
+    label: str | None  # None: the file has no label for this row
+
+
+#: splits that a task may have, with the names of one's own files
+OWN = {"train": ("train",), "valid": ("dev", "valid", "validation"), "test": ("test",)}
+ENDINGS = (".tsv", ".csv", ".jsonl")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns with the text, with the second text of pairs (or an empty name), and with the label."""
+
+    text: str
+    pair: str
+    label: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return one or two columns."""
+        return (self.text, self.pair) if self.pair else (self.text,)
+
+
+class Source(NamedTuple):
+    """The file or folder of a split, and what reads its rows."""
+
+    path: Path
+    rows: Callable[[], Iterator[Row]]
+
+
+def own(folder: Path, columns: Columns) -> dict[str, Source]:
+    """Return the sources in one's own folder by split.
+
+    Raises:
+        CorpusError: There is no training file, or a split has two files.
+    """
+    found = {split: path for split, names in OWN.items() if (path := _only(folder, names)) is not None}
+    if "train" not in found:
+        raise CorpusError(f"{folder}: no train.tsv, train.csv or train.jsonl, plain or .gz")
+    return {split: Source(path, partial(read, path, columns)) for split, path in found.items()}
+
+
+def _only(folder: Path, names: tuple[str, ...]) -> Path | None:
+    paths = [path for name in names for ending in ENDINGS if (path := there(folder / f"{name}{ending}"))]
+    if len(paths) > 1:
+        raise CorpusError(f"{folder}: {paths[0].name} and {paths[1].name} are the same split; keep one of them")
+    return paths[0] if paths else None
+
+
+def read(path: Path, columns: Columns) -> Iterator[Row]:
+    """Read the rows of a tsv, csv or jsonl file, plain or .gz.
+
+    Raises:
+        CorpusError: The file cannot be read, a column is missing, or quotes are broken.
+    """
+    kind = path.name.removesuffix(".gz").rpartition(".")[2]
+    records = {"tsv": _tsv, "csv": _csv, "jsonl": _jsonl}[kind](path)
+    known: set[str] | None = None
+    for number, record in records:
+        if known is None or kind == "jsonl":
+            known = set(record)
+            _refuse_missing(path, number if kind == "jsonl" else 1, columns, known)
+        label = record.get(columns.label)
+        texts = tuple(str(record[name] or "") for name in columns.texts)
+        yield Row(f"{path.name}:{number}", texts, None if label is None else str(label).strip())
+
+
+def _refuse_missing(path: Path, number: int, columns: Columns, known: set[str]) -> None:
+    flags = {"--text": columns.text, "--pair": columns.pair}
+    for flag, name in flags.items():
+        if name and name not in known:
+            raise CorpusError.at(path, number, f"no column {name!r}{nearest(name, known)} {flag} names the column")
+
+
+Records = Iterator[tuple[int, Mapping[str, Any]]]
+
+
+def _tsv(path: Path) -> Records:
+    header: list[str] = []
+    for line in lines.of_file(path):
+        fields = line.text.removeprefix("\ufeff").split("\t")
+        if not header:
+            header = fields
+        elif len(fields) != len(header):
+            raise CorpusError.at(path, line.number, f"{len(fields)} fields, but the header has {len(header)}")
+        else:
+            yield line.number, dict(zip(header, fields, strict=True))
+
+
+def _csv(path: Path) -> Records:
+    rows = csv.reader((f"{line.text}\n" for line in lines.of_file(path)), strict=True)
+    header: list[str] = []
+    begin = 1
+    try:
+        for fields in rows:
+            if not header:
+                header = [fields[0].removeprefix("\ufeff"), *fields[1:]]
+            elif len(fields) != len(header):
+                raise CorpusError.at(path, begin, f"{len(fields)} fields, but the header has {len(header)}")
+            else:
+                yield begin, dict(zip(header, fields, strict=True))
+            begin = rows.line_num + 1
+    except csv.Error as error:
+        what = f"broken quotes ({error}): write a quote inside of a quoted field twice, or convert the file to tsv"
+        raise CorpusError.at(path, begin, what) from None
+
+
+def _jsonl(path: Path) -> Records:
+    for line in lines.of_file(path):
+        try:
+            record = json.loads(line.text)
+        except ValueError as error:
+            raise CorpusError.at(path, line.number, f"no JSON ({error}); one object per line is wanted") from None
+        if not isinstance(record, dict):
+            raise CorpusError.at(path, line.number, "no JSON object; one object per line is wanted")
+        yield line.number, record
+
+
+# --- published tasks
+
+
+#: --task -> its name in GLUE
+OF_GLUE = {"sst2": "SST-2", "qnli": "QNLI", "qqp": "QQP", "mnli": "MNLI", "rte": "RTE"}
+#: GLUE's test sets have no labels, so its development sets (on the left) are scored as test sets
+SCORED = {"valid": "test", "valid-mismatched": "test-mismatched"}
+
+
+def published(task: str, data: Path) -> dict[str, Source]:
+    """Return the sources of a published task by split.
+
+    Raises:
+        CorpusError: A file is missing.
+    """
+    if task in OF_GLUE:
+        return _of_glue(OF_GLUE[task], data)
+    return {"imdb": _imdb, "snli": _snli}[task](data)
+
+
+def _of_glue(name: str, data: Path) -> dict[str, Source]:
+    form = GLUE[name]
+    named = glue.find(data, name, form)
+    used = {"train": "train", **{theirs: ours for theirs, ours in SCORED.items() if theirs in named}}
+    return {
+        ours: Source(named[theirs], partial(_glue_rows, named[theirs], form, theirs)) for theirs, ours in used.items()
+    }
+
+
+def _glue_rows(path: Path, form: Format, split: str) -> Iterator[Row]:
+    for row in glue.read(path, form, split):
+        if row.fields != row.wanted:
+            number = int(row.where.rpartition(":")[2])
+            raise CorpusError.at(path, number, f"{row.fields} fields, but the header has {row.wanted}")
+        yield Row(row.where, row.sentences, row.label)
+
+
+def _snli(data: Path) -> dict[str, Source]:
+    places = (data, data / "snli_1.0", data / "snli_1.0" / "snli_1.0")
+    sources = {}
+    for split, name in (("train", "train"), ("valid", "dev"), ("test", "test")):
+        file = f"snli_1.0_{name}.jsonl"
+        path = next((path for place in places if (path := there(place / file))), None)
+        if path is None:
+            raise CorpusError(f"{data}: no {file}, plain or .gz, in it or in snli_1.0/: fetch.py snli downloads it")
+        sources[split] = Source(path, partial(_agreed, path))
+    return sources
+
+
+def _agreed(path: Path) -> Iterator[Row]:
+    """Read SNLI's pairs; those on which the annotators did not agree have the label `-` and are left out."""
+    columns = Columns("sentence1", "sentence2", "gold_label")
+    return (row for row in read(path, columns) if row.label != "-")
+
+
+#: members of the archive: aclImdb/train/pos/0_9.txt
+REVIEW = re.compile(r"(?:^|/)(train|test)/(pos|neg)/(\d+)_\d+\.txt$")
+BREAK = re.compile(r"<br\s*/?>")
+
+
+def _imdb(data: Path) -> dict[str, Source]:
+    """Find IMDB's reviews in the unpacked folder, or in the archive, which is then read without unpacking it."""
+    folders = [place for place in (data, data / "aclImdb", data / "aclImdb_v1") if (place / "train" / "pos").is_dir()]
+    archives = [path for path in (data, data / "aclImdb_v1.tar.gz") if path.is_file()]
+    if not folders and not archives:
+        raise CorpusError(f"{data}: neither train/pos/ nor aclImdb_v1.tar.gz: fetch.py imdb downloads it")
+    source = [*folders, *archives][0]
+    return {split: Source(source, partial(_reviews, source, split)) for split in ("train", "test")}
+
+
+def _reviews(source: Path, split: str) -> Iterator[Row]:
+    texts = _of_folder(source) if source.is_dir() else _of_archive(source)
+    for (_, label, number), text in sorted((key, text) for key, text in texts if key[0] == split):
+        yield Row(f"{split}/{label}/{number}", (BREAK.sub(" ", text),), label)
+
+
+Reviews = Iterator[tuple[tuple[str, str, int], str]]
+
+
+def _of_folder(folder: Path) -> Reviews:
+    for path in folder.rglob("*.txt"):
+        if (key := _key(path.relative_to(folder).as_posix())) is not None:
+            yield key, _text(path, path.read_bytes())
+
+
+def _of_archive(archive: Path) -> Reviews:
+    try:
+        with tarfile.open(archive, "r|*") as opened:
+            for member in opened:
+                if member.isfile() and (key := _key(member.name)) is not None:
+                    file = opened.extractfile(member)
+                    assert file is not None
+                    yield key, _text(archive / member.name, file.read())
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise CorpusError(f"{archive}: the archive is damaged ({error}); download it again") from None
+
+
+def _key(name: str) -> tuple[str, str, int] | None:
+    match = REVIEW.search(name)
+    return (match[1], match[2], int(match[3])) if match else None
+
+
+def _text(path: Path, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise CorpusError(f"{path}: no UTF-8: convert the file, as with iconv -t UTF-8, or leave it out") from None

@@ -1,0 +1,87 @@
+"""Text as words, and the vocabulary of a classifier that learns from scratch (Qu et al. 2021, section 4.1).
+
+The paper segments text with Stanford's CoreNLP. Here sentencex finds the sentences, and NLTK's NLTKWordTokenizer splits
+each into words by the same Penn Treebank conventions (`do n't`, `'s`, punctuation marks apart), without Java. Two
+differences: CoreNLP writes brackets as -LRB- and -RRB-, and it keeps the full stop of `etc.` at the end of a sentence.
+The files of SST-2 are tokenised already.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from corpora.errors import CorpusError
+from corpora.pieces import SPECIALS, UNKNOWN
+
+from . import glove
+
+TOKENIZERS = ("nltk", "spaces")
+#: words of a text that fairseq's dictionary has for itself
+RESERVED = {*SPECIALS, "<mask>"}
+
+
+@dataclass(frozen=True)
+class Segmenter:
+    """Split text into words."""
+
+    tokenizer: str  # one of TOKENIZERS
+
+    @cached_property
+    def _split(self) -> Callable[[str], list[str]]:
+        if self.tokenizer == "spaces":
+            return str.split
+        from nltk.tokenize import NLTKWordTokenizer  # takes a second, which --help does not need
+        from sentencex import segment
+
+        split = NLTKWordTokenizer().tokenize
+        return lambda text: [word for sentence in segment("en", text) for word in split(sentence)]
+
+    def words(self, text: str) -> list[str]:
+        """Return the words of a text."""
+        return [word for part in self._split(text) for word in part.split()]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words in the order of fairseq's dictionary, with their counts in training, and their vectors [words, width]."""
+
+    counts: Mapping[str, int]
+    vectors: Any  # a numpy array, or None without word vectors
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        """Return the id of each word."""
+        return {word: len(SPECIALS) + place for place, word in enumerate(self.counts)}
+
+    def encode(self, words: Iterable[str]) -> list[int]:
+        """Return the ids of words; `<unk>`'s for unknown ones."""
+        return [self.ids.get(word, UNKNOWN) for word in words]
+
+    def text(self) -> str:
+        """Return dict.txt."""
+        return "".join(f"{word} {count}\n" for word, count in self.counts.items())
+
+
+def vocabulary(words: Counter[str], more_than: int, vectors: Path | None) -> Vocabulary:
+    """Return the words that occur more often than `more_than` in training and, if vectors are given, have a vector.
+
+    Raises:
+        CorpusError: No word is left, or the vectors cannot be read.
+    """
+    frequent = {
+        word: count
+        for word, count in sorted(words.items(), key=lambda entry: (-entry[1], entry[0]))
+        if count > more_than and word not in RESERVED
+    }
+    found = glove.read(vectors, frequent.keys()) if vectors else {}
+    kept = {word: count for word, count in frequent.items() if not vectors or word in found}
+    if not kept:
+        what = f" and have a vector in {vectors}" if vectors else ""
+        raise CorpusError(f"no words of the training text occur more than {more_than} times{what}: give --more-than 0")
+    return Vocabulary(kept, np.stack([found[word] for word in kept]) if vectors else None)

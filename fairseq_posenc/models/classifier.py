@@ -1,0 +1,189 @@
+"""`posenc_classifier`: a text classifier that is trained from scratch, with any position encoding.
+
+Legend: B batch, T tokens, d width of the model, C classes.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import (
+    FairseqEncoder,
+    FairseqEncoderModel,
+    register_model,
+)
+from fairseq.models.transformer import TransformerConfig
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from .classifier_config import LONGEST, ClassifierConfig
+from .config import register_sizes, values_of
+from .masked_lm import SentenceEncoder
+from .presets import CLASSIFIER
+from .weight_decay import refuse_without_effect
+
+#: the tensor in a file of word vectors: [words of dict.txt, width]
+VECTORS = "vectors"
+
+
+class WordEmbedding(nn.Module):
+    """Embed words; vectors of another width than the model's are projected to it (Qu et al. 2021: 300 to 512)."""
+
+    def __init__(self, words: int, width: int, dim: int, pad: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(words, width, pad)
+        self.projection = nn.Linear(width, dim, bias=False) if width != dim else None
+        self.num_embeddings, self.embedding_dim, self.padding_idx = words, dim, pad
+        nn.init.normal_(self.words.weight, std=width**-0.5)
+        nn.init.zeros_(self.words.weight[pad])
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the vectors [B, T, d] of tokens [B, T]."""
+        vectors: Tensor = self.words(tokens)
+        return vectors if self.projection is None else self.projection(vectors)
+
+    def start_with(self, file: Path, first: int) -> None:
+        """Copy the vectors of a file into the rows from `first` on; the special symbols before them stay random.
+
+        Raises:
+            ValueError: The file cannot be read, or it belongs to another dictionary or another width.
+        """
+        vectors = _read(file)
+        room = self.words.weight[first : first + len(vectors)]
+        if vectors.shape != room.shape or len(vectors) < self.num_embeddings - first - 1:  # the task adds <mask>
+            raise ValueError(
+                f"--word-vectors {file}: {len(vectors)} vectors of width {vectors.shape[1]}, but the dictionary has "
+                f"{self.num_embeddings - first} words and --embedding-dim is {self.words.embedding_dim}: give the file "
+                "of the same prepared folder"
+            )
+        with torch.no_grad():
+            room.copy_(vectors)
+
+
+class ClassifierEncoder(FairseqEncoder):
+    """The stack and the pooling of its outputs."""
+
+    def __init__(self, cfg: Any, dictionary: Any, max_positions: int) -> None:
+        super().__init__(dictionary)
+        self.pooling = str(cfg.pooling)
+        embedding = WordEmbedding(len(dictionary), cfg.embedding_dim, cfg.encoder_embed_dim, dictionary.pad())
+        stack = SentenceEncoder if self.pooling == "cls" else _WithoutCls
+        self.sentence_encoder = stack(_stack_config(cfg, max_positions), dictionary, embedding)  # type: ignore[arg-type]
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> Tensor:
+        """Return the pooled outputs [B, d] of tokens [B, T]."""
+        states: Tensor = self.sentence_encoder(src_tokens)["encoder_out"][0]  # [T, B, d]
+        if self.pooling == "cls":
+            return states[0]
+        padding = src_tokens.eq(self.dictionary.pad()).T[..., None]  # [T, B, 1]
+        return states.masked_fill(padding, float("-inf")).amax(0)
+
+    def max_positions(self) -> int:
+        """Return the length of the longest sequence that the encoding defines."""
+        return self.sentence_encoder.max_positions()
+
+
+class _WithoutCls(SentenceEncoder):
+    """A stack whose samples begin with a word."""
+
+    has_cls = False
+
+
+@register_model("posenc_classifier", dataclass=ClassifierConfig)
+class PosEncClassifier(FairseqEncoderModel):
+    """A Transformer encoder over words with a linear head, for --task posenc_sentence_prediction."""
+
+    def __init__(self, cfg: Any, encoder: ClassifierEncoder) -> None:
+        super().__init__(encoder)
+        self.args = cfg
+        self.dropout = nn.Dropout(cfg.dropout)
+        self.classification_heads = nn.ModuleDict()
+
+    @classmethod
+    def add_args(cls, parser: Any) -> None:
+        """Add the flat options without defaults, which come from the dataclass after the architecture's."""
+        gen_parser_from_dataclass(parser, ClassifierConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> PosEncClassifier:
+        """Build the model from the flat options.
+
+        Raises:
+            ValueError: Unknown encodings or options, or an encoding that is asked for what it cannot do.
+        """
+        if cfg.embedding_dim is None:  # the checkpoint stores the width, so that it does not need the file
+            cfg.embedding_dim = width_of(Path(cfg.word_vectors)) if cfg.word_vectors else cfg.encoder_embed_dim
+        values = Namespace(**values_of(cfg, ClassifierConfig))
+        longest = values.max_positions or task.max_positions() or LONGEST
+        model = cls(values, ClassifierEncoder(values, task.source_dictionary, longest))
+        refuse_without_effect(values, model.encoder.sentence_encoder)
+        return model
+
+    def register_classification_head(self, name: str, num_classes: int, **unused: Any) -> None:
+        """Add a linear head; --task posenc_sentence_prediction calls this."""
+        self.classification_heads[name] = nn.Linear(self.args.encoder_embed_dim, num_classes)
+
+    def start(self, *, init_token: int | None) -> None:
+        """Copy the vectors of --word-vectors; the task calls this unless the weights come from a checkpoint.
+
+        Args:
+            init_token: --init-token, the id that begins each sample.
+        Raises:
+            ValueError: --pooling and --init-token contradict each other, or the vectors do not fit.
+        """
+        if self.encoder.pooling == "cls" and init_token is None:
+            raise ValueError("--pooling cls reads the first token: give --init-token 0, which puts <s> there")
+        if self.encoder.pooling == "max" and init_token is not None:
+            raise ValueError("--init-token is for --pooling cls: leave it out, or take --pooling cls")
+        if self.args.word_vectors:
+            embedding = self.encoder.sentence_encoder.embed_tokens
+            embedding.start_with(Path(self.args.word_vectors), self.encoder.dictionary.nspecial)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        features_only: bool = True,
+        classification_head_name: str | None = None,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Return the logits [B, C] of a head, or the pooled outputs [B, d] without a head, and nothing more."""
+        pooled = self.encoder(src_tokens)
+        if classification_head_name is None:
+            return pooled, {}
+        return self.classification_heads[classification_head_name](self.dropout(pooled)), {}
+
+
+def width_of(file: Path) -> int:
+    """Return the width of the word vectors in a file.
+
+    Raises:
+        ValueError: The file cannot be read.
+    """
+    return int(_read(file).shape[1])
+
+
+def _read(file: Path) -> Tensor:
+    try:
+        with safe_open(file, "pt") as opened:
+            vectors: Tensor = opened.get_tensor(VECTORS)
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"--word-vectors {file}: {error}; prepare_text_classification writes such a file") from None
+    return vectors
+
+
+def _stack_config(cfg: Any, max_positions: int) -> TransformerConfig:
+    """Return fairseq's hierarchical configuration of the encoder, with the plugin's fields on it."""
+    own = {
+        "max_source_positions": max_positions,
+        "no_scale_embedding": True,
+        "no_token_positional_embeddings": True,
+        "layernorm_embedding": True,
+    }
+    return TransformerConfig.from_namespace(Namespace(**{**vars(cfg), **own}))
+
+
+register_sizes("posenc_classifier", "posenc_classifier_", CLASSIFIER)

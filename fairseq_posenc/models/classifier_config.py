@@ -1,0 +1,57 @@
+"""The flat options of text classifiers that are trained from scratch."""
+
+import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
+from typing import Any, Optional
+
+from fairseq import utils
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models.transformer import DEFAULT_MIN_PARAMS_TO_WRAP
+
+from .config import PosEncConfig
+
+_ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
+#: positions of a model without --max-positions
+LONGEST = 512
+
+
+def _option(default: Any, help: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+@dataclasses.dataclass
+class ClassifierConfig(PosEncConfig):
+    """The classifier of Qu et al. 2021 (section 4.1): 8 layers, 8 heads, width 512, feed-forward layers of 2048."""
+
+    pooling: ChoiceEnum(["max", "cls"]) = dataclasses.field(  # type: ignore[valid-type]
+        default="max",
+        metadata={
+            "help": "What the head reads: the largest value over time of each output (max, for single sentences), or "
+            "the output at the first token (cls, for pairs, with --init-token 0)."
+        },
+    )
+    word_vectors: Optional[str] = _option(
+        None, "File word_vectors.safetensors of prepare_text_classification, with which the word embedding starts."
+    )
+    embedding_dim: Optional[int] = _option(
+        None,
+        "Width of the word embedding; another width than --encoder-embed-dim is projected. Unset: that of "
+        "--word-vectors, or --encoder-embed-dim.",
+    )
+    encoder_layers: int = _option(8, "Number of layers.")
+    encoder_embed_dim: int = _option(512, "Width of the model.")
+    encoder_ffn_embed_dim: int = _option(2048, "Width of the feed-forward layers.")
+    encoder_attention_heads: int = _option(8, "Number of attention heads.")
+    encoder_normalize_before: bool = _option(False, "Apply layer normalisation before each block instead of after it.")
+    encoder_layerdrop: float = _option(0.0, "Probability of leaving out a layer in training.")
+    activation_fn: _ACTIVATIONS = dataclasses.field(  # type: ignore[valid-type]
+        default="gelu", metadata={"help": "Activation function of the feed-forward layers."}
+    )
+    dropout: float = _option(0.1, "Dropout probability of embeddings, layer outputs and the head's input.")
+    attention_dropout: float = _option(0.0, "Dropout probability of attention weights.")
+    activation_dropout: float = _option(0.0, "Dropout probability after the activation of feed-forward layers.")
+    max_positions: Optional[int] = _option(None, f"Longest sequence in tokens. Unset: {LONGEST}.")
+    checkpoint_activations: bool = _option(False, "Recompute each layer in the backward pass, which saves memory.")
+    offload_activations: bool = _option(False, "Recompute each layer, and keep what is stored on the CPU.")
+    min_params_to_wrap: int = _option(
+        DEFAULT_MIN_PARAMS_TO_WRAP, "Smallest number of parameters of a layer that FSDP wraps on its own."
+    )

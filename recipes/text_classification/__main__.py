@@ -1,0 +1,87 @@
+"""The text classification recipe; `recipes/text_classification/run.sh` calls it in the right environment."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from recipes.lib.command import main
+from recipes.lib.recipe import Hints, Recipe, compared
+from recipes.lib.stages import Stage, read_json
+
+from .plan import make_plan
+from .settings import CONF, Settings
+
+DESCRIPTION = """\
+Trains text classifiers from scratch with several position encodings, each with several seeds, and compares them: the
+classification experiments of Qu et al. 2021 (IMDB, SST-2, SNLI, QNLI, QQP, MNLI), or your own files."""
+
+LEGEND = """\
+Score: accuracy in percent; for QQP the mean of accuracy and F1, for MNLI the mean of both sets. It is the mean over
+seeds, with the standard deviation. Each checkpoint is chosen on the validation set, and the test set (GLUE's
+development set) is scored once. Majority: always the most frequent label. Bag of words: logistic regression. Paper: Qu
+et al. 2021, Table 1: ten seeds, GloVe vectors, 8 layers of width 512. Other settings are not comparable with it."""
+
+COLUMNS = (
+    *("encoding", "score", "deviation", "seeds", "paper", "majority", "bag of words"),
+    *("updates", "parameters", "minutes"),
+)
+
+
+def tell(stage: Stage) -> str:
+    """Return what the line of a finished stage says besides its time."""
+    if stage.kind == "evaluate":
+        return f" score {read_json(stage.outputs[0])['score']:.2f}"
+    if stage.kind == "baselines":
+        found = read_json(stage.outputs[0])
+        return f" majority {found['majority']:.2f}, bag of words {found['bag of words']:.2f}"
+    return ""
+
+
+def remarks(settings: Settings, output: Path) -> list[str]:
+    """Return what a reader of the report must know."""
+    record = read_json(output / "data-bin" / "glue.json")
+    splits = ", ".join(f"{split} {facts['items']:,}" for split, facts in record["splits"].items())
+    vectors = record["word vectors"]
+    kind = f"{record['words']:,} words, " + (f"vectors of {vectors['name']}" if vectors else "no word vectors")
+    alone = ["These scores come from one seed; a comparison needs several."] if len(settings.seeds) == 1 else []
+    return [LEGEND, f"{settings.name}: {splits} rows; {kind}.", *alone]
+
+
+def default_output(settings: Settings) -> str:
+    """Return the folder in results/: another task is another experiment."""
+    return f"text_classification/{settings.name}.{settings.arch}"
+
+
+def hints(settings: Settings, output: Path, shown: str) -> Hints:
+    best = max(compared(settings, output), key=lambda row: row["score"])
+    return {f"Predictions of {best['encoding']}, the best mean score:": f"ls {shown}/predictions"}
+
+
+TEXT_CLASSIFICATION = Recipe(
+    name="text_classification",
+    description=DESCRIPTION,
+    settings=Settings,
+    conf=CONF,
+    preset="small",
+    plan=make_plan,
+    results=compared,
+    tell=tell,
+    hints=hints,
+    remarks=remarks,
+    default_output=default_output,
+    examples=(
+        "--preset smoke",
+        "--preset small --task sst2 --pos-enc none,shaw,gcdf --seeds 1,2,3",
+        "--preset small --task my-folder --text title --label topic --pos-enc rope",
+        "--preset paper --task imdb --pos-enc xl,gcdf --glove published",
+        "--preset paper-k-shaw --task mnli --launch torchrun --processes 4 --batches 4",
+    ),
+    columns=COLUMNS,
+    figure="lengths.png",
+    files=("lengths.png", "predictions/"),
+    plain={"smoke": {}, "paper": {}},
+)
+
+if __name__ == "__main__":
+    sys.exit(main(TEXT_CLASSIFICATION, sys.argv[1:]))

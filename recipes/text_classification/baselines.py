@@ -1,0 +1,60 @@
+"""Score two baselines on the test sets: the most frequent label, and logistic regression on a bag of words."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression
+
+from recipes.lib.package import write_whole
+from recipes.lib.stages import read_json
+
+from . import scores
+
+
+def bags(rows: list[list[list[int]]], words: int) -> csr_matrix:
+    """Return a matrix [rows, texts x words] with 1 where a text contains a word; second texts have own columns."""
+    entries = [
+        (number, place * words + word)
+        for number, row in enumerate(rows)
+        for place, text in enumerate(row)
+        for word in set(text)
+    ]
+    columns = words * max(map(len, rows))
+    where = np.array(entries, dtype=np.int64).reshape(-1, 2)
+    return csr_matrix((np.ones(len(where)), (where[:, 0], where[:, 1])), shape=(len(rows), columns))
+
+
+def baselines(folder: Path, metrics: list[str], splits: list[str]) -> dict[str, float]:
+    """Return the score of each baseline in percent."""
+    record = read_json(folder / "glue.json")
+    words = record["words"] + scores.FIRST
+    train, wanted = scores.labels(folder, "train"), {split: scores.labels(folder, split) for split in splits}
+    majority = Counter(train).most_common(1)[0][0]
+    model = LogisticRegression(max_iter=1000).fit(bags(scores.words(folder, "train"), words), train)
+    answers = {split: model.predict(bags(scores.words(folder, split), words)).tolist() for split in splits}
+    constant = {split: [majority] * len(wanted[split]) for split in splits}
+    return {
+        "majority": round(scores.score(constant, wanted, metrics), 2),
+        "bag of words": round(scores.score(answers, wanted, metrics), 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Prepared folder.")
+    parser.add_argument("--metrics", required=True, metavar="A,B", help="Scores whose mean counts.")
+    parser.add_argument("--splits", required=True, metavar="A,B", help="Test sets.")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    arguments = parser.parse_args()
+    found = baselines(arguments.data, arguments.metrics.split(","), arguments.splits.split(","))
+    write_whole(arguments.output, json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""What the stages read of a prepared folder, and the scores of a set of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+
+from fairseq.data import data_utils
+
+from fairseq_posenc.metrics import classification
+
+FIRST = 4  # fairseq's special symbols come before a dictionary's
+#: upper ends of the groups of lengths, in words of both texts
+LENGTHS = (5, 10, 15, 20, 30, 50, 100, 200)
+
+
+def labels(folder: Path, split: str) -> list[int]:
+    """Return the class of each row."""
+    items = data_utils.load_indexed_dataset(str(folder / "label" / split), None, "mmap")
+    return [int(items[number][0]) - FIRST for number in range(len(items))]
+
+
+def words(folder: Path, split: str) -> list[list[list[int]]]:
+    """Return the words of each row as ids, for one or two texts, without </s>."""
+    names = [name for name in ("input0", "input1") if (folder / name).is_dir()]
+    texts = [data_utils.load_indexed_dataset(str(folder / name / split), None, "mmap") for name in names]
+    return [[text[number].tolist()[:-1] for text in texts] for number in range(len(texts[0]))]
+
+
+def score(answers: Mapping[str, Sequence[int]], wanted: Mapping[str, Sequence[int]], metrics: Sequence[str]) -> float:
+    """Return the mean over metrics and splits in percent, as the paper has it for QQP and MNLI."""
+    return 100 * mean(
+        classification.METRICS[name](answers[split], wanted[split]) for split in wanted for name in metrics
+    )
+
+
+def by_length(
+    rows: Sequence[list[list[int]]], answers: Sequence[int], wanted: Sequence[int]
+) -> dict[str, dict[str, float]]:
+    """Return the accuracy in percent and the number of rows for each group of lengths that has rows."""
+    groups: dict[str, list[bool]] = {}
+    for row, answer, label in zip(rows, answers, wanted, strict=True):
+        groups.setdefault(group(sum(map(len, row))), []).append(answer == label)
+    order = [group(end) for end in (*LENGTHS, LENGTHS[-1] + 1)]
+    return {name: {"accuracy": 100 * mean(groups[name]), "rows": len(groups[name])} for name in order if name in groups}
+
+
+def group(length: int) -> str:
+    """Return the name of the group of a length: `6-10`."""
+    ends = [0, *LENGTHS]
+    for low, high in pairwise(ends):
+        if length <= high:
+            return f"{low + 1}-{high}"
+    return f"{LENGTHS[-1] + 1}+"

@@ -1,4 +1,4 @@
-"""What the demo runs: every command, in order. Plain fairseq, but for `--pos-enc`."""
+"""Plan all commands of the demo, in order; they are plain fairseq, except for `--pos-enc`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .settings import Settings
 
 HERE = Path(__file__).parent
 SHARED = LIB / "translation"
-SOURCE, TARGET = "en", "inv"  # English, and the invented language
+SOURCE, TARGET = "en", "inv"  # English and the invented language
 LANGUAGES = ("--source-lang", SOURCE, "--target-lang", TARGET)
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
-    """`shown` is the output folder as the commands name it, relative to the repository."""
+    """Return the plan; `shown` is the output folder relative to the repository, as commands name it."""
     return Planner(settings, output, shown).plan()
 
 
@@ -82,7 +82,7 @@ class Planner(planning.Planner[Settings]):
     def score(self, name: str, generate: Stage) -> Stage:
         command = module("lib.translation.score")
         command += flags(generated=f"{self.shown}/generated/{name}/generate-test.txt")
-        # The raw references: fairseq would score against references that went through the subwords.
+        # Score against the raw references; fairseq would use references that went through the subwords.
         command += flags(reference=f"{self.shown}/raw/test.{TARGET}", output=f"{self.shown}/scores/{name}")
         return self.stage(f"score:{name}", command, [f"scores/{name}"], [generate], [SHARED / "score.py"])
 

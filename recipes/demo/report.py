@@ -1,4 +1,4 @@
-"""results.json, results.md and bleu.png from what the stages left."""
+"""Write results.json, results.md and bleu.png from the results of the stages."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .plan import SOURCE, TARGET
 
 TEMPLATE = Path(__file__).with_name("template.md")
 KEYS = ("encoding", "bleu", "signature", "parameters", "speed_ratio", "command", "commit")
-NOT_RECORDED = "unknown"  # of stages that were run by hand
+NOT_RECORDED = "unknown"  # value for stages that were run by hand
 PACKAGES = ("torch", "fairseq-fixed", "sacrebleu", "sentencepiece", "numpy")
 
 
 def collect(output: Path, encodings: list[str]) -> list[Row]:
-    """One flat row an encoding, the best first."""
+    """Return one flat row per encoding, the best first."""
     measured = json.loads((output / "measured.json").read_text(encoding="utf-8"))
     rows = [row(output, name, measured[name]) for name in encodings]
     return sorted(rows, key=lambda one: -one["bleu"])
@@ -56,7 +56,7 @@ def table(rows: list[Row]) -> str:
 
 
 def examples(raw: Path, count: int = 2) -> str:
-    """The first test sentences with a relative clause, with what they translate to."""
+    """Return the first test sentences with a relative clause, and their translations."""
     pairs = zip(_lines(raw / f"test.{SOURCE}"), _lines(raw / f"test.{TARGET}"), strict=True)
     chosen = [pair for pair in pairs if " that " in pair[0]][:count]
     return "\n".join(f"- {source}\n  → {target}" for source, target in chosen)

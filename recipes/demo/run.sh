@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One question, answered in minutes on two cores: what does a position encoding do for a translation?
-# `recipes/demo/run.sh --help` lists the options; the settings, with their reasons, are in conf/.
+# Show in minutes, on two cores, what a position encoding does for translation.
+# `recipes/demo/run.sh --help` lists the options; conf/ holds the settings and the reasons for them.
 set -euo pipefail
 exec "$(dirname "${BASH_SOURCE[0]}")/../lib/start.sh" demo "$@"

@@ -1,4 +1,4 @@
-"""The settings of the demo; the numbers, with their reasons, are in conf/."""
+"""Define the settings of the demo; conf/ holds their values and the reasons for them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Settings(recipe.Settings):
     generate: Flags = field(metadata=about("a flag of fairseq-generate"))
 
     def __post_init__(self) -> None:
-        # Everything is told relative to `none`: the BLEU, the parameters, the time of a step.
+        # BLEU, parameters and training time are all compared with `none`.
         self.encodings = [one.label for one in parse_all(["none", *self.encodings])]
 
     def variables(self) -> dict[str, str]:
-        """Several trainings run side by side: more than one thread each only makes them wait for each other."""
+        """Limit each training to one thread; several run at once, and more threads would only wait for each other."""
         return {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

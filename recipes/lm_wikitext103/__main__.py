@@ -1,4 +1,4 @@
-"""The language model recipe; `recipes/lm_wikitext103/run.sh` calls it in the right environment."""
+"""Define the language model recipe; `recipes/lm_wikitext103/run.sh` calls this module in the right environment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 def tell(stage: Stage) -> str:
-    """What a finished stage found."""
+    """Return the result of a finished stage for its line on the screen."""
     if stage.kind == "prepare":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "evaluate":
@@ -40,7 +40,7 @@ def tell(stage: Stage) -> str:
 
 
 def counted(folder: Path) -> str:
-    """The words of a prepared text; a folder that fairseq-preprocess alone made does not say."""
+    """Return the size of a prepared text, which is unknown for folders that fairseq-preprocess alone wrote."""
     if not (folder / "counts.json").is_file():
         return f"{folder.name}, prepared elsewhere"
     counts = read_json(folder / "counts.json")
@@ -54,7 +54,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Another corpus or size is another experiment."""
+    """Return a folder of its own for each corpus, architecture, length, memory and seed."""
     corpus = Path(settings.corpus).resolve().name
     return f"lm_wikitext103/{corpus}.{settings.arch}.{settings.length}.{settings.mem_train}.{settings.seed}"
 
@@ -67,13 +67,21 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
 
 
 def eval_lm(row: Row, data: str, folder: str, split: str, streams: int) -> str:
-    """fairseq's command for a row of the table of a run in `folder`."""
+    """Return the fairseq command that evaluates the model of a table row.
+
+    Args:
+        row: Row of the table of the run in `folder`.
+        data: Folder of binary data.
+        folder: Folder of the run.
+        split: Split to evaluate.
+        streams: Number of streams in evaluation.
+    """
     encoding = parse(row["encoding"])
     command = f"fairseq-eval-lm {data} --user-dir fairseq_posenc --task posenc_lm_memory"
     command += f" --path {folder}/checkpoints/{encoding.slug}/checkpoint_best.pt --gen-subset {split}"
     command += f" --batch-size {streams} --eval-mem-length {row['memory']}"
     command += f" --eval-segment-length {row['segment']}" + (" --same-length" if row["same length"] else "")
-    if row["options"] != encoding.args:  # a clamp
+    if row["options"] != encoding.args:  # the evaluation clamps distances
         command += f""" --model-overrides "{{'pos_enc_args': '{row["options"]}'}}\""""
     return command
 

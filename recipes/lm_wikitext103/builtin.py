@@ -1,4 +1,4 @@
-"""A small invented corpus of words: articles of the sentences of the demo, laid out as WikiText is."""
+"""Write a small invented corpus in WikiText's format: articles of sentences in the demo's grammar."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from recipes.lib.package import whole_folder
 
 ARTICLES = {"train": 150, "valid": 15, "test": 15}
 PARAGRAPHS, SENTENCES = (2, 4), (2, 6)
-RARE = 0.02  # of the words are <unk>, as WikiText's rare ones are
+RARE = 0.02  # fraction of the words that become <unk>, like WikiText's rare words
 
 
 def article(rng: random.Random, grammar: Grammar, number: int) -> list[str]:
-    """Its title and paragraphs, with empty lines between them."""
+    """Return the lines of an article: its title and paragraphs, with an empty line on both sides of the title."""
     lines = ["", f"= Story {number % 10} =", ""]
     for _ in range(rng.randint(*PARAGRAPHS)):
         words = " . ".join(grammar.pair().source for _ in range(rng.randint(*SENTENCES))).split()

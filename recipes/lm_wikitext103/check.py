@@ -1,4 +1,4 @@
-"""Build every model of a comparison once, before hours go into the first: a wrong option or length is refused now.
+"""Build every model of a comparison once, so that a wrong option or length is refused before hours of training.
 
 python -m recipes.lm_wikitext103.check --output FILE --pos-enc xl --trained 300 --longest 704 -- FLAGS OF fairseq-train
 """
@@ -19,16 +19,16 @@ from recipes.lib.package import write_whole
 
 
 def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) -> int:
-    """The parameters beside those of words.
+    """Return the number of parameters, without the embeddings of words.
 
     Raises:
-        ValueError: what the model refuses; lengths in evaluation that its encoding does not define.
+        ValueError: The model refuses its options, or its encoding does not define the lengths in evaluation.
     """
     config = configuration(encoding, flags)
     config.model.max_target_positions = trained
     cutoffs = options.eval_str_list(config.model.adaptive_softmax_cutoff or "0", type=int)
     words = Dictionary()
-    for number in range(max(cutoffs) + 1):  # so many that the bands are bands; the text's come later
+    for number in range(max(cutoffs) + 1):  # enough words for all bands of the adaptive softmax; the text is not needed
         words.add_symbol(str(number))
     model = build(config, words)
     if encoding.remembers:

@@ -1,4 +1,4 @@
-"""comparison.json and curves.png: each encoding's perplexity with each memory, the paper's, and what it cost."""
+"""Write comparison.json and curves.png: perplexity by encoding and memory, the paper's perplexity, and the cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recipes.lib.stages import read_json
 
 
 def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) -> list[Row]:
-    """One for each memory; the best one is marked, as the paper reports the better."""
+    """Return one row per memory, and mark the best one; the paper, too, reports the better of two memories."""
     scores = [read_json(output / "scores" / f"{encoding.slug}.{memory}.json") for memory in memories]
     best = min(score["token_ppl"] for score in scores)
     cost = records.cost(output, f"train:{encoding.slug}")
@@ -24,7 +24,7 @@ def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) ->
 
 
 def papers(encoding: Encoding, memory: int) -> float | None:
-    """Return the paper's test perplexity with this memory in evaluation; None where it has none."""
+    """Return the paper's test perplexity with this memory in evaluation, or None if it has none."""
     return published(figures("LFHC", column=f"memory {memory}"), encoding)
 
 
@@ -43,7 +43,7 @@ def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, cos
         "tokens": score["tokens"],
         "words": score["words"],
         "nats": round(score["token_nll"], 6),
-        "updates": score["updates"],  # of the checkpoint that is evaluated, the best
+        "updates": score["updates"],  # of checkpoint_best.pt, which is evaluated
         "parameters": score["parameters"],
         **cost,
         "seconds of evaluation": round(score["seconds"], 1),

@@ -1,4 +1,4 @@
-"""A checkpoint's perplexity with a memory and a segment of any length: what fairseq-eval-lm prints, as JSON."""
+"""Write a checkpoint's perplexity, which fairseq-eval-lm also prints, as JSON, for any length of memory and segment."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from recipes.lib.package import write_whole
 
 @torch.no_grad()
 def evaluate(model: Any, task: Any, criterion: Any, split: str, streams: int, gpu: bool) -> dict[str, float]:
-    """Nats and perplexity of a token and of a word, and how many were scored: every token of the split, once."""
+    """Return nats and perplexity per token and per word, and their numbers; every token of the split is scored once."""
     task.load_dataset(split)
     segments = task.get_batch_iterator(task.dataset(split), max_sentences=streams)
     nats, tokens, words = 0.0, 0, 0
     for batch in segments.next_epoch_itr(shuffle=False):
         _, _, found = task.valid_step(utils.move_to_cuda(batch) if gpu else batch, model, criterion)
-        nats += float(found.get("nll_loss", found["loss"]))  # with label smoothing, the loss is another
+        nats += float(found.get("nll_loss", found["loss"]))  # with label smoothing, loss is not the likelihood
         tokens += int(found["ntokens"])
         words += int(found["nwords"])
     if tokens != len(task.dataset(split)):
@@ -41,7 +41,7 @@ def evaluate(model: Any, task: Any, criterion: Any, split: str, streams: int, gp
 
 
 def clamped(args: str | None, clamp: int) -> str:
-    """The encoding's options with a limit, unless it was trained with one."""
+    """Return the encoding's options with a limit of distances, unless it was trained with one."""
     given = [word for word in (args or "").split(",") if word]
     return ",".join(given if any(word.startswith("clamp=") for word in given) else [*given, f"clamp={clamp}"])
 

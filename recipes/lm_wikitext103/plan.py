@@ -1,4 +1,7 @@
-"""What the recipe runs: every command, in order. Plain fairseq, but for `--pos-enc` and the task with memory."""
+"""Plan all commands of the recipe, in order.
+
+They are plain fairseq, except for `--pos-enc` and the task with memory.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ from .settings import BUILTIN, Settings
 
 HERE = Path(__file__).parent
 PREPARE = "data-bin-scripts/prepare_words.py"
-ARCHIVE = "wikitext-103/wikitext-103-v1"  # where fetch.py unpacks it, and its name in fetch.py's list
+ARCHIVE = "wikitext-103/wikitext-103-v1"  # folder that fetch.py unpacks it to, and its name in fetch.py's list
 SPLITS = ("train", "valid", "test")
-KEPT = 2  # checkpoints besides the last and the best
+KEPT = 2  # checkpoints that are kept besides the last and the best one
 CONTRADICTION = (
     "Dropout: the paper states 0.00 for WikiText-103, and the setup of Transformer-XL, whose is 0.1; presets wt103 and "
     "wt103-dropout0 have one each."
@@ -60,14 +63,14 @@ class Planner(planning.Planner[Settings]):
             f"{freq} x {how.length} tokens of each = {how.streams * freq * how.length:,} tokens"
         )
 
-    # --- the text
+    # --- text
 
     @property
     def labels(self) -> list[str]:
         return [encoding.label for encoding in self.settings.encodings]
 
     def check(self) -> Stage:
-        """Models, their flags and lengths: what would fail hours later."""
+        """Return the stage that checks models, flags and lengths, whose errors would otherwise appear after hours."""
         settings = self.settings
         longest = max(settings.protocol(memory)[0] + memory for memory in settings.mem_eval)
         command = module("lm_wikitext103.check") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
@@ -77,7 +80,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def text(self) -> list[Stage]:
-        """The stages that lead to binary data; none where it is there."""
+        """Return the stages that prepare binary data; there are none if the corpus is binary already."""
         if self.settings.prepared:
             return []
         before, folder = self.source()
@@ -85,7 +88,7 @@ class Planner(planning.Planner[Settings]):
         return [*before, prepare, self.binarise(prepare)]
 
     def source(self) -> tuple[list[Stage], str]:
-        """What brings the text, and the folder that it is in."""
+        """Return the stages that fetch or write the text, and its folder."""
         settings = self.settings
         if settings.own:
             return [], str(Path(settings.corpus).resolve())
@@ -94,7 +97,7 @@ class Planner(planning.Planner[Settings]):
             command = module("lm_wikitext103.builtin") + flags(output=folder, seed=settings.seed)
             inputs = [HERE / "builtin.py", LIB / "invented" / "sentences.py"]
             return [self.stage("builtin", command, ["builtin"], inputs=inputs)], folder
-        # No outputs: what it fetches belongs to all runs, and it checks for itself what is there.
+        # The stage has no outputs: all runs share what fetch.py downloads, and fetch.py checks existing files itself.
         fetch = ["python", "data-bin-scripts/fetch.py", f"{ARCHIVE}.zip", "--output", settings.raw]
         return [self.stage("fetch", fetch, [])], f"{settings.raw}/{ARCHIVE}"
 
@@ -108,12 +111,12 @@ class Planner(planning.Planner[Settings]):
     def binarise(self, prepare: Stage) -> Stage:
         command = ["fairseq-preprocess", "--only-source"]
         command += flags(**{f"{split}pref": f"{self.shown}/text/{split}.txt" for split in SPLITS})
-        # Without it, invented words fill the dictionary up to a multiple of 8.
+        # Without padding_factor, fairseq pads the dictionary with invented words to a multiple of 8.
         command += flags(destdir=f"{self.shown}/data-bin", padding_factor=1)
         return self.stage("binarise", command, ["data-bin"], [prepare], free=flags(workers=self.settings.workers))
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
-        """The user's text counts, not where it lies."""
+        """Return the command without the folder of the user's text, whose place does not change the result."""
         if not self.settings.own:
             return tuple(command)
         folder = str(Path(self.settings.corpus).resolve())
@@ -125,7 +128,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Of data that no stage made: its dictionary and the lengths of its lines stand for it."""
+        """Return the files that identify data prepared elsewhere: its dictionary and the lengths of its lines."""
         if not self.settings.prepared:
             return ()
         return (Path(self.data) / "dict.txt", *(Path(self.data) / f"{split}.idx" for split in SPLITS))
@@ -143,12 +146,12 @@ class Planner(planning.Planner[Settings]):
 
     def train(self, encoding: Encoding) -> Stage:
         settings = self.settings
-        command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's come later, and win
+        command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
         command += [*PLUGIN, *self.model_flags(), *encoding.flags()]
         command += flags(mem_length=settings.memory_of(encoding), seed=settings.seed)
         command += flags(save_dir=f"{self.shown}/checkpoints/{encoding.slug}")
         kept = flags(no_epoch_checkpoints=True, keep_interval_updates=KEPT)
-        # Where streams are cut depends on how many there are.
+        # The number of streams determines where the text is cut.
         identity = launch.identity(list(self.unplaced(command)), settings)
         return Stage(
             f"train:{encoding.slug}",
@@ -171,7 +174,7 @@ class Planner(planning.Planner[Settings]):
         inputs = [HERE / "evaluate.py", *self.data_inputs]
         return self.stage(f"evaluate:{name}", command, [f"scores/{name}.json"], [train], inputs, on_device=True)
 
-    # --- all of them
+    # --- all encodings
 
     def compare(self, after: list[Stage]) -> Stage:
         command = module("lm_wikitext103.compare") + flags(output=self.shown)

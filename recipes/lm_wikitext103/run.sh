@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Trains language models of words with Transformer-XL's memory, with any position encoding, and compares them.
+# Train word-level language models with Transformer-XL's memory and any position encoding, and compare them.
 set -euo pipefail
 exec "$(dirname "${BASH_SOURCE[0]}")/../lib/start.sh" lm_wikitext103 "$@"

@@ -1,4 +1,4 @@
-"""The settings of the language model recipe; the numbers, with their sources, are in conf/."""
+"""Define the settings of the language model recipe; conf/ holds their values and sources."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from recipes.lib.values import Flags, Refused
 CONF = Path(__file__).parent / "conf"
 BUILTIN = "builtin"
 WIKITEXT103 = "wikitext103"
-TYPES = 267_735  # of WikiText-103's training text, <unk> and <eos> among them (Merity et al. 2017, Table 1)
+TYPES = 267_735  # types of WikiText-103's training text, with <unk> and <eos> (Merity et al. 2017, Table 1)
 
-# What the plan writes into the commands itself.
+# Flags that the plan sets itself, and the recipe's options for them.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "arch")},
@@ -81,35 +81,35 @@ class Settings(launch.Training):
 
     @property
     def own(self) -> bool:
-        """The corpus is a folder of the user's."""
+        """Return whether the corpus is the user's own folder."""
         return self.corpus not in (WIKITEXT103, BUILTIN)
 
     @property
     def prepared(self) -> bool:
-        """The corpus is binary already."""
+        """Return whether the corpus is already binary."""
         return self.own and (Path(self.corpus) / "dict.txt").is_file()
 
     @property
     def streams(self) -> int:
-        """Of all processes together, in training."""
+        """Return the number of training streams of all processes together."""
         return self.number("batch-size", 1) * self.processes * self.nodes
 
     def memory_of(self, encoding: Encoding) -> int:
-        """In training."""
+        """Return the length of the memory in training."""
         return self.mem_train if encoding.remembers else 0
 
     def memories_of(self, encoding: Encoding) -> list[int]:
-        """In evaluation, one for each."""
+        """Return the lengths of the memory in evaluation."""
         return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
-        """Of an evaluation: the tokens of a segment, the longest distance (0: no limit), --same-length."""
+        """Return the tokens of a segment, the longest distance (0: no limit) and --same-length of an evaluation."""
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False
 
 
 def types_of(folder: Path) -> int:
-    """Of prepared data: words of its dictionary, <unk> and <eos>; what fairseq filled it up with is none."""
+    """Return the number of types in prepared data, with <unk> and <eos> but without fairseq's padding words."""
     lines = (folder / "dict.txt").read_text(encoding="utf-8").splitlines()
     return sum(not line.startswith("madeupword") for line in lines) + 2

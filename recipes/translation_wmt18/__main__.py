@@ -1,4 +1,4 @@
-"""The translation recipe; `recipes/translation_wmt18/run.sh` calls it in the right environment."""
+"""Define the translation recipe; `recipes/translation_wmt18/run.sh` calls this module in the right environment."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def tell(stage: Stage) -> str:
-    """What a finished stage found."""
+    """Return the result of a finished stage for its line on the screen."""
     if stage.kind in ("corpus", "subwords"):
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "score":
@@ -77,7 +77,7 @@ def of_the_paper(settings: Settings) -> str:
 
 
 def by_length(direction: str, place: Place) -> list[str]:
-    """The table and the figure of a direction."""
+    """Return the lines of a direction's table of BLEU by length, and of its figure."""
     found = read_json(place.path("lengths.json"))
     rows: list[Row] = [
         {"BLEU by words of the source": name}
@@ -94,7 +94,7 @@ def shown(row: Row) -> str:
 
 
 def default_output(settings: Settings) -> str:
-    """Another corpus, direction or size is another experiment."""
+    """Return a folder of its own for each corpus, directions, architecture, maximum length and seed."""
     corpus = Path(settings.corpus).resolve().name
     directions = "+".join(one.label for one in settings.directions)
     longest = f".{settings.train_longest_words}-words" if settings.train_longest_words else ""
@@ -102,7 +102,7 @@ def default_output(settings: Settings) -> str:
 
 
 def best(settings: Settings, output: Path, direction: str) -> str | None:
-    """The encoding with the highest BLEU; None where none has any."""
+    """Return the encoding with the highest BLEU, or None if no encoding has a score."""
     own = {one.label for one in settings.encodings}
     rows = [row for row in compared(settings, output) if row["direction"] == direction and row["encoding"] in own]
     scored = {row["encoding"]: row["BLEU"] for row in rows if row["BLEU"] is not None}
@@ -110,7 +110,7 @@ def best(settings: Settings, output: Path, direction: str) -> str | None:
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
-    """How to translate with what was trained: with the best of the comparison."""
+    """Return the commands that translate with the best model of each direction."""
     found: Hints = {}
     planner = Planner(settings, output, shown)
     for direction, models in planner.models.items():

@@ -1,4 +1,4 @@
-"""comparison.json and bleu.png: what each encoding scores and costs, and whether it differs from the first."""
+"""Write comparison.json and bleu.png: scores and cost of each encoding, and its significance against the first."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ from .finished import Finished, finished
 from .layout import Direction, Place, Variant
 from .published import paper
 
-Found = dict[str, dict[str, Any]]  # by metric
+Found = dict[str, dict[str, Any]]  # results by metric
 METRICS = ("BLEU", "chrF2")
 
 
 def bootstrap(translations: dict[str, list[str]], references: list[str], language: str) -> dict[str, Found]:
-    """sacrebleu's paired bootstrap of every system against the first: score, interval, p, signature of each metric.
+    """Run sacrebleu's paired bootstrap of every system against the first.
 
-    Of the first system's very lines sacrebleu says p = 0.001: no sample differs, and it counts those that differ more.
+    The result has score, interval, p and signature by metric. Translations that equal the first system's get p = 1.
+    sacrebleu would report p = 0.001, because its test counts the samples with a larger difference, and here no sample
+    differs.
     """
     metrics = {"BLEU": bleu_of(language), "chrF2": CHRF()}
     signatures, scores = PairedTest(list(translations.items()), metrics, [references], "bs")()
@@ -50,7 +52,7 @@ def bootstrap(translations: dict[str, list[str]], references: list[str], languag
 
 
 def tested(variants: list[Variant], direction: Direction, place: Place, text: Place) -> dict[str, Found]:
-    """Of the models of one seed, by label; one that refused sentences has no score."""
+    """Return the results of one seed's models, by label; a model that refused sentences has no score."""
     refused = {one.slug: read_json(place.path("scores", f"{one.slug}.json")).get("refused") for one in variants}
     whole = [one for one in variants if not refused[one.slug]]
     files = {one.encoding.label: place.path("translations", f"{one.slug}.{direction.target}") for one in whole}
@@ -58,7 +60,7 @@ def tested(variants: list[Variant], direction: Direction, place: Place, text: Pl
     if not files:
         return {}
     found = bootstrap({label: list(read(path)) for label, path in files.items()}, references, direction.target)
-    if variants[0] not in whole:  # nothing to be compared with
+    if variants[0] not in whole:  # no baseline to compare with
         for one in found.values():
             for metric in METRICS:
                 one[metric]["p_value"] = None
@@ -66,7 +68,7 @@ def tested(variants: list[Variant], direction: Direction, place: Place, text: Pl
 
 
 def row(encoding: Either, seeds: list[Found], direction: Direction, differs: str) -> Row:
-    """Scores are means over the seeds, p the largest of theirs."""
+    """Return the scores of an encoding: means over the seeds, and the largest p of the seeds."""
     bleu, chrf = ([found[metric] for found in seeds] for metric in METRICS)
     scores = [round(float(one["score"]), 2) for one in bleu]
     return {
@@ -114,7 +116,7 @@ def _rounded(value: float | None, digits: int | None = None) -> float | None:
 
 
 def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: Place, differs: str) -> list[Row]:
-    """One for each encoding; `groups`: the models of each seed."""
+    """Return one row for each encoding; `groups` holds the models of each seed."""
     found = [tested(variants, direction, place, text) for variants in groups]
     measured = read_json(place.path("measured.json"))
     lengths = place.path("lengths.json")
@@ -132,16 +134,21 @@ def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: 
 
 @dataclass(frozen=True)
 class Own:
-    """What earlier runs are put beside: text by pair, and of each direction the first encoding's translations."""
+    """The text and the baselines of this run, with which those of earlier runs must agree.
+
+    Args:
+        texts: Places of the text, by pair of languages.
+        baselines: Translations by the first encoding for each direction, one file per seed.
+    """
 
     texts: dict[frozenset[str], Place]
     baselines: dict[Direction, list[Path]]
 
     def refuse(self, earlier: Finished, encoding: str) -> None:
-        """Rows of a direction are of one text, and p and ratios are against one row.
+        """Check that the rows of an earlier run can be compared with those of this run.
 
         Raises:
-            SystemExit: another text, or other models to be compared with.
+            SystemExit: The earlier run has another text, or its models were compared with another baseline.
         """
         for pair, ours in self.texts.items():
             if (theirs := earlier.text(pair)) is None:
@@ -164,10 +171,10 @@ class Own:
 
 
 def beside(folders: list[Path], made: list[Row], own: Own) -> list[Row]:
-    """The own rows of earlier runs; of a direction that is here, too, without the baseline, which is the same.
+    """Return the rows of earlier runs, except their baselines for directions of this run, which equal this run's.
 
     Raises:
-        SystemExit: one that is there already, what cannot be compared, or a folder without comparison.
+        SystemExit: A row exists twice or cannot be compared, or a folder has no comparison.
     """
     found = list[Row]()
     known = {(row["direction"], row["encoding"]) for row in made}
@@ -196,7 +203,7 @@ def beside(folders: list[Path], made: list[Row], own: Own) -> list[Row]:
 
 
 def panels(made: list[Row]) -> dict[str, Bars]:
-    """By direction, the rows that have a score."""
+    """Return the bars of the figure by direction, for the rows that have a score."""
     found: dict[str, Bars] = {}
     for one in made:
         if one["BLEU"] is not None:
@@ -207,7 +214,7 @@ def panels(made: list[Row]) -> dict[str, Bars]:
 
 
 def compare(asked: argparse.Namespace) -> list[Row]:
-    """All rows, direction by direction."""
+    """Return the rows of all directions, and those of earlier runs."""
     encodings = parse_stacks(asked.pos_enc)
     groups = [[Variant(one, seed, asked.seed) for one in encodings] for seed in asked.trained_seed]
     directions = [Direction(*languages) for languages in asked.direction]

@@ -1,4 +1,4 @@
-"""A finished run of this recipe, as its folder tells: what it trained, where its text lies, what stands beside it."""
+"""Read the folder of a finished run: its models, its text, and the runs that its table includes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recipes.lib.values import Refused
 from .layout import Direction, Place
 from .settings import Settings
 
-#: what may differ where rows stand in one table: the text is told by its content, the rest by the rows
+#: settings that may differ within one table: the text is compared by content, and the rows name the rest
 FREE = {
     *("direction", "source_lang", "target_lang", "seed", "seeds", "pos_enc", "beside", "lengths"),
     *("corpus", "raw", "newstest", "train_set", "valid_set", "test_set", "limit", "bad_lines"),
@@ -27,28 +27,31 @@ class Finished:
 
     @property
     def labels(self) -> set[tuple[str, str]]:
-        """Direction and encoding of its own rows; its table may have those of a run beside it."""
+        """Return direction and encoding of the run's own rows; its table may also have those of earlier runs."""
         return {(one.label, encoding.label) for one in self.settings.directions for encoding in self.settings.encodings}
 
     def place(self, direction: Direction) -> Place:
         return Place(self.folder, "", direction.label if len(self.settings.directions) > 1 else "")
 
     def text(self, pair: frozenset[str]) -> Place | None:
-        """Where the text of a pair lies: the direction that comes first has it."""
+        """Return the place of a pair's text, which its first direction prepared, or None without such a pair."""
         return next((self.place(one) for one in self.settings.directions if one.pair == pair), None)
 
     def baseline(self, direction: Direction) -> list[str]:
-        """Hashes of what the models that the direction is compared with translated, by seed."""
+        """Return the hashes of the baseline's translations for a direction, one per seed."""
         place = self.place(direction)
         first = self.settings.variants[:: len(self.settings.encodings)]
         return [content(place.path("translations", f"{one.slug}.{direction.target}")) for one in first]
 
 
 def finished(run: Path, option: str) -> Finished:
-    """What lies in a folder; `option`: that names it.
+    """Return the finished run of a folder.
 
+    Args:
+        run: Folder of the run.
+        option: Option that named the folder, for errors.
     Raises:
-        Refused: a folder without result.
+        Refused: The folder has no result, or that of another recipe.
     """
     path = run / RESULT
     if not path.is_file():
@@ -60,10 +63,13 @@ def finished(run: Path, option: str) -> Finished:
 
 
 def refuse_unlike(settings: Settings) -> None:
-    """Rows of one table are of models that were trained and decoded alike, but for encoding, direction and seed.
+    """Refuse earlier runs whose models were trained or decoded with other settings.
+
+    Only encoding, direction, seed and the settings in `FREE` may differ. Runs that are not finished are skipped here,
+    because a stage reports them.
 
     Raises:
-        Refused: a folder of --beside with other settings; one that is not finished is missed by a stage.
+        Refused: A folder of --beside has other settings.
     """
     ours = asdict(settings)
     for folder in settings.beside:

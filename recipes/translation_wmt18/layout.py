@@ -1,4 +1,4 @@
-"""Directions, models, and where a run keeps what belongs to each."""
+"""Define directions, models, and where a run stores the files of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LANGUAGE = r"[A-Za-z]{2,}([_-][A-Za-z0-9]+)*"
 
 @dataclass(frozen=True)
 class Direction:
-    """What is translated into what."""
+    """A direction of translation."""
 
     source: str
     target: str
@@ -27,19 +27,19 @@ class Direction:
 
     @property
     def pair(self) -> frozenset[str]:
-        """Its languages: both directions of a pair share its text."""
+        """Return both languages as a set; the two directions of a pair share its text."""
         return frozenset((self.source, self.target))
 
     def flags(self) -> tuple[str, ...]:
-        """For fairseq's commands."""
+        """Return the languages as flags of fairseq's commands."""
         return ("--source-lang", self.source, "--target-lang", self.target)
 
 
 def parse_direction(label: str) -> Direction:
-    """What `en-de` means.
+    """Return the direction of a label such as `en-de`.
 
     Raises:
-        Refused: not two language codes.
+        Refused: The label does not consist of two language codes.
     """
     source, hyphen, target = label.partition("-")
     if not hyphen or "-" in target:
@@ -48,10 +48,10 @@ def parse_direction(label: str) -> Direction:
 
 
 def checked(direction: Direction) -> Direction:
-    """The same.
+    """Return the direction unchanged if its languages are valid.
 
     Raises:
-        Refused: no language codes, or twice the same.
+        Refused: A language is no language code, or both are the same.
     """
     for language in (direction.source, direction.target):
         if not re.fullmatch(LANGUAGE, language):
@@ -63,7 +63,11 @@ def checked(direction: Direction) -> Direction:
 
 @dataclass(frozen=True)
 class Variant:
-    """A model: an encoding, and the seed of its training; `first`: the seed that names nothing."""
+    """A model: its encoding and the seed of its training.
+
+    Args:
+        first: Seed that is left out of names.
+    """
 
     encoding: Either
     seed: int
@@ -71,27 +75,32 @@ class Variant:
 
     @property
     def slug(self) -> str:
-        """Its name in paths and stages."""
+        """Return the name of the model in paths and stages."""
         return self.encoding.slug + ("" if self.seed == self.first else f".seed={self.seed}")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run, or of several directions one, keeps its files; `shown`: as commands name the run's folder."""
+    """The folder of a run, or of one of its several directions.
+
+    Args:
+        output: Folder of the run.
+        shown: Name of the run's folder in commands.
+    """
 
     output: Path
     shown: str
-    inner: str = ""  # a direction's folder, where there are several
+    inner: str = ""  # subfolder of the direction if there are several
 
     def path(self, *parts: str) -> Path:
         return self.output.joinpath(*([self.inner] if self.inner else []), *parts)
 
     def named(self, *parts: str) -> str:
-        """The same as commands name it."""
+        """Return the same path as commands name it."""
         return "/".join([self.shown, *([self.inner] if self.inner else []), *parts])
 
     def stage(self, kind: str, variant: str = "") -> str:
-        """`train:shaw`, or of several directions `train:en-de.shaw`."""
+        """Return the name of a stage: `train:shaw`, or with several directions `train:en-de.shaw`."""
         marks = ".".join(mark for mark in (self.inner, variant) if mark)
         return f"{kind}:{marks}" if marks else kind
 
@@ -110,8 +119,8 @@ class Place:
         """Return a stage of this place.
 
         Args:
-            outputs: relative to this place.
-            identity: what decides the result, where not all of the command does.
+            outputs: Paths relative to this place.
+            identity: The words that determine the result, if they are not the whole command.
         """
         return Stage(
             self.stage(kind, variant),

@@ -1,4 +1,4 @@
-"""One direction: train each model, average its checkpoints, translate the test set, score it, measure what it costs."""
+"""Train, average, translate with, score and measure the models of one direction."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from .layout import Direction, Place, Variant
 from .settings import MAX_POSITIONS, Settings
 from .text import SHARED
 
-LEAST_KEPT = 10  # checkpoints
-GNMT = "lenpen-form"  # a flag of our task
+LEAST_KEPT = 10  # checkpoints that are kept at least
+GNMT = "lenpen-form"  # flag of this package's task
 
 
 def model_flags(settings: Settings, direction: Direction) -> list[str]:
-    """What makes a model, but for its encoding."""
+    """Return the flags that define a model, except those of its encoding."""
     return [*PLUGIN, *direction.flags(), "--arch", settings.arch, *as_arguments(settings.train)]
 
 
 def search_flags(settings: Settings) -> list[str]:
-    """How translations are searched for."""
+    """Return the flags of beam search."""
     task = ["--task", "posenc_translation"] if GNMT in settings.generate else []
     return [*task, *as_arguments(settings.generate)]
 
 
 @dataclass(frozen=True)
 class Models:
-    """Those of a direction.
+    """The models of a direction.
 
     Args:
-        text: where its pair's text is, which another direction may have prepared.
+        text: Place of the pair's text, which another direction may have prepared.
     """
 
     settings: Settings
@@ -51,7 +51,7 @@ class Models:
 
     def train(self, variant: Variant, binary: Stage) -> Stage:
         settings = self.settings
-        # The user's flags come later, and win.
+        # The user's flags come later and override these.
         command = [self.text.named("data-bin"), *WHOLE, *QUIET, "--log-interval", "20"]
         command += [*model_flags(settings, self.direction), *variant.encoding.flags(), "--seed", str(variant.seed)]
         command += ["--save-dir", self.place.named("checkpoints", variant.slug)]
@@ -61,7 +61,7 @@ class Models:
             (self.place.path("checkpoints", variant.slug),),
             (binary,),
             resumes=True,
-            identity=launch.identity(command, settings),  # how many checkpoints are kept is none of it
+            identity=launch.identity(command, settings),  # the number of kept checkpoints does not change the result
         )
 
     @property
@@ -69,7 +69,10 @@ class Models:
         return "save-interval-updates" in self.settings.train
 
     def kept(self) -> list[str]:
-        """As many checkpoints as are averaged, and a few more: who wants another mean need not train again."""
+        """Return the flags that keep at least as many checkpoints as are averaged.
+
+        The extra checkpoints allow averaging over another number without training again.
+        """
         number = max(self.settings.average, LEAST_KEPT)
         if self.by_update:
             return ["--no-epoch-checkpoints", "--keep-interval-updates", str(number)]
@@ -81,7 +84,7 @@ class Models:
         command += flags(inputs=self.place.named("checkpoints", variant.slug), **{number: self.settings.average})
         command += flags(output=self.averaged(variant))
         every = self.settings.number("save-interval-updates", 1) if self.by_update else None
-        command, identity = command + flags(every=every), command  # the check decides nothing
+        command, identity = command + flags(every=every), command  # only a check, which does not change the result
         outputs = [f"averaged/{variant.slug}.pt"]
         return self.place.runs("average", command, outputs, [train], variant=variant.slug, identity=identity)
 
@@ -89,16 +92,16 @@ class Models:
         return self.place.named("averaged", f"{variant.slug}.pt")
 
     def decoding(self, variant: Variant) -> list[str]:
-        """The arguments that fairseq-generate and fairseq-interactive share."""
+        """Return the arguments that fairseq-generate and fairseq-interactive share."""
         settings, named = self.settings, self.text.named
         command = [named("data-bin"), *PLUGIN, *self.direction.flags(), "--path", self.averaged(variant)]
-        # fairseq takes one: the source's, which it applies; what it undoes of the target is the same for all.
+        # fairseq takes one subword model: the source's, which it applies. It undoes the target's with any model.
         whose = f".{self.direction.source}" if settings.separate else ""
         if settings.subwords == "sentencepiece":
             command += ["--bpe", "sentencepiece", "--sentencepiece-model", named("subwords", f"model{whose}.model")]
         else:
             command += ["--tokenizer", "moses", "--bpe", "fastbpe", "--bpe-codes", named("subwords", f"codes{whose}")]
-        if settings.longest >= MAX_POSITIONS:  # what a sentence may have, whatever the model has
+        if settings.longest >= MAX_POSITIONS:  # allow sentences of --longest pieces, independently of the model
             for side in ("source", "target"):
                 command += [f"--max-{side}-positions", str(settings.longest + 1)]
         return [*command, *search_flags(settings)]
@@ -107,20 +110,20 @@ class Models:
         folder = f"generated/{variant.slug}"
         command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, *self.decoding(variant), "--gen-subset", "test"]
         command += flags(results_path=self.place.named(folder))
-        # A table has no rows for longer sentences; the score says which are missing.
+        # A table of positions may be too short for long sentences; the score reports which translations are missing.
         command += flags(skip_invalid_size_inputs_valid_test=bool(self.settings.train_longest_words))
         on_device = launch.on_one_device(command, self.settings)
         return self.place.runs("generate", on_device, [folder], [average], variant=variant.slug, identity=command)
 
     def interactive(self, variant: Variant) -> list[str]:
-        """The command that translates raw text, one sentence a line."""
+        """Return the command that translates raw text, one sentence per line."""
         command = ["fairseq-interactive", *ALONE, *self.decoding(variant), "--buffer-size", "64"]
         if "max-tokens" not in self.settings.generate:
             command += ["--max-tokens", "4000"]
         return [*command, *(["--cpu"] if self.settings.device == "cpu" else [])]
 
     def served(self, variant: Variant) -> str:
-        """The same for a shell, its translations only."""
+        """Return the same command for a shell, reduced to the translations."""
         return f"{shlex.join(self.interactive(variant))} < FILE | grep ^D- | cut -f 3"
 
     def score(self, variant: Variant, generate: Stage) -> Stage:
@@ -128,18 +131,18 @@ class Models:
         outputs = [f"translations/{variant.slug}.{target}", f"scores/{variant.slug}.json"]
         command = module("lib.translation.score")
         command += flags(generated=named("generated", variant.slug, "generate-test.txt"))
-        # The raw references: fairseq would score against references that went through the subwords.
+        # Score against the raw references; fairseq would use references that went through the subwords.
         command += flags(reference=self.text.named("raw", f"test.{target}"), language=target)
         command += flags(translation=named(outputs[0]), output=named(outputs[1]))
         command += flags(may_refuse=bool(self.settings.train_longest_words))
         inputs = [SHARED / "score.py", LIB / "lines.py"]
         return self.place.runs("score", command, outputs, [generate], inputs, variant=variant.slug)
 
-    # --- what follows them
+    # --- stages after the models
 
     @property
     def timed(self) -> list[Variant]:
-        """The models of the first seed: what an encoding costs is no matter of seeds."""
+        """Return the models of the first seed, which are measured; the cost does not depend on the seed."""
         return self.settings.variants[: len(self.settings.encodings)]
 
     def measure(self, averaged: list[Stage]) -> Stage:

@@ -1,4 +1,7 @@
-"""What the recipe runs: every command, in order. Plain fairseq, but for `--pos-enc` and GNMT's length penalty."""
+"""Plan all commands of the recipe, in order.
+
+They are plain fairseq, except for `--pos-enc` and the GNMT length penalty.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def texts(self) -> dict[frozenset[str], Text]:
-        """By pair: the direction that comes first prepares it."""
+        """Return the text of each pair; the first direction of the pair prepares it."""
         found: dict[frozenset[str], Text] = {}
         for direction in self.settings.directions:
             found.setdefault(direction.pair, Text(self.settings, direction, self.place(direction)))
@@ -54,7 +57,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def models(self) -> dict[str, Models]:
-        """By direction."""
+        """Return the models by direction."""
         return {
             one.label: Models(self.settings, one, self.place(one), self.texts[one.pair].place)
             for one in self.settings.directions
@@ -62,11 +65,11 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def beside(self) -> list[Path]:
-        """What earlier runs found."""
+        """Return the results of earlier runs that the comparison includes."""
         return [Path(folder).resolve() / "comparison.json" for folder in self.settings.beside]
 
     def ends(self, models: Models, chains: list[list[Stage]]) -> list[Stage]:
-        """What is made of all models of a direction."""
+        """Return the stages that need all models of a direction."""
         measure = models.measure([chain[1] for chain in chains[: len(models.timed)]])
         scored = [chain[-1] for chain in chains]
         return [measure, *([models.by_length(measure, scored)] if self.settings.length_bounds else [])]
@@ -76,7 +79,10 @@ class Planner(planning.Planner[Settings]):
         return [encoding.label for encoding in self.settings.encodings]
 
     def check(self) -> Stage:
-        """Models, the options of decoding, the tokenizer of BLEU, earlier runs: what would fail hours later."""
+        """Return the stage that checks the models, the decoding options, BLEU's tokenizer and earlier runs.
+
+        Errors there would otherwise appear only after hours.
+        """
         settings = self.settings
         languages = list(dict.fromkeys(one.target for one in settings.directions))
         command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", target_lang=languages)

@@ -1,4 +1,4 @@
-"""BLEU that the DIET paper's Table 4 prints, and what keeps a run from being compared with it."""
+"""Provide the BLEU of the DIET paper's Table 4, and list what makes a run incomparable with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recipes.lib.stages import read_json
 from .settings import CONF, MADE, WMT18, Settings
 
 TEXT = {"train": {"europarl-v7", "commoncrawl", "news-commentary-v13"}, "test": {"newstest2018"}}
-#: of prepare_wmt18.sh, where it is not asked for another
+#: default options of prepare_wmt18.sh
 CLEANING = {
     "longest_words": 250,
     "ratio": 2.0,
@@ -23,17 +23,20 @@ CLEANING = {
     "language_id": False,
     "limit": 0,
 }
-PRESET = CONF / "table4-vaswani.toml"  # what the paper states, and tensor2tensor's numbers where it does not
+PRESET = CONF / "table4-vaswani.toml"  # the paper's settings, and tensor2tensor's where the paper states none
 UPDATES = ("max-update", "max-epoch", "patience", "stop-time-hours", "stop-min-lr")
 
 
 def paper(encoding: Either, direction: str) -> float | None:
-    """Return the paper's figure; None where it has none."""
+    """Return the paper's BLEU, or None if it has none."""
     return published(figures("DIET", table="Table 4", column=direction), encoding)
 
 
 def papers_text(settings: Settings) -> bool:
-    """WMT18, whole, prepared by the recipe or before: what prepare_wmt18.sh made says of what."""
+    """Return whether the run uses the whole text of WMT18.
+
+    The recipe prepares it, or prepare_wmt18.sh did so before and recorded its sources and options.
+    """
     if settings.limit or settings.train_longest_words or settings.longest != 256:
         return False
     if settings.corpus == WMT18:
@@ -45,14 +48,16 @@ def papers_text(settings: Settings) -> bool:
     options: dict[str, Any] = record.get("identity", {}).get("options", {})
     cleaned = all(options.get(name, value) == value for name, value in CLEANING.items())
     sources = record.get("sources", [])
-    # `europarl-v7.de-en`: the pair is no part of the corpus's name
+    # the corpus's name ends before the pair, as in `europarl-v7.de-en`
     named = {split: {one["name"].partition(".")[0] for one in sources if one["split"] == split} for split in TEXT}
     return named == TEXT and cleaned
 
 
 def differences(settings: Settings) -> list[str]:
-    """In what a run departs from the paper's, so far as that is stated, and from its preset; empty: BLEU can be put
-    beside."""
+    """Return in what a run differs from the paper, as far as it is stated, and from the preset.
+
+    An empty list means that its BLEU can be compared with the paper's.
+    """
     preset = read_preset(PRESET)
     train = changed(preset["train"], settings.train, intervals=True)  # --average takes several
     batch = preset["batches"] * preset["train"]["max-tokens"]

@@ -1,4 +1,4 @@
-"""The settings of the translation recipe; the numbers, with their reasons, are in conf/."""
+"""Define the settings of the translation recipe; conf/ holds their values and the reasons for them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .layout import Direction, Variant, checked, parse_direction
 CONF = Path(__file__).parent / "conf"
 BUILTIN, WMT18 = "builtin", "wmt18"
 SPLITS = ("train", "valid", "test")
-MAX_POSITIONS = 1024  # fairseq's default, with the end of the sentence
-MADE = "corpus.json"  # in a folder that prepare_wmt18.sh made: its validation set is `valid`
+MAX_POSITIONS = 1024  # fairseq's default, which includes </s>
+MADE = "corpus.json"  # exists in folders of prepare_wmt18.sh, whose validation set is `valid`
 
-# What the plan writes into the commands itself.
+# Flags that the plan sets itself, and the recipe's options for them.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "arch")},
@@ -120,7 +120,7 @@ class Settings(launch.Training):
         self._refuse_average()
 
     def _directions(self) -> list[Direction]:
-        """Those of --direction; of a single one, languages may be replaced."""
+        """Return the directions; --source-lang and --target-lang may replace the languages of a single one."""
         found = list(dict.fromkeys(map(parse_direction, self.direction)))
         if self.source_lang or self.target_lang:
             if len(found) > 1:
@@ -136,13 +136,13 @@ class Settings(launch.Training):
 
     @property
     def variants(self) -> list[Variant]:
-        """The models of a direction, those of a seed together."""
+        """Return the models of a direction, grouped by seed."""
         seeds = list(dict.fromkeys(self.seeds)) or [self.seed]
         return [Variant(encoding, seed, self.seed) for seed in seeds for encoding in self.encodings]
 
     @property
     def sets(self) -> dict[str, str]:
-        """What the files of each split are called."""
+        """Return the base name of the files of each split."""
         if self.corpus in (BUILTIN, WMT18):
             return dict(zip(SPLITS, SPLITS, strict=True))
         made = (Path(self.corpus) / MADE).is_file()
@@ -150,18 +150,21 @@ class Settings(launch.Training):
 
     @property
     def longest_training(self) -> int:
-        """Pieces of a training sentence: all that a model has room for where it is tested on longer ones."""
+        """Return the maximum number of pieces of a training sentence.
+
+        With --train-longest-words, the model's positions limit it, because the model is tested on longer sentences.
+        """
         if not self.train_longest_words:
             return self.longest
         return min(self.longest, *(self.room(side) - 1 for side in ("source", "target")))
 
     def room(self, side: str) -> int:
-        """Positions of the `source` or `target`."""
+        """Return the number of positions of the `source` or `target`."""
         return self.number(f"max-{side}-positions", MAX_POSITIONS)
 
     @property
     def length_bounds(self) -> list[int]:
-        """The upper bounds of the lengths by which the test set is scored; empty: it is not."""
+        """Return the upper bounds of the source lengths by which the test set is scored; empty: it is not."""
         longest = self.train_longest_words
         steps = self.lengths or [longest * 5 // 4, longest * 3 // 2, longest * 2]
         return sorted({*steps, longest} - {0})
@@ -183,7 +186,7 @@ class Settings(launch.Training):
                     raise Refused(f"--{one.name.replace('_', '-')} is for a FOLDER: {self.corpus} has its own sets")
 
     def _refuse_shared(self) -> None:
-        """fairseq would refuse it too, but after the text was prepared."""
+        """Refuse shared embeddings of separate dictionaries; fairseq would refuse them after preparing the text."""
         if self.separate and self.train.get("share-all-embeddings"):
             raise Refused(
                 "--separate gives each language its own dictionary: --train.share-all-embeddings false, and "
@@ -203,14 +206,14 @@ class Settings(launch.Training):
             raise Refused(f"--lengths is {','.join(map(str, self.lengths))}: numbers of words from 1 on are wanted")
 
     def _refuse_average(self) -> None:
-        """More checkpoints than a training leaves would be missed after it."""
+        """Refuse to average more checkpoints than the training writes; otherwise this fails only after the training."""
         if "save-interval-updates" in self.train:
             every = self.number("save-interval-updates", 1)
             if every < 1:
                 raise Refused(f"--train.save-interval-updates is {every}: 1 or more is wanted; leave it out for epochs")
             made = self.number("max-update", 0) // every
         else:
-            ends = [self.number(f"max-{unit}", 0) for unit in ("epoch", "update")]  # an epoch has an update or more
+            ends = [self.number(f"max-{unit}", 0) for unit in ("epoch", "update")]  # an epoch has at least one update
             made = min(filter(None, ends), default=0)
         if 0 < made < self.average:
             raise Refused(f"--average {self.average}: the training makes {made} checkpoints")

@@ -1,4 +1,4 @@
-"""From raw parallel text to what fairseq reads: the stages that both directions of a pair share."""
+"""Prepare raw parallel text for fairseq, in stages that both directions of a pair share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .settings import BUILTIN, SPLITS, WMT18, Settings
 SHARED = LIB / "translation"
 TEXT = (LIB / "lines.py", SHARED / "parallel.py")
 BUILTIN_SIZES = {"train": 1000, "valid": 50, "test": 50}
-#: what decides the text besides data-bin-scripts/parallel/
+#: files besides data-bin-scripts/parallel/ that determine the prepared text
 SHARED_SCRIPTS = ("prepare_parallel.py", "sources.tsv", "corpora/lines.py", "corpora/compressed.py")
 PREPARE_WMT18 = "data-bin-scripts/prepare_wmt18.sh"
 
 
 @dataclass(frozen=True)
 class Text:
-    """Of one pair of languages, in the direction that was asked for first."""
+    """The text of one pair of languages, in the direction that was given first."""
 
     settings: Settings
     direction: Direction
@@ -32,13 +32,13 @@ class Text:
 
     @cached_property
     def stages(self) -> list[Stage]:
-        """The last one leaves data-bin."""
+        """Return the stages of the text; the last one writes data-bin."""
         corpus = self.corpus()
         subwords = self.subwords(corpus[-1])
         return [*corpus, subwords, self.binarise(subwords)]
 
     def notes(self) -> list[str]:
-        """What a user should know of it."""
+        """Return notes about the text for the user."""
         if self.settings.corpus == WMT18 and not (ROOT / PREPARE_WMT18).exists():
             return [f"--corpus {WMT18} can be looked at only: {PREPARE_WMT18} is not there yet; give a FOLDER"]
         if self.settings.corpus == BUILTIN:
@@ -53,7 +53,7 @@ class Text:
         return (self.direction.source, self.direction.target)
 
     def corpus(self) -> list[Stage]:
-        """The stages that lead to raw/{train,valid,test}.{source,target}."""
+        """Return the stages that write raw/{train,valid,test}.{source,target}."""
         settings = self.settings
         before: list[Stage] = []
         inputs = [*TEXT]
@@ -68,11 +68,11 @@ class Text:
         command += [*self.direction.flags(), *flags(**{f"{split}_set": name for split, name in settings.sets.items()})]
         command += flags(bad_lines=settings.bad_lines, limit=settings.limit)
         command += flags(longest_words=settings.train_longest_words or None)
-        identity = [word for word in command if word != folder]  # the text counts, not where it lies
+        identity = [word for word in command if word != folder]  # the text matters, not its folder
         return [*before, self.place.runs("corpus", command, ["raw"], before[-1:], inputs, identity=identity)]
 
     def files(self, folder: Path) -> list[Path]:
-        """Those of the user's folder that are there; what is missing is told by the stage."""
+        """Return the files of the user's folder that exist; the stage reports missing ones."""
         wanted = [
             folder / f"{name}.{language}{end}"
             for name in self.settings.sets.values()
@@ -89,21 +89,21 @@ class Text:
 
     @property
     def newstest(self) -> str:
-        """A folder is relative to where the user stands, whose commands run elsewhere."""
+        """Return the absolute path of the --newstest folder, because commands run in another working directory."""
         named = self.settings.newstest
         return named if named in ("", "sacrebleu") else str(Path(named).resolve())
 
     @property
     def raw(self) -> str:
-        """As `newstest`; the default is a folder of the repository."""
+        """Return the folder of --raw: the default relative to the repository, any other as an absolute path."""
         return places.raw(self.settings.raw)
 
     def wmt18(self) -> Stage:
-        """It fetches what is missing, goes on after a kill, and checks for itself what is there."""
+        """Return the stage that prepares WMT18; it fetches missing files, can be resumed, and checks existing ones."""
         other = next(name for name in self.languages if name != "en")
         command = ["bash", PREPARE_WMT18, *flags(pair=f"en-{other}", newstest=self.newstest)]
         command += flags(output=self.place.named("wmt18"))
-        free = flags(raw=self.raw, workers=self.settings.workers)  # where the archives lie, the number of processes
+        free = flags(raw=self.raw, workers=self.settings.workers)  # folder of the archives, number of processes
         shared = [SCRIPTS / name for name in SHARED_SCRIPTS]
         inputs = [ROOT / PREPARE_WMT18, *shared, *sorted((SCRIPTS / "parallel").glob("*.py"))]
         command, identity = command + free, command
@@ -114,7 +114,7 @@ class Text:
         command = module("lib.translation.subwords") + flags(raw=named("raw"), output=named("subwords"))
         command += flags(languages=self.languages, kind=settings.subwords, separate=settings.separate)
         command += flags(model_type=settings.model_type if settings.subwords == "sentencepiece" else None)
-        # Unless asked for, trained models stay what they are.
+        # Leave out the default, so that models which were trained before the option existed keep their identity.
         command += flags(character_coverage=None if settings.character_coverage == 1 else settings.character_coverage)
         command += flags(vocabulary=settings.vocabulary, longest=settings.longest)
         shorter = settings.longest_training != settings.longest

@@ -1,8 +1,8 @@
-"""Translate raw text, a sentence a line, by a model that a run of the recipe trained.
+"""Translate raw text, one sentence per line, with a model that a run of the recipe trained.
 
-Raw text in, raw text out: fairseq-interactive applies the run's subwords and undoes them. The lines keep their order
-and number: of an empty line, and of one that cannot be translated, the translation is an empty line; the latter are
-told, and make the exit status 1. Nor has a line a translation of which nothing can be seen (U+200B, say).
+fairseq-interactive applies the run's subwords and undoes them, so input and output are raw text. The output has a line
+for every line of the input, in the same order. It is empty for lines that are empty or have no visible character (such
+as U+200B), and for lines that cannot be translated. The latter are reported, and make the exit status 1.
 
   recipes/translation_wmt18/translate.sh --run results/en-de < text.en > text.de
   recipes/translation_wmt18/translate.sh --run results/en-de --pos-enc rope --seed 2 text.en > text.de
@@ -37,38 +37,39 @@ from .__main__ import best
 from .finished import finished
 from .plan import Planner
 
-UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}  # control and format characters, white space
-INTERRUPTED, CLOSED = 130, 141  # as a shell has it of what SIGINT and SIGPIPE end
+UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}  # categories of control and format characters and white space
+INTERRUPTED, CLOSED = 130, 141  # exit statuses of a shell after SIGINT and SIGPIPE
 TOO_LONG = "more pieces than the model or --max-source-positions has room for"
 
 
 class Closed(Exception):
-    """Nobody reads the translations any more, `head` say."""
+    """The reader of the translations, such as `head`, has closed the pipe."""
 
 
 @dataclass
 class Order:
-    """Puts translations, and the empty lines of what has none, in the order of the lines.
+    """Write translations in the order of the input lines, with an empty line for each line without a translation.
 
     Args:
-        write: of a line of the result. tell: of a message on a line.
+        write: Writes a line of the output.
+        tell: Prints a message about a line.
     """
 
     write: Callable[[str], None]
     tell: Callable[[str], None]
-    waiting: deque[tuple[int, int | None]] = field(default_factory=deque)  # line, and its number for fairseq
+    waiting: deque[tuple[int, int | None]] = field(default_factory=deque)  # line, and its number in fairseq or None
     sent: int = 0
     refused: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def send(self, line: int) -> None:
-        """A line goes to fairseq."""
+        """Note that a line goes to fairseq."""
         with self.lock:
             self.waiting.append((line, self.sent))
             self.sent += 1
 
     def leave_out(self, line: int, why: str = "") -> None:
-        """A line does not: it is empty, or `why`."""
+        """Note that a line does not go to fairseq because it is empty, or because of `why`."""
         with self.lock:
             if why:
                 self._refuse(line, why)
@@ -76,7 +77,7 @@ class Order:
             self._settle()
 
     def receive(self, number: int, text: str) -> None:
-        """fairseq's translation; what it has passed over is refused."""
+        """Take a translation of fairseq; the waiting lines before it were skipped by fairseq, and are refused."""
         with self.lock:
             while self.waiting and self.waiting[0][1] != number:
                 self._pass_over()
@@ -87,7 +88,7 @@ class Order:
             self._settle()
 
     def end(self) -> None:
-        """fairseq is through: what is left was refused."""
+        """Refuse the remaining lines, because fairseq has finished."""
         with self.lock:
             while self.waiting:
                 self._pass_over()
@@ -109,7 +110,15 @@ class Order:
 
 
 def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, failures: list[OSError]) -> None:
-    """Every line that can be read, as it comes."""
+    """Send every readable line to fairseq as it arrives.
+
+    Args:
+        lines: Lines of the input.
+        name: Name of the input, for errors.
+        target: Standard input of fairseq-interactive.
+        order: Order of the lines.
+        failures: Receives the error that stopped the input.
+    """
     try:
         with target:
             for number, line in enumerate(lines, start=1):
@@ -118,19 +127,19 @@ def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, fa
                     order.leave_out(number, "" if found[0].kind == "empty" else found[0].what)
                     continue
                 if all(unicodedata.category(letter) in UNSEEN for letter in line.decode("utf-8")):
-                    order.leave_out(number)  # a model would make up a sentence
+                    order.leave_out(number)  # a model would invent a sentence
                     continue
                 order.send(number)
                 target.write(line + b"\n")
                 target.flush()
-    except OSError as error:  # of the text; or fairseq has ended, whose status says why
+    except OSError as error:  # reading failed, or fairseq has ended, whose status says why
         failures.append(error)
-    except (Closed, ValueError):  # nobody reads the translations, or the pipe was closed: it ends early, as asked
+    except (Closed, ValueError):  # the reader has gone, or the pipe was closed on purpose
         pass
 
 
 def translations(lines: Iterator[bytes]) -> Iterator[tuple[int, str]]:
-    """Of what fairseq-interactive prints: number and detokenised text."""
+    """Yield number and detokenised text of each translation that fairseq-interactive prints."""
     for line in lines:
         if line.startswith(b"D-"):
             name, _, text = line.decode("utf-8").removesuffix("\n").split("\t", 2)
@@ -138,10 +147,10 @@ def translations(lines: Iterator[bytes]) -> Iterator[tuple[int, str]]:
 
 
 def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> None:
-    """Feed fairseq-interactive and take what it says.
+    """Send the input to fairseq-interactive, and write its translations.
 
     Raises:
-        SystemExit: it failed; with the end of what it said.
+        SystemExit: fairseq-interactive failed; the message has its last lines. Or reading failed.
     """
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
     words = [executable(command[0]), *command[1:]]
@@ -157,8 +166,8 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
                 for number, text in translations(process.stdout):
                     order.receive(number, text)
             except BaseException:
-                process.terminate()  # it would go on to the end of the text
-                feeding.join(1)  # it finds the pipe broken, or waits for a line; two may not close the pipe at once
+                process.terminate()  # otherwise it would translate all of its input
+                feeding.join(1)  # the thread may find the pipe broken; two threads must not close it at once
                 raise
         if process.returncode:
             errors.seek(0)
@@ -171,10 +180,10 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
 
 
 def chosen(values: list[str], wanted: str | None, option: str) -> str:
-    """What was asked for, among what there is.
+    """Return the wanted value, or the first one if none is given.
 
     Raises:
-        Refused: another.
+        Refused: The wanted value is not available.
     """
     if wanted is None:
         return values[0]
@@ -184,7 +193,7 @@ def chosen(values: list[str], wanted: str | None, option: str) -> str:
 
 
 def command_of(asked: argparse.Namespace) -> list[str]:
-    """fairseq-interactive with the model that was asked for."""
+    """Return the command of fairseq-interactive for the chosen model."""
     settings = finished(asked.run, "--run").settings
     planner = Planner(settings, asked.run.resolve(), shown_from_root(asked.run.resolve()))
     models = planner.models[chosen(list(planner.models), asked.direction, "--direction")]
@@ -247,4 +256,4 @@ def main(words: list[str]) -> int:
 if __name__ == "__main__":
     status = main(sys.argv[1:])
     sys.stderr.flush()
-    os._exit(status)  # the thread that feeds may wait for a line, and Python at its end for the thread's lock
+    os._exit(status)  # a normal exit could wait for the lock of the feeding thread, which may still wait for a line

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Translates raw text, a sentence a line, by a model that a run of the recipe trained; fairseq-interactive does the work.
+# Translate raw text, one sentence per line, with a model of a run of the recipe; fairseq-interactive does the work.
 # `recipes/translation_wmt18/translate.sh --help` lists the options.
 set -euo pipefail
 exec "$(dirname "${BASH_SOURCE[0]}")/../lib/start.sh" translation_wmt18.translate "$@"

@@ -15,12 +15,12 @@ CONF = Path(__file__).parent / "conf"
 
 @dataclass(kw_only=True)
 class Settings(recipe.Settings):
-    encodings: list[str] = field(metadata=about("instead of the preset's; `none` is always there"))
-    least_gap: float = field(metadata=about("BLEU that the best encoding must be above `none`"))
-    corpus: dict[str, int] = field(metadata=about("sentence pairs: train, valid, test"))
-    subwords: dict[str, int] = field(metadata=about("vocabulary"))
-    train: Flags = field(metadata=about("a flag of fairseq-train"))
-    generate: Flags = field(metadata=about("a flag of fairseq-generate"))
+    encodings: list[str] = field(metadata=about("Position encodings to compare; `none` is always included."))
+    least_gap: float = field(metadata=about("Number of BLEU points by which the best encoding must beat `none`."))
+    corpus: dict[str, int] = field(metadata=about("Number of sentence pairs: train, valid, test."))
+    subwords: dict[str, int] = field(metadata=about("Size of the subword vocabulary."))
+    train: Flags = field(metadata=about("A flag of fairseq-train."))
+    generate: Flags = field(metadata=about("A flag of fairseq-generate."))
 
     def __post_init__(self) -> None:
         # BLEU, parameters and training time are all compared with `none`.

@@ -15,16 +15,17 @@ CONF = Path(__file__).parent / "conf"
 
 @dataclass(kw_only=True)
 class Settings(SentenceSettings):
-    task: list[str] = field(metadata=about(f"{', '.join(GLUE)}; several are compared side by side"))
+    task: list[str] = field(metadata=about(f"Tasks to fine-tune on: {', '.join(GLUE)}."))
     protocol: str = field(
         metadata=about(
-            "m1-m4, m4m or diet, from recipes/lib/finetuning/protocols: what the papers do; diet-xtreme, of XTREME's"
+            "Settings of a paper: m1-m4, m4m or diet (diet-xtreme is for XTREME's tasks). They are in"
+            " recipes/lib/finetuning/protocols."
         )
     )
     data: str = field(
         metadata=about(
-            "glue (the published archives), your FOLDER with TASK/train.tsv and so on, plain or .gz, or "
-            f"{BUILTIN} (small, invented)"
+            "Data: glue (downloads the published archives), your FOLDER with TASK/train.tsv and so "
+            f"on, plain or .gz, or {BUILTIN} (small, invented)."
         )
     )
 

@@ -27,33 +27,46 @@ SQUAD = "squad"
 
 @dataclass(kw_only=True)
 class Settings(QuestionSettings):
-    version: Literal["1.1", "2.0"] = field(metadata=about("of SQuAD; in 2.0 questions may have no answer"))
+    version: Literal["1.1", "2.0"] = field(metadata=about("Version of SQuAD; in 2.0 a question may have no answer."))
     data: str = field(
         default=SQUAD,
         metadata=about(
-            f"{SQUAD} (fetched), {BUILTIN} (small, invented), a FOLDER with train-v1.1.json and dev-v1.1.json, or "
-            "train.json and dev.json, or a lone FILE, split by article, 8:2; plain or .gz"
+            f"Questions: {SQUAD} (downloaded), {BUILTIN} (small, invented), a FOLDER with "
+            "train-v1.1.json and dev-v1.1.json or train.json and dev.json, or a single FILE, which is"
+            " split by article, 8:2; plain or .gz."
         ),
     )
-    train_file: str = field(default="", metadata=about("in place of --data, with --dev-file; plain or .gz"))
-    dev_file: str = field(default="", metadata=about("what is answered and scored"))
-    bad: Literal["refuse", "skip", "repair"] = field(metadata=about("questions that cannot be used as they are"))
-    tokenizer_path: str = field(
-        default="auto", metadata=about("of the models, where it does not lie beside their dict.txt; or words, chars")
+    train_file: str = field(
+        default="", metadata=about("Training questions instead of --data, together with --dev-file; plain or .gz.")
     )
-    max_length: int = launch.at_least(8, "pieces of a window, with the question")
-    separators: Literal[1, 2] = field(default=2, metadata=about("</s> between question and context: 1 is BERT's"))
+    dev_file: str = field(default="", metadata=about("Questions to answer and to score; plain or .gz."))
+    bad: Literal["refuse", "skip", "repair"] = field(
+        metadata=about("What to do with unusable questions: stop with a list, leave them out, or repair them.")
+    )
+    tokenizer_path: str = field(
+        default="auto",
+        metadata=about("Tokenizer of the models, if it is not next to their dict.txt; or words or chars."),
+    )
+    max_length: int = launch.at_least(8, "Maximum number of pieces of a window, including the question.")
+    separators: Literal[1, 2] = field(
+        default=2, metadata=about("Number of </s> between question and context: 1 for BERT, 2 for RoBERTa.")
+    )
     segments: Literal["none", "input", "head"] = field(
         default="none",
-        metadata=about("of question and context: vectors at the input or biases of each head, made anew"),
+        metadata=about("New segments of question and context: vectors at the input, or biases per head."),
     )
-    null_threshold: float = field(default=0.0, metadata=about("of version 2.0: odds of no answer above it say so"))
-    epochs: int = launch.at_least(1, "of training")
-    warmup: float = field(default=0.0, metadata=about("part of the updates in which the learning rate rises"))
+    null_threshold: float = field(
+        default=0.0,
+        metadata=about(
+            "For version 2.0: a question whose odds of having no answer exceed this threshold gets no answer."
+        ),
+    )
+    epochs: int = launch.at_least(1, "Number of epochs.")
+    warmup: float = field(default=0.0, metadata=about("Fraction of the updates in which the learning rate rises."))
     paper: Literal["none", "m1-m4", "m1-m4-large", "m4m-small", "m4m", "m4m-large"] = field(
-        default="none", metadata=about("whose figures stand beside")
+        default="none", metadata=about("Paper whose numbers are shown next to ours.")
     )
-    train: Flags = field(metadata=about("a flag of fairseq-train"))
+    train: Flags = field(metadata=about("A flag of fairseq-train."))
 
     decided = DECIDED_OF_QUESTIONS
     cuts = ("auto", "words", "chars", "spaces")

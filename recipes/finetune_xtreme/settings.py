@@ -33,29 +33,33 @@ OF_XNLI = {"train_rows"}
 
 @dataclass(kw_only=True)
 class Settings(SentenceSettings, QuestionSettings):
-    task: list[str] = field(metadata=about("xnli, alone; or of xquad, mlqa, tydiqa some, which share a training"))
+    task: list[str] = field(
+        metadata=about("Tasks: xnli alone, or one or more of xquad, mlqa and tydiqa, which share a training.")
+    )
     protocol: str = field(
         metadata=about(
-            "diet-xtreme, from recipes/lib/finetuning/protocols: what the paper does; m1-m4, m4m and diet are of GLUE"
+            "Settings of a paper: diet-xtreme (m1-m4, m4m and diet are for GLUE). They are in "
+            "recipes/lib/finetuning/protocols."
         )
     )
     languages: list[str] = field(
-        default_factory=list, metadata=about("those that are scored, as en,de,zh; unset: all that there are files of")
+        default_factory=list,
+        metadata=about("Languages to score, such as en,de,zh. Unset: all languages that have files."),
     )
     data: str = field(
         metadata=about(
-            f"{PUBLISHED} (fetched); your FOLDER with the published files or XTREME's, plain or .gz; or {BUILTIN} "
-            "(small, invented)"
+            f"Data: {PUBLISHED} (downloaded), your FOLDER with the published files or XTREME's, plain "
+            f"or .gz, or {BUILTIN} (small, invented)."
         )
     )
     train_file: str = field(
         default="",
-        metadata=about("English questions; unset: train-v1.1.json or train.json of --data, or of its squad/"),
+        metadata=about("English training questions. Unset: train-v1.1.json or train.json in --data or its squad/."),
     )
     dev_file: str = field(
         default="",
         metadata=about(
-            "English questions, which --lr, --epochs and checkpoints are chosen by; unset: dev-v1.1.json or dev.json"
+            "English questions that choose --lr, --epochs and the checkpoint. Unset: dev-v1.1.json or dev.json."
         ),
     )
 

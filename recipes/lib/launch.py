@@ -23,17 +23,23 @@ def at_least(least: int, text: str, **options: Any) -> Any:
 class Training(Settings):
     """Hold the settings of a recipe that can train with several processes."""
 
-    launch: Literal["local", "torchrun", "slurm"] = "local"
-    device: Literal["auto", "cpu", "gpu"] = field(
-        default="auto", metadata=about("auto: GPUs where nvidia-smi sees any")
+    launch: Literal["local", "torchrun", "slurm"] = field(
+        default="local", metadata=about("What starts the processes of a training.")
     )
-    processes: int = at_least(1, "a node; on GPUs one each", default=1)
-    nodes: int = at_least(1, "machines; with torchrun, start the training's command on the others", default=1)
-    rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node, for torchrun on several"))
-    precision: Literal["fp32", "fp16", "bf16", "amp"] = "fp32"
-    batches: int = at_least(1, "batches an update; all processes together, whatever their number", default=1)
-    threads: int = at_least(0, "of every command (0: all cores)", default=0)
-    train: Flags = field(default_factory=dict, metadata=about("a flag of fairseq-train"))
+    device: Literal["auto", "cpu", "gpu"] = field(
+        default="auto", metadata=about("Device to train on; auto takes GPUs if nvidia-smi finds any.")
+    )
+    processes: int = at_least(1, "Number of processes per node (on GPUs: one per GPU).", default=1)
+    nodes: int = at_least(
+        1, "Number of nodes. With torchrun, start the training command on the other nodes yourself.", default=1
+    )
+    rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node, for torchrun with several nodes."))
+    precision: Literal["fp32", "fp16", "bf16", "amp"] = field(
+        default="fp32", metadata=about("Floating-point format of training.")
+    )
+    batches: int = at_least(1, "Number of batches per update, over all processes together.", default=1)
+    threads: int = at_least(0, "Number of threads of each command (0: all cores).", default=0)
+    train: Flags = field(default_factory=dict, metadata=about("A flag of fairseq-train."))
 
     batch_flag: ClassVar[str] = "max-tokens"  # the flag of fairseq-train that sets the batch size
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from .package import nearest
 from .recipe import FILES, Recipe, S
+from .settings import read_preset
 from .values import Refused, is_table, wanted
 
+#: what the last word of a setting's name says about its value
+PLACES = {
+    "file": "FILE",
+    "raw": "DIR",
+    "data": "DIR|NAME",
+    "corpus": "DIR|NAME",
+    "path": "PATH",
+    "dir": "DIR",
+    "args": "A=B,...",
+}
 MARK = "setting "  # before a setting's name, so that it cannot be taken for an option of the library
 
 
@@ -73,32 +84,55 @@ def make_parser(recipe: Recipe[S]) -> Parser:
         allow_abbrev=False,  # an option may become ambiguous, or another one, as settings are added
     )
     add = parser.add_argument
-    add("--preset", metavar="NAME", help=f"{', '.join(recipe.presets())} (default: {recipe.preset}), from conf/")
-    add("--config", type=Path, metavar="FILE", help="TOML with settings that replace the preset's")
-    add("--output", type=Path, metavar="DIR", help=f"default: results/{recipe.name} in the repository")
-    add("--stage", metavar="NAME", help="begin with this stage; those before it must be done")
-    add("--stop-stage", metavar="NAME", help="end with this stage")
-    add("--force", action="store_true", help="do the stages anew, and later what depends on them")
-    add("--list", action="store_true", help="list the stages and which are done")
-    add("--dry-run", action="store_true", help="print every command, run none")
+    presets = f"Settings to start from: {', '.join(recipe.presets())} (default: {recipe.preset}). They are in conf/."
+    add("--preset", metavar="NAME", help=presets)
+    add("--config", type=Path, metavar="FILE", help="TOML file with settings that replace those of the preset.")
+    add("--output", type=Path, metavar="DIR", help=f"Output folder (default: results/{recipe.name} in the repository).")
+    add("--stage", metavar="NAME", help="Begin with this stage; all stages before it must be done.")
+    add("--stop-stage", metavar="NAME", help="End with this stage.")
+    add("--force", action="store_true", help="Repeat the stages; stages that depend on them are repeated later.")
+    add("--list", action="store_true", help="List the stages and show which are done.")
+    add("--dry-run", action="store_true", help="Print every command without running it.")
     _add_settings(parser, recipe)
     return parser
 
 
 def _add_settings(parser: Parser, recipe: Recipe[S]) -> None:
-    group = parser.add_argument_group("settings, instead of the preset's")
+    group = parser.add_argument_group(f"settings, with the defaults of preset {recipe.preset}")
     hints = get_type_hints(recipe.settings)
+    preset = read_preset(recipe.conf / f"{recipe.preset}.toml")
     for one in fields(recipe.settings):
         if not is_table(hints[one.name]):
             option = f"--{one.name.replace('_', '-')}"
-            metavar = "A,B,C" if get_origin(hints[one.name]) is list else "VALUE"
-            told = argparse.SUPPRESS if FILES in one.metadata else _help(one, hints[one.name])
-            group.add_argument(option, dest=MARK + one.name, metavar=metavar, help=told)
+            default = preset.get(one.name.replace("_", "-"), preset.get(one.name, _default(one)))
+            text = argparse.SUPPRESS if FILES in one.metadata else _help(one, hints[one.name], default)
+            group.add_argument(option, dest=MARK + one.name, metavar=_metavar(one.name, hints[one.name]), help=text)
 
 
-def _help(one: Any, hint: Any) -> str:
-    text = str(one.metadata.get("help", wanted(hint)))
-    return text if get_origin(hint) is not Literal or text == wanted(hint) else f"{text} ({wanted(hint)})"
+def _default(one: Field[Any]) -> object:
+    """Return the default of a setting, or None if every preset sets it."""
+    if one.default is not MISSING:
+        return one.default
+    return one.default_factory() if one.default_factory is not MISSING else None
+
+
+def _metavar(name: str, hint: Any) -> str:
+    """Return the type of an option's value, such as N, FILE or `{a,b}`."""
+    if get_origin(hint) is list:
+        return f"{_metavar(name, get_args(hint)[0])},..."
+    if get_origin(hint) is Literal:
+        return "{" + ",".join(map(str, get_args(hint))) + "}"
+    kinds = {int: "N", float: "LR" if name == "lr" else "X", bool: "{true,false}"}
+    return kinds.get(hint) or PLACES.get(name.rpartition("_")[2], "NAME")
+
+
+def _help(one: Field[Any], hint: Any, default: object) -> str:
+    text = str(one.metadata.get("help", f"{wanted(hint).capitalize()}."))
+    if default in (None, "", []):
+        return text.replace("%", "%%")
+    shown = ",".join(map(str, default)) if isinstance(default, list) else str(default)
+    shown = shown.lower() if isinstance(default, bool) else shown
+    return f"{text.removesuffix('.')} (default: {shown}).".replace("%", "%%")
 
 
 def _epilog(recipe: Recipe[S]) -> str:

@@ -33,8 +33,8 @@ def of_files(text: str) -> dict[str, str]:
 class Settings:
     """The settings that every recipe has. Those without a default have to be in every preset."""
 
-    seed: int = field(default=1, metadata=about("of the data and of the trainings"))
-    jobs: int = field(default=1, metadata=about("commands side by side, where they do not need each other"))
+    seed: int = field(default=1, metadata=about("Random seed for data preparation and training."))
+    jobs: int = field(default=1, metadata=about("Number of commands that may run at the same time."))
 
     preset = ""  # whose numbers they began with: told by `load`, and no setting
 

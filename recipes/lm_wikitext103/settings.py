@@ -35,28 +35,37 @@ DECIDED = {
 class Settings(launch.Training):
     corpus: str = field(
         metadata=about(
-            f"{WIKITEXT103} (fetched), {BUILTIN} (a small invented one), or a FOLDER: wiki.{{train,valid,test}}.tokens "
-            "or {train,valid,test}.txt, plain or .gz, or what fairseq-preprocess made of them"
+            f"Text: {WIKITEXT103} (downloaded), {BUILTIN} (small, invented), or a FOLDER with "
+            f"wiki.{{train,valid,test}}.tokens or {{train,valid,test}}.txt, plain or .gz, or with the "
+            "output of fairseq-preprocess."
         )
     )
-    raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
-    types: int = launch.at_least(0, f"that the training text must have (0: any; of {WIKITEXT103} {TYPES:,})", default=0)
-    workers: int = launch.at_least(1, "of fairseq-preprocess", default=1)
-    length: int = launch.at_least(1, "tokens of a segment in training")
-    mem_train: int = launch.at_least(0, "states of earlier segments that a layer remembers in training; 0: none")
-    mem_eval: list[int] = field(metadata=about("in evaluation: one for each memory"))
+    raw: str = field(default="data/raw", metadata=about("Folder for downloads."))
+    types: int = launch.at_least(
+        0,
+        f"Number of word types that the training text must have (0: any number; {WIKITEXT103}: {TYPES:,}).",
+        default=0,
+    )
+    workers: int = launch.at_least(1, "Number of processes of fairseq-preprocess.", default=1)
+    length: int = launch.at_least(1, "Number of tokens of a segment in training.")
+    mem_train: int = launch.at_least(0, "Number of earlier states that each layer remembers in training (0: none).")
+    mem_eval: list[int] = field(metadata=about("Memory lengths in evaluation; each gives a row of the report."))
     eval_segment: int = launch.at_least(
-        1, "tokens of a segment in evaluation where the memory is longer than --length; else --length"
+        1,
+        "Number of tokens of a segment in evaluation if the memory is longer than --length; otherwise it is --length.",
     )
     eval_clamp: int = launch.at_least(
-        0, f"there, the longest distance of {', '.join(with_option('clamp'))} (0: no limit)"
+        0,
+        f"If the memory is longer than --length: largest distance of {', '.join(with_option('clamp'))} (0: no limit).",
     )
-    eval_same_length: bool = field(metadata=about("there, each token sees as many keys, the last of the memory"))
-    eval_batch: int = launch.at_least(1, "streams in evaluation")
-    split: Literal["test", "valid"] = field(default="test", metadata=about("that is evaluated"))
-    arch: str = field(metadata=about("a posenc_transformer_lm architecture"))
-    pos_enc: list[str] = field(metadata=about("NAME or NAME[OPTION=VALUE,...]"))
-    train: Flags = field(metadata=about("a flag of fairseq-train"))
+    eval_same_length: bool = field(
+        metadata=about("If the memory is longer than --length: every token attends to the same number of keys.")
+    )
+    eval_batch: int = launch.at_least(1, "Number of streams in evaluation.")
+    split: Literal["test", "valid"] = field(default="test", metadata=about("Split to evaluate."))
+    arch: str = field(metadata=about("A posenc_transformer_lm architecture."))
+    pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))
+    train: Flags = field(metadata=about("A flag of fairseq-train."))
 
     batch_flag = "batch-size"
 

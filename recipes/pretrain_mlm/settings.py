@@ -40,43 +40,55 @@ DECIDED = {
 class Settings(launch.Training):
     corpus: str = field(
         metadata=about(
-            f"{', '.join(NAMED)} (several joined by +), {BUILTIN} (a small invented one), a FOLDER with train.* and "
-            "valid.*, or one that prepare_corpus.py made"
+            f"Text: {', '.join(NAMED)} (join several by +), {BUILTIN} (small, invented), a FOLDER with"
+            " train.* and valid.*, or a folder that prepare_corpus.py wrote."
         )
     )
-    raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
-    books: str = field(default="", metadata=about("of books_wiki: a folder of books, a file each"))
-    languages: str = field(default="", metadata=about("of wiki100: a folder with a folder of text a language"))
+    raw: str = field(default="data/raw", metadata=about("Folder for downloads."))
+    books: str = field(default="", metadata=about("For books_wiki: folder of books with one file per book."))
+    languages: str = field(default="", metadata=about("For wiki100: folder with one folder of text per language."))
     documents: Literal["auto", "text", "jsonl", "wiki", "wikitext", "file"] = field(
-        default="auto", metadata=about("the form of a FOLDER's files; auto: by their first line")
+        default="auto", metadata=about("Format of the files in a FOLDER; auto decides by their first line.")
     )
-    limit: int = launch.at_least(0, "documents of training (0: all)", default=0)
-    valid_part: float = field(default=0.005, metadata=about("of named corpora's documents, held out"))
+    limit: int = launch.at_least(0, "Maximum number of training documents (0: all).", default=0)
+    valid_part: float = field(
+        default=0.005, metadata=about("Fraction of the documents of named corpora that is held out for validation.")
+    )
     tokenizer: Literal["gpt2", "wordpiece", "sentencepiece"] = "sentencepiece"
     tokenizer_path: str = field(
         default="",
         metadata=about(
-            "gpt2: a folder with encoder.json, vocab.bpe, dict.txt; wordpiece: vocab.txt; sentencepiece: a .model; "
-            f"{PUBLISHED}: GPT-2's or BERT's uncased, fetched; nothing: learned from the corpus (gpt2: {PUBLISHED})"
+            "Tokenizer files: for gpt2 a folder with encoder.json, vocab.bpe and dict.txt; for "
+            f"wordpiece a vocab.txt; for sentencepiece a .model. {PUBLISHED} downloads GPT-2's or "
+            f"uncased BERT's. Unset: learned from the text (gpt2: {PUBLISHED})."
         ),
     )
-    cased: bool = field(default=False, metadata=about("of WordPiece: keep capitals and accents"))
-    vocabulary: int = launch.at_least(1, "types, where they are learned from the corpus")
-    smoothing: float = field(default=0.7, metadata=about("exponent of the languages' shares, of wiki100"))
-    tasks: int = launch.at_least(1, "parts in which the text is prepared, and shards of it", default=1)
-    workers: int = launch.at_least(1, "of them at once", default=1)
-    executor: Literal["local", "slurm", "ray"] = field(default="local", metadata=about("what prepares the text"))
-    length: int = launch.at_least(8, "longest sequence, with <s> and </s>")
-    masking: Literal["dynamic", "whole-word"] = field(metadata=about("anew each epoch: of pieces, or of words"))
-    arch: str = field(metadata=about("a posenc_roberta or posenc_bert architecture"))
-    pos_enc: list[str] = field(metadata=about("NAME or NAME[OPTION=VALUE,...]"))
-    init_from: str = field(
-        default="", metadata=about("a BERT or RoBERTa to go on from: Hugging Face's folder, or fairseq's checkpoint")
+    cased: bool = field(default=False, metadata=about("Let WordPiece keep capitals and accents."))
+    vocabulary: int = launch.at_least(1, "Number of subword types to learn, if the tokenizer is learned.")
+    smoothing: float = field(
+        default=0.7, metadata=about("For wiki100: exponent that smooths the shares of the languages.")
     )
-    goes_on_from: str = field(default="", metadata=about("the model that --init-from has to name, of a warm start"))
-    train: Flags = field(metadata=about("a flag of fairseq-train"))
+    tasks: int = launch.at_least(
+        1, "Number of parts in which the text is prepared, which is also the number of shards.", default=1
+    )
+    workers: int = launch.at_least(1, "Number of parts that are prepared at the same time.", default=1)
+    executor: Literal["local", "slurm", "ray"] = field(
+        default="local", metadata=about("Executor that prepares the text.")
+    )
+    length: int = launch.at_least(8, "Maximum number of tokens of a sequence, including <s> and </s>.")
+    masking: Literal["dynamic", "whole-word"] = field(
+        metadata=about("What is masked, differently in each epoch: pieces or whole words.")
+    )
+    arch: str = field(metadata=about("A posenc_roberta or posenc_bert architecture."))
+    pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))
+    init_from: str = field(
+        default="", metadata=about("BERT or RoBERTa to start from: a Hugging Face folder or a fairseq checkpoint.")
+    )
+    goes_on_from: str = field(default="", metadata=about("Model that --init-from has to name, for a warm start."))
+    train: Flags = field(metadata=about("A flag of fairseq-train."))
     prepare: Flags = field(
-        default_factory=dict, metadata=about("a flag of prepare_corpus.py about machines: slurm-partition, memory")
+        default_factory=dict,
+        metadata=about("A flag of prepare_corpus.py about machines, such as slurm-partition or memory."),
     )
 
     batch_flag = "batch-size"

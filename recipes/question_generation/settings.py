@@ -63,41 +63,53 @@ class Variant:
 class Settings(launch.Training):
     dataset: str = field(
         metadata=about(
-            f"{SQUAD} or {CMRC} (fetched), {BUILTIN} (small, invented), your FOLDER with {{train,valid,test}}.json or "
-            "src-*.txt and tgt-*.txt, a FILE in SQuAD's format (split by article), or what prepare_questions.py made"
+            f"Questions: {SQUAD} or {CMRC} (downloaded), {BUILTIN} (small, invented), your FOLDER with"
+            f" {{train,valid,test}}.json or src-*.txt and tgt-*.txt, a FILE in SQuAD's format (split "
+            "by article), or a folder that prepare_questions.py wrote."
         )
     )
     numbers_of: Literal["", "squad", "cmrc"] = field(
         default="",
-        metadata=about("the dataset of which a preset's numbers are: the other is refused"),
+        metadata=about("Dataset that a preset is for; the other one is refused."),
     )
-    train_set: str = field(default="", metadata=about("a file of the FOLDER, where its name is another"))
-    valid_set: str = field(default="", metadata=about("the same, for validation"))
-    test_set: str = field(default="", metadata=about("the same, for the score"))
-    raw: str = field(default="data/raw", metadata=about("where fetch.py puts corpora"))
-    limit: int = launch.at_least(0, "the first questions of training (0: all)", default=0)
-    limit_valid: int = launch.at_least(0, "the first questions of validation and test (0: all)", default=0)
-    bad: Literal["refuse", "skip", "repair"] = field(metadata=about("questions that cannot be used as they are"))
-    context: Literal["paragraph", "sentence"] = field(metadata=about("of an answer; of lines, always the sentence"))
+    train_set: str = field(default="", metadata=about("Training file of the FOLDER, if it has another name."))
+    valid_set: str = field(default="", metadata=about("Validation file of the FOLDER, if it has another name."))
+    test_set: str = field(default="", metadata=about("Test file of the FOLDER, if it has another name."))
+    raw: str = field(default="data/raw", metadata=about("Folder for downloads."))
+    limit: int = launch.at_least(0, "Number of training questions to use (0: all).", default=0)
+    limit_valid: int = launch.at_least(0, "Number of validation and test questions to use (0: all).", default=0)
+    bad: Literal["refuse", "skip", "repair"] = field(
+        metadata=about("What to do with unusable questions: stop with a list, leave them out, or repair them.")
+    )
+    context: Literal["paragraph", "sentence"] = field(
+        metadata=about(
+            "Text that the model sees: the whole paragraph or the sentence of the answer; for lines "
+            "always the sentence."
+        )
+    )
     tokenizer: Literal["auto", "words", "chars"] = field(
-        default="auto", metadata=about(f"with --encoder {SCRATCH}; auto: chars for Chinese, else words")
+        default="auto",
+        metadata=about(f"Units of text with --encoder {SCRATCH}; auto takes chars for Chinese and words otherwise."),
     )
-    cased: bool = field(default=False, metadata=about("words and chars keep capitals"))
-    vocabulary: int = launch.at_least(5, "words or chars; the others can be copied only")
-    longest: int = launch.at_least(8, "pieces of a source")
-    longest_answer: int = launch.at_least(1, "pieces of an answer", default=100)
-    longest_question: int = launch.at_least(1, "pieces of a question", default=50)
-    workers: int = launch.at_least(1, "of prepare_questions.py", default=1)
-    encoder: str = field(metadata=about(f"a Hugging Face folder of a BERT or RoBERTa, or {SCRATCH}"))
-    freeze_encoder: bool = field(default=False, metadata=about("the encoder stays as it is"))
+    cased: bool = field(default=False, metadata=about("Keep capitals in words and chars."))
+    vocabulary: int = launch.at_least(5, "Number of words or characters in the vocabulary; others can only be copied.")
+    longest: int = launch.at_least(8, "Maximum number of pieces of a source.")
+    longest_answer: int = launch.at_least(1, "Maximum number of pieces of an answer.", default=100)
+    longest_question: int = launch.at_least(1, "Maximum number of pieces of a question.", default=50)
+    workers: int = launch.at_least(1, "Number of processes of prepare_questions.py.", default=1)
+    encoder: str = field(metadata=about(f"Encoder: a Hugging Face folder of a BERT or RoBERTa, or {SCRATCH}."))
+    freeze_encoder: bool = field(default=False, metadata=about("Keep the encoder fixed."))
     copy: Literal["on", "off", "both"] = field(
-        default="on", metadata=about("words from the source; both: a model each")
+        default="on",
+        metadata=about("Whether models copy words from the source; both trains one model with and one without."),
     )
-    split: Literal["valid", "test"] = field(default="valid", metadata=about("that questions are generated for"))
-    arch: str = field(metadata=about("a posenc_question_generation architecture"))
-    pos_enc: list[str] = field(metadata=about("of the decoder: NAME or NAME[OPTION=VALUE,...]"))
-    train: Flags = field(metadata=about("a flag of fairseq-train"))
-    generate: Flags = field(metadata=about("a flag of fairseq-generate"))
+    split: Literal["valid", "test"] = field(default="valid", metadata=about("Split for which questions are generated."))
+    arch: str = field(metadata=about("A posenc_question_generation architecture."))
+    pos_enc: list[str] = field(
+        metadata=about("Position encodings of the decoder to compare: NAME or NAME[OPTION=VALUE,...].")
+    )
+    train: Flags = field(metadata=about("A flag of fairseq-train."))
+    generate: Flags = field(metadata=about("A flag of fairseq-generate."))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -48,63 +48,88 @@ DECIDED_GENERATE = {
 @dataclass(kw_only=True)
 class Settings(launch.Training):
     direction: list[str] = field(
-        default_factory=list, metadata=about("SOURCE-TARGET; each of several is trained and scored: de-en,cs-en")
+        default_factory=list, metadata=about("Directions to train and score: SOURCE-TARGET, such as de-en,cs-en.")
     )
-    source_lang: str = field(default="", metadata=about("in place of --direction's: the end of the files' names"))
-    target_lang: str = field(default="", metadata=about("in place of --direction's: the end of the files' names"))
+    source_lang: str = field(
+        default="", metadata=about("Language at the end of the files' names, instead of --direction.")
+    )
+    target_lang: str = field(
+        default="", metadata=about("Language at the end of the files' names, instead of --direction.")
+    )
     seeds: list[int] = field(
-        default_factory=list, metadata=about("of the trainings, 1,2,3 say: scores are means (none: --seed)")
+        default_factory=list,
+        metadata=about("Train with these random seeds, such as 1,2,3, and report the mean (unset: --seed)."),
     )
     corpus: str = field(
-        metadata=about(f"{WMT18}, {BUILTIN} (a small invented one), or a FOLDER with train.SRC, train.TGT, ...")
+        metadata=about(f"Text: {WMT18}, {BUILTIN} (small, invented), or a FOLDER with train.SRC, train.TGT and so on.")
     )
-    raw: str = field(default=RAW, metadata=about(f"where the archives of {WMT18} are, or are fetched to"))
+    raw: str = field(default=RAW, metadata=about(f"Folder for the archives of {WMT18}."))
     newstest: str = field(
-        default="", metadata=about(f"of {WMT18}: a folder of yours with the test sets, or sacrebleu (none: fetched)")
+        default="",
+        metadata=about(f"For {WMT18}: your folder with the test sets, or sacrebleu (unset: they are downloaded)."),
     )
-    train_set: str = field(default="train", metadata=about("the files NAME.SRC, NAME.TGT of the folder, plain or .gz"))
+    train_set: str = field(
+        default="train", metadata=about("Name of the training files NAME.SRC and NAME.TGT in the FOLDER, plain or .gz.")
+    )
     valid_set: str = field(
-        default="", metadata=about("the same, for validation (none: val, or valid of what prepare_wmt18.sh made)")
+        default="",
+        metadata=about("Name of the validation files (unset: val, or valid if prepare_wmt18.sh wrote the FOLDER)."),
     )
-    test_set: str = field(default="test", metadata=about("the same, for the score"))
-    limit: int = launch.at_least(0, f"the first pairs of training (0: all); of {WMT18} they are Europarl's", default=0)
+    test_set: str = field(default="test", metadata=about("Name of the test files."))
+    limit: int = launch.at_least(
+        0, f"Number of training pairs to use (0: all); for {WMT18} they come from Europarl.", default=0
+    )
     bad_lines: Literal["refuse", "drop"] = field(
-        default="refuse", metadata=about("of training: drop leaves empty, broken and over-long pairs out")
+        default="refuse",
+        metadata=about("What to do with bad training pairs: refuse stops with a list, drop leaves them out."),
     )
     subwords: Literal["sentencepiece", "fastbpe"] = field(
-        default="sentencepiece", metadata=about("of raw text, or of Moses' words")
+        default="sentencepiece",
+        metadata=about("Subwords: sentencepiece on raw text, or fastbpe on words of the Moses tokenizer."),
     )
-    model_type: Literal["unigram", "bpe"] = field(default="unigram", metadata=about("of SentencePiece"))
+    model_type: Literal["unigram", "bpe"] = field(default="unigram", metadata=about("Type of the SentencePiece model."))
     character_coverage: float = field(
         default=1.0,
-        metadata=about("of SentencePiece: of the characters of training, by count, so many are pieces; 0.9995, say"),
+        metadata=about(
+            "For SentencePiece: share of the training text's characters that become pieces, such as 0.9995."
+        ),
     )
-    separate: bool = field(default=False, metadata=about("subwords and a dictionary a language, not one for both"))
-    vocabulary: int = launch.at_least(1, "subword types: of both languages together, or with --separate of each")
-    longest: int = launch.at_least(1, "pieces of a sentence; more is a bad line", default=256)
+    separate: bool = field(
+        default=False, metadata=about("Learn subwords and a dictionary for each language instead of one for both.")
+    )
+    vocabulary: int = launch.at_least(
+        1, "Number of subword types, for both languages together, or for each with --separate."
+    )
+    longest: int = launch.at_least(
+        1, "Longest sentence in subword pieces; longer ones are reported as bad lines.", default=256
+    )
     train_longest_words: int = launch.at_least(
         0,
-        "training (and validation) on pairs of at most so many words a side, and BLEU by length beyond; models "
-        "are as long as --train.max-source-positions says, longer pairs left out (0: all lengths)",
+        "Train and validate on pairs of at most this number of words per side, and report BLEU by"
+        " length (0: all lengths). --train.max-source-positions sets the length of the models; "
+        "longer pairs are left out.",
         default=0,
     )
     lengths: list[int] = field(
         default_factory=list,
         metadata=about(
-            "BLEU of test sentences by source words: upper bounds, 10,20,40 say; --train-longest-words is one"
+            "Report BLEU by source length in words: upper bounds of the groups, such as 10,20,40; "
+            "--train-longest-words is one of them."
         ),
     )
-    workers: int = launch.at_least(1, "processes that prepare the text", default=1)
-    arch: str = field(metadata=about("a posenc_transformer architecture"))
+    workers: int = launch.at_least(1, "Number of processes that prepare the text.", default=1)
+    arch: str = field(metadata=about("A posenc_transformer architecture."))
     pos_enc: list[str] = field(
-        metadata=about("NAME, NAME[OPTION=VALUE,...] or ENCODER/DECODER; all are compared with the first")
+        metadata=about(
+            "Position encodings to compare with the first one: NAME, NAME[OPTION=VALUE,...] or ENCODER/DECODER."
+        )
     )
     beside: list[str] = field(
-        default_factory=list, metadata=about("folders of earlier runs, whose rows the comparison has too")
+        default_factory=list, metadata=about("Folders of earlier runs whose rows are added to the comparison.")
     )
-    average: int = launch.at_least(1, "checkpoints at the end whose mean translates (1: the last)")
-    train: Flags = field(metadata=about("a flag of fairseq-train"))
-    generate: Flags = field(metadata=about("a flag of fairseq-generate"))
+    average: int = launch.at_least(1, "Number of last checkpoints to average (1: only the last).")
+    train: Flags = field(metadata=about("A flag of fairseq-train."))
+    generate: Flags = field(metadata=about("A flag of fairseq-generate."))
 
     def __post_init__(self) -> None:
         super().__post_init__()

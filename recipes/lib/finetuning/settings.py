@@ -35,21 +35,23 @@ class FineTuning(launch.Training):
     checkpoint: list[str] = field(
         default_factory=list,
         metadata=about(
-            "pretrained models: checkpoints, runs of recipes/pretrain_mlm with all their encodings, folders of "
-            f"import-hf, of export-hf or of Hugging Face's; {BUILTIN}: tiny ones, made here"
+            "Pretrained models: checkpoints, runs of recipes/pretrain_mlm with all their encodings, "
+            f"folders of import-hf or export-hf, or Hugging Face folders. {BUILTIN}: tiny models that "
+            "the recipe pretrains itself."
         ),
     )
     pos_enc: list[str] = field(
-        default_factory=list, metadata=about("those that the models have to have, in this order; unset: as they are")
+        default_factory=list,
+        metadata=about("Encodings that the models must have, in the order of the report. Unset: those that they have."),
     )
-    pretraining: str = field(default="", metadata=of_files("the command that makes the models of a preset"))
+    pretraining: str = field(default="", metadata=of_files("Command that pretrains the models of a preset."))
     data: str
     bad: str
     warmup: float
-    raw: str = field(default=RAW, metadata=about("where fetch.py puts corpora"))
-    tokenizer_path: str = field(default="", metadata=about("of the models, where it does not lie beside dict.txt"))
-    limit: int = launch.at_least(0, "the first rows or questions of training (0: all)", default=0)
-    train: Flags = field(default_factory=dict, metadata=about("a flag of fairseq-train"))
+    raw: str = field(default=RAW, metadata=about("Folder for downloads."))
+    tokenizer_path: str = field(default="", metadata=about("Tokenizer of the models, if it is not next to dict.txt."))
+    limit: int = launch.at_least(0, "Number of training rows or questions to use (0: all).", default=0)
+    train: Flags = field(default_factory=dict, metadata=about("A flag of fairseq-train."))
 
     batch_flag = "batch-size"
     #: Flags of fairseq-train that are refused, and the setting to use instead.

@@ -24,17 +24,22 @@ DECIDED_OF_QUESTIONS = {
 
 @dataclass(kw_only=True)
 class QuestionSettings(FineTuning):
-    train_file: str = field(default="", metadata=about("questions of training, plain or .gz"))
-    dev_file: str = field(default="", metadata=about("other questions, plain or .gz"))
-    limit_dev: int = launch.at_least(0, "the first questions of what is scored (0: all)", default=0)
-    stride: int = launch.at_least(1, "of questions: pieces from a window to the next", default=128)
-    longest_question: int = launch.at_least(1, "pieces of a question; the rest is cut off, and counted", default=64)
+    train_file: str = field(default="", metadata=about("Training questions, plain or .gz."))
+    dev_file: str = field(default="", metadata=about("Questions for validation, plain or .gz."))
+    limit_dev: int = launch.at_least(0, "Number of questions to score (0: all).", default=0)
+    stride: int = launch.at_least(1, "For questions: number of pieces between the starts of two windows.", default=128)
+    longest_question: int = launch.at_least(
+        1, "Maximum number of pieces of a question; longer ones are cut and counted.", default=64
+    )
     pos_enc_args: str = field(
         default="",
-        metadata=about("of questions: added to the models' own, as extend=interpolate,extend_to=N for longer windows"),
+        metadata=about(
+            "For questions: options added to the models' own, such as extend=interpolate,extend_to=N "
+            "for longer windows."
+        ),
     )
-    longest_answer: int = launch.at_least(1, "pieces of an answer", default=30)
-    n_best: int = launch.at_least(1, "answers that nbest_predictions.json has of a question", default=20)
+    longest_answer: int = launch.at_least(1, "Maximum number of pieces of an answer.", default=30)
+    n_best: int = launch.at_least(1, "Number of answers per question in nbest_predictions.json.", default=20)
 
     def refuse_missing(self) -> None:
         places.refuse_missing("train-file", self.train_file)

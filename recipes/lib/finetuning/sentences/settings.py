@@ -42,21 +42,33 @@ class SentenceSettings(FineTuning):
 
     task: list[str]
     protocol: str
-    bad: Literal["refuse", "skip"] = field(default="refuse", metadata=about("rows that cannot be used as they are"))
-    train_rows: int = launch.at_least(
-        0, "of a FOLDER without a training file: the first rows of its development set", default=0
+    bad: Literal["refuse", "skip"] = field(
+        default="refuse", metadata=about("What to do with unusable rows: stop with a list, or leave them out.")
     )
-    lr: list[float] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
-    epochs: list[int] = field(default_factory=list, metadata=about(f"the best of them counts; {OF_PROTOCOL}"))
-    runs: int = launch.at_least(1, f"seeds of each, whose median counts; {OR_0}", default=0)
-    keep: Literal["", "last", "best"] = field(default="", metadata=about(f"the checkpoint that counts; {OF_PROTOCOL}"))
-    batch: int = launch.at_least(1, f"rows of an update; {OR_0}", default=0)
-    warmup: float = field(default=-1.0, metadata=about(f"part of the updates; {OF_PROTOCOL}"))
-    longest: int = launch.at_least(8, f"pieces of an item, the rest is cut off; {OR_0}", default=0)
-    separators: int = field(default=0, metadata=about(f"</s> in a pair: 1 as BERT, 2 as RoBERTa; {OR_0}"))
+    train_rows: int = launch.at_least(
+        0, "For a FOLDER without a training file: number of rows of its development set to train on.", default=0
+    )
+    lr: list[float] = field(
+        default_factory=list, metadata=about(f"Learning rates; the best one is reported; {OF_PROTOCOL}.")
+    )
+    epochs: list[int] = field(
+        default_factory=list, metadata=about(f"Numbers of epochs; the best one is reported; {OF_PROTOCOL}.")
+    )
+    runs: int = launch.at_least(1, f"Number of seeds per setting; the median is reported; {OR_0}.", default=0)
+    keep: Literal["", "last", "best"] = field(
+        default="", metadata=about(f"Checkpoint to score: the last or the best; {OF_PROTOCOL}.")
+    )
+    batch: int = launch.at_least(1, f"Number of rows per update; {OR_0}.", default=0)
+    warmup: float = field(
+        default=-1.0, metadata=about(f"Fraction of the updates in which the learning rate rises; {OF_PROTOCOL}.")
+    )
+    longest: int = launch.at_least(8, f"Maximum number of pieces of an item; longer ones are cut; {OR_0}.", default=0)
+    separators: int = field(
+        default=0, metadata=about(f"Number of </s> between the sentences of a pair: 1 for BERT, 2 for RoBERTa; {OR_0}.")
+    )
     segments: list[str] = field(
         default_factory=list,
-        metadata=about(f"of pairs: none, input, head (a bias of each), several are compared; {OF_PROTOCOL}"),
+        metadata=about(f"Segments of pairs to compare: none, input, head (biases per head); {OF_PROTOCOL}."),
     )
 
     decided: ClassVar[Mapping[str, str]] = {

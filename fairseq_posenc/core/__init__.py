@@ -1,1 +1,1 @@
-"""What all encodings are built of: the base class, composition, options, tables, caches."""
+"""The parts that all encodings share: the base class, composition, options, tables and caches."""

@@ -1,7 +1,7 @@
-"""Refuse positions that say something else than the stack that gets them.
+"""Checks that the positions fit the stack that gets them.
 
-A disagreement changes what a model computes without any error of torch's: a decoder whose positions are not causal
-sees the future, segments that no encoding reads are ignored.
+Without them a mistake would change the results silently. For example, a decoder whose positions are not causal would
+see the future, and segments that no encoding reads would be ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CURE = "make the positions with stack.positions(tokens, pad=...), which takes ov
 
 
 def check_direction(positions: Positions, stack: StackShape) -> None:
-    """Raise unless the positions hide the tokens to the right exactly where the stack is a decoder."""
+    """Raise ValueError unless the positions are causal in a decoder and not causal in an encoder."""
     if stack.causal and not positions.causal:
         raise ValueError(
             "the stack is a decoder (StackShape.causal is True), but its positions let every token see the tokens "
@@ -29,7 +29,7 @@ def check_direction(positions: Positions, stack: StackShape) -> None:
 
 
 def check_cls(positions: Positions, stack: StackShape) -> None:
-    """Raise unless the positions say where [CLS] stands exactly where the samples of the stack have one."""
+    """Raise ValueError unless the positions and the stack agree on whether the samples have a [CLS]."""
     if stack.has_cls and positions.cls_column is None:
         raise ValueError(
             "the samples of the stack begin with [CLS] (StackShape.has_cls is True), but the positions do not say in "
@@ -43,11 +43,15 @@ def check_cls(positions: Positions, stack: StackShape) -> None:
 
 
 def check_segments(segments: Tensor | None, *, reads: bool, encoding: str, flag: str) -> None:
-    """Raise where segments would be ignored. An encoding that misses them refuses that itself.
+    """Raise ValueError if there are segments that the encoding would ignore.
+
+    An encoding that needs segments itself raises an error if there are none.
 
     Args:
-        segments: those of the positions. reads: whether the encoding reads them.
-        encoding, flag: the encoding's name and the flag that sets it, for the message.
+        segments: The segments of the positions, or None.
+        reads: Whether the encoding reads segments.
+        encoding: Name of the encoding, for the error.
+        flag: Command-line flag that sets the encoding, for the error.
     """
     if segments is not None and not reads:
         raise ValueError(

@@ -1,8 +1,9 @@
-"""What a position encoding is: hooks, capabilities, facts.
+"""The base class of all position encodings, with its hooks, capabilities and facts.
 
 Legend: B batch, h heads, Q queries, K keys, D head width, d model width, L layers, n maximum length.
-The logits of a head are ``scale * q' k'^T + sum of bias + sum of content_bias``, then the mask, then the
-softmax; `scores` replaces the first term. q and k given to hooks are raw: unscaled, not yet projected.
+
+The logits of a head are ``scale * q' k'^T + sum of bias + sum of content_bias``. The mask and the softmax follow. The
+hook `scores` replaces the first term. Hooks get raw q and k: unscaled, and before `project_q` and `project_k`.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ HOOKS = ("embed", "compress", "project_q", "project_k", "bias", "content_bias", 
 
 @dataclass(frozen=True)
 class StackShape:
-    """The stack of layers that an encoding serves.
+    """Describe the stack of layers that an encoding is built for.
 
     Args:
-        layers: L. heads: h. dim: d. max_length: n, the longest sequence of training (memory included).
-        causal: the stack is a decoder.
-        length_flag, name_flag, args_flag: the flags that set n, the encoding and its options, for messages.
-        has_cls: the architecture puts a [CLS] first.
+        layers: Number of layers, L.
+        heads: Number of heads, h.
+        dim: Model width, d.
+        max_length: Length of the longest training sequence, n, including memory.
+        causal: Whether the stack is a decoder.
+        length_flag, name_flag, args_flag: Names of the flags that set n, the encoding and its options. Errors quote
+            them.
+        has_cls: Whether every sample begins with [CLS].
     """
 
     layers: int
@@ -50,17 +55,21 @@ class StackShape:
 
     @property
     def head_dim(self) -> int:
-        """Return D."""
+        """Return the head width, D."""
         return self.dim // self.heads
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a built encoding can do. Whatever is not declared raises when asked for.
+    """Declare what a built encoding can do. Using an encoding for anything else raises an error.
 
-    causal, bidirectional: works in a decoder, in an encoder. memory: keys of earlier segments are allowed.
-    extrapolates: sequences beyond n are defined. shift_invariant: logits depend on j - i only.
-    directional: tells left from right.
+    Args:
+        causal: It works in a decoder.
+        bidirectional: It works in an encoder.
+        memory: It allows keys of earlier segments.
+        extrapolates: It is defined for sequences longer than n.
+        shift_invariant: Its logits depend on j - i, not on i and j separately.
+        directional: It distinguishes left from right.
     """
 
     causal: bool = False
@@ -71,22 +80,31 @@ class Capabilities:
     directional: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
-        """Return what a composition of both can do: the intersection, but the union of `directional`."""
+        """Return what a composition of both can do: what both can; for `directional`, what one of them can."""
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})
 
 
-#: what a function of j - i can do (METHODS.md 1.3, profile REL)
+#: The capabilities of encodings that depend on j - i only.
 RELATIVE = Capabilities(
     causal=True, bidirectional=True, memory=True, extrapolates=True, shift_invariant=True, directional=True
 )
-#: what a vector at the input can do (profile ABS-IN): memory tokens would be re-numbered
+#: The capabilities of encodings that add a vector to the input. Memory is impossible: its tokens would be renumbered.
 ABSOLUTE = replace(RELATIVE, memory=False, shift_invariant=False)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Where a method comes from. `formula` is LaTeX; `count` the parameter count in n, m, h, d, k."""
+    """The source of a method, for the documentation.
+
+    Args:
+        title: Name of the method in the docs.
+        paper: Authors and year of its papers.
+        equation: Numbers of its equations there.
+        formula: Its formula in LaTeX.
+        count: Its number of parameters in terms of n, m (layers), h, d and k.
+        notes: Remarks for the docs.
+    """
 
     title: str
     paper: str
@@ -97,9 +115,9 @@ class Facts:
 
 
 class Cost(NamedTuple):
-    """Leading terms beyond the logits' own in a whole stack, as `mn^2d/h`.
+    """Leading terms of the cost that an encoding adds to a whole stack, beyond that of the logits: `mn^2d/h`.
 
-    In n, m (layers), h, d, k (slots) and d_p (rank); `0` where nothing is left.
+    The terms are written in n, m (layers), h, d, k (slots) and d_p (rank); `0` means no such cost.
     """
 
     time: str
@@ -108,13 +126,13 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Layer:
-    """What a hook gets to know of its layer.
+    """Tell a hook about the layer that calls it.
 
     Args:
-        index: from 1.
-        tensors: what `per_layer` handed out for this layer.
-        project_q, project_k: the layer's content projections, [B, T, d] -> [B, h, T, D] in every model.
-        content: the product of the content, for a `content_bias` that makes both at once (see `Content`).
+        index: Number of the layer, from 1.
+        tensors: The tensors that `per_layer` returned for this layer.
+        project_q, project_k: Content projections of the layer, [B, T, d] -> [B, h, T, D] in every model.
+        content: The content product, which a `content_bias` can compute together with its own terms (see `Content`).
     """
 
     index: int
@@ -125,28 +143,29 @@ class Layer:
 
 
 class PositionEncoding(nn.Module):
-    """Base of all encodings: implement the hooks that the method needs, and no others.
+    """Base of all encodings. A subclass implements the hooks that its method needs, and no others.
 
-    A subclass has `Options`, `facts`, its hooks, `shapes` and `reset_parameters` if it has parameters, and `reference`
-    (and `reference_embed`, `reference_values`): the literal formula in plain torch, however slow, which the tests
-    compare with.
+    It also defines `Options` and `facts` and, if it has parameters, `shapes` and perhaps `reset_parameters`. Its
+    `reference` (with `reference_embed`, `reference_compress` and `reference_values`) computes the paper's formula
+    literally in plain torch. The tests compare the hooks with this reference, which may be slow.
     """
 
-    #: what encodings with one table call it
+    #: The table of encodings that have a single one.
     weight: Tensor
 
     Options: ClassVar[type[Options]] = Options
     facts: ClassVar[Facts]
-    #: reads `positions.restart_ids`, which cost the model a look at its symbols
+    #: True if it reads `positions.restart_ids`, for which the model must search the tokens for sentence ends.
     needs_boundaries: ClassVar[bool] = False
-    #: reads `positions.segments`, which only models of sentence pairs give
+    #: True if it reads `positions.segments`, which only models of sentence pairs provide.
     needs_segments: ClassVar[bool] = False
-    #: parameters that weight decay would pull to where attention is flat or dead; adapters spare them on demand
+    #: Parameters that weight decay would pull to values at which attention is flat or dead. The fairseq models exempt
+    #: them from weight decay on request.
     no_decay: ClassVar[tuple[str, ...]] = ()
-    #: where a method has forms that share little but its name: the class that serves each value of the option `form`,
-    #: as the registry writes it
+    #: Classes, written as in the registry, by the values of the option `form`. It is for methods whose forms share
+    #: little code.
     forms: ClassVar[Mapping[str, str]] = {}
-    #: `content_bias` reads k; if not, decoding need not keep raw keys beside projected ones
+    #: True if `content_bias` reads k. Otherwise decoding need not cache raw keys in addition to projected ones.
     reads_keys: ClassVar[bool] = True
 
     def __init__(self, options: Any, stack: StackShape) -> None:
@@ -158,61 +177,67 @@ class PositionEncoding(nn.Module):
         if self._parameters:
             self.reset_parameters()
 
-    # -- what it declares ------------------------------------------------------------------------------
+    # -- declarations ----------------------------------------------------------------------------------
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what this encoding, with these options on this stack, can do."""
+        """Return what this encoding can do with its options on its stack."""
         return RELATIVE
 
     @property
     def hooks(self) -> tuple[str, ...]:
-        """Return the hooks that it implements and uses, in the order of `HOOKS`."""
+        """Return the hooks that the encoding implements and uses, in the order of `HOOKS`."""
         base, own = PositionEncoding, type(self)
         written = (name for name in HOOKS if getattr(own, name) is not getattr(base, name))
         return tuple(name for name in written if name not in self.unused_hooks)
 
     @property
     def unused_hooks(self) -> frozenset[str]:
-        """Return the hooks that are written but do nothing with these options."""
+        """Return the hooks that are implemented but do nothing with these options."""
         return frozenset()
 
     @property
     def layer_tables(self) -> tuple[str, ...]:
-        """Return the names of its tables [L or 1, h or 1, ...], whose parts the layers get: all its own parameters."""
+        """Return the names of the tables [L or 1, h or 1, ...] of which each layer gets its part.
+
+        By default these are all parameters of the encoding itself, without those of submodules.
+        """
         return tuple(name for name, _ in self.named_parameters(recurse=False))
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:
-        """Return the parameters, or parts of them (`theta[..., 0]`), that move all logits of a query alike.
+        """Return the parameters, or parts of them (`theta[..., 0]`), that add the same to all logits of a query.
 
-        The softmax does not see them: they have no effect and get no gradient.
+        The softmax cancels them, so that they have no effect and get no gradient.
         """
         return ()
 
     @property
     def scale(self) -> float | None:
-        """Return the factor on q.k where it is not D^-0.5, otherwise None."""
+        """Return the factor on q.k, or None for the usual D^-0.5."""
         return None
 
     @property
     def costs(self) -> tuple[Cost, ...] | None:
-        """Return what it costs, where that is not what its hooks cost in general (`params`); the largest counts."""
+        """Return the costs of the encoding, or None for the general costs of its hooks (see the command `params`).
+
+        If there are several, the largest one counts.
+        """
         return None
 
     @property
     def limit(self) -> int | None:
-        """Return the length of the longest sequence that is defined; None where there is no limit."""
+        """Return the maximum sequence length for which the encoding is defined, or None if there is no limit."""
         return None if self.capabilities.extrapolates else self.stack.max_length
 
     @property
     def cure_for_length(self) -> str:
-        """Return what to do about a sequence beyond `limit`."""
+        """Return the advice of the error about a sequence longer than `limit`."""
         return f"raise {self.stack.length_flag}"
 
     @classmethod
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters by their names; `tables.shape` has that of a table."""
+        """Return the shapes of the parameters by their names; see `tables.shape` for tables."""
         return {}
 
     @classmethod
@@ -221,28 +246,28 @@ class PositionEncoding(nn.Module):
         return sum(math.prod(shape) for shape in cls.shapes(options, stack).values())
 
     def check(self, positions: Positions) -> None:
-        """Raise where these positions cannot be encoded.
+        """Raise ValueError if the encoding cannot encode these positions.
 
-        `Composition.check` compares length, direction, memory, [CLS] and segments with the stack before.
+        `Composition.check` has already compared length, direction, memory, [CLS] and segments with the stack.
         """
 
     @property
     def default_std(self) -> float:
-        """Return the standard deviation of init=normal where the user gives none."""
+        """Return the standard deviation of init=normal if the user does not set one."""
         return 0.02
 
     def reset_parameters(self) -> None:
-        """Draw all parameters as `init` and `init_std` say."""
+        """Draw all parameters according to the options `init` and `init_std`."""
         for weight in self.parameters():
             draw(weight, self.options.init, self.options.init_std, unset=self.default_std)
 
     # -- hooks -----------------------------------------------------------------------------------------
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return what each of the L layers needs of the parameters, taken once a forward.
+        """Return the tensors that each of the L layers needs; this is called once per forward.
 
-        The layers get these as tensor arguments, outside their activation checkpoints, so that a
-        Parameter accumulates its gradient once a backward however many layers use it.
+        The layers get them as arguments, outside of their activation checkpoints. A Parameter therefore accumulates
+        its gradient once per backward, even if many layers use it.
         """
         by_layer: list[dict[str, Tensor]] = [{} for _ in range(self.stack.layers)]
         for name in self.layer_tables:
@@ -250,7 +275,7 @@ class PositionEncoding(nn.Module):
         return by_layer
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """Return the input vectors with positions, [B, Q, d] -> [B, Q, d]; called once."""
+        """Return the input vectors with positions, [B, Q, d] -> [B, Q, d]; this is called once per forward."""
         raise TypeError(f"{type(self).__name__} has no hook embed")
 
     def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
@@ -262,23 +287,26 @@ class PositionEncoding(nn.Module):
         raise TypeError(f"{type(self).__name__} has no hook project_q")
 
     def project_k(self, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the new keys (the last T columns) with positions, [B, h, T, D] -> the same; the cache holds them."""
+        """Return the new keys (the last T columns) with positions, [B, h, T, D] -> the same shape, for the cache."""
         raise TypeError(f"{type(self).__name__} has no hook project_k")
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
-        """Return what is added to the logits and does not depend on the content, [1 or B, 1 or h, Q, K]."""
+        """Return the term of the logits that does not depend on the content, [1 or B, 1 or h, Q, K]."""
         raise TypeError(f"{type(self).__name__} has no hook bias")
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return what is added to the logits, [B, h, Q, K], with `layer.content` in it where that was taken."""
+        """Return the term of the logits that depends on the content, [B, h, Q, K].
+
+        If the hook took `layer.content`, the term includes it.
+        """
         raise TypeError(f"{type(self).__name__} has no hook content_bias")
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return what replaces scale * q k^T, [B, h, Q, K]."""
+        """Return the replacement of scale * q k^T, [B, h, Q, K]."""
         raise TypeError(f"{type(self).__name__} has no hook scores")
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return what is added to weights @ v, [B, h, Q, D]; the weights are those after dropout."""
+        """Return the term that is added to weights @ v, [B, h, Q, D]; the weights are those after dropout."""
         raise TypeError(f"{type(self).__name__} has no hook values")
 
     # -- literal references ----------------------------------------------------------------------------
@@ -294,16 +322,19 @@ class PositionEncoding(nn.Module):
         return x
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return the unmasked logits [B, h, Q, K] of raw q and k, literally by the paper's formula."""
+        """Return the unmasked logits of raw q and k, [B, h, Q, K], by the paper's literal formula."""
         return q @ k.transpose(-1, -2) * self.stack.head_dim**-0.5
 
     def reference_values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor | None:
-        """Return what is added to weights @ v, by the literal formula."""
+        """Return the term that is added to weights @ v by the literal formula, or None."""
         return None
 
 
 def give(by_layer: list[dict[str, Tensor]], name: str, table: Tensor) -> None:
-    """Give each layer its part [...] of a table [L or 1, ...]; one `unbind`, so one gradient accumulation."""
+    """Give each layer its part [...] of a table [L or 1, ...].
+
+    A single `unbind` for all layers makes the table accumulate its gradient only once.
+    """
     parts = table.unbind(0)
     for tensors, part in zip(by_layer, parts if len(parts) == len(by_layer) else parts * len(by_layer), strict=True):
         tensors[name] = part

@@ -1,4 +1,4 @@
-"""Values kept between forwards: one entry, for the longest length so far; shorter ones are its slices."""
+"""Values that are kept between forwards, for the longest length so far; shorter lengths use slices of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .base import PositionEncoding, StackShape
 
 
 class OptimizerSteps:
-    """How many steps all optimizers of the process have made: torch counts no write of a fused one (`fused=True`)."""
+    """Count the steps of all optimizers in the process.
+
+    The version counter of a parameter is not enough, because a fused optimizer (`fused=True`) does not increase it.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -27,17 +30,17 @@ STEPS = OptimizerSteps()
 
 
 class EvaluationCache:
-    """A value made from parameters, kept in evaluation only.
+    """Keep a value that is computed from parameters, in evaluation only.
 
-    It is dropped when a parameter was written, replaced, cast or moved, or an optimizer made a step, and made anew in
-    training and where gradients are asked for. torch does not count writes through `parameter.data`: after one in
-    evaluation, call `eval()` again.
+    The value is computed again after a parameter was written, replaced, cast or moved, and after any optimizer step.
+    In training, and when gradients are needed, it is computed every time. Torch does not notice writes through
+    `parameter.data`: after such a write in evaluation, call `eval()` again.
     """
 
     def __init__(self) -> None:
         self._value: Tensor | None = None
         self._made_from: list[tuple[Tensor, int]] = []
-        self._made_at = 0  # of STEPS
+        self._made_at = 0  # STEPS.count at that time
         self._length = 0
 
     def clear(self) -> None:
@@ -46,8 +49,8 @@ class EvaluationCache:
 
     @staticmethod
     def keeps(parameters: Sequence[Tensor], *, training: bool) -> bool:
-        """Whether `get` would keep a value made from these parameters now."""
-        if torch.compiler.is_compiling():  # a graph makes it anew, and cannot ask the parameters
+        """Return whether `get` would keep a value that is computed from these parameters now."""
+        if torch.compiler.is_compiling():  # a graph cannot check the parameters, so it computes the value every time
             return False
         wanted = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
         return not (training or wanted or any(p.is_inference() for p in parameters))
@@ -64,13 +67,13 @@ class EvaluationCache:
         """Return the value for a length N >= `length`, and N.
 
         Args:
-            length: how long it must be at least. It grows geometrically, as decoding asks for one more each step.
-            parameters: what it is made from; buffers too.
-            compute: makes it for any N.
-            training: whether the encoding is.
-            limit: N is never beyond it.
+            length: Minimum length. The kept value grows geometrically, because each decoding step needs one more.
+            parameters: The parameters and buffers from which the value is computed.
+            compute: Function that computes the value for any N.
+            training: Whether the encoding is in training mode.
+            limit: Maximum of N.
         """
-        if torch.compiler.is_compiling():  # what eager forwards keep stays theirs
+        if torch.compiler.is_compiling():  # neither use nor change the value of eager forwards
             return compute(length), length
         if not self.keeps(parameters, training=training):
             self.clear()
@@ -86,9 +89,10 @@ class EvaluationCache:
         return self._value, self._length
 
     def _is_made_from(self, parameters: Sequence[Tensor]) -> bool:
-        """Whether these are the numbers that the value was made from.
+        """Return whether the parameters still hold the numbers from which the value was computed.
 
-        The old memory is held, not only its address, which a parameter with new data might get again.
+        The cache holds references to the old tensors. Otherwise new data could get the address of the old ones, and
+        the comparison of addresses would miss the change.
         """
         same = self._made_at == STEPS.count and len(parameters) == len(self._made_from)
         return same and all(
@@ -98,7 +102,7 @@ class EvaluationCache:
 
 
 class CachingEncoding(PositionEncoding):
-    """An encoding that keeps what it makes of its parameters while it is evaluated."""
+    """An encoding that keeps a value computed from its parameters while it is in evaluation mode."""
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         super().__init__(options, stack)
@@ -110,7 +114,7 @@ class CachingEncoding(PositionEncoding):
 
 
 class GrownTables:
-    """Tables of constants by position: computed in float64 once, longer when needed, cast when asked."""
+    """Keep tables of constants by position. They are computed in float64 and grow when longer ones are needed."""
 
     def __init__(self) -> None:
         self._tables: tuple[Tensor, ...] = ()
@@ -123,10 +127,14 @@ class GrownTables:
         dtype: torch.dtype,
         compute: Callable[[int], tuple[Tensor, ...]],
     ) -> tuple[Tensor, ...]:
-        """Return tables of at least `length` rows in this dtype on this device.
+        """Return tables with at least `length` rows.
 
         Args:
-            first: how many rows to begin with. compute: float64 tables of any length.
+            length: Minimum number of rows.
+            first: Minimum number of rows of the first tables.
+            device: Device of the tables.
+            dtype: Dtype of the tables.
+            compute: Function that computes float64 tables with any number of rows.
         """
         have = self._tables
         rows = len(have[0]) if have else 0

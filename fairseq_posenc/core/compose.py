@@ -1,4 +1,4 @@
-"""Composition: the encodings of one stack, and what each layer sees of them."""
+"""The composition of the encodings of one stack, and the view that each layer has of it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ Projection = Callable[[Tensor], Tensor]
 
 
 class Composition(nn.Module):
-    """One or several encodings of a stack; members live under their names, alone or composed.
+    """Apply one or several encodings to a stack.
+
+    Each member is a submodule under its name, even if there is only one. The hooks `embed`, `compress`, `project_q` and
+    `project_k` are called one after another; biases and values are added.
 
     Args:
-        members: (name, encoding) in the written order: `embed` and `project_*` chain, biases add.
-        stack: the stack that they serve.
+        members: Pairs of name and encoding, in the order of the command line.
+        stack: The stack of layers that they serve.
 
     Raises:
-        ValueError: members that cannot be combined, or a stack that they cannot serve.
+        ValueError: The members cannot be combined, or they do not work in this stack.
     """
 
     def __init__(self, members: Sequence[tuple[str, PositionEncoding]], stack: StackShape) -> None:
@@ -41,24 +44,24 @@ class Composition(nn.Module):
         self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])
         self._refuse_stack()
         self._warned = False
-        #: what was logged of it, so that it is said once
+        #: Messages that were already logged about this composition, so that each appears once.
         self.said: set[str] = set()
 
-    # -- what it is ------------------------------------------------------------------------------------
+    # -- properties ------------------------------------------------------------------------------------
 
     @property
     def members(self) -> dict[str, PositionEncoding]:
-        """Return the encodings by name, in the written order."""
+        """Return the encodings by name, in the order of the command line."""
         return {name: module for name, module in self._modules.items() if isinstance(module, PositionEncoding)}
 
     @property
     def name(self) -> str:
-        """Return the name as written for --pos-enc."""
+        """Return the value of --pos-enc that names this composition."""
         return "+".join(self._modules)
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return the intersection of the members' capabilities, but the union of `directional`."""
+        """Return what all members can do; for `directional`, one member is enough."""
         return self._capabilities
 
     @property
@@ -71,18 +74,18 @@ class Composition(nn.Module):
 
     @property
     def limit(self) -> int | None:
-        """Return the length of the longest sequence that all members define; None where there is no limit."""
+        """Return the maximum sequence length for which all members are defined, or None if there is no limit."""
         limits = [member.limit for member in self.members.values() if member.limit is not None]
         return min(limits, default=None)
 
     @property
     def needs_boundaries(self) -> bool:
-        """Return whether some member reads where sentences start."""
+        """Return whether a member reads positions within sentences, which need the ids that end a sentence."""
         return any(member.needs_boundaries for member in self.members.values())
 
     @property
     def needs_segments(self) -> bool:
-        """Return whether some member reads which segment a token belongs to."""
+        """Return whether a member reads the segments of the tokens."""
         return any(member.needs_segments for member in self.members.values())
 
     def extra_repr(self) -> str:
@@ -105,17 +108,21 @@ class Composition(nn.Module):
         span: int | None = None,
         segments: Tensor | None = None,
     ) -> Positions:
-        """Make the positions of `tokens` [B, T]. Their direction and whether they have a [CLS] are the stack's.
+        """Make the positions of `tokens`. The stack decides on their direction and on whether they have a [CLS].
 
         Args:
-            pad: the id of the pad.
-            boundaries: the ids that end a sentence (<s>, </s>); not used where no member counts within sentences.
-            cached: how many of the tokens are in a cache, and so keys only.
-            memory, memory_padding: columns of earlier segments before the tokens, and their pads [B, memory].
-            span: with a decoder, how many keys a query sees at most, itself included.
-            segments: the segment of every column, [B, memory + T], for encodings that read them.
+            tokens: Token ids of all columns so far, without those of memory, [B, T].
+            pad: Id of the padding.
+            boundaries: Ids of the symbols that end a sentence (<s>, </s>). They are ignored if no member counts
+                positions within sentences.
+            cached: Number of first tokens that are in a cache, so that they are keys but not queries.
+            memory: Number of columns of earlier segments before the tokens.
+            memory_padding: Padding of these columns, [B, memory] bool; None means that they have none.
+            span: Maximum number of keys that a query of a decoder sees, itself included.
+            segments: Segment of every column, [B, memory + T], for encodings that read segments.
+
         Raises:
-            ValueError: boundaries that are missing, or segments that nothing reads.
+            ValueError: The boundaries are missing, or no member reads the segments.
         """
         if self.needs_boundaries and not boundaries:
             raise ValueError(
@@ -137,10 +144,11 @@ class Composition(nn.Module):
         )
 
     def check(self, positions: Positions) -> None:
-        """Refuse positions that disagree with the stack, and what some member does not declare.
+        """Raise an error for positions that do not fit the stack, or that a member cannot encode.
 
         Raises:
-            ValueError: with what was asked for, what the stack or the encoding is, and what to change.
+            ValueError: The positions do not fit. The message names what was given, what the stack or the encoding
+                allows and what to change.
         """
         check_direction(positions, self.stack)
         if positions.memory and not self.capabilities.memory:
@@ -166,7 +174,7 @@ class Composition(nn.Module):
             logger.warning("%s: %d positions, more than the %d of %s", self, length, trained, flag)
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
-        """Apply the members' `embed` in the written order: [B, Q, d] -> [B, Q, d]."""
+        """Apply the `embed` of each member, in the order of the command line: [B, Q, d] -> [B, Q, d]."""
         for member in self.members.values():
             if "embed" in member.hooks:
                 x = member.embed(x, positions)
@@ -181,7 +189,10 @@ class Composition(nn.Module):
         return merged
 
     def layer(self, index: int, project_q: Projection | None = None, project_k: Projection | None = None) -> LayerView:
-        """Return the view of layer `index` (from 1). The projections are bound methods or Modules, never lambdas."""
+        """Return the view of layer `index` (from 1).
+
+        The projections must be bound methods or modules, not lambdas: a deep copy of the model would share a lambda.
+        """
         if not 1 <= index <= self.stack.layers:
             raise ValueError(f"layer {index} of a stack of {self.stack.layers}")
         return LayerView(self, index, project_q, project_k)
@@ -195,7 +206,7 @@ class Composition(nn.Module):
 
 
 class LayerView:
-    """What one layer sees of a composition: a plain object that owns no parameters."""
+    """The view that one layer has of a composition. It is not a module and owns no parameters."""
 
     def __init__(
         self, encoding: Composition, index: int, project_q: Projection | None, project_k: Projection | None
@@ -204,11 +215,11 @@ class LayerView:
         self.index = index
         self.project_q = project_q
         self.project_k = project_k
-        #: which members implement each hook; names, not modules: a copied model must use its own
+        #: Names of the members that implement each hook. They are not modules, because a copied model has its own.
         self.by_hook = _by_hook(encoding.members)
 
     def has(self, hook: str) -> bool:
-        """Whether some member implements the hook."""
+        """Return whether a member implements the hook."""
         return hook in self.by_hook
 
     @property
@@ -218,12 +229,15 @@ class LayerView:
 
     @property
     def reads_raw_keys(self) -> bool:
-        """Return whether raw keys must be cached beside k': one member reads keys, another projects them."""
+        """Return whether raw keys must be cached in addition to k'.
+
+        That is so if a member's `content_bias` reads keys and a member projects them.
+        """
         reading = self.by_hook.get("content_bias", [])
         return self.has("project_k") and any(self.encoding.members[name].reads_keys for name in reading)
 
     def at(self, positions: Positions, tensors: Mapping[str, Tensor]) -> LayerCall:
-        """Return the view at one forward's positions, with the tensors that `per_layer` handed out."""
+        """Return the hooks for the positions of one forward, with the tensors that `per_layer` returned."""
         return LayerCall(self, positions, tensors)
 
 
@@ -251,32 +265,35 @@ class LayerCall:
         return k_in, v_in
 
     def project_q(self, q: Tensor) -> Tensor:
-        """Return q'."""
+        """Return the queries q' with positions, [B, h, Q, D] -> the same shape."""
         for member, layer in self._members("project_q"):
             q = member.project_q(q, self.positions, layer)
         return q
 
     def project_k(self, k: Tensor) -> Tensor:
-        """Return k' of the new keys."""
+        """Return the new keys k' with positions, [B, h, T, D] -> the same shape."""
         for member, layer in self._members("project_k"):
             k = member.project_k(k, self.positions, layer)
         return k
 
     def additive(self, q: Tensor, k: Tensor, content: Content | None = None) -> Tensor | None:
-        """Return the sum of all biases, [1 or B, 1 or h, Q, K], with the content if a member took it, or None."""
+        """Return the sum of all biases, [1 or B, 1 or h, Q, K], or None if there are none.
+
+        The sum includes the content product if a member took it.
+        """
         terms = [member.bias(self.positions, layer) for member, layer in self._members("bias")]
         for member, layer in self._members("content_bias", content):
             terms.append(member.content_bias(q, k, self.positions, layer))
         return reduce(Tensor.add, terms) if terms else None
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor | None:
-        """Return what replaces scale * q k^T, [B, h, Q, K]; None where no member replaces it."""
+        """Return the replacement of scale * q k^T, [B, h, Q, K], or None if no member replaces it."""
         for member, layer in self._members("scores"):
             return member.scores(q, k, self.positions, layer)
         return None
 
     def values(self, weights: Tensor) -> Tensor | None:
-        """Return what is added to weights @ v, [B, h, Q, D]."""
+        """Return the sum that is added to weights @ v, [B, h, Q, D], or None if no member adds anything."""
         terms = [member.values(weights, self.positions, layer) for member, layer in self._members("values")]
         return reduce(Tensor.add, terms) if terms else None
 

@@ -1,4 +1,4 @@
-"""Refuse encodings that cannot be combined."""
+"""Checks that the encodings of a composition can be combined."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from .base import PositionEncoding
 
 
 def refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
-    """Raise where two members would replace, change or scale the same product, or compress the keys of another."""
+    """Raise ValueError if members cannot be combined.
+
+    That is so if two members replace, change or scale the same product, or if one compresses the keys of another.
+    """
 
     def having(*hooks: str) -> list[str]:
         return [name for name, member in members.items() if set(hooks) & set(member.hooks)]

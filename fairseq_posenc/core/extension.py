@@ -1,4 +1,4 @@
-"""Tables of n absolute positions, and what serves the positions beyond n."""
+"""Tables of n absolute positions, and the ways to encode positions beyond n."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def extend_to_option() -> Any:
 
 
 class Extended(PositionEncoding):
-    """Base of the encodings with options `extend` and `extend_to`, and tables [..., n, width].
+    """Base of the encodings with tables [..., n, width] and the options `extend` and `extend_to`.
 
-    `extend=interpolate` reads position p of N = `extend_to` at p (n-1)/(N-1), whatever the length of the
-    batch, so that a token's vector does not depend on its neighbours.
+    `extend=interpolate` stretches the table to N = `extend_to` positions: position p reads it at p (n-1)/(N-1). This
+    does not depend on the length of the batch, so a token's vector does not depend on the other samples.
     """
 
     def __init__(self, options: Any, stack: StackShape) -> None:
@@ -57,10 +57,12 @@ class Extended(PositionEncoding):
         return f"{super().cure_for_length} or set {self.stack.args_flag} extend=repeat (or interpolate)"
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
-        """Return the rows that serve these positions.
+        """Return the rows of a table at these positions.
 
         Args:
-            table: [n, width] for ids of any shape, [..., n, width] for one axis of them.
+            table: [n, width], or [..., n, width] if `ids` has one axis only.
+            ids: Positions from 0; they may exceed n - 1 unless `extend=error`.
+
         Returns:
             [*ids, width], or [..., ids, width].
         """
@@ -70,7 +72,7 @@ class Extended(PositionEncoding):
 
     def _stretched(self, table: Tensor, ids: Tensor) -> Tensor:
         last = self.stack.max_length - 1
-        # float64 on the host, so that the two weights are the same in every dtype of the model
+        # Compute in float64 on the CPU, so that the two weights do not depend on the dtype of the model.
         place = ids.to("cpu", torch.float64) * (last / (self.options.extend_to - 1))
         left = place.floor().long().clamp(max=last)
         right = (left + 1).clamp(max=last)
@@ -79,7 +81,7 @@ class Extended(PositionEncoding):
         return torch.lerp(before, after, share)
 
     def literal_row(self, table: Tensor, p: int) -> Tensor:
-        """Return the vector of position p by the definition, [..., width]."""
+        """Return the vector of position p, [..., width], by the literal definition."""
         n = self.stack.max_length
         if self.options.extend != "interpolate":
             return table[..., p % n, :]

@@ -1,4 +1,4 @@
-"""Base of the encodings that add a product of two learned factors of absolute positions: content-free biases."""
+"""Base of the encodings whose content-free bias is a product of two learned factors of absolute positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .caches import CachingEncoding
 from .options import option
 from .shared_bias import SharedBias
 
-FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through their product, ones stay of rank 1
+FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through their product; ones stay of rank 1
 
 
 def rank_option() -> Any:
@@ -31,11 +31,12 @@ def rank_of(rank: int | None, stack: StackShape) -> int:
 
 
 class FactoredBias(SharedBias, CachingEncoding):
-    """bias[i, c] = query[i] . key[c], tables [L or 1, h or 1, rows, rank]; rows are positions, or slots of keys.
+    """bias[i, c] = query[i] . key[c] with two tables [L or 1, h or 1, rows, rank].
 
-    Both start from N(0, 0.02) unless told otherwise: their product starts near zero, but both learn.
-    The product of all positions is made once a forward and read by ids: it costs the same for any batch.
-    In evaluation it is kept.
+    Rows of `query` are positions; rows of `key` are positions or slots of compressed keys. By default both tables
+    start from N(0, 0.02): their product is near zero then, but both get gradients. The product of all positions is
+    computed once per forward and read by position, so its cost does not depend on the batch size. In evaluation it is
+    kept between forwards.
     """
 
     query: Tensor
@@ -48,7 +49,7 @@ class FactoredBias(SharedBias, CachingEncoding):
 
     @classmethod
     def factor_shapes(cls, options: Any, stack: StackShape, keys: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the two tables, of n positions and of `keys` rows."""
+        """Return the shapes of the two tables: `query` with n rows and `key` with `keys` rows."""
         rank = rank_of(options.rank, stack)
         return {
             "query": tables.shape(options.share, stack, stack.max_length, rank),
@@ -57,15 +58,15 @@ class FactoredBias(SharedBias, CachingEncoding):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Return the cost of products once for all that share them, and of a sum with the logits of each head."""
+        """Return two costs: the products, once per table, and adding them to the logits of each head."""
         return self.costs_of_factors("n^2")
 
     def costs_of_factors(self, logits: str) -> tuple[Cost, ...]:
-        """Return the cost for heads with so many `logits`, n^2 or nk."""
+        """Return both costs for heads with `logits` logits each, which is `n^2` or `nk`."""
         products = f"{tables.axes(self.options.share)}{logits}"
         return Cost(f"{products}d_p", products), Cost(f"mh{logits}", "0")
 
-    # -- what subclasses say of their rows
+    # -- methods of subclasses
 
     def query_rows(self, table: Tensor, length: int) -> Tensor:
         """Return the rows of positions 0 to length - 1: [..., n, rank] -> [..., length, rank]."""
@@ -82,11 +83,11 @@ class FactoredBias(SharedBias, CachingEncoding):
     # -- once a forward
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return one bias for all layers, made here; in evaluation each layer's product; else each layer's factors."""
+        """Return the bias if all layers share it, otherwise each layer's factors or, in evaluation, their product."""
         by_layer = CachingEncoding.per_layer(self, positions)
         one_for_all = len(self.query) == 1
         if not one_for_all and not self._cache.keeps((self.query, self.key), training=self.training):
-            return by_layer  # each layer multiplies: within its activation checkpoint
+            return by_layer  # each layer computes the product itself, within its activation checkpoint
         product, _ = self._cache.get(
             positions.key_length,
             (self.query, self.key),
@@ -114,7 +115,7 @@ class FactoredBias(SharedBias, CachingEncoding):
 
 
 def of_columns(product: Tensor, positions: Positions) -> Tensor:
-    """Read the product of all positions [h or 1, N, N] by columns: [1 or B, h or 1, Q, K]."""
+    """Read the product of all positions, [h or 1, N, N], at the positions of a batch: [1 or B, h or 1, Q, K]."""
     offset, length = positions.offset, positions.key_length
     if not positions.left_padded:
         return product[None, :, offset:length, :length]
@@ -122,11 +123,11 @@ def of_columns(product: Tensor, positions: Positions) -> Tensor:
 
 
 def rows_by_id(product: Tensor, ids: Tensor) -> Tensor:
-    """Read the rows of [h or 1, N, C] at ids [B, Q]: [B, h or 1, Q, C]."""
+    """Return the rows of [h or 1, N, C] at the ids [B, Q]: [B, h or 1, Q, C]."""
     rows = product.index_select(1, ids.flatten()).unflatten(1, ids.shape)  # (h, B*Q, C) -> (h, B, Q, C)
     return rows.transpose(0, 1)
 
 
 def columns_by_id(rows: Tensor, ids: Tensor) -> Tensor:
-    """Read the columns of [B, h or 1, Q, N] at ids [B, K]: [B, h or 1, Q, K]."""
+    """Return the columns of [B, h or 1, Q, N] at the ids [B, K]: [B, h or 1, Q, K]."""
     return torch.gather(rows, -1, ids[:, None, None, :].expand(*rows.shape[:-1], -1))

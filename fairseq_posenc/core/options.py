@@ -1,4 +1,7 @@
-"""Options of an encoding: dataclasses filled from `clip=64,share=head-wise`, nothing ignored."""
+"""Options of encodings: dataclasses that are filled from a text such as `clip=64,share=head-wise`.
+
+Unknown names and wrong values raise errors; nothing is ignored.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,15 @@ def option(
     positive: bool = False,
     example: Any = None,
 ) -> Any:
-    """Return a dataclass field with its meaning.
+    """Return a dataclass field that describes an option.
 
     Args:
-        default: what holds when the user says nothing.
-        help: one line for `list` and the docs.
-        choices: the allowed words.
-        least: the smallest allowed number. positive: the number must exceed zero.
-        example: a value other than the default, for the tests and the docs; from `choices` if unset.
+        default: Value of the option if the user does not set it.
+        help: One line that explains it, for the command `list` and the docs.
+        choices: Allowed words.
+        least: Smallest allowed number.
+        positive: Whether the number must be greater than zero.
+        example: A value other than the default, for tests and docs; if unset, one of `choices`.
     """
     if example is None and choices:
         example = next(choice for choice in choices if choice != default)
@@ -41,7 +45,7 @@ class Options:
     """Base of every encoding's options."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError where a number is less than its option allows."""
+        """Raise ValueError if a number is less than its option allows."""
         for field in dataclasses.fields(self):
             value, least = getattr(self, field.name), field.metadata.get("least")
             if value is not None and least is not None and value < least:
@@ -55,7 +59,7 @@ class Options:
 
 
 def written(field: dataclasses.Field[Any]) -> str:
-    """Return the name of an option as the user writes it: the field is `lambda_` because `lambda` cannot be one."""
+    """Return the name of an option as the user writes it. `lambda` has the field `lambda_`: it is a Python keyword."""
     return field.name.removesuffix("_")
 
 
@@ -65,9 +69,12 @@ def names(cls: type[Options]) -> list[str]:
 
 
 def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Turn `'clip=64,share=head-wise'` into {'clip': '64', 'share': 'head-wise'}; a mapping passes through.
+    """Turn `'clip=64,share=head-wise'` into {'clip': '64', 'share': 'head-wise'}; a mapping keeps its values.
 
-    In names, `-` and `_` are the same.
+    In the names of options, `-` and `_` are the same.
+
+    Raises:
+        ValueError: The text is not a list of name=value, or a name appears twice.
     """
     if text is None:
         return {}
@@ -91,7 +98,7 @@ def fill(cls: type[Options], given: Mapping[str, Any]) -> Options:
     """Return the options of an encoding from parsed values.
 
     Raises:
-        ValueError: an unknown name (the known ones are listed), or a value of the wrong type.
+        ValueError: A name is unknown (the error lists the known ones), or a value has the wrong type.
     """
     unknown = sorted(set(given) - set(names(cls)))
     if unknown:

@@ -1,4 +1,4 @@
-"""Base of the encodings that add one number a distance: content-free relative biases."""
+"""Base of the encodings whose content-free bias has one number per distance."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .shared_bias import SharedBias
 
 
 class RelativeBias(SharedBias, CachingEncoding):
-    """bias[i, j] = f(j - i). Subclasses give `by_distance`; their tables, if any, are `layer_tables`."""
+    """bias[i, j] = f(j - i). A subclass implements f as `by_distance` and lists its tables in `layer_tables`."""
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        """Return the bias at each j - i, from a layer's tables: [1 or h, len(distances)]."""
+        """Return the bias at each of the distances j - i from a layer's tables: [1 or h, len(distances)]."""
         raise TypeError(f"{type(self).__name__} does not say its bias at a distance")
 
     @property
     def same_in_all_layers(self) -> bool:
-        """Whether one bias serves the whole stack."""
+        """Return whether all layers have the same bias."""
         return all(len(getattr(self, name)) == 1 for name in self.layer_tables)
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return the bias of all distances, or each layer's own tables."""
+        """Return the bias of all distances if all layers share it, otherwise each layer's tables."""
         return [{"vector": self._shared(positions)}] if self.same_in_all_layers else super().parts(positions)
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
@@ -39,7 +39,10 @@ class RelativeBias(SharedBias, CachingEncoding):
         return toeplitz.spread(vector, positions)[None]
 
     def _shared(self, positions: Positions) -> Tensor:
-        """Return the shared bias of the L = Q+K-1 distances, [1 or h, L]; it is kept for all distances of N columns."""
+        """Return the shared bias of the L = Q+K-1 distances, [1 or h, L].
+
+        In evaluation, the bias of all distances within N >= K columns is kept, and this is a slice of it.
+        """
         shared = {name: getattr(self, name)[0] for name in self.layer_tables}
         depends_on = [*self.parameters(), *self.buffers()]
         vector, longest = self._cache.get(
@@ -52,7 +55,7 @@ class RelativeBias(SharedBias, CachingEncoding):
 
 
 class DistanceScalars(RelativeTable, RelativeBias):
-    """bias[i, j] = w[clip(j - i, -k, k)]: one number a distance. Beyond n the distances saturate too."""
+    """bias[i, j] = w[clip(j - i, -k, k)], one number per distance. Distances beyond k, or beyond n, share a number."""
 
     @classmethod
     def shapes(cls, options: Any, stack: StackShape) -> dict[str, tuple[int, ...]]:

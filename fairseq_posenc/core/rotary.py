@@ -1,4 +1,4 @@
-"""Base of the encodings that turn pairs of features of queries and keys by their positions."""
+"""Base of the encodings that rotate pairs of features of queries and keys by an angle that depends on the position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .options import Options, option
 
 @dataclass(frozen=True)
 class RotaryOptions(Options):
-    """Options of all rotations."""
+    """Options of all rotary encodings."""
 
     layout: str = option(
         "interleaved",
@@ -27,9 +27,9 @@ class RotaryOptions(Options):
 
 
 class Rotary(PositionEncoding):
-    """Pair m of a vector at position p is multiplied, as a complex number, by `turns`.
+    """Multiply pair m of a vector at position p, as a complex number, by entry [p, m] of `turns`.
 
-    Legend: R the features that are turned, the first R <= D of a head; R/2 pairs.
+    Legend: R is the number of rotated features, the first R <= D of a head; they form R/2 pairs.
     """
 
     def __init__(self, options: Any, stack: StackShape, features: int) -> None:
@@ -42,12 +42,15 @@ class Rotary(PositionEncoding):
         self._tables = GrownTables()
 
     def speeds(self) -> Tensor:
-        """Return how far each pair turns from one position to the next, [R/2] float64."""
+        """Return the angle by which each pair turns from one position to the next, [R/2] float64."""
         exponents = torch.arange(0, self.features, 2, dtype=torch.float64) / self.features
         return self.options.base**-exponents
 
     def turns(self, length: int) -> tuple[Tensor, ...]:
-        """Return real and imaginary factors, [length, R/2] float64: of queries, then of keys where they differ."""
+        """Return the real and imaginary parts of the factors, [length, R/2] float64 each.
+
+        A subclass may return four tensors: those of queries, then those of keys.
+        """
         angles = torch.arange(length, dtype=torch.float64)[:, None] * self.speeds()
         return angles.cos(), angles.sin()
 
@@ -58,13 +61,13 @@ class Rotary(PositionEncoding):
         return self._turned(k, *self._turns_at(k, positions)[-2:])
 
     def _turns_at(self, x: Tensor, positions: Positions) -> list[Tensor]:
-        """Return `turns` of the last T columns, where x [B, h, T, D] stands: each [T, R/2]."""
+        """Return `turns` at the last T columns, which are those of x [B, h, T, D]: [T, R/2] each."""
         exact, end = torch.promote_types(x.dtype, torch.float32), positions.key_length
         every = self._tables.get(end, self.stack.max_length, x.device, exact, self.turns)
         return [turn[end - x.shape[2] : end] for turn in every]
 
     def _turned(self, x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
-        """Turn the first R features of x [B, h, T, D]; the others are left as they are."""
+        """Rotate the first R features of x [B, h, T, D] and leave the others unchanged."""
         pairs = x[..., : self.features].to(real.dtype).unflatten(-1, (-1, 2) if self._interleaved else (2, -1))
         first, second = pairs.unbind(-1 if self._interleaved else -2)
         turned = (first * real - second * imaginary, first * imaginary + second * real)
@@ -76,9 +79,13 @@ class Rotary(PositionEncoding):
         return bool(self.options.layout == "interleaved")
 
     def literal_product(self, q: Tensor, k: Tensor, turns: Tensor) -> Tensor:
-        """Return Re sum_m q_m conj(k_m) turns_m with pairs as complex numbers, and the dot product of the rest.
+        """Return Re sum_m q_m conj(k_m) turns_m (RoFormer (12)) plus the dot product of the features without rotation.
 
-        RoFormer (12). turns: [Q, K, R/2] complex, of i - j. For references.
+        The pairs q_m and k_m are complex numbers. This is for references.
+
+        Args:
+            q, k: [B, h, Q, D] and [B, h, K, D].
+            turns: Factors of the distances i - j, [Q, K, R/2] complex.
         """
         q_pairs, k_pairs = self._complex(q[..., : self.features]), self._complex(k[..., : self.features])
         turned = torch.einsum("bhim,bhjm,ijm->bhij", q_pairs, k_pairs.conj(), turns).real

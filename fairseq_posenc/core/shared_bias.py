@@ -1,4 +1,4 @@
-"""Base of the encodings that add a bias without content; where all layers share it, it is made once per forward."""
+"""Base of the encodings with a content-free bias. If all layers share it, it is computed once per forward."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from .base import Layer, PositionEncoding
 
 
 class SharedBias(PositionEncoding):
-    """A subclass gives `bias_of`, and `parts` where a bias is made of more than a layer's tables."""
+    """Base of content-free biases. Subclasses implement `bias_of`, and `parts` if a layer reads more than tables."""
 
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        """Return the bias that is made of one of the `parts`, [1 or B, 1 or h, Q, K]."""
+        """Return the bias of one entry of `parts`, [1 or B, 1 or h, Q, K]."""
         raise TypeError(f"{type(self).__name__} does not say its bias")
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return what the bias of each layer is made of: one entry if all layers share it."""
+        """Return the tensors from which each layer computes its bias; a single entry if all layers share it."""
         by_layer = super().per_layer(positions)
         return by_layer[:1] if all(len(table) == 1 for table in self.parameters()) else by_layer
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return one bias for all layers, made here, or what each layer makes its own of."""
+        """Return the bias if all layers share it, otherwise the tensors from which each layer computes its own."""
         parts = self.parts(positions)
         if len(parts) > 1:
             return parts

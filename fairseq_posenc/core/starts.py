@@ -1,4 +1,4 @@
-"""How parameters start."""
+"""The initialisation of parameters."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from torch import Tensor, nn
 
 
 def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset: float = 0.02) -> None:
-    """Fill a table [R, D], or tables [L or 1, h or 1, ...], in place.
+    """Initialise a table [R, D], or tables [L or 1, h or 1, ...], in place.
 
     Args:
-        init, std: the options `init` and `init_std`.
-        gain: the gain of xavier-uniform. unset: the standard deviation where none is given.
+        weight: The table or tables.
+        init: The option `init`.
+        std: The option `init_std`; None if the user did not set it.
+        gain: Gain of `xavier-uniform`.
+        unset: Standard deviation of `normal` if `std` is None.
+
     Raises:
-        ValueError: a negative standard deviation, or one for an init that has none.
+        ValueError: The standard deviation is negative, or `init` does not use one.
     """
     if std is not None and init != "normal":
         raise ValueError(f"init_std={std} has no effect with init={init}; it belongs to init=normal")
@@ -24,14 +28,17 @@ def draw(weight: Tensor, init: str, std: float | None, gain: float = 1.0, unset:
         nn.init.normal_(weight, std=unset if std is None else std)
     elif init == "xavier-uniform":
         tables = weight.detach()
-        for table in tables[None] if tables.dim() == 2 else tables.flatten(0, 1):  # the fans of one table, not of all
+        for table in tables[None] if tables.dim() == 2 else tables.flatten(0, 1):  # fan-in and fan-out of one table
             nn.init.xavier_uniform_(table if table.dim() > 1 else table[None], gain=gain)
     else:
         nn.init.constant_(weight, 1.0 if init == "ones" else 0.0)
 
 
 def draw_with_matrices(encoding: nn.Module, options: Any, *matrices: str) -> None:
-    """Draw the table `weight` as the options say and matrices from N(0, 0.02); a norm's factors are 1, the rest 0."""
+    """Initialise the table `weight` by the options and the named matrices from N(0, 0.02).
+
+    The parameter `norm_weight`, the factors of a layer norm, becomes 1, and all other parameters become 0.
+    """
     for name, parameter in encoding.named_parameters():
         if name == "weight":
             draw(parameter, options.init, options.init_std)

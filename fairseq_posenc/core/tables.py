@@ -1,4 +1,4 @@
-"""Tables of parameters: how they are shared, their options, and how a layer gets its part."""
+"""Tables of parameters: their options, their shapes when layers or heads share them, and the rows of distances."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ INITS = ("normal", "zeros", "ones", "xavier-uniform")
 
 
 def share_option(default: str) -> Any:
-    """Return the option `share` (METHODS.md 0.4)."""
+    """Return the option `share`, which says along which axes a table is shared."""
     text = "one table each layer and head (none), heads share (head-wise), layers share (layer-wise), all share"
     return option(default, text, choices=SHARING)
 
 
 def init_option(default: str, choices: tuple[str, ...] = INITS) -> Any:
-    """Return the option `init` (METHODS.md 3.4). Not all `choices` suit all methods."""
+    """Return the option `init`. A method passes the `choices` that suit it."""
     return option(default, "how the table starts", choices=choices)
 
 
 def init_std_option(example: float = 0.1, unset: str = "0.02") -> Any:
-    """Return the option `init_std`."""
+    """Return the option `init_std`, the standard deviation of init=normal."""
     return option(None, f"standard deviation of init=normal; unset: {unset}", example=example)
 
 
 def clip_option() -> Any:
-    """Return the option `clip`, the papers' k."""
+    """Return the option `clip`, which the papers call k."""
     return option(None, "k: distances beyond k share the row of k; unset: n - 1", example=2)
 
 
 def copies(share: str, stack: StackShape) -> tuple[int, int]:
-    """Return how many tables there are along layers and heads."""
+    """Return the numbers of tables along layers and along heads."""
     layers = stack.layers if share in ("none", "head-wise") else 1
     heads = stack.heads if share in ("none", "layer-wise") else 1
     return layers, heads
 
 
 def axes(share: str) -> str:
-    """Return the axes along which there are several tables, in letters: `mh`, `m`, `h` or nothing."""
+    """Return the axes along which there are several tables, as letters (m layers, h heads): `mh`, `m`, `h` or none."""
     return {"none": "mh", "head-wise": "m", "layer-wise": "h", "all": ""}[share]
 
 
 def shape(share: str, stack: StackShape, *extents: int) -> tuple[int, ...]:
-    """Return the shape of a table that is shared like this: [L or 1, h or 1, *extents]."""
+    """Return the shape of a table with this option `share`: [L or 1, h or 1, *extents]."""
     return *copies(share, stack), *extents
 
 
 def clip_of(clip: int | None, stack: StackShape) -> int:
-    """Return k: the option, or n - 1.
+    """Return k, which is the option `clip` or, if unset, n - 1.
 
     Raises:
-        ValueError: a k below 1, or beyond n, whose rows no sequence of training could reach.
+        ValueError: k is less than 1, or greater than n. In the second case, training could not reach all rows.
     """
     if clip is None:
         return stack.max_length - 1
@@ -68,13 +68,13 @@ def clip_of(clip: int | None, stack: StackShape) -> int:
 
 
 def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:
-    """Return the table of layer `index` (from 1) as each head sees it, [h, ...]; for references."""
+    """Return the tables of all heads in layer `index` (from 1), [h, ...]; this is for references."""
     part = weight[(index - 1) % weight.shape[0]]
     return part.expand(heads, *part.shape[1:])
 
 
 def rows_of(positions: Positions, clip: int) -> Tensor | slice:
-    """Return the table row of each of the L distances, clip(j - i, -k, k) + k: a slice if none is clipped."""
+    """Return the table row of each of the L distances, clip(j - i, -k, k) + k, as a slice if none is clipped."""
     longest = max(positions.key_length, positions.query_length) - 1
     if longest <= clip:
         return slice(clip - positions.key_length + 1, clip + positions.query_length)
@@ -86,5 +86,5 @@ def _clipped(distances: Tensor, clip: int) -> Tensor:
 
 
 def pair_by_pair(positions: Positions, row_of: Callable[[int], int]) -> Tensor:
-    """Return row_of(j - i) of every pair, [Q, K], computed one by one; for references."""
+    """Return row_of(j - i) for every pair, [Q, K], computed one by one; this is for references."""
     return torch.tensor([[row_of(int(delta)) for delta in row] for row in positions.delta])

@@ -1,5 +1,7 @@
-"""The suggestion that follows a misspelt name. The standard library alone: recipes and data scripts load this file
-without the package, whose import needs torch."""
+"""Suggestions for misspelt names in errors.
+
+This file imports the standard library only: recipes and data scripts load it without the package, which needs torch.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
     """Return `; did you mean --seed?`, or an empty text where no known name resembles the word.
 
     Args:
-        prefix: What stands before each name, for example `--`.
+        word: The misspelt name.
+        known: The known names.
+        prefix: Text to write before each name, for example `--`.
     """
     by_lower_case = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), by_lower_case, n=1, cutoff=0.5)

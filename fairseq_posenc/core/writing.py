@@ -1,5 +1,7 @@
-"""Files and folders that are complete or absent. The standard library alone: recipes and data scripts load this file
-without the package, whose import needs torch."""
+"""Writing of files and folders that are either complete or absent.
+
+This file imports the standard library only: recipes and data scripts load it without the package, which needs torch.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from pathlib import Path
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, which takes the place of `path` if the block ends without an error.
+    """Yield a temporary path next to `path`, which replaces `path` if the block ends without an error.
 
-    The block may write a file or make a folder there. A folder replaces a folder, a file replaces a file. After an
-    error, or when the process is killed, `path` still holds what it held before.
+    The block may write a file or make a folder there. A folder replaces a folder, and a file replaces a file. If the
+    block raises an error, or the process is killed, `path` keeps its old content.
 
     Raises:
         FileNotFoundError: The block wrote nothing.
@@ -23,7 +25,7 @@ def whole(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
-    _remove(partial)  # a killed run left it
+    _remove(partial)  # left by a process that was killed
     try:
         yield partial
         if partial.is_dir() and path.is_dir():
@@ -35,14 +37,14 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Yield a new, empty folder, which takes the place of `path` if the block ends without an error (see `whole`)."""
+    """Yield a new, empty folder, which replaces `path` if the block ends without an error (see `whole`)."""
     with whole(path) as partial:
         partial.mkdir()
         yield partial
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file in UTF-8 that is complete or absent (see `whole`)."""
+    """Write a text file in UTF-8 so that it is either complete or absent (see `whole`)."""
     with whole(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="\n")
 

@@ -1,4 +1,4 @@
-"""`question_generation`: -log(p + 1e-6), and what is logged of copying (METHODS.md 6.C)."""
+"""`question_generation`: the loss -log(p + 1e-6) of the LFHC/GCDF authors' code, and how much is copied."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import math
@@ -12,30 +12,32 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
-#: the paper's code adds it, so that a word of no probability has a finite loss
+#: added to p as in the authors' code, so that a word of probability 0 has a finite loss
 LEAST = 1e-6
 
 
 @dataclasses.dataclass
 class QuestionGenerationLossConfig(FairseqDataclass):
-    """It has no options of its own."""
+    """Options of the loss, which are fairseq's only."""
 
     sentence_avg: bool = II("optimization.sentence_avg")
 
 
 @register_criterion("question_generation", dataclass=QuestionGenerationLossConfig)
 class QuestionGenerationLoss(FairseqCriterion):
-    """The loss of `posenc_question_generation`, of each token that is no pad."""
+    """The loss of `posenc_question_generation`, over all tokens except padding."""
 
     def __init__(self, task: Any, sentence_avg: bool) -> None:
         super().__init__(task)
         self.sentence_avg = sentence_avg
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """The loss (without `reduce` of each token, [B, T], 0 at pads), what gradients are divided by, and figures.
+        """Return the summed loss, the sample size that gradients are divided by, and the values to log.
+
+        Without `reduce`, the loss is that of each token, [B, T], and 0 at padding.
 
         Raises:
-            ValueError: another model.
+            ValueError: The model is not for question generation.
         """
         if not hasattr(model, "target_log_probs"):
             raise ValueError(
@@ -54,7 +56,7 @@ class QuestionGenerationLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Base 2 as fairseq's; `copied` is the share of the copy gate, 1 - g."""
+        """Log losses in base 2 as fairseq does, and `copied`, the mean share 1 - g of the copy attention."""
         total = {name: sum(float(one.get(name, 0)) for one in logging_outputs) for name in logging_outputs[0]}
         tokens = total["ntokens"]
         metrics.log_scalar("loss", total["loss"] / total["sample_size"] / math.log(2), total["sample_size"], round=3)
@@ -71,7 +73,7 @@ class QuestionGenerationLoss(FairseqCriterion):
 def _figures(sample: dict[str, Any], losses: Tensor, likely: Tensor, real: Tensor, size: int) -> dict[str, Any]:
     return {
         "loss": losses.detach().sum(),
-        # without LEAST, as of other models; of a word that cannot be, with it
+        # Leave LEAST out to be comparable with other models, except for targets of probability 0.
         "nll_loss": -torch.where(likely.isfinite(), likely, -losses).detach().masked_fill(~real, 0).sum(),
         "ntokens": sample["ntokens"],
         "nsentences": len(real),

@@ -1,4 +1,4 @@
-"""`posenc_sentence_prediction`: fairseq's loss of sentence_prediction, with exact scores of all processes."""
+"""`posenc_sentence_prediction`: fairseq's loss of sentence_prediction, with exact scores over all processes."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import math
@@ -22,7 +22,7 @@ _OLD = ("report_mcc", "report_acc_and_f1", "report_pearson_and_spearman")
 
 @dataclasses.dataclass
 class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
-    """fairseq's, and what is scored."""
+    """Options of fairseq's sentence_prediction loss, and the scores to compute."""
 
     metrics: str = option(
         "accuracy",
@@ -35,8 +35,8 @@ class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
 class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
     """Cross entropy, or squared errors with --regression-target.
 
-    fairseq's own rounds scores to 0.1, by which --best-checkpoint-metric then cannot tell, wants labels that are
-    numbers, and adds the lists of several processes up as if they were numbers.
+    fairseq's own criterion has three faults. It rounds scores to 0.1, which is too coarse for --best-checkpoint-metric.
+    It accepts only labels that are numbers. It adds the lists of several processes as if they were numbers.
     """
 
     def __init__(self, cfg: Any, task: Any) -> None:
@@ -46,7 +46,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
         self.metrics = classification.named(cfg.metrics.split(","), regression=cfg.regression_target)
 
     def forward(self, model: Any, sample: Any, reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """Return the summed loss, the number of samples, and what is logged, in validation with predictions."""
+        """Return the summed loss, the number of samples, and the values to log (in validation also predictions)."""
         logits, _ = model(
             **sample["net_input"], features_only=True, classification_head_name=self.classification_head_name
         )
@@ -66,7 +66,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
 
     @staticmethod
     def reduce_metrics(logging_outputs: Sequence[dict[str, Any]]) -> None:
-        """Log the loss in bits (for regression, squared errors) and the scores."""
+        """Log the scores, and the loss in bits; for regression the loss is the mean squared error divided by log 2."""
         size = sum(one["sample_size"] for one in logging_outputs)
         loss = sum(float(one["loss"]) for one in logging_outputs)
         metrics.log_scalar("loss", loss / size / math.log(2), size, round=3)

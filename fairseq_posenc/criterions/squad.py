@@ -13,18 +13,24 @@ from torch.nn import functional as F
 
 @register_criterion("squad", dataclass=FairseqDataclass)
 class SpanLoss(FairseqCriterion):
-    """The mean of both, of each window. Where the answer is not in it, both targets are <s>."""
+    """The mean of the losses of the first and the last token, for each window.
+
+    If a window does not contain the answer, both targets are <s>.
+    """
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """The loss (without `reduce` of each window, [B]), the number of windows, and figures.
+        """Return the summed loss, the number of windows, and the values to log.
+
+        Without `reduce`, the loss is that of each window, [B].
 
         Raises:
-            ValueError: another model.
+            ValueError: The model has no span head.
         """
         if not hasattr(model, "span_head"):
             raise ValueError("--criterion squad is for --task posenc_squad and models that it can give its head")
         tokens = sample["net_input"]["src_tokens"]
-        # [B, T, 2] -> [B, 2, T], so that windows do not depend on how many pads their batch has
+        # [B, T, 2] -> [B, 2, T]. Padding is masked, so that a window's loss does not depend on the padding of its
+        # batch.
         logits = model(**sample["net_input"], spans=True)[0].float().transpose(1, 2)
         logits = logits.masked_fill(tokens.eq(self.padding_idx)[:, None], -math.inf)
         target = torch.stack([sample["start"], sample["end"]], dim=1)  # [B, 2]
@@ -43,7 +49,7 @@ class SpanLoss(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """The loss in bits as fairseq's; the parts of the windows whose first token, and whose span, is right."""
+        """Log the loss in bits as fairseq does, and the shares of windows with the right start and the right span."""
         names = ("loss", "sample_size", "starts", "spans")
         total = {name: sum(float(one.get(name, 0)) for one in logging_outputs) for name in names}
         size = total["sample_size"]

@@ -1,1 +1,1 @@
-"""Datasets that fairseq lacks."""
+"""Data sets that fairseq does not have."""

@@ -1,4 +1,4 @@
-"""Where pieces lie that are bytes of letters which a vocabulary lacks (SentencePiece's byte fallback: `<0xC3>`)."""
+"""Locate pieces that are single bytes of a letter outside the vocabulary (SentencePiece's byte fallback: `<0xC3>`)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from itertools import accumulate, groupby
 
 Place = tuple[int, int]
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-#: how a letter may have become the characters whose bytes are there: as it is, or as SentencePiece normalises
+#: ways in which a tokenizer may normalise a letter before splitting it into bytes
 _FORMS: tuple[Callable[[str], str], ...] = (str, lambda letter: unicodedata.normalize("NFKC", letter))
 
 
 def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Place]:
-    """The places, of bytes each that of its own letter.
+    """Return the places of all pieces, where each byte has the place of its letter.
 
-    Unigram gives a run of unknown letters one place, which all of their bytes have; BPE gives each letter its own.
+    For a run of unknown letters, Unigram gives all of its bytes one common place. BPE gives each letter its own.
 
     Args:
-        names, places: of the pieces, as the `tokenizers` package has them.
+        text: The text.
+        names: Names of the pieces, as the `tokenizers` package returns them.
+        places: Start and end of each piece in the text, as the `tokenizers` package returns them.
     """
     found = list(places)
     for (place, a_byte), run in groupby(
@@ -33,8 +35,8 @@ def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Pla
 
 
 def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
-    """Of a run's bytes. The common place where the text was normalised in another way."""
-    # a character is the bytes from one that is no continuation (10xxxxxx) to the next
+    """Return the place of each byte of a run; the common place if the text was normalised in an unknown way."""
+    # a character begins at each byte that is not a continuation byte (10xxxxxx)
     of = list(accumulate(int(name[3:5], 16) & 0xC0 != 0x80 for name in names))
     letters = _letters(text, place)
     for form in _FORMS:
@@ -46,6 +48,6 @@ def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:
 
 
 def _letters(text: str, place: Place) -> list[Place]:
-    """With their accents, which normalising may have put into them."""
+    """Return the places of letters with their accents, because normalisation may combine both."""
     starts = [at for at in range(*place) if at == place[0] or not unicodedata.category(text[at]).startswith("M")]
     return list(zip(starts, [*starts[1:], place[1]], strict=True))

@@ -1,7 +1,7 @@
-"""Words that the dictionary does not have: their ids in a sample, and how they are spelled at last.
+"""Ids of words that are not in the dictionary, within a sample and for printing.
 
-In a sample, id V + k is its k-th such word, in order of first occurrence. fairseq spells hypotheses with the dictionary
-alone, which knows of no sample; so there these words get ids of their own for good, far behind it.
+In a sample, id V + k is its k-th unknown word, in order of first occurrence. fairseq prints hypotheses with the
+dictionary alone, which does not know the samples. So before printing, these words get permanent ids from `FAR` on.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-#: the first of them: fairseq may add words to a dictionary while it generates
+#: first permanent id, far above V because fairseq may add words to a dictionary while it generates
 FAR = 1 << 24
 
 
 class CopyDictionary(Dictionary):
-    """fairseq's dictionary, which also spells words that it does not have; its length does not tell of them."""
+    """fairseq's dictionary, which can also print unknown words; its length does not include them."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
@@ -29,17 +29,19 @@ class CopyDictionary(Dictionary):
         return found
 
     def number(self, word: str) -> int:
-        """The id of a word that the dictionary does not have."""
+        """Return the permanent id of an unknown word."""
         if word not in self._ids:
             self._ids[word] = FAR + len(self.words)
             self.words.append(word)
         return self._ids[word]
 
     def for_good(self, tokens: Tensor, unknown: Sequence[str], size: int) -> Tensor:
-        """A sample's tokens [...] with such ids.
+        """Replace the sample's ids of unknown words in tokens [...] by permanent ids.
 
         Args:
-            unknown: the words of the ids from `size` on.
+            tokens: Ids within the sample.
+            unknown: The unknown words of the sample, whose ids begin at `size`.
+            size: V, the size of the dictionary.
         """
         made = tokens.clone()
         for k, word in enumerate(unknown):
@@ -47,17 +49,17 @@ class CopyDictionary(Dictionary):
         return made
 
     def all_for_good(self, tokens: Tensor, unknown: Sequence[Sequence[str]], size: int) -> Tensor:
-        """The same of a batch [B, T], with the words of each sample."""
+        """Replace ids as `for_good` does, in a batch [B, T] with the unknown words of each sample."""
         return torch.stack([self.for_good(row, words, size) for row, words in zip(tokens, unknown, strict=True)])
 
     def of_sample(self, tokens: Tensor, size: int) -> tuple[Tensor, list[str]]:
-        """The other way round: one sample's tokens [n], and the words that they name."""
+        """Replace permanent ids in a sample's tokens [n] by ids within the sample, and return its unknown words."""
         made, seen = tokens.clone(), list(dict.fromkeys(tokens[tokens >= FAR].tolist()))
         for k, number in enumerate(seen):
             made[tokens == number] = size + k
         return made, [self[number] for number in seen]
 
     def of_samples(self, tokens: Tensor, size: int) -> tuple[Tensor, list[list[str]]]:
-        """The same of a batch [B, S]."""
+        """Replace ids as `of_sample` does, in a batch [B, S]."""
         pairs = [self.of_sample(row, size) for row in tokens]
         return torch.stack([made for made, _ in pairs]), [words for _, words in pairs]

@@ -1,4 +1,4 @@
-"""Lines of fairseq-interactive: `answer </s> context`, or a sentence each, as the prepared questions are."""
+"""Read lines of fairseq-interactive: `answer </s> context`, or one sentence each, like the prepared questions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from torch import Tensor
 from .copied_words import CopyDictionary
 from .words import MASK
 
-#: what parts answer and context
+#: separates answer and context
 SEPARATOR = "</s>"
 
 
 class QuestionLines:
-    """Lines, counted from the first of the input on.
+    """Converts input lines to tokens and counts the lines from the first one on.
 
     Args:
-        folder: of the prepared questions. answers: they have some; None: the folder does not say.
+        folder: Folder of the prepared questions.
+        answers: Whether its questions have answers; None if the folder does not say.
+        dictionary: Dictionary of the prepared questions.
     """
 
     def __init__(self, folder: Path, answers: bool | None, dictionary: CopyDictionary) -> None:
@@ -28,12 +30,14 @@ class QuestionLines:
         self._read = 0
 
     def tokens(self, line: str, encode: Callable[[str], str], longest: int) -> Tensor:
-        """Of the next line, as sources are; words that the dictionary does not have get ids for good.
+        """Return the tokens of the next line, in the form of a source; unknown words get permanent ids.
 
         Args:
-            encode: text to pieces, parted by spaces. longest: in tokens.
+            line: The line.
+            encode: Function that splits text into pieces separated by spaces.
+            longest: Maximum number of tokens.
         Raises:
-            ValueError: a line of another form than the folder's questions, or a longer one, with its number.
+            ValueError: The line is too long, or its form differs from that of the folder's questions.
         """
         self._read += 1
         dictionary = self._dictionary
@@ -46,12 +50,15 @@ class QuestionLines:
         return torch.tensor(ids)
 
     def _known(self, word: str) -> bool:
-        """Special symbols are no words of a text, as in the prepared questions."""
+        """Return whether the dictionary has the word.
+
+        Special symbols in a text are unknown words, as in the prepared questions.
+        """
         dictionary = self._dictionary
         return word in dictionary and word not in dictionary.symbols[: dictionary.nspecial] and word != MASK
 
     def _pieces(self, parts: Sequence[str], encode: Callable[[str], str]) -> list[list[str]]:
-        """Of answer and context, or of a sentence."""
+        """Return the pieces of answer and context, or of the sentence."""
         marks = f"{len(parts) - 1} x {SEPARATOR}"
         if self._answers is None and len(parts) > 2:
             self._refuse(f"{marks}, where one parts an answer from its context")

@@ -1,8 +1,8 @@
-"""Questions and their contexts as pieces, and pieces as text again: words, characters, or a pretrained tokenizer's.
+"""Split questions and contexts into pieces, and join pieces to text: words, characters or a pretrained tokenizer.
 
-A folder that data-bin-scripts/prepare_questions.py made says which (`load`). Joined pieces are the text again but for
-its case where that was lowered and, but for byte-level pieces, for spaces that no rule tells: `24 -7` has one that
-`24-7` has not.
+`load` reads which of these data-bin-scripts/prepare_questions.py used for a folder. Joining restores the text except
+for its case, if it was lowered, and some spaces. Pieces do not tell `24 -7` from `24-7`, for example, except byte-level
+pieces, which restore all spaces.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any, NamedTuple, Protocol
 from ..compat.checkpoints import CheckpointError
 from . import byte_pieces
 
-#: by data-bin-scripts/prepare_questions.py in its folder
+#: files that data-bin-scripts/prepare_questions.py writes into its folder
 RECORD, TOKENIZER = "questions.json", "tokenizer.json"
 UNKNOWN = "<unk>"
 
 _CHINESE = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-#: U.S., 3.5, 1,000 and 22:15, words, 's and 'll, single marks
+#: matches U.S., 3.5, 1,000, 22:15, words, 's, 'll and single punctuation marks
 _WORDS = re.compile(r"(?:[^\W\d_]\.){2,}|\d+(?:[.,:]\d+)+(?!\w)|\w+|['’](?:s|re|ve|d|ll|m|t)\b|[^\w\s]", re.IGNORECASE)
-#: runs of other letters and digits, and every other character alone
+#: matches runs of letters and digits that are not Chinese, and every other character alone
 _CHARACTERS = re.compile(rf"[^\W{_CHINESE}]+|\S")
-#: as CoreNLP has them: -lrb-, U.S., Mr., 3.5, do n't, well-known, 's, quotes and single marks
+#: tokens of CoreNLP: -lrb-, U.S., Mr., 3.5, do n't, well-known, 's, quotes and single punctuation marks
 _TOKENS = re.compile(
     r"-[lr][rcs]b-|(?:[^\W\d_]\.){2,}|\b(?:[^\W\d_]|st|mr|mrs|dr|jr|sr|vs) ?\.|\d+(?:[.,:]\d+)+(?!\w)|"
     r"n['’]t\b|\w+?(?=n['’]t\b)|\w+(?:[-/](?![lr][rcs]b-)\w+)*|['’](?:s|re|ve|d|ll|m)\b|` ?`|' ?'|- ?-|[^\w\s]",
@@ -38,15 +38,18 @@ _ENDINGS = ("s", "re", "ve", "d", "ll", "m", "t")
 _LEFT = {*",.?!:;%)]}…°”’", *(f"{mark}{end}" for mark in "'’" for end in _ENDINGS)}
 _RIGHT = {*"([{$£€¥#@“‘"}
 _BOTH = {*"-–—/_"}
-#: letters and marks of Chinese, which have no spaces around them
+#: Chinese characters and punctuation, which have no spaces around them
 _WIDE = re.compile(rf"[{_CHINESE}\u3000-\u303f\uff00-\uffef]")
-#: 3.5, 22:15 and 1,000, and U.S., whose parts WordPiece has as words of their own
+#: Spaces inside 3.5, 22:15, 1,000 and U.S., which WordPiece splits into several words.
 _NUMBER = re.compile(r"(?<=\d)([.:] (?=\d)|, (?=\d{3}(?!\d)))")
 _LETTERS = re.compile(r"(?<=\b[^\W\d_]\.) (?=[^\W\d_]\.)")
 
 
 class Piece(NamedTuple):
-    """Its name in the dictionary, and where it lies in the text. What the dictionary lacks has its surface as name."""
+    """A piece: its name in the dictionary, and its start and end in the text.
+
+    The name of a piece that the dictionary lacks is its text.
+    """
 
     name: str
     start: int
@@ -54,9 +57,9 @@ class Piece(NamedTuple):
 
 
 class Surface(Protocol):
-    """A way of cutting text.
+    """A way of splitting text into pieces.
 
-    kind: words, chars, spaces or tokenizer. cased: whether case is kept.
+    kind: words, chars, spaces or tokenizer. cased: Whether it keeps the case of letters.
     """
 
     kind: str
@@ -65,15 +68,16 @@ class Surface(Protocol):
     def cut(self, text: str) -> list[Piece]: ...
 
     def join(self, pieces: Sequence[str]) -> str:
-        """The text of names, without special symbols; what was copied stands there as the word that it is."""
+        """Return the text of pieces without special symbols; copied words may be among the pieces."""
         ...
 
 
 class Words:
-    """Of a regular expression.
+    """Splits text by a regular expression.
 
     Args:
-        kind: a name of `JOINED`. cased: otherwise text becomes lower case.
+        kind: A name of `JOINED`.
+        cased: Whether to keep the case of letters; otherwise text becomes lower case.
     """
 
     def __init__(self, kind: str, *, cased: bool) -> None:
@@ -89,21 +93,22 @@ class Words:
 
 
 class Pretrained:
-    """Of the `tokenizers` package, with the ids of fairseq's dictionary.
+    """Splits text by a tokenizer of the `tokenizers` package, with the ids of fairseq's dictionary.
 
     Args:
-        contents: of tokenizer.json, as hub/tokenizer/fit.py makes it. tokenised: text has spaces between its tokens, as
-            that of Du et al.; word pieces are joined to such text.
+        contents: Contents of tokenizer.json, as hub/tokenizer/fit.py writes it.
+        tokenised: Whether the text has spaces between its tokens, as that of Du et al. 2017; WordPiece pieces are then
+            joined to such text.
     """
 
     kind = "tokenizer"
 
     def __init__(self, contents: dict[str, Any], *, tokenised: bool = False) -> None:
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # each of our processes is one core's
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # each of our processes uses one core
         from tokenizers import Tokenizer
 
         self._made = Tokenizer.from_str(json.dumps(contents))
-        self._made.encode_special_tokens = True  # a <s> in a text is text
+        self._made.encode_special_tokens = True  # read <s> in a text as text
         self._wordpieces, self._tokenised = contents["model"]["type"] == "WordPiece", tokenised
         self._special = {token["id"] for token in contents["added_tokens"] if token["special"]}
         self._unknown = self._made.token_to_id(UNKNOWN)
@@ -116,9 +121,9 @@ class Pretrained:
         ]
 
     def numbered(self, text: str) -> list[tuple[int, int, int]]:
-        """The id in the dictionary of each piece, and where it lies in the text.
+        """Return the id in the dictionary of each piece, and its start and end in the text.
 
-        A special symbol in a text is none (Unigram takes it for one): it is unknown.
+        Unigram reads a special symbol in a text as the symbol. Here it is an unknown piece.
         """
         return [
             (self._unknown if number in self._special else number, start, end)
@@ -136,10 +141,10 @@ class Pretrained:
 
 
 def load(folder: Path) -> Surface:
-    """Of a folder that data-bin-scripts/prepare_questions.py made.
+    """Load the way of splitting text of a folder that data-bin-scripts/prepare_questions.py wrote.
 
     Raises:
-        CheckpointError: it is none.
+        CheckpointError: The folder was not written by it, or is incomplete.
     """
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
@@ -152,13 +157,13 @@ def load(folder: Path) -> Surface:
 
 
 def _words(pieces: Sequence[str]) -> str:
-    """By rules of English: which marks stand at the word before, behind, or at both."""
+    """Join words by rules of English, which say whether a punctuation mark follows or precedes a space."""
     made, glued, quoted = "", True, False
     for piece in pieces:
         left, right = piece in _LEFT or piece in _BOTH, piece in _RIGHT or piece in _BOTH
         if piece == '"':
             left, right, quoted = quoted, not quoted, not quoted
-        elif piece == "'":  # of the players' coach
+        elif piece == "'":  # as in: the players' coach
             left, right = made.endswith("s"), not made.endswith("s")
         glued = glued or left or bool(_WIDE.match(piece) or _WIDE.match(made[-1]))
         made += piece if glued else f" {piece}"
@@ -167,8 +172,10 @@ def _words(pieces: Sequence[str]) -> str:
 
 
 def _wordpieces(pieces: Sequence[str]) -> str:
-    """As words, whose ends and beginnings are put together first; the package's own decoder knows neither hyphens nor
-    Chinese."""
+    """Join the pieces of words first, then the words by rules of English.
+
+    The decoder of the `tokenizers` package handles neither hyphens nor Chinese.
+    """
     words: list[str] = []
     for piece in pieces:
         if words and piece.startswith("##") and len(piece) > 2:
@@ -181,12 +188,12 @@ def _wordpieces(pieces: Sequence[str]) -> str:
 
 
 def _tokens(text: str) -> str:
-    """With spaces between tokens, as CoreNLP parts them."""
+    """Put spaces between tokens, as CoreNLP does."""
     return " ".join(found.replace(" ", "") for found in _TOKENS.findall(text))
 
 
 def _characters(pieces: Sequence[str]) -> str:
-    """A space only where two runs of letters or digits would become one."""
+    """Join pieces, with a space only where two runs of letters or digits would become one."""
     made = ""
     for piece in pieces:
         between = bool(made) and bool(_RUN.fullmatch(made[-1])) and bool(_RUN.fullmatch(piece[:1]))

@@ -1,4 +1,4 @@
-"""Pieces of questions as text, as the folder says that they were cut, and their ROUGE-L."""
+"""Convert the pieces of questions to text in the way of their folder, and compute ROUGE-L of such text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from . import question_pieces
 
 
 class QuestionText:
-    """What fairseq calls a BPE: it cuts text and joins pieces. A folder without a record has pieces parted by spaces.
+    """Splits text into pieces and joins them, as fairseq's BPE classes do.
+
+    If the folder has no record, text consists of pieces separated by spaces.
 
     Args:
-        folder: of prepared questions. Its record says `units`, of the text, and `answers`, whether there are some; None
-            without a record.
+        folder: Folder of the prepared questions. Its record says which `units` the text has, and whether there are
+            `answers` (None without a record).
     """
 
     def __init__(self, folder: Path) -> None:
@@ -28,18 +30,18 @@ class QuestionText:
             self.units, self.answers = record.get("units", self.units), record.get("answers")
 
     def encode(self, text: str) -> str:
-        """Pieces, parted by spaces."""
+        """Return the pieces of a text, separated by spaces."""
         return text if self._surface is None else " ".join(piece.name for piece in self._surface.cut(text))
 
     def decode(self, pieces: str) -> str:
-        """The text of what `encode` gives."""
+        """Return the text of the pieces that `encode` returned."""
         return pieces if self._surface is None else self._surface.join(pieces.split())
 
     def rouge_l(self, hypothesis: str, references: Sequence[str]) -> float:
-        """Of texts.
+        """Return the ROUGE-L of a text.
 
         Raises:
-            ValueError: what it is computed with is not installed; a plugin that is read from a clone works without.
+            ValueError: rapidfuzz is not installed; everything else in a clone of this plugin works without it.
         """
         try:
             from ..metrics.rouge import rouge_l

@@ -1,4 +1,4 @@
-"""Prepared questions: sources with segments and unknown words, and their questions.
+"""Data set of prepared questions: sources with segments and unknown words, and the questions about them.
 
 Legend: B batch, S source tokens, V dictionary.
 """
@@ -22,11 +22,12 @@ SOURCE, TARGET = "src", "tgt"
 
 
 class Surface(NamedTuple):
-    """What a line of surface.jsonl says of an item.
+    """Contents of a line of surface.jsonl, which describes an item.
 
     Args:
-        unknown: the words of the ids from V on. references: all questions of the same source, as they were written.
-        weight: one over the number of items with this source, so that a sum counts sources.
+        unknown: Words whose ids in the sample begin at V.
+        references: Original texts of all questions of the same source.
+        weight: One divided by the number of items with this source, so that sums count each source once.
     """
 
     unknown: list[str]
@@ -35,10 +36,10 @@ class Surface(NamedTuple):
 
 
 def read_surface(path: Path) -> list[Surface]:
-    """An item a line.
+    """Read a file with one item per line.
 
     Raises:
-        ValueError: a line that is none, with its number.
+        ValueError: A line is not an item; the message has its number.
     """
     found, sources = [], []
     with path.open(encoding="utf-8") as lines:
@@ -54,7 +55,10 @@ def read_surface(path: Path) -> list[Surface]:
 
 
 class Questions(LanguagePairDataset):
-    """fairseq's pairs; a batch has `unknown`, the words of each sample, and where there are some `src_segments`."""
+    """fairseq's data set of pairs, whose batches also have the `unknown` words of each sample and `src_segments`.
+
+    Segments are missing if the prepared data have none.
+    """
 
     def __init__(
         self,
@@ -91,7 +95,7 @@ class Questions(LanguagePairDataset):
         return item
 
     def collater(self, samples: list[dict[str, Any]], pad_to_length: Any = None) -> dict[str, Any]:
-        """fairseq's batch, whose rows it sorts by length, and what belongs to them."""
+        """Return fairseq's batch, whose rows are sorted by length, with the additional data in the same order."""
         batch: dict[str, Any] = super().collater(samples, pad_to_length)
         if not samples:
             return batch
@@ -110,10 +114,11 @@ class Questions(LanguagePairDataset):
 
 
 def load(folder: Path, split: str, dictionary: Dictionary, impl: str | None = None, **options: Any) -> Questions:
-    """A split of a prepared folder; its questions and segments may be missing.
+    """Load a split of a prepared folder, which may have no questions and no segments.
 
     Raises:
-        FileNotFoundError: no sources or no surface.jsonl. ValueError: files that do not belong together.
+        FileNotFoundError: The sources or surface.jsonl are missing.
+        ValueError: The files do not belong together.
     """
     parts = {name: f"{split}.{SOURCE}-{TARGET}.{name}" for name in (SOURCE, TARGET)} | {"segments": f"{split}.segments"}
     found = {name: _indexed(folder / file, dictionary, impl) for name, file in parts.items()}
@@ -149,14 +154,18 @@ def _check(found: dict[str, Any], surface: Sequence[Surface], size: int, file: P
 
 
 def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split: str, *, skipped: bool) -> None:
-    """Count items that are longer than a model reads or says.
+    """Raise or warn if items are longer than a model allows.
 
-    fairseq leaves them out of training with one warning, and ends at the first one in validation.
+    By itself, fairseq drops them from training with one warning, and stops at the first one in validation.
 
     Args:
-        limits: of sources and of questions, in tokens, with their marks. skipped: they are to be left out.
+        data: The items.
+        limits: Maximum number of tokens of sources and of questions, with special symbols.
+        folder: Folder of the data, for messages.
+        split: Name of the split, for messages.
+        skipped: Whether fairseq skips the items that are too long.
     Raises:
-        ValueError: there are some, and they are not to be left out.
+        ValueError: There are such items, and they are not skipped.
     """
     parts = (
         ("sources", data.src_sizes, limits[0], "--max-source-positions", "--longest"),

@@ -1,7 +1,7 @@
-"""A question and its context as windows of pieces: `<s> question </s></s> part of the context </s>`.
+"""Split a question and its context into windows of pieces: `<s> question </s></s> part of the context </s>`.
 
-As BERT's run_squad.py (Devlin et al. 2019) has it: a context that is too long is read in windows that overlap, each
-`stride` pieces behind the one before; where windows overlap, a piece counts in the one that has most context of it.
+This follows BERT's run_squad.py (Devlin et al. 2019). A long context is read in overlapping windows, each of which
+begins `stride` pieces after the one before. A piece in several windows counts in the one where it has most context.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-#: ids of fairseq's dictionaries
+#: ids of <s> and </s> in fairseq's dictionaries
 BEGIN, END = 0, 2
-#: the target of a window that does not hold the answer: <s>
+#: target of a window that does not contain the answer: the position of <s>
 NULL = 0
 
 
 class Piece(NamedTuple):
-    """Its id, and where it lies in the text; without the spaces around it, so that it may be empty."""
+    """A piece: its id, and its start and end in the text without surrounding spaces, so that it may be empty."""
 
     id: int
     start: int
@@ -25,16 +25,17 @@ class Piece(NamedTuple):
 
 
 class Window(NamedTuple):
-    """`length` pieces of the context from number `first` on."""
+    """A window: `length` pieces of the context, beginning with piece number `first`."""
 
     first: int
     length: int
 
 
 class Item(NamedTuple):
-    """A window as a sample.
+    """A sample made from a window.
 
-    column: of its first piece of the context. start, end: the columns of the answer's first and last piece, or NULL.
+    column: Position of the first piece of the context. start, end: Positions of the answer's first and last piece, or
+    NULL.
     """
 
     tokens: list[int]
@@ -46,13 +47,15 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """How questions become samples.
+    """Lengths that decide how questions become samples.
 
     Args:
-        longest: pieces of a sample, with its special symbols. stride: from a window to the next. longest_question:
-            pieces; the rest is cut off. separators: </s> between question and context, RoBERTa's 2 or BERT's 1.
+        longest: Maximum number of pieces of a sample, including special symbols.
+        stride: Number of pieces from the start of a window to that of the next.
+        longest_question: Maximum number of pieces of a question; the rest is cut off.
+        separators: Number of </s> between question and context: 2 as in RoBERTa, or 1 as in BERT.
     Raises:
-        ValueError: no room for a context.
+        ValueError: There is no room for a context, or a number is out of range.
     """
 
     longest: int
@@ -74,12 +77,15 @@ class Shape:
             )
 
     def room(self, question: int) -> int:
-        """For pieces of the context."""
+        """Return the number of context pieces in a window with a question of `question` pieces."""
         return self.longest - question - self.separators - 2
 
 
 def windows(pieces: int, room: int, stride: int) -> list[Window]:
-    """Of a context; none of an empty one. No piece is left out where the stride is larger than the room."""
+    """Return the windows of a context; an empty context has none.
+
+    If the stride is larger than the room of a window, it is reduced, so that every piece is in a window.
+    """
     found: list[Window] = []
     first = 0
     while first < pieces:
@@ -91,7 +97,11 @@ def windows(pieces: int, room: int, stride: int) -> list[Window]:
 
 
 def owner(spans: Sequence[Window], piece: int) -> int:
-    """The window where a piece counts: that with the most pieces on the piece's poorer side; the longer of two such."""
+    """Return the number of the window in which a piece counts.
+
+    It is the window where the shorter of the contexts to the left and right of the piece is longest. If two are equal,
+    the longer window wins.
+    """
 
     def context(number: int) -> float:
         first, length = spans[number]
@@ -102,7 +112,7 @@ def owner(spans: Sequence[Window], piece: int) -> int:
 
 
 def place(pieces: Sequence[Piece], start: int, end: int) -> tuple[int, int] | None:
-    """The first and the last piece of the characters from `start` to before `end`; None where no piece has any."""
+    """Return the first and last piece of the characters from `start` to `end` - 1, or None if no piece covers one."""
     inside = [number for number, piece in enumerate(pieces) if piece.end > start and piece.start < end]
     return (inside[0], inside[-1]) if inside else None
 
@@ -110,10 +120,13 @@ def place(pieces: Sequence[Piece], start: int, end: int) -> tuple[int, int] | No
 def items(
     question: Sequence[int], context: Sequence[Piece], answer: tuple[int, int] | None, shape: Shape
 ) -> list[Item]:
-    """The windows of a question.
+    """Return the windows of a question as samples.
 
     Args:
-        question: ids. answer: the numbers of its first and last piece; None: there is none.
+        question: Ids of the question's pieces.
+        context: Pieces of the context.
+        answer: Numbers of the answer's first and last piece in the context, or None.
+        shape: Lengths of the samples.
     """
     head = [BEGIN, *question[: shape.longest_question], *[END] * shape.separators]
     made = []

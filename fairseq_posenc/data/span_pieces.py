@@ -1,4 +1,4 @@
-"""Text as pieces of a dictionary that know where they lie: of a pretrained tokenizer, or words and characters."""
+"""Split text into pieces of a dictionary with their places, by a pretrained tokenizer or into words and characters."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any, Protocol
 from .question_pieces import Pretrained, Words
 from .span_items import Piece
 
-#: <unk> of fairseq's dictionaries
+#: id of <unk> in fairseq's dictionaries
 UNKNOWN = 3
 
 
 class Pieces(Protocol):
-    """A way of cutting text."""
+    """A way of splitting text."""
 
     def cut(self, text: str) -> list[Piece]: ...
 
 
 class OfTokenizer:
-    """Args:
-    contents: of tokenizer.json, as hub/tokenizer/fit.py makes it, with the ids of the dictionary.
+    """Splits text by a pretrained tokenizer.
+
+    Args:
+        contents: Contents of tokenizer.json, as hub/tokenizer/fit.py writes it, with the ids of the dictionary.
     """
 
     def __init__(self, contents: dict[str, Any]) -> None:
@@ -32,8 +34,12 @@ class OfTokenizer:
 
 
 class OfWords:
-    """Args:
-    kind: of `question_pieces.JOINED`. cased: otherwise text becomes lower case. ids: of the dictionary's words.
+    """Splits text by a regular expression.
+
+    Args:
+        kind: A key of `question_pieces.JOINED`.
+        ids: Ids of the dictionary's words.
+        cased: Whether to keep the case of letters; otherwise text becomes lower case.
     """
 
     def __init__(self, kind: str, ids: Mapping[str, int], *, cased: bool) -> None:
@@ -44,14 +50,14 @@ class OfWords:
 
 
 def trimmed(text: str, number: int, start: int, end: int) -> Piece:
-    """Without the spaces at both ends, which SentencePiece's and GPT-2's pieces have."""
+    """Return a piece without the spaces at both ends of its place, which SentencePiece and GPT-2 include."""
     inside = text[start:end]
     left = len(inside) - len(inside.lstrip())
     return Piece(number, start + left, max(start + left, end - (len(inside) - len(inside.rstrip()))))
 
 
 def with_marks(text: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """Accents that stand for themselves, and that a tokenizer leaves out, belong to the piece before them."""
+    """Extend each piece by the combining accents that follow it and that the tokenizer leaves out."""
     made = []
     for number, piece in enumerate(pieces):
         end, limit = piece.end, pieces[number + 1].start if number + 1 < len(pieces) else len(text)

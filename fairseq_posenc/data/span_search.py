@@ -1,7 +1,7 @@
-"""From the logits of a question's windows to its answers: n-best, and the odds that there is none.
+"""Find the n best answers of a question and the odds that it has none, from the logits of its windows.
 
-As BERT's run_squad.py (Devlin et al. 2019) has it, but that all spans are looked at, not only those of the 20 best
-starts and ends.
+This follows BERT's run_squad.py (Devlin et al. 2019), but compares all spans, not only those of the 20 best starts and
+ends.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ Logits = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Search:
-    """Args:
-    n_best: how many answers of a question. longest: pieces of an answer (BERT's 30).
+    """Options of the search.
+
+    Args:
+        n_best: Number of answers per question.
+        longest: Maximum number of pieces of an answer (BERT: 30).
     """
 
     n_best: int = 20
@@ -34,7 +37,7 @@ class Search:
 
 
 class Read(NamedTuple):
-    """A window, and what the model made of it: logits [T] of the columns, of which the context begins at `column`."""
+    """A window with the model's logits [T] at each position; its context begins at position `column`."""
 
     window: Window
     column: int
@@ -43,7 +46,7 @@ class Read(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """start, end: the logits of its first and its last piece."""
+    """An answer with the logits of its first (`start`) and its last piece (`end`)."""
 
     text: str
     start: float
@@ -55,8 +58,11 @@ class Answer(NamedTuple):
 
 
 class Found(NamedTuple):
-    """best: texts that are not empty, each once, the best first. null: the logits of <s>, no answer. odds: how much
-    better no answer is than the best one."""
+    """Answers to a question.
+
+    best: The best answers in descending order, without duplicates and empty texts. null: No answer, with the logits of
+    <s>. odds: Score of no answer minus that of the best one.
+    """
 
     best: list[Answer]
     null: Answer
@@ -64,10 +70,13 @@ class Found(NamedTuple):
 
 
 def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read], how: Search) -> Found:
-    """The answers to a question, from all windows of its context.
+    """Find the answers to a question in all windows of its context.
 
     Args:
-        offsets: where the pieces of the context lie in its `text`. reads: none of a context without pieces.
+        text: The context.
+        offsets: Start and end in `text` of each piece of the context.
+        reads: The windows; an empty context has none.
+        how: Options of the search.
     """
     spans = [read.window for read in reads]
 
@@ -87,20 +96,20 @@ def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read],
 def _of_window(
     number: int, read: Read, spans: Sequence[Window], how: Search, words: Callable[[int, int], str]
 ) -> list[Answer]:
-    """The best ones. A span begins where its first piece counts.
+    """Return the best answers in one window, among spans whose first piece counts in this window.
 
     Args:
-        words: the text from a piece of the context to another.
+        words: Function that returns the text from one piece of the context to another.
     """
     (first, length), column = read.window, read.column
     start, end = (logits[column : column + length] for logits in (read.start, read.end))
     mine = np.array([len(spans) == 1 or owner(spans, first + one) == number for one in range(length)])
     width = min(how.longest, length)
     padded = np.concatenate([end, np.full(width - 1, -np.inf)])
-    # [length, width]: the span that begins here and is so much longer than one piece
+    # [length, width]: score of the span that begins at the row's piece and has `column` further pieces
     scores = start[:, None] + np.lib.stride_tricks.sliding_window_view(padded, width)[:length]
     scores = np.where(mine[:, None], scores, -np.inf)
-    best: dict[str, Answer] = {}  # texts may be the same: the bytes of a letter have one place
+    best: dict[str, Answer] = {}  # several spans may have the same text, because all bytes of a letter have one place
     for place in np.argsort(-scores, axis=None, kind="stable"):
         one, last = int(place // width), int(place // width + place % width)
         if len(best) == how.n_best or not math.isfinite(scores.flat[place]):
@@ -111,7 +120,7 @@ def _of_window(
 
 
 def probabilities(answers: Sequence[Answer]) -> list[float]:
-    """The softmax of their scores."""
+    """Return the softmax of the scores of answers."""
     if not answers:
         return []
     scores = np.array([answer.score for answer in answers])

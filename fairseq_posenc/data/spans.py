@@ -1,4 +1,4 @@
-"""Prepared windows of questions and contexts: what --task posenc_squad trains on, and what its answers are read from.
+"""Data set of prepared windows of questions and contexts, for training --task posenc_squad and reading answers.
 
 Legend: B batch, T tokens.
 """
@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from ..compat.checkpoints import CheckpointError
 from .span_items import Window
 
-#: what data-bin-scripts/prepare_spans.py leaves in its folder
+#: files that data-bin-scripts/prepare_spans.py writes into its folder
 RECORD, DICTIONARY = "spans.json", "dict.txt"
 
 
 class Row(NamedTuple):
-    """A window: the number of its question, its part of the context and the column where that begins, the columns of
-    the answer's first and last piece (0, <s>: it is not in it)."""
+    """A window of the prepared data.
+
+    question: Number of its question. first, length: Its part of the context. column: Position where that part begins.
+    start, end: Positions of the answer's first and last piece (0, <s>, if the window does not contain it).
+    """
 
     question: int
     first: int
@@ -39,8 +42,11 @@ class Row(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A line of SPLIT.questions.jsonl. context: its number. answers: none where it has none. pieces: of the shortest of
-    them that can be found; 0 where no window holds one, None where none is known to stand in the context."""
+    """A line of SPLIT.questions.jsonl.
+
+    context: Number of the context. answers: Empty if the question has none. pieces: Length of the shortest answer that
+    a window contains; 0 if no window contains one, None if no answer is known to occur in the context.
+    """
 
     id: str
     question: str
@@ -50,17 +56,20 @@ class Question(NamedTuple):
 
 
 class Context(NamedTuple):
-    """A line of SPLIT.contexts.jsonl. offsets: of its pieces, without spaces around them."""
+    """A line of SPLIT.contexts.jsonl.
+
+    offsets: Start and end of its pieces in the text, without surrounding spaces.
+    """
 
     text: str
     offsets: list[tuple[int, int]]
 
 
 def record(folder: Path) -> dict[str, Any]:
-    """Return how the folder was made.
+    """Return the record of how the folder was prepared.
 
     Raises:
-        CheckpointError: it is none of prepare_spans.py.
+        CheckpointError: The folder was not written by prepare_spans.py.
     """
     try:
         found: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
@@ -74,7 +83,7 @@ def rows(folder: Path, split: str) -> list[Row]:
     """Return the windows of a split.
 
     Raises:
-        CheckpointError: there is none.
+        CheckpointError: The split does not exist.
     """
     path = folder / f"{split}.windows.npy"
     try:
@@ -85,7 +94,7 @@ def rows(folder: Path, split: str) -> list[Row]:
 
 
 def splits(folder: Path) -> list[str]:
-    """Return the splits that were prepared."""
+    """Return the names of the prepared splits."""
     return list(record(folder)["splits"])
 
 
@@ -107,10 +116,13 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class Windows(FairseqDataset):
-    """A split's windows.
+    """Data set of the windows of a split.
 
     Args:
-        tokens: fairseq's dataset of them. found: what they are of, as many. pad: its id. shuffle: of training.
+        tokens: fairseq's data set of their tokens.
+        found: Description of each window.
+        pad: Id of the padding symbol.
+        shuffle: Whether to shuffle windows of the same length, for training.
     """
 
     def __init__(self, tokens: Any, found: Sequence[Row], pad: int, *, shuffle: bool) -> None:
@@ -150,16 +162,16 @@ class Windows(FairseqDataset):
         return self.tokens.sizes
 
     def ordered_indices(self) -> NDArray[np.int64]:
-        """Return them by length, in a drawn order among the same length, so that batches have few pads."""
+        """Return indices sorted by length, so that batches have little padding; equal lengths may be shuffled."""
         found = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))  # noqa: NPY002 - fairseq's
         return found[np.argsort(self.sizes[found], kind="mergesort")]
 
 
 def load(folder: Path, split: str, dictionary: Dictionary, *, shuffle: bool) -> Windows:
-    """Load a split of a folder that prepare_spans.py made.
+    """Load a split of a folder that prepare_spans.py wrote.
 
     Raises:
-        CheckpointError: there is no such split, or one of another dictionary.
+        CheckpointError: The split does not exist, or was prepared with another dictionary.
     """
     found = rows(folder, split)
     made = record(folder)["dictionary"]

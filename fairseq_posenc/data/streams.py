@@ -1,4 +1,4 @@
-"""A corpus read as parallel streams, segment by segment: what a memory of earlier segments is of.
+"""Read a corpus as parallel streams, segment by segment, so that a model can remember earlier segments.
 
 Legend: N tokens, W workers, B streams a worker, G = W B streams, T tokens of a segment.
 """
@@ -17,12 +17,14 @@ from .words import Words
 
 
 class Corpus(FairseqDataset):
-    """All lines of a split behind each other; lines are read when asked for.
+    """All lines of a split, concatenated; a line is read only when it is needed.
 
     Args:
-        lines: an indexed data set of fairseq's; each line ends with </s>.
-        name: of the split. first: the symbol before the first token (</s>).
-        pad: fills the last segment. words: tells words of several tokens apart; None: each is one.
+        lines: fairseq's indexed data set; each line ends with </s>.
+        name: Name of the split.
+        first: Id of the symbol before the first token (</s>).
+        pad: Id of the symbol that fills the last segment.
+        words: Marks of words, to count words of several tokens; None if each token is a word.
     """
 
     def __init__(self, lines: Any, name: str, *, first: int, pad: int, words: Words | None = None) -> None:
@@ -30,11 +32,11 @@ class Corpus(FairseqDataset):
         self.ends = np.cumsum(np.asarray(lines.sizes, dtype=np.int64))
 
     def __len__(self) -> int:
-        """N."""
+        """Return N."""
         return int(self.ends[-1]) if len(self.ends) else 0
 
     def tokens(self, start: int, end: int) -> Tensor:
-        """Tokens `start` to `end` - 1, int64; -1 is the symbol before the first."""
+        """Return tokens `start` to `end` - 1, int64; index -1 is the symbol before the first token."""
         head = [torch.tensor([self.first])] if start < 0 else []
         start = max(start, 0)
         if start >= end:
@@ -46,16 +48,20 @@ class Corpus(FairseqDataset):
 
 
 class Segments(FairseqDataset):
-    """The batches of a corpus, in order: item s W + w is segment s of worker w's B streams.
+    """The batches of a corpus, in order; item s W + w is segment s of the B streams of worker w.
 
-    Stream g has N // G tokens, and one more where g < N % G, so each token is the target of one stream once. The
-    input at a target is the token before it in the corpus, also at the start of a stream. The last segment may be
-    shorter than T; streams that end a token before the others have a pad there.
+    Stream g has N // G tokens, and one more if g < N % G. So each token is the target of exactly one stream. The input
+    at a target is the token before it in the corpus, even at the start of a stream. The last segment may be shorter
+    than T. Streams that end one token before the others have padding there.
 
     Args:
-        corpus: the tokens. streams: B. workers: W. length: T. flag: sets B, for messages.
+        corpus: The tokens.
+        streams: B.
+        workers: W.
+        length: T.
+        flag: Flag that sets B, for error messages.
     Raises:
-        ValueError: fewer tokens than streams.
+        ValueError: There are fewer tokens than streams.
     """
 
     def __init__(self, corpus: Corpus, *, streams: int, workers: int, length: int, flag: str = "--batch-size") -> None:
@@ -68,10 +74,10 @@ class Segments(FairseqDataset):
             )
         share, rest = divmod(len(corpus), total)
         lengths = np.full(total, share, dtype=np.int64) + (np.arange(total) < rest)
-        #: stream g is tokens bounds[g] to bounds[g + 1] - 1
+        #: stream g has tokens bounds[g] to bounds[g + 1] - 1
         self.bounds = np.concatenate([[0], np.cumsum(lengths)])
         self.longest = int(lengths[0])
-        #: segments of a stream
+        #: number of segments of a stream
         self.count = -(-self.longest // length)
 
     def __len__(self) -> int:
@@ -94,7 +100,7 @@ class Segments(FairseqDataset):
         }
 
     def _row(self, stream: int, offset: int, width: int) -> tuple[Tensor, Tensor]:
-        """Inputs and targets of a stream's segment, [T] each."""
+        """Return inputs and targets of one segment of a stream, [T] each."""
         start = min(int(self.bounds[stream]) + offset, int(self.bounds[stream + 1]))
         end = min(start + width, int(self.bounds[stream + 1]))
         text = self.corpus.tokens(start - 1, end) if end > start else torch.empty(1, dtype=torch.int64)
@@ -103,30 +109,30 @@ class Segments(FairseqDataset):
         return row[0], row[1]
 
     def _words(self, source: Tensor, target: Tensor, real: Tensor) -> int:
-        """How many targets begin a word; each </s> is one, as in the published perplexities of WikiText."""
+        """Return the number of targets that begin a word; </s> counts as one, as in published WikiText perplexities."""
         if self.corpus.words is None:
             return int(real.sum())
         return int(self.corpus.words.starts(source[real].numpy(), target[real].numpy()).sum())
 
     def collater(self, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """An item is a batch."""
+        """Return the only item, which already is a batch."""
         (sample,) = samples
         return sample
 
     def num_tokens(self, index: int) -> int:
-        """At most."""
+        """Return the maximum number of tokens of an item."""
         return self.streams * self.length
 
     def size(self, index: int) -> int:
-        """At most."""
+        """Return the maximum length of a segment."""
         return self.length
 
 
 class StreamIterator(iterators.EpochBatchIterator):
-    """fairseq's iterator of an epoch, never shuffled, which resumes the same streams only.
+    """fairseq's iterator of an epoch, without shuffling, which resumes only if the streams are the same.
 
     Args:
-        lengths: by flag, what else must be the same where a training goes on.
+        lengths: Further settings by flag, which must not change when training resumes.
     """
 
     def __init__(self, dataset: Segments, lengths: Mapping[str, int], **kwargs: Any) -> None:
@@ -137,7 +143,7 @@ class StreamIterator(iterators.EpochBatchIterator):
 
     @property
     def shape(self) -> dict[str, int]:
-        """What places in the streams depend on, by the flag that sets it."""
+        """Return the settings that the positions in the streams depend on, by flag."""
         data = self.dataset
         return {
             "--batch-size": data.streams,
@@ -151,10 +157,10 @@ class StreamIterator(iterators.EpochBatchIterator):
         return {**super().state_dict(), "streams": self.shape}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Raises ValueError where the streams are others than those of the checkpoint."""
+        """Load the position in the streams; raise ValueError if the streams differ from those of the checkpoint."""
         was = state_dict.get("streams", {})
         shape = self.shape
-        if not state_dict.get("iterations_in_epoch"):  # an epoch begins, maybe on the next of several folders
+        if not state_dict.get("iterations_in_epoch"):  # a new epoch may use another of several data folders
             del shape["tokens"]
         for flag, now in shape.items():
             if flag not in was:

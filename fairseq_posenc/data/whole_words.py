@@ -1,4 +1,4 @@
-"""Masks of whole words, which fairseq's task means to make (`--mask-whole-words`) and cannot."""
+"""Mask whole words (`--mask-whole-words`), which fairseq's own masked_lm task fails to do."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ class Masking:
     """How words are masked, with fairseq's names.
 
     Args:
-        mask_prob: the part of the words that are predicted. leave_unmasked_prob, random_token_prob: the parts of
-            those that stay, and that become random pieces; the others become <mask>.
-        mask_idx, pad_idx: the ids. weights: of random pieces, [vocabulary]. seed: of everything.
+        mask_prob: Share of words that are predicted.
+        leave_unmasked_prob: Share of the predicted words that stay as they are.
+        random_token_prob: Share of the predicted words that become random pieces; the others become <mask>.
+        mask_idx: Id of <mask>.
+        pad_idx: Id of the padding symbol.
+        weights: Probabilities of the random pieces, [vocabulary].
+        seed: Seed of all random choices.
     """
 
     mask_prob: float
@@ -42,10 +46,10 @@ class Masking:
 
 
 class WholeWordMasks(BaseWrapperDataset):
-    """Samples with some words masked, or (`targets`) their pieces with pads elsewhere.
+    """Samples with some words masked, or with `targets` the pieces of those words and padding elsewhere.
 
-    A word is chosen, and is masked, kept or replaced, as a whole; special symbols never are. The choice depends on
-    the seed, the epoch and the sample's number only.
+    All pieces of a word are selected together, and masked, kept or replaced together. Special symbols are never
+    selected. The selection depends only on the seed, the epoch and the sample's number.
     """
 
     def __init__(self, dataset: Any, words: Words, masking: Masking, *, targets: bool) -> None:
@@ -55,18 +59,18 @@ class WholeWordMasks(BaseWrapperDataset):
 
     @classmethod
     def both(cls, dataset: Any, words: Words, masking: Masking) -> tuple[Any, Any]:
-        """Sources and targets."""
+        """Return the data sets of sources and of targets."""
         dataset = LRUCacheDataset(dataset)
         source, target = (cls(dataset, words, masking, targets=targets) for targets in (False, True))
         return source, target
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """Only the masks change, not the sizes."""
+        """Return True, because epochs change the masks only, not the sizes."""
         return True
 
     def set_epoch(self, epoch: int, **unused: Any) -> None:
-        """New masks."""
+        """Select new masks for this epoch."""
         super().set_epoch(epoch)
         self.epoch = epoch
 
@@ -83,12 +87,12 @@ class WholeWordMasks(BaseWrapperDataset):
 def masked(
     ids: NDArray[np.int64], words: Words, masking: Masking, number: tuple[int, ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Source and target of a sample, [n] each; `number` makes its random numbers its own."""
+    """Return source and target of a sample, [n] each; `number` is part of the seed."""
     random = np.random.default_rng((masking.seed, *number))
     of_word = words.numbered(ids)
     count = int(of_word.max(initial=-1)) + 1
-    chosen = np.zeros(count + 1, bool)  # the last for specials, whose word is -1
-    some = int(masking.mask_prob * count + random.random())  # rounded up as often as is due
+    chosen = np.zeros(count + 1, bool)  # the last entry is for special symbols, whose word is -1
+    some = int(masking.mask_prob * count + random.random())  # stochastic rounding keeps the mean
     chosen[random.choice(count, some, replace=False)] = True
     fate = random.random(count + 1)
     predicted = chosen[of_word]

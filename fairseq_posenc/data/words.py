@@ -1,6 +1,6 @@
-"""Which pieces of a vocabulary begin a word, for each way of cutting words into pieces.
+"""Tell which pieces of a vocabulary begin a word, for each scheme of splitting words into pieces.
 
-No files of the tokenizer are needed: the marks are in the pieces.
+This needs no files of the tokenizer, because the pieces contain the marks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ Flags = NDArray[np.bool_]
 
 
 class Scheme(NamedTuple):
-    """begins: the piece begins a word, unless what is before it goes on. goes_on: the word goes on behind it."""
+    """How pieces mark words.
+
+    begins: Whether a piece begins a word, unless the piece before it continues. goes_on: Whether the word continues
+    after the piece.
+    """
 
     begins: Callable[[str], bool]
     goes_on: Callable[[str], bool]
@@ -29,7 +33,8 @@ def _never(piece: str) -> bool:
     return False
 
 
-#: U+2581, SentencePiece's space; in GPT-2's alphabet of bytes U+0120 is the space, U+010A and U+0109 line and tab
+#: U+2581 is SentencePiece's space. In GPT-2's alphabet of bytes, U+0120 is the space, U+010A a newline and U+0109 a
+#: tab.
 SCHEMES = {
     "sentencepiece": Scheme(lambda piece: piece.startswith("\u2581"), _never),
     "wordpiece": Scheme(lambda piece: not piece.startswith("##"), _never),
@@ -38,13 +43,13 @@ SCHEMES = {
 }
 
 
-#: marks that words do not have; a vocabulary with so many of them is one of pieces
+#: Marks that do not occur in whole words; if more than this share of pieces has them, the vocabulary is one of pieces.
 _MARKS = {"sentencepiece": "\u2581", "wordpiece": "##", "gpt2": "\u0120"}
 _MANY = 0.1
 
 
 def marked(pieces: Sequence[str]) -> str | None:
-    """The scheme whose marks many of the pieces have."""
+    """Return the scheme whose marks many of the pieces have, or None."""
     counts = {name: sum(piece.startswith(mark) for piece in pieces) for name, mark in _MARKS.items()}
     counts["fastbpe"] = sum(piece.endswith("@@") for piece in pieces)
     scheme = max(counts, key=lambda name: counts[name])
@@ -52,13 +57,17 @@ def marked(pieces: Sequence[str]) -> str | None:
 
 
 class Words:
-    """Tells the words of a sequence of ids apart.
+    """Divides a sequence of ids into words.
 
-    A special symbol is no word and ends one, so the first piece behind it begins a word, whatever its mark. <unk> is
-    not of the word, but does not end it: letters that SentencePiece does not know are in the midst of words.
+    A special symbol is not part of a word and ends the word before it, so the piece after it begins a word, whatever
+    its mark. <unk> is not part of a word either but does not end it, because letters that SentencePiece does not know
+    occur inside words.
 
     Args:
-        pieces: by id. specials: the ids that are no text, `unknown` among them. scheme: a name of `SCHEMES`.
+        pieces: Pieces by id.
+        specials: Ids that are not text, including `unknown`.
+        scheme: A name of `SCHEMES`.
+        unknown: Id of <unk>.
     """
 
     def __init__(self, pieces: Sequence[str], specials: Sequence[int], scheme: str, unknown: int = 3) -> None:
@@ -70,27 +79,27 @@ class Words:
         self.goes_on: Flags = np.array([marks.goes_on(piece) for piece in pieces])
 
     def starts(self, before: NDArray[np.int64], ids: NDArray[np.int64]) -> Flags:
-        """[n] each: whether an id behind `before` begins a word, or is a special symbol."""
+        """Return whether each id, given the id before it, begins a word or is a special symbol; [n] each."""
         return self.special[ids] | self.special[before] | (self.begins[ids] & ~self.goes_on[before])
 
     def numbered(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The word of each id [n], from 0; -1 for specials."""
+        """Return the number of the word of each id [n], counted from 0; -1 for special symbols."""
         special = self.special[ids]
         ends = special & (ids != self.unknown)
         before = np.concatenate([[True], ends[:-1]])
         goes_on = np.concatenate([[False], self.goes_on[ids[:-1]]])
         starts = ~ends & (before | (self.begins[ids] & ~goes_on))
         numbers = np.full(len(ids), -1)
-        # a word of which nothing is known is none
+        # words that consist of <unk> only are not counted
         numbers[~special] = np.unique(starts.cumsum()[~special], return_inverse=True)[1]
         return numbers
 
 
 def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
-    """The pieces of a dictionary of GPT-2's numbers, as fairseq's RoBERTa has; what is no number stays.
+    """Return the pieces of a dictionary of GPT-2's numbers, as fairseq's RoBERTa has; other symbols stay as they are.
 
     Raises:
-        ValueError: a number that the encoder does not know.
+        ValueError: The encoder does not have one of the numbers.
     """
     pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
     unknown = [symbol for symbol in symbols if symbol.isdecimal() and symbol not in pieces]

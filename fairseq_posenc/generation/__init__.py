@@ -1,1 +1,1 @@
-"""Search, continuation and scoring of what models generate."""
+"""Search, continuation of a prompt, and scoring of generated text."""

@@ -1,4 +1,4 @@
-"""Going on from a prompt with memory, as texts are scored with it.
+"""Continue a prompt with a memory of earlier segments, which works as in scoring.
 
 Legend: B prompts, P tokens of a prompt, S steps.
 """
@@ -17,19 +17,22 @@ from ..attention.memory import SegmentMemory
 def continued(
     model: Any, prompt: Tensor, steps: int, *, segment: int, remembered: int, same_length: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The likeliest next token, again and again.
+    """Continue each prompt with the most probable next token, S times.
 
-    The prompt begins a stream. A token's context is that of `posenc_lm_memory`: its segment so far and the states
-    remembered before it; what is cached is dropped where a segment ends, whose states become memory.
+    The prompt is the beginning of a stream. A token's context is the same as in `posenc_lm_memory`: the earlier tokens
+    of its segment, and the memory. At the end of a segment, its states become the memory and the cache is emptied.
 
     Args:
-        model: a `posenc_transformer_lm` in evaluation. prompt: [B, P], without pads, </s> first.
-        steps: S. segment: tokens of a segment. remembered: states of memory.
-        same_length: each query sees `remembered` keys.
+        model: A `posenc_transformer_lm` in evaluation mode.
+        prompt: Tokens [B, P] without padding, which begin with </s>.
+        steps: S, the number of new tokens.
+        segment: Number of tokens per segment.
+        remembered: Number of states that the memory holds.
+        same_length: Whether each query sees only the last `remembered` keys.
     Returns:
-        [B, P + S] tokens, and the log-probabilities of the new ones [B, S].
+        Tokens [B, P + S], and the log-probabilities of the new ones [B, S].
     Raises:
-        ValueError: a prompt that is empty or has pads, segments without tokens.
+        ValueError: A prompt is empty or has padding, or segments have no tokens.
     """
     if segment < 1:
         raise ValueError(f"segments of {segment} tokens: at least 1")

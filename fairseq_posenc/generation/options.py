@@ -1,4 +1,4 @@
-"""--lenpen-form, for tasks that generate."""
+"""Add --lenpen-form to tasks that generate text."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from typing import Any
@@ -12,7 +12,7 @@ from .search import FORMS, GnmtGenerator, GnmtGeneratorWithAlignment
 
 @dataclasses.dataclass
 class SearchConfig(FairseqDataclass):
-    """What fairseq's generation options lack."""
+    """Options of the search that fairseq does not have."""
 
     lenpen_form: ChoiceEnum(FORMS) = option(  # type: ignore[valid-type]
         "fairseq",
@@ -21,7 +21,7 @@ class SearchConfig(FairseqDataclass):
 
 
 class Searching(FairseqTask):
-    """A task whose generator has the length penalty of --lenpen-form."""
+    """Base class of tasks whose generator uses the length penalty of --lenpen-form."""
 
     @property
     def form(self) -> str:
@@ -36,10 +36,10 @@ class Searching(FairseqTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Any = None,
     ) -> Any:
-        """Build fairseq's generator with our search.
+        """Build fairseq's generator with the search of this plugin.
 
         Raises:
-            ValueError: options without effect beside --lenpen-form gnmt.
+            ValueError: An option has no effect with --lenpen-form gnmt.
         """
         extra = dict(extra_gen_cls_kwargs or {})
         for name in ("unnormalized", "score_reference"):
@@ -58,7 +58,7 @@ class Searching(FairseqTask):
         )
 
     def generator_of(self, args: Any) -> tuple[Any, dict[str, Any]]:
-        """Return the class of the search, None for fairseq's choice, and its own arguments."""
+        """Return the class of the search, or None for fairseq's choice, and its additional arguments."""
         if self.form == "fairseq":
             return None, {}
         alignment = getattr(args, "print_alignment", None)
@@ -68,10 +68,10 @@ class Searching(FairseqTask):
 
 
 def refuse_in_training(cfg: Any) -> None:
-    """Refuse --lenpen-form in a training, which does not compare hypotheses of several lengths.
+    """Raise if --lenpen-form is set in a training that does not compare hypotheses of several lengths.
 
     Raises:
-        ValueError: --lenpen-form gnmt.
+        ValueError: --lenpen-form is gnmt.
     """
     if str(cfg.lenpen_form) != "fairseq":
         raise ValueError("--lenpen-form has no effect in training: give it to fairseq-generate or -interactive")

@@ -1,7 +1,7 @@
-"""`--scoring rouge_l`: ROUGE-L of the texts that fairseq-generate prints as D-, where fairseq's own compare ids.
+"""`--scoring rouge_l`: ROUGE-L of the texts in fairseq-generate's D- lines; fairseq's own scorers compare ids.
 
-fairseq gives a scorer the text of an item's target and no more. A task that knows more tells it (`expect`), in the
-order in which items are generated.
+fairseq passes only the text of an item's target to a scorer. A task that knows more about the items announces it with
+`expect`, in the order in which they are generated.
 """
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
@@ -17,18 +17,19 @@ from ..core.options import option
 
 logger = logging.getLogger(__name__)
 
-#: as fairseq_posenc.metrics has them, which needs packages that fairseq does not
+#: the same names as in fairseq_posenc.metrics, which this file cannot import because it needs further packages
 VARIANTS = ("f1", "coco")
 UNITS = ("words", "characters", "spaces")
 AUTO = "auto"
 
 
 class Expected(NamedTuple):
-    """What a task knows of an item.
+    """What a task knows about an item.
 
     Args:
-        references: all texts of the same source. weight: one over the number of items with this source. units: by which
-            texts are compared.
+        references: All reference texts of the same source.
+        weight: One divided by the number of items with this source.
+        units: Units by which texts are compared.
     """
 
     references: Sequence[str]
@@ -41,14 +42,14 @@ _listening = False
 
 
 def expect(items: Sequence[Expected]) -> None:
-    """Announce the items that are scored next; they are kept only if something is scored by ROUGE-L."""
+    """Announce the items that are scored next; they are ignored unless --scoring rouge_l is used."""
     if _listening:
         _expected.extend(items)
 
 
 @dataclasses.dataclass
 class RougeConfig(FairseqDataclass):
-    """The options of `--scoring rouge_l`."""
+    """Options of `--scoring rouge_l`."""
 
     rouge_variant: ChoiceEnum(VARIANTS) = option(  # type: ignore[valid-type]
         "f1", "f1: of precision and recall with the best reference; coco: beta 1.2, as the captions' evaluation has it"
@@ -60,7 +61,7 @@ class RougeConfig(FairseqDataclass):
 
 @register_scorer("rouge_l", dataclass=RougeConfig)
 class RougeScorer(BaseScorer):
-    """The mean of sources, each with all of its references, as far as the task knows them."""
+    """Mean ROUGE-L over sources, each with all of its references if the task announced them."""
 
     def __init__(self, cfg: RougeConfig) -> None:
         super().__init__(cfg)
@@ -70,10 +71,10 @@ class RougeScorer(BaseScorer):
         self._units = str(cfg.rouge_units)
         global _listening
         _listening = True
-        _expected.clear()  # of what was generated before in this process
+        _expected.clear()  # announcements of an earlier generation in this process
 
     def add_string(self, ref: str, pred: str) -> None:
-        """Add a target and what was generated for it."""
+        """Add a target and the text that was generated for it."""
         if not _expected and self._grouped:
             self._grouped = False
             logger.warning("--scoring rouge_l: the task tells no sources, so each text has its own reference alone")
@@ -83,11 +84,11 @@ class RougeScorer(BaseScorer):
         self._sums = [self._sums[0] + value * known.weight, self._sums[1] + known.weight]
 
     def score(self) -> float:
-        """Return the mean from 0 to 1, as rouge_l in validation; 0 of nothing."""
+        """Return the mean from 0 to 1, which equals rouge_l in validation; 0 if no text was added."""
         return self._sums[0] / self._sums[1] if self._sums[1] else 0.0
 
     def result_string(self) -> str:
-        """Return the score in percent, with what it is of."""
+        """Return the score in percent, with its variant, units and number of sources."""
         what = "sources with all of their references" if self._grouped else "texts with a reference each"
         told = f"{self.cfg.rouge_variant}, {self._units}, {round(self._sums[1])} {what}"
         return f"ROUGE-L = {100 * self.score():.2f} ({told})"

@@ -1,7 +1,7 @@
-"""fairseq's beam search with a choice of length penalty, and over words that only a sample's source has.
+"""fairseq's beam search with a choice of length penalty, and with words that only the source of a sample contains.
 
-fairseq ends a sentence when --beam hypotheses have ended, whatever their scores, so that the same hypotheses are found
-with both penalties; they are divided by their penalty when they end, and ranked at last.
+fairseq finishes a sentence when --beam hypotheses have ended, whatever their scores. So both penalties find the same
+hypotheses. A score is divided by the penalty when its hypothesis ends, before the ranking.
 
 Legend: B batch, S source tokens, V dictionary, E >= V dictionary and unknown words.
 """
@@ -18,12 +18,12 @@ FORMS = ("fairseq", "gnmt")
 
 
 def length_penalty(form: str, length: int, power: float) -> float:
-    """What the log-probability of a hypothesis of `length` tokens, </s> included, is divided by.
+    """Return the divisor of the log-probability of a hypothesis of `length` tokens, including </s>.
 
     fairseq: length^a. gnmt: ((5 + length) / 6)^a, Wu et al. 2016 (arXiv:1609.08144), equation 14.
 
     Raises:
-        ValueError: another form.
+        ValueError: The form is unknown.
     """
     if form not in FORMS:
         raise ValueError(f"--lenpen-form {form}: one of {', '.join(FORMS)}")
@@ -31,14 +31,14 @@ def length_penalty(form: str, length: int, power: float) -> float:
 
 
 class GnmtGenerator(SequenceGenerator):
-    """fairseq's generator with GNMT's length penalty."""
+    """fairseq's generator with the length penalty of GNMT."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.normalize_scores = False  # fairseq's own
+        self.normalize_scores = False  # switch off fairseq's length penalty
 
     def finalize_hypos(self, step: int, bbsz_idx: Tensor, eos_scores: Tensor, *args: Any) -> list[int]:
-        """fairseq's; afterwards the scores of what has ended at this step are divided."""
+        """Finish hypotheses as fairseq does, then divide the scores of those that ended at this step."""
         finalized: list[list[dict[str, Tensor]]] = args[2]
         before = [len(ended) for ended in finalized]
         newly: list[int] = super().finalize_hypos(step, bbsz_idx, eos_scores, *args)
@@ -50,22 +50,25 @@ class GnmtGenerator(SequenceGenerator):
 
 
 class GnmtGeneratorWithAlignment(GnmtGenerator, SequenceGeneratorWithAlignment):
-    """Of translation with --print-alignment."""
+    """The generator for translation with --print-alignment."""
 
 
 class CopyEnsemble(EnsembleModel):
-    """Models whose probabilities are not a softmax of their logits: the temperature is applied to what they mix."""
+    """Ensemble of models whose probabilities are not a softmax of their logits.
+
+    So the temperature is applied to their mixed log-probabilities.
+    """
 
     def forward_decoder(
         self, tokens: Tensor, encoder_outs: Any, incremental_states: Any, temperature: float = 1.0
     ) -> tuple[Tensor, Tensor | None]:
-        """log p of the next token [B, E], and attention."""
+        """Return the log-probabilities of the next token, [B, E], and the attention."""
         likely, attention = super().forward_decoder(tokens, encoder_outs, incremental_states, 1.0)
         return (likely if temperature == 1 else (likely / temperature).log_softmax(-1)), attention
 
 
 class CopyingGenerator(SequenceGenerator):
-    """fairseq's generator over E words: hypotheses have ids behind the dictionary, of their sample's unknown words."""
+    """fairseq's generator over E words; ids from V on are unknown words of the sample."""
 
     def __init__(self, models: Sequence[Any], *args: Any, **kwargs: Any) -> None:
         super().__init__(CopyEnsemble(models), *args, **kwargs)
@@ -81,4 +84,4 @@ class CopyingGenerator(SequenceGenerator):
 
 
 class CopyingGnmtGenerator(CopyingGenerator, GnmtGenerator):
-    """With GNMT's length penalty."""
+    """The copying generator with the length penalty of GNMT."""

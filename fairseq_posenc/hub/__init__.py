@@ -1,4 +1,4 @@
-"""Exchange with Hugging Face and with stock fairseq; the plain model needs torch and safetensors only."""
+"""Exchange models with Hugging Face and with stock fairseq. The plain model needs torch and safetensors only."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["MaskedLM", "ModelConfig", "load"]
 
 
 def load(source: str | Path) -> MaskedLM:
-    """A masked language model in plain torch, in evaluation: `model(input_ids, attention_mask)` gives logits.
+    """Load a masked language model in plain torch, in evaluation mode: `model(input_ids, attention_mask)` gives logits.
 
     Args:
-        source: a folder of `export-hf`, a BERT or RoBERTa of Hugging Face's, or a checkpoint of fairseq's.
+        source: A folder written by `export-hf`, a folder with Hugging Face's BERT or RoBERTa, or a fairseq checkpoint.
     Raises:
-        CheckpointError: what cannot be read, with the file and what to do.
+        CheckpointError: The source cannot be read. The message names the file and says what to do.
     """
     from ..compat.checkpoints import CheckpointError
     from .convert import as_it_is, converted, model_of

@@ -1,4 +1,4 @@
-"""A pretrained model as a checkpoint of fairseq's, to go on training from."""
+"""Write a pretrained model as a fairseq checkpoint, from which training can continue."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ CHECKPOINT, DICTIONARY, REPORT, TOKENIZER = "checkpoint.pt", "dict.txt", "report
 
 
 def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
-    """Write the folder `output`: checkpoint.pt, dict.txt, report.json and, where `source` has one, tokenizer/.
+    """Write checkpoint.pt, dict.txt, report.json and, if `source` has a tokenizer, tokenizer/ to the folder `output`.
 
-    `model` is in fairseq's order. Without a vocabulary the symbols are numbers, and dict.txt says nothing of text.
+    The ids of `model` are in fairseq's order. Without a vocabulary, the symbols in dict.txt are mere numbers.
     """
     with new_folder(output) as folder:
         _write_dictionary(model, folder / DICTIONARY)
@@ -33,16 +33,16 @@ def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
 
 
 def symbols_in_dictionary(model: Pretrained) -> list[str]:
-    """Return what dict.txt has of a model in fairseq's order: all but the special symbols and <mask>."""
+    """Return the symbols for dict.txt: all of a model in fairseq's order but the special symbols and <mask>."""
     pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
     return distinct(pieces)[len(SPECIALS) : -1]
 
 
 def _write_dictionary(model: Pretrained, path: Path) -> None:
-    """Write dict.txt without <mask>, which fairseq's task adds behind the others.
+    """Write dict.txt without <mask>, which fairseq's task appends.
 
     Raises:
-        CheckpointError: a piece that fairseq does not read back.
+        CheckpointError: fairseq would not read all pieces back.
     """
     from fairseq.data import Dictionary
 
@@ -53,7 +53,10 @@ def _write_dictionary(model: Pretrained, path: Path) -> None:
 
 
 def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Path) -> None:
-    """Write tokenizer/, where export-hf finds it, with the ids of dict.txt; the model is whole without it."""
+    """Write tokenizer/ with the ids of dict.txt, where export-hf finds it.
+
+    If that fails, only add a note to the report, because the model is complete without it.
+    """
     config, output = model.config, folder / TOKENIZER
     try:
         made, path = tokenizer.read(source)
@@ -89,7 +92,7 @@ def _state(model: Pretrained, folder: Path) -> dict[str, Any]:
 
 
 def _configuration(model: Pretrained, folder: Path) -> dict[str, Any]:
-    """Return what fairseq-train would save with these flags."""
+    """Return the configuration that fairseq-train would save with the flags of this model."""
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from omegaconf import OmegaConf
@@ -103,7 +106,7 @@ def _configuration(model: Pretrained, folder: Path) -> dict[str, Any]:
 
 
 def flags(model: Pretrained) -> list[str]:
-    """Return fairseq-train's flags of the model and of the length of its samples."""
+    """Return the flags of fairseq-train for this model and for the length of its samples."""
     config = model.config
     values = {theirs: getattr(config, ours) for ours, (theirs, default) in FAIRSEQ.items() if type(default) is not bool}
     values |= {"encoder_embed_dim": config.dim, "max_positions": config.max_length}
@@ -111,5 +114,5 @@ def flags(model: Pretrained) -> list[str]:
     words = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     words += ["--pos-enc-args", config.pos_enc_args] if config.pos_enc_args else []
     words += ["--encoder-normalize-before"] * config.normalize_before
-    words += ["--layernorm-embedding"] * (not config.layernorm_embedding)  # fairseq's flag switches it off
+    words += ["--layernorm-embedding"] * (not config.layernorm_embedding)  # this flag of fairseq switches it off
     return words + ["--untie-weights-roberta"] * (not config.tied)

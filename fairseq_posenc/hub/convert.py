@@ -1,4 +1,4 @@
-"""A pretrained model with another position encoding: what is copied, what is dropped, what is made anew."""
+"""Give a pretrained model another position encoding, and report which weights are copied, dropped or new."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from . import names
 from .model import MaskedLM, ModelConfig
 from .pretrained import Pretrained
 
-#: METHODS.md 3.3: measured on a toy
+#: Note on m4m. That attention is erased and learned again was measured on a small model.
 M4M_FACTS = (
     "m4m multiplies: with a new table attention is erased at the first step and learned again, whatever the table's "
     "start. The papers trained 500,000 more steps. What keeps the model as it was: learned+m4m with gate_offset=1 (a "
     "deviation from the paper), learned+m4, learned+m2."
 )
-#: what the converter writes for m4m's table, in place of its D^-0.5 for training from scratch
+#: Standard deviation of a new m4m table in a pretrained model, instead of D^-0.5 for training from scratch.
 M4M_STD = 0.02
 
 
@@ -32,7 +32,7 @@ _OWN = ("encoder.", "embed_tokens.", "lm_head.")
 
 @dataclass
 class Report:
-    """What became of each weight, for people and for report.json."""
+    """A report on what happened to each weight, for users and for report.json."""
 
     copied: list[str] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """A line each; the copied ones counted."""
+        """Return one line per dropped and new weight and per note, after a line with the number of copied weights."""
         told = [f"copied: {len(self.copied)} weights"]
         told += [f"dropped: {name}: {why}" for name, why in self.dropped.items()]
         told += [f"made: {name}: {how}" for name, how in self.made.items()]
@@ -50,16 +50,21 @@ class Report:
 def converted(
     source: Pretrained, pos_enc: str, args: str | None = None, *, max_length: int | None = None, seed: int = 1
 ) -> tuple[Pretrained, Report]:
-    """The same model with the encoding `pos_enc`.
+    """Return the model with the encoding `pos_enc`, and a report.
 
-    An absolute table is kept where the encoding has `learned`; tables of distances where it has the method that they
-    are of; BERT's segment vectors in `segments-input`, without that the first of them is added to `learned`'s table,
-    as to every token of a single segment. New tables start by their own rule, but M4M's at N(0, 0.02).
+    An absolute table is kept if the encoding contains `learned`, tables of distances if it contains their method, and
+    BERT's segment vectors if it contains `segments-input`. Otherwise the vector of the first segment is added to the
+    table of `learned`, as the model adds it to every token of a single segment. New tables are initialised by their own
+    rule, except for M4M's, which is drawn from N(0, 0.02) unless `args` say otherwise.
 
     Args:
-        source: what was read. args: as --pos-enc-args. max_length: n; unset: the source's. seed: of what is made.
+        source: The pretrained model.
+        args: Options as for --pos-enc-args.
+        max_length: Maximum length n. Default: that of the source.
+        seed: Random seed of the new weights.
     Raises:
-        ValueError: unknown encodings or options. CheckpointError: weights that do not fit.
+        ValueError: The encoding or an option is unknown.
+        CheckpointError: Weights do not fit.
     """
     given = opts.parse(args)
     report = Report()
@@ -69,7 +74,7 @@ def converted(
             given["m4m.init_std"] = M4M_STD
     text = ",".join(f"{key}={value}" for key, value in given.items()) or None
     length = source.config.max_length if max_length is None else max_length
-    # without our start of M4M's table: training need not name it, and where it does not, it is no other model
+    # The settings omit our start of M4M's table, so that training, which does not set it, has the same settings.
     config = replace(source.config, pos_enc=pos_enc, pos_enc_args=args or None, max_length=length)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -91,7 +96,7 @@ def _set(given: Mapping[str, Any], option: str) -> bool:
 
 
 def _copy(source: Pretrained, state: dict[str, Tensor], report: Report) -> None:
-    """What is not of positions."""
+    """Copy the weights that do not belong to the position encoding."""
     for name, made in state.items():
         if name.startswith("encoder.pos."):
             continue
@@ -140,7 +145,7 @@ def _rule(made: Tensor) -> str:
 
 
 def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, Tensor]:
-    """The positions of models from elsewhere, by our names."""
+    """Return the position weights of models from Hugging Face or stock fairseq, by our names."""
     found: dict[str, Tensor] = {}
     tensors, members = source.tensors, pos.members
     table, types = tensors.get(f"{names.POSITIONS}.weight"), tensors.get(f"{names.TYPES}.weight")
@@ -156,7 +161,7 @@ def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, 
         _segments(types, found, members, report)
     if distances[0] is not None:
         owner = source.config.pos_enc
-        if owner in members:  # theirs are of i - j
+        if owner in members:  # their rows are in the order of i - j
             stacked = torch.stack([one for one in distances if one is not None]).flip(1)
             found[f"encoder.pos.{owner}.weight"] = stacked[:, None]
         else:
@@ -167,7 +172,7 @@ def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, 
 def _segments(types: Tensor, found: dict[str, Tensor], members: Mapping[str, Any], report: Report) -> None:
     name = "encoder.pos.segments-input.weight"
     if "segments-input" in members:
-        # there are two at least, of which a model with one never reads the second
+        # segments-input has two rows at least; a model with one segment never reads the second
         found[name] = types if len(types) > 1 else torch.cat([types, torch.zeros_like(types)])
     elif "encoder.pos.learned.weight" in found:
         found["encoder.pos.learned.weight"] = found["encoder.pos.learned.weight"] + types[0]
@@ -179,7 +184,7 @@ def _segments(types: Tensor, found: dict[str, Tensor], members: Mapping[str, Any
 
 
 def model_of(source: Pretrained) -> MaskedLM:
-    """The plain model, in evaluation."""
+    """Return the plain model in evaluation mode."""
     model = MaskedLM(source.config)
     state = dict(source.tensors)
     if source.config.tied:
@@ -192,7 +197,7 @@ def model_of(source: Pretrained) -> MaskedLM:
 
 
 def as_it_is(config: ModelConfig, tensors: Mapping[str, Tensor]) -> str:
-    """The encoding of a model from elsewhere that keeps all its numbers."""
+    """Return the encoding that keeps all position weights of a model from Hugging Face or stock fairseq."""
     types = tensors.get(f"{names.TYPES}.weight")
     apart = types is not None and (len(types) > 1 or config.pos_enc != "learned")
     return config.pos_enc + ("+segments-input" if apart else "")

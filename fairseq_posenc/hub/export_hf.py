@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc export-hf`: a checkpoint of fairseq's as a folder of Hugging Face's form."""
+"""`python -m fairseq_posenc export-hf`: export a fairseq checkpoint to a folder in the format of Hugging Face."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ UNREADABLE = "transformers has no such encoding: its classes must not read this 
 
 
 def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None = None) -> None:
-    """Write weights, config.json, the vocabulary, a model card and, where there is one, the tokenizer.
+    """Write the weights, config.json, the vocabulary, a model card and, if there is one, the tokenizer.
 
     Raises:
-        CheckpointError: there is something in `output`.
+        CheckpointError: The folder `output` is not empty.
     """
     from safetensors.torch import save_file
 
@@ -62,13 +62,13 @@ def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None =
 
 
 def as_roberta(config: ModelConfig) -> bool:
-    """Return whether it is a RoBERTa as transformers knows it."""
+    """Return whether transformers can read the model as its RoBERTa."""
     plain = config.layernorm_embedding and not config.normalize_before and config.activation == "gelu"
     return config.pos_enc == "learned" and not config.pos_enc_args and plain and config.pad == 1
 
 
 def settings(config: ModelConfig) -> dict[str, Any]:
-    """Return the contents of config.json, with ours under `fairseq_posenc`."""
+    """Return the contents of config.json, with our settings under `fairseq_posenc`."""
     known = as_roberta(config)
     return {
         "model_type": ROBERTA if known else OWN,
@@ -95,7 +95,7 @@ def settings(config: ModelConfig) -> dict[str, Any]:
 def _weights(model: Pretrained) -> dict[str, Tensor]:
     config, tensors = model.config, dict(model.tensors)
     if not as_roberta(config):
-        return tensors  # by our own names: transformers must not take them for a RoBERTa's
+        return tensors  # under our own names, so that transformers cannot mistake them for a RoBERTa
     table = tensors.pop("encoder.pos.learned.weight")
     unread = torch.zeros(config.pad + 1, config.dim, dtype=table.dtype)
     found = names.to_hf(tensors)
@@ -113,7 +113,7 @@ def _card(config: ModelConfig, tokens: bool) -> str:
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
-    """Return the tokenizer to write, and a line about it; `model` is as it was read."""
+    """Return the tokenizer to write, if there is one, and a line about it. `model` is the model as it was read."""
     found = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
     if found is None or str(source) == "none":
         return None, f"no tokenizer files: --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS}) would write them"
@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Export as the command line says; return 0 when done, 1 with one line of error when it cannot be."""
+    """Export as the command line says. Return 0, or 1 after printing an error of one line."""
     args = _parser().parse_args(argv)
     try:
         found = read(args.checkpoint)

@@ -1,4 +1,4 @@
-"""Folders as Hugging Face has them: config.json, the weights in one file or several, the vocabulary."""
+"""Read and write folders in the format of Hugging Face: config.json, weights in one or more files, vocabulary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Read config.json.
 
     Raises:
-        CheckpointError: no such folder or file, or no JSON in it.
+        CheckpointError: The folder or the file does not exist, or the file is not valid.
     """
     path = folder / "config.json"
     if not folder.is_dir():
@@ -37,10 +37,10 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read all weights, from safetensors where there are some, otherwise as data only from .bin.
+    """Read all weights, from safetensors if possible, otherwise from .bin without running code from the file.
 
     Raises:
-        CheckpointError: no weights, or files that cannot be read, or that the index names and are not there.
+        CheckpointError: There are no weights, a file cannot be read, or a file that the index names is missing.
     """
     readers: tuple[tuple[str, Callable[[Path], Any]], ...] = ((SAFE, _safetensors), (BINARY, safe_load))
     for name, read in readers:
@@ -86,7 +86,7 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def read_vocabulary(folder: Path) -> list[str] | None:
-    """Return the pieces by id, from vocab.txt, vocab.json or tokenizer.json; None without any of them."""
+    """Return the pieces by id, from vocab.txt, vocab.json or tokenizer.json; None if none of them exists."""
     if (folder / "vocab.txt").is_file():
         return (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
     if (folder / "vocab.json").is_file():
@@ -112,10 +112,10 @@ def _by_id(ids: dict[str, int], path: Path) -> list[str]:
 
 
 def new_folder(output: Path) -> AbstractContextManager[Path]:
-    """Return a context with a folder to write to, which becomes `output` when all is written (see `whole_folder`).
+    """Return a context with a folder to write to, which becomes `output` at its end (see `whole_folder`).
 
     Raises:
-        CheckpointError: there is something in `output`, which is never touched.
+        CheckpointError: `output` is not empty; its contents are never changed.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise CheckpointError(f"{output} is there already: name another --output, or remove it")

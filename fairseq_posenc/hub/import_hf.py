@@ -1,4 +1,4 @@
-"""`python -m fairseq_posenc import-hf`: a pretrained BERT or RoBERTa with any position encoding."""
+"""`python -m fairseq_posenc import-hf`: convert a pretrained BERT or RoBERTa to any position encoding."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Convert; 0 when done, 1 with one line when it cannot be."""
+    """Convert as the command line says. Return 0, or 1 after printing an error of one line."""
     args = _parser().parse_args(argv)
     try:
         from .checkpoint import CHECKPOINT, flags, save

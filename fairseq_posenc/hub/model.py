@@ -1,6 +1,6 @@
-"""A masked language model in plain torch: what `fairseq_posenc.load` gives. No fairseq.
+"""A masked language model in plain torch, without fairseq. `fairseq_posenc.load` returns it.
 
-Legend: B batch, T tokens, d width, V vocabulary.
+Legend: B batch size, T tokens, d width, V vocabulary size.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ..stack import ACTIVATIONS, Norms, Stack
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """All that is needed to build the model.
+    """All settings that are needed to build the model.
 
     Args:
-        layers, dim, ffn, heads: sizes. max_length: n, the longest sequence of training. vocabulary: V.
-        pos_enc, pos_enc_args: as on the command line.
-        activation: a name of `ACTIVATIONS`. layer_norm_eps, normalize_before, layernorm_embedding: see `Norms`.
-        tied: the head's output matrix is the embedding.
-        dropout, attention_dropout: in training.
-        bos, pad, eos, unk, mask: ids; bos is the [CLS] of each sample.
+        layers, dim, ffn, heads: Sizes. max_length: n, the longest sequence in training. vocabulary: V.
+        pos_enc, pos_enc_args: The encoding and its options, as on the command line.
+        activation: A name in `ACTIVATIONS`. layer_norm_eps, normalize_before, layernorm_embedding: See `Norms`.
+        tied: Whether the output matrix of the head is the embedding.
+        dropout, attention_dropout: Dropout in training.
+        bos, pad, eos, unk, mask: Ids of the special tokens. bos is the [CLS] of each sample.
     """
 
     layers: int
@@ -52,7 +52,7 @@ class ModelConfig:
 
     @property
     def stack(self) -> StackShape:
-        """The encoder's."""
+        """Return the shape of the encoder."""
         return StackShape(
             self.layers,
             self.heads,
@@ -66,12 +66,12 @@ class ModelConfig:
 
     @property
     def has_segments(self) -> bool:
-        """Whether the encoding tells two texts of a sample apart."""
+        """Return whether the encoding distinguishes the two texts of a sample."""
         return any(name.startswith("segments") for name in self.pos_enc.split("+"))
 
 
 class Head(nn.Module):
-    """[..., d] -> [..., V]."""
+    """The head, which computes logits [..., V] from features [..., d]."""
 
     def __init__(self, config: ModelConfig, embedding: nn.Embedding) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Head(nn.Module):
 
 
 class MaskedLM(nn.Module):
-    """Embedding, encoder and head. Its numbers are those of the fairseq model that it came from."""
+    """Embedding, encoder and head. Its outputs are those of the fairseq model from which it was converted."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class MaskedLM(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """N(0, 0.02) as BERT; the encoding keeps what its own rule drew."""
+        """Draw the weights from N(0, 0.02), as in BERT. The encoding keeps the start that its own rule gave it."""
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=0.02)
@@ -120,15 +120,16 @@ class MaskedLM(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
     ) -> Tensor:
-        """Logits.
+        """Return logits.
 
         Args:
-            input_ids: [B, T] int64. attention_mask: [B, T], 0 at pads; unset: pads by their id.
-            token_type_ids: segments [B, T]; unset: all 0, which is all that encodings without segments accept.
+            input_ids: [B, T] int64.
+            attention_mask: [B, T], 0 at padding. By default, padding is recognised by its id.
+            token_type_ids: Segments [B, T]. The default is 0 everywhere; encodings without segments accept only that.
         Returns:
             [B, T, V].
         Raises:
-            ValueError: a second segment for an encoding that does not read segments.
+            ValueError: There is a second segment, but the encoding does not read segments.
         """
         logits: Tensor = self.lm_head(self.features(input_ids, attention_mask, token_type_ids))
         return logits
@@ -136,7 +137,7 @@ class MaskedLM(nn.Module):
     def features(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
     ) -> Tensor:
-        """The encoder's output, [B, T, d]."""
+        """Return the output of the encoder, [B, T, d]."""
         where = self.positions(input_ids, attention_mask, token_type_ids)
         x, _ = self.encoder(self.embed_tokens(input_ids), where)
         return x
@@ -144,17 +145,17 @@ class MaskedLM(nn.Module):
     def positions(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
     ) -> Positions:
-        """Where the tokens stand."""
+        """Return the positions of the tokens, as the encoder reads them."""
         config = self.config
         tokens = input_ids
-        if attention_mask is not None:  # a pad's id that the mask lets through is a token like others
+        if attention_mask is not None:  # a padding id that the mask does not hide is an ordinary token
             tokens = torch.where(input_ids.eq(config.pad), config.unk, input_ids)
             tokens = tokens.masked_fill(attention_mask.eq(0), config.pad)
         segments = self._segments(input_ids, token_type_ids)
         return self.encoder.positions(tokens, pad=config.pad, boundaries=(config.bos, config.eos), segments=segments)
 
     def _segments(self, input_ids: Tensor, token_type_ids: Tensor | None) -> Tensor | None:
-        """Return the segments that the encoding reads, [B, T]; None where it reads none and there is only one."""
+        """Return the segments [B, T] for the encoding; None if it reads none."""
         if self.encoder.pos.needs_segments:
             return torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
         if token_type_ids is not None and bool(token_type_ids.any()):

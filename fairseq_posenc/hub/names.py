@@ -1,6 +1,6 @@
-"""The names of weights: Hugging Face's, fairseq's, and those of the plain model (`MaskedLM`).
+"""Rename weights between Hugging Face, fairseq and the plain model (`MaskedLM`).
 
-Each line of a table is a module, with `{}` for the number of its layer.
+Each line of a table names a module, with `{}` for the number of its layer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-#: Hugging Face's BERT and RoBERTa, behind `bert.` and `roberta.`
+#: Modules of Hugging Face's BERT and RoBERTa, after the prefix `bert.` or `roberta.` and their plain names.
 BODY = {
     "embeddings.word_embeddings": "embed_tokens",
     "embeddings.LayerNorm": "encoder.layernorm_embedding",
@@ -24,7 +24,7 @@ BODY = {
     "encoder.layer.{}.output.dense": "encoder.layers.{}.fc2",
     "encoder.layer.{}.output.LayerNorm": "encoder.layers.{}.final_layer_norm",
 }
-#: what the plain model has elsewhere, or not at all
+#: Names for positions and segments, which the plain model has elsewhere or not at all.
 POSITIONS, TYPES, DISTANCES = "positions", "types", "distances"
 POSITIONAL = {
     "embeddings.position_embeddings": POSITIONS,
@@ -45,20 +45,20 @@ HEADS = {
         "lm_head": "lm_head",
     },
 }
-#: TensorFlow's names, in old files
+#: TensorFlow's names, which old files contain.
 OLD_ENDS = {"gamma": "weight", "beta": "bias"}
 
 
 @dataclass
 class Renamed:
-    """Weights by the plain model's names, and those of the source that it has no use for."""
+    """The weights by their names in the plain model, and the names of the weights that it does not use."""
 
     tensors: dict[str, Tensor] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
 
 
 def from_hf(tensors: Mapping[str, Tensor], kind: str) -> Renamed:
-    """Rename the weights of a BERT or RoBERTa, with or without its head; `kind` is bert or roberta."""
+    """Rename the weights of Hugging Face's BERT or RoBERTa (`kind`: bert or roberta), with or without its head."""
     table = {**BODY, **POSITIONAL, **HEADS[kind]}
     patterns = [(_pattern(theirs), ours) for theirs, ours in table.items()]
     found = Renamed()
@@ -75,9 +75,9 @@ def from_hf(tensors: Mapping[str, Tensor], kind: str) -> Renamed:
 
 
 def to_hf(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights by RoBERTa's names; those of the encoding keep the plain model's."""
+    """Return the weights by the names of Hugging Face's RoBERTa. The weights of the encoding keep their names."""
     back = {ours: f"roberta.{theirs}" for theirs, ours in BODY.items()}
-    back |= {ours: theirs for theirs, ours in HEADS["roberta"].items()}  # lm_head comes last: not its decoder
+    back |= {ours: theirs for theirs, ours in HEADS["roberta"].items()}  # the last entry counts, lm_head
     patterns = [(_pattern(ours), theirs) for ours, theirs in back.items()]
     named = {}
     for name, tensor in tensors.items():
@@ -93,7 +93,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 _STACK = "encoder.sentence_encoder."
-#: what fairseq's names begin with, and ours; the first that fits counts
+#: Prefixes of fairseq's names, and ours. The first that matches counts.
 _FAIRSEQ = {
     "encoder.lm_head.": "lm_head.",
     f"{_STACK}embed_tokens.": "embed_tokens.",
@@ -103,7 +103,7 @@ _FAIRSEQ = {
 
 
 def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
-    """Rename the weights of a RoBERTa, stock (also as released in 2019) or with an encoding."""
+    """Rename the weights of fairseq's RoBERTa: stock, also as released in 2019, or with an encoding of this plugin."""
     renamed = Renamed()
     for name, tensor in _modern(tensors).items():
         prefix = next((prefix for prefix in _FAIRSEQ if name.startswith(prefix)), None)
@@ -117,7 +117,7 @@ def from_fairseq(tensors: Mapping[str, Tensor]) -> Renamed:
 
 
 def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the state of a `posenc_roberta`."""
+    """Return the weights by their names in a `posenc_roberta`."""
     return {
         ("encoder." if name.startswith("lm_head.") else _STACK) + name.removeprefix("encoder."): tensor
         for name, tensor in tensors.items()
@@ -125,7 +125,7 @@ def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _modern(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return today's names: `decoder` was the encoder once, and its q, k and v were one matrix."""
+    """Return the weights by today's names. The encoder was once called `decoder`, and q, k and v were one matrix."""
     found = {}
     for name, tensor in tensors.items():
         if name.startswith("decoder."):

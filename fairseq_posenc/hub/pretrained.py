@@ -1,4 +1,4 @@
-"""A pretrained masked language model, wherever it came from: its settings, weights and vocabulary."""
+"""Read the settings, weights and vocabulary of pretrained masked language models, from Hugging Face and fairseq."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from . import names
 from .folder import read_config, read_vocabulary, read_weights
 from .model import ModelConfig
 
-#: our part of an exported config.json
+#: Key of our part in an exported config.json.
 OWN = "fairseq_posenc"
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_accurate", "gelu_pytorch_tanh": "gelu_accurate", "relu": "relu"}
-#: Hugging Face's position_embedding_type, and what it is here
+#: Values of Hugging Face's position_embedding_type, and the encodings that they are here.
 KINDS = {"absolute": "learned", "relative_key": "shaw", "relative_key_query": "m4"}
-#: fairseq's special symbols, by id
+#: The special symbols of fairseq, by id.
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
-#: settings of fairseq's RoBERTa, and their defaults there, by the names of `ModelConfig`
+#: Settings of fairseq's RoBERTa with their defaults, by their names in `ModelConfig`.
 FAIRSEQ = {
     "layers": ("encoder_layers", 12),
     "ffn": ("encoder_ffn_embed_dim", 3072),
@@ -37,19 +37,20 @@ FAIRSEQ = {
     "normalize_before": ("encoder_normalize_before", False),
     "layernorm_embedding": ("layernorm_embedding", True),
 }
-#: settings of the task or of old models that say the longest sequence
+#: Settings of the task or of old models that give the maximum length.
 LENGTHS = ("max_positions", "tokens_per_sample")
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """What was read.
+    """A pretrained model as it was read.
 
     Args:
-        config: its sizes and ids; `pos_enc` is the encoding that it has.
-        tensors: by the plain model's names, with `positions`, `types` and `distances.N` of foreign models.
-        vocabulary: the pieces by id, or None. unused: what the source had beside.
-        dictionary: the dict.txt that the vocabulary is from, if it is from one.
+        config: Its sizes and ids. `pos_enc` is the encoding that the model has.
+        tensors: Weights by their names in the plain model. Models from elsewhere also have `positions`, `types` and
+            `distances.N`.
+        vocabulary: The pieces by id, or None. unused: Names of other weights in the source.
+        dictionary: The dict.txt from which the vocabulary was read, if it was one.
     """
 
     config: ModelConfig
@@ -60,10 +61,10 @@ class Pretrained:
 
 
 def read(source: Path) -> Pretrained:
-    """Read a folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's.
+    """Read a folder of Hugging Face or `export-hf`, or a fairseq checkpoint.
 
     Raises:
-        CheckpointError: what cannot be read, and models that are neither BERT nor RoBERTa.
+        CheckpointError: The source cannot be read, or the model is neither BERT nor RoBERTa.
     """
     if not source.exists():
         raise CheckpointError(f"{source} does not exist")
@@ -87,7 +88,7 @@ def kind_of(folder: Path, settings: Mapping[str, Any]) -> str:
     """Return "bert" or "roberta".
 
     Raises:
-        CheckpointError: config.json names another kind of model, or none.
+        CheckpointError: config.json names another kind of model or none.
     """
     kind = settings.get("model_type")
     if kind not in names.HEADS:
@@ -138,7 +139,7 @@ def _of_hf(
         dim=settings["hidden_size"],
         ffn=settings["intermediate_size"],
         heads=settings["num_attention_heads"],
-        # RoBERTa counts from pad + 1, and its first rows are never read
+        # RoBERTa counts positions from pad + 1, so that its first rows are never read
         max_length=length - pad - 1 if kind == "roberta" and positions == "absolute" else length,
         vocabulary=len(embedding),
         pos_enc=KINDS[positions],
@@ -154,7 +155,7 @@ def _of_hf(
 def special_ids(
     where: str, kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, pad: int
 ) -> dict[str, Any]:
-    """Return the ids of the special symbols: from the vocabulary, or without one those of the published models."""
+    """Return the ids of the special symbols: from the vocabulary if there is one, otherwise of the published models."""
     if kind == "roberta":
         words = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "mask": MASK}
         usual = {"bos": 0, "eos": 2, "unk": 3, "mask": settings["vocab_size"] - 1}
@@ -183,10 +184,10 @@ def _there(tensors: Mapping[str, Tensor], name: str, source: Path) -> Tensor:
 
 
 def of_checkpoint(path: Path) -> Pretrained:
-    """Read a `posenc_roberta` or stock `roberta`, with dict.txt beside it or in its task's data.
+    """Read a checkpoint of `posenc_roberta` or stock `roberta`, with dict.txt beside it or in the data of its task.
 
     Raises:
-        CheckpointError: other models.
+        CheckpointError: The model is another one, or its settings or dictionary do not fit.
     """
     state = load_model(path)
     given, task = _settings(state, path)
@@ -206,7 +207,7 @@ def of_checkpoint(path: Path) -> Pretrained:
     pieces = _symbols(dictionary, path, len(embedding)) if dictionary else None
     config = ModelConfig(
         dim=embedding.shape[1],
-        max_length=len(table) - 2 if table is not None else longest or 0,  # stock fairseq counts from pad + 1
+        max_length=len(table) - 2 if table is not None else longest or 0,  # stock fairseq counts positions from pad + 1
         vocabulary=len(embedding),
         pos_enc=name if own else "learned",
         pos_enc_args=args or None,
@@ -225,7 +226,7 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of the model and of the task of a checkpoint, without its weights.
 
     Raises:
-        CheckpointError: no checkpoint, or of another model.
+        CheckpointError: The file is not a checkpoint, or of another model.
     """
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist")
@@ -250,13 +251,13 @@ def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dic
 
 
 def dictionary_of(path: Path, task: Mapping[str, Any]) -> Path | None:
-    """Return dict.txt beside a checkpoint, or in the data that its task names."""
+    """Return dict.txt beside a checkpoint or in the data that its task names; None if there is none."""
     folders = [path.parent, *(Path(one) for one in str(task.get("data") or "").split(":") if one)]
     return next((folder / "dict.txt" for folder in folders if (folder / "dict.txt").is_file()), None)
 
 
 def symbols_of(dictionary: Path) -> list[str]:
-    """Return the pieces of dict.txt, by id, with <mask>."""
+    """Return the pieces of dict.txt by id, with the special symbols and <mask>."""
     lines = dictionary.read_text("utf-8").rstrip("\n").split("\n")
     pieces = [*SPECIALS, *(line.removesuffix(" #fairseq:overwrite").rsplit(" ", 1)[0] for line in lines)]
     return pieces if MASK in pieces else [*pieces, MASK]
@@ -272,10 +273,10 @@ def _symbols(dictionary: Path, path: Path, size: int) -> list[str]:
 
 
 def reordered(source: Pretrained) -> Pretrained:
-    """Return the model in fairseq's order: special symbols first, <mask> last.
+    """Return the model with its ids in fairseq's order: special symbols first, <mask> last.
 
     Raises:
-        CheckpointError: the mask's id, or one of the four, is not known.
+        CheckpointError: The id of the mask or of a special symbol is not known.
     """
     config = source.config
     first = [config.bos, config.pad, config.eos, config.unk]
@@ -292,20 +293,20 @@ def reordered(source: Pretrained) -> Pretrained:
 
 
 def fairseq_order(first: list[int], mask: int, size: int) -> list[int]:
-    """Return all ids, those of <s>, <pad>, </s> and <unk> first and <mask> last."""
+    """Return all ids in fairseq's order: those of <s>, <pad>, </s> and <unk> first, that of <mask> last."""
     return [*first, *sorted(set(range(size)) - {*first, mask}), mask]
 
 
 def in_order(listed: list[str], order: list[int]) -> list[str]:
-    """Return a vocabulary's pieces in this order, with fairseq's special symbols; ids beyond it get made-up names."""
+    """Return the pieces in this order, with fairseq's special symbols. Ids without a piece get made-up names."""
     others = (listed[i] if i < len(listed) else f"madeupword{i}" for i in order[len(SPECIALS) : -1])
     return [*SPECIALS, *others, MASK]
 
 
 def distinct(pieces: list[str]) -> list[str]:
-    """Return a vocabulary in fairseq's order as its dictionary can hold it.
+    """Return a vocabulary in fairseq's order, without the duplicates that its dictionary cannot contain.
 
-    A piece that is there twice, or is written as a special symbol, gets a name that no text has.
+    A piece that occurs again, or equals a special symbol, gets a made-up name that no text contains.
     """
     seen, named = {*SPECIALS, MASK}, list(pieces)
     for i, piece in enumerate(pieces[len(SPECIALS) : -1], len(SPECIALS)):

@@ -1,4 +1,4 @@
-"""The dictionary and the tokenizer of a pretrained model, without its weights."""
+"""Read the dictionary and the tokenizer of a pretrained model, without its weights."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from .pretrained import (
     symbols_of,
 )
 
-#: fairseq's special symbols in their order, by the names of `ModelConfig`
+#: The special symbols of fairseq in their order, by their names in `ModelConfig`.
 FIRST = ("bos", "pad", "eos", "unk")
 
 
 def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], tokenizer.Tokenizer]:
-    """Return how a pretrained model cuts text: its pieces by id, and a tokenizer.json with these ids.
+    """Return the pieces of a pretrained model by id, and its tokenizer (as in tokenizer.json) with these ids.
 
     Args:
-        source: a folder of Hugging Face's or of `export-hf`, or a checkpoint of fairseq's. files: of the tokenizer, or
-            their folder; unset: those in the folder; of a checkpoint, tokenizer/ beside its dict.txt or one higher.
+        source: A folder of Hugging Face or `export-hf`, or a fairseq checkpoint.
+        files: A file of the tokenizer, or the folder of its files. Default: the folder `source`; for a checkpoint,
+            tokenizer/ beside its dict.txt or one folder higher.
     Raises:
-        CheckpointError: no vocabulary, no tokenizer, or another model's.
+        CheckpointError: There is no vocabulary or no tokenizer, or the tokenizer belongs to another model.
     """
     if source.is_file() or source.suffix == ".pt":
         listed = _dictionary_beside(source)
@@ -48,7 +49,7 @@ def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], 
 
 
 def _dictionary_beside(checkpoint: Path) -> Path:
-    """Return dict.txt of a checkpoint, where fairseq has it or where recipes/pretrain_mlm lays it."""
+    """Return the dict.txt of a checkpoint, from where fairseq or recipes/pretrain_mlm writes it."""
     found = dictionary_of(checkpoint, settings_of(checkpoint)[1])
     run = checkpoint.absolute().parents[2:3]  # RUN/checkpoints/ENCODING/checkpoint_last.pt
     found = found or next((path for folder in run for path in sorted(folder.glob("data/shard*/dict.txt"))), None)
@@ -58,13 +59,14 @@ def _dictionary_beside(checkpoint: Path) -> Path:
 
 
 def dictionary(folder: Path) -> list[str]:
-    """Return the pieces of a folder of Hugging Face's or of `export-hf`, by the ids that `import-hf` gives them.
+    """Return the pieces of a model in a folder of Hugging Face or `export-hf`, by the ids that `import-hf` gives them.
 
-    fairseq's four special symbols come first, <mask> last; what the model has beyond its vocabulary, or twice, gets
-    a name that no text has.
+    fairseq's four special symbols come first and <mask> comes last. Ids without a piece, and pieces that occur again,
+    get a made-up name that no text contains.
 
     Raises:
-        CheckpointError: no config.json or no vocabulary, one that does not fit it, neither BERT nor RoBERTa.
+        CheckpointError: config.json or the vocabulary is missing, they do not fit, or the model is neither BERT nor
+            RoBERTa.
     """
     settings, listed = read_config(folder), read_vocabulary(folder)
     if listed is None:
@@ -77,7 +79,7 @@ def dictionary(folder: Path) -> list[str]:
 
 
 def _ids(folder: Path, settings: Mapping[str, Any], listed: list[str]) -> Mapping[str, Any]:
-    """Return the ids of the special symbols, and the size, by the names of `ModelConfig`."""
+    """Return the ids of the special symbols and the vocabulary size, by their names in `ModelConfig`."""
     if OWN in settings:
         own: Mapping[str, Any] = settings[OWN]
         return own

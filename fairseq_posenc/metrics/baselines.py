@@ -1,4 +1,4 @@
-"""Questions that no model made: what a generated one has to beat."""
+"""Baselines without a model, which generated questions have to beat."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ from rapidfuzz.process import cdist
 
 from .units import pattern_of, units_of
 
-#: the most frequent units, of which a constant is made, and questions it is chosen on, evenly drawn: more change
-#: nothing that can be seen, and take minutes
+#: Number of the most frequent units that the constant is built from, and of the questions it is chosen on, sampled
+#: evenly. Larger numbers make no visible difference and take minutes.
 MOST_UNITS, MOST_QUESTIONS = 60, 2000
 
 
 def first_units(sentence: str, count: int, units: str = "words") -> str:
-    """The beginning of a text, up to and with its unit number `count`.
+    """Return the first `count` units of a text.
 
     Raises:
-        ValueError: unknown units.
+        ValueError: The units are unknown.
     """
     found = [one.end() for one in islice(pattern_of(units).finditer(sentence), count)]
     return sentence[: found[-1]].strip() if found else ""
 
 
 def best_constant(questions: Sequence[str], units: str = "words") -> str:
-    """The text with the best mean ROUGE-L over questions, each with one reference, as greedy steps find it: a unit put
-    in, put in another's place, or taken out, as long as it helps.
+    """Return the text with the highest mean ROUGE-L over questions, each with one reference, by greedy search.
+
+    Each step inserts, replaces or deletes one unit, and the search stops when no step raises the score.
 
     Raises:
-        ValueError: no questions, unknown units.
+        ValueError: There are no questions, or the units are unknown.
     """
     if not questions:
         raise ValueError("the best constant output is chosen on training questions, and there are none")
     step = max(1, len(questions) // MOST_QUESTIONS)
     found = [units_of(one, units) for one in questions[::step]]
     frequent = [unit for unit, _ in Counter(unit for one in found for unit in dict.fromkeys(one)).most_common()]
-    # a character for each unit: rapidfuzz compares many pairs of strings at once
+    # encode each unit as one character, because rapidfuzz compares many pairs of strings at once
     code = {unit: chr(number) for number, unit in enumerate(frequent, start=1)}
     best = _climbed(["".join(map(code.__getitem__, one)) for one in found], [*code.values()][:MOST_UNITS])
     names = {letter: unit for unit, letter in code.items()}
@@ -67,7 +68,7 @@ def _neighbours(text: str, alphabet: list[str]) -> Iterator[str]:
 
 
 def _means(candidates: list[str], references: list[str]) -> NDArray[np.float64]:
-    """Mean ROUGE-L (F1) [candidates]."""
+    """Return the mean ROUGE-L (F1) of each candidate over all references: [candidates]."""
     common = cdist(candidates, references, scorer=LCSseq.similarity, dtype=np.int32)
     lengths = np.array([*map(len, candidates)])[:, None] + np.array([*map(len, references)])
     values: NDArray[np.float64] = (2 * common / np.maximum(lengths, 1)).mean(1)

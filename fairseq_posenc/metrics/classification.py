@@ -1,4 +1,4 @@
-"""Scores of classification and regression, as GLUE has them, and what a constant output gets."""
+"""Scores of classification and regression, as in GLUE, and the scores of a constant output."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ Metric = Callable[[ArrayLike, ArrayLike], float]
 
 
 def accuracy(found: ArrayLike, wanted: ArrayLike) -> float:
-    """The part that is right."""
+    """Return the share of correct outputs."""
     return float(metrics.accuracy_score(wanted, found))
 
 
 def f1(found: ArrayLike, wanted: ArrayLike) -> float:
-    """Of class 1, as for QQP and MRPC; 0 where neither side has it."""
+    """Return the F1 score of class 1, as for QQP and MRPC; 0 if neither outputs nor targets contain it."""
     return float(metrics.f1_score(wanted, found, zero_division=0.0))
 
 
 def matthews(found: ArrayLike, wanted: ArrayLike) -> float:
-    """Matthews' correlation coefficient, as for CoLA; 0 where one side is constant."""
+    """Return Matthews' correlation coefficient, as for CoLA; 0 if outputs or targets are constant."""
     return float(metrics.matthews_corrcoef(wanted, found))
 
 
 def pearson(found: ArrayLike, wanted: ArrayLike) -> float:
-    """Of numbers, as for STS-B; 0 where one side is constant, which has no correlation."""
+    """Return Pearson's correlation coefficient, as for STS-B.
+
+    It is undefined if outputs or targets are constant; then return 0.
+    """
     return _correlation(stats.pearsonr, found, wanted)
 
 
 def spearman(found: ArrayLike, wanted: ArrayLike) -> float:
-    """The same of ranks."""
+    """Return Spearman's rank correlation coefficient; 0 if outputs or targets are constant."""
     return _correlation(stats.spearmanr, found, wanted)
 
 
@@ -57,10 +60,10 @@ CORRELATIONS = (*OF_NUMBERS, "matthews")
 
 
 def named(names: Sequence[str], *, regression: bool) -> list[str]:
-    """The names, checked.
+    """Return the names of scores after checking them.
 
     Raises:
-        ValueError: unknown ones, or those of the other kind of task.
+        ValueError: A name is unknown, or belongs to the other kind of task.
     """
     known = [name for name in METRICS if (name in OF_NUMBERS) == regression]
     for name in names:
@@ -71,9 +74,10 @@ def named(names: Sequence[str], *, regression: bool) -> list[str]:
 
 
 def constants(name: str, train: Sequence[Any], wanted: Sequence[Any]) -> tuple[Any, float]:
-    """The constant output that scores best on the training targets, and what it scores.
+    """Return the constant output that scores best on the training targets, and its score on the targets `wanted`.
 
-    Of accuracy it is the majority's; a constant has no correlation: the mean stands for it, with 0.
+    For accuracy it is the majority class. For correlations of numbers it is the mean with score 0, because a constant
+    has no correlation.
     """
     if name in OF_NUMBERS:
         return float(np.mean(np.asarray(train, dtype=float))), 0.0
@@ -83,16 +87,19 @@ def constants(name: str, train: Sequence[Any], wanted: Sequence[Any]) -> tuple[A
 
 
 def margin(name: str, rows: int, constant: float) -> float:
-    """How far above a constant a score has to be: two standard errors.
+    """Return how far a score has to be above that of a constant output: two standard errors.
 
-    Of a correlation those of answers that have nothing to do with the targets, which are above 0 half of the time; of
-    other scores those of the constant's own, which other rows of the same kind would not have.
+    For correlations, it is the standard error of outputs unrelated to the targets; half of these have a correlation
+    above 0. For other scores, it is the standard error of the constant's own score over samples of `rows` items.
 
     Args:
-        constant: what the constant output scores.
+        name: Name of the score.
+        rows: Number of items.
+        constant: Score of the constant output.
     """
     if name in CORRELATIONS:
         return 2 / math.sqrt(max(rows - 1, 1))
     error = math.sqrt(constant * (1 - constant) / max(rows, 1))
-    # F1 of always 1 is 2 p / (1 + p), p the part of class 1: p's error times the slope
+    # If the output is always 1, F1 is 2 p / (1 + p), where p is the share of class 1. So F1's error is p's times the
+    # slope.
     return 2 * error * ((2 - constant) / math.sqrt(2) if name == "f1" else 1)

@@ -1,5 +1,7 @@
-"""What generated questions score, grouped by their source: a source has one output, and all its questions are
-references (as in Du et al. 2017)."""
+"""Scores of generated questions, grouped by source as in Du et al. 2017.
+
+Each source has one output, and all of its questions are references.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from .rouge import mean_rouge_l
 
-#: sacrebleu's tokenizer for each of `units.UNITS`
+#: name of sacrebleu's tokenizer for each of `units.UNITS`
 TOKENIZERS = {"words": "13a", "characters": "zh", "spaces": "none"}
 
 
 @dataclass(frozen=True)
 class GroupedText:
-    """An output and the references for each source, in the order of the sources' first items."""
+    """One output and the references for each source, in the order in which the sources first occur."""
 
     hypotheses: list[str]
     references: list[list[str]]
@@ -24,7 +26,7 @@ class GroupedText:
 
 @dataclass(frozen=True)
 class Scores:
-    """Not rounded; BLEU and chrF from 0 to 100, the others from 0 to 1."""
+    """Scores without rounding; BLEU and chrF from 0 to 100, the others from 0 to 1."""
 
     rouge_l: float
     rouge_l_coco: float
@@ -38,10 +40,10 @@ class Scores:
 
 
 def grouped(hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[Hashable]) -> GroupedText:
-    """Items of the same source become one, with the output of the first; its references are those of all of them.
+    """Merge items with the same source; keep the output of the first item, and the references of all.
 
     Raises:
-        ValueError: not as many of each.
+        ValueError: The arguments have different lengths.
     """
     first: dict[Hashable, str] = {}
     all_of: dict[Hashable, list[str]] = {}
@@ -54,19 +56,22 @@ def grouped(hypotheses: Sequence[str], references: Sequence[Sequence[str]], sour
 def score(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[Hashable], units: str = "words"
 ) -> Scores:
-    """All scores.
+    """Compute all scores.
 
     Args:
-        hypotheses: an output an item. references: the questions of each. sources: what an item was made from; outputs
-            are scored once a source. units: of `units.UNITS`.
+        hypotheses: One output per item.
+        references: Reference questions of each item.
+        sources: Source of each item; the outputs are scored once per source.
+        units: One of `units.UNITS`.
     Raises:
-        ValueError: not as many of each, no item, an item without a reference, unknown units.
+        ValueError: The first three arguments differ in length or are empty, an item has no reference, or the units are
+            unknown.
     """
     found = grouped(hypotheses, references, sources)
     rouge, coco = (
         mean_rouge_l(found.hypotheses, found.references, units=units, variant=variant) for variant in ("f1", "coco")
     )
-    # Outputs may be in lower case, the references are not: as ROUGE-L does, these compare lower case.
+    # Outputs may be in lower case although the references are not. Like ROUGE-L, BLEU and chrF ignore case here.
     bleu, chrf = BLEU(tokenize=TOKENIZERS[units], lowercase=True), CHRF(lowercase=True)
     columns = _columns(found.references)
     return Scores(
@@ -83,10 +88,10 @@ def score(
 
 
 def distinct(hypotheses: Sequence[str]) -> float:
-    """The share of different texts.
+    """Return the number of different texts divided by the number of texts.
 
     Raises:
-        ValueError: no text.
+        ValueError: There are no texts.
     """
     if not hypotheses:
         raise ValueError("the share of distinct texts of none: is the split empty?")
@@ -94,6 +99,6 @@ def distinct(hypotheses: Sequence[str]) -> float:
 
 
 def _columns(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
-    """Streams as sacrebleu reads them; None where a text has fewer references."""
+    """Return the references as sacrebleu reads them: one list per reference number, with None for missing ones."""
     most = max(map(len, references))
     return [[given[number] if number < len(given) else None for given in references] for number in range(most)]

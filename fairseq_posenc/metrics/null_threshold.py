@@ -1,4 +1,4 @@
-"""From which odds on a question has no answer: SQuAD 2.0's script (evaluate-v2.0.py), its threshold and its search."""
+"""Choose above which odds a question has no answer, as SQuAD 2.0's script does (evaluate-v2.0.py)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from .squad import V20, Scores, means, rules, scores
 
 
 class Best(NamedTuple):
-    """A score in percent, and the threshold that has it: odds above it say that there is no answer."""
+    """The best score in percent and its threshold; higher odds mean that there is no answer."""
 
     score: float
     threshold: float
 
 
 def applied(predictions: Mapping[str, str], odds: Mapping[str, float], threshold: float) -> dict[str, str]:
-    """The predictions, empty where the odds of no answer are above the threshold.
+    """Return the predictions, with an empty text where the odds of no answer are above the threshold.
 
     Raises:
-        ValueError: a prediction without odds.
+        ValueError: A prediction has no odds.
     """
     _check(predictions, odds)
     return {name: "" if odds[name] > threshold else text for name, text in predictions.items()}
@@ -31,14 +31,17 @@ def best(
     odds: Mapping[str, float],
     found: Mapping[str, float],
 ) -> Best:
-    """The threshold with the best sum of scores (find_best_thresh): all questions start as not answered, and are
-    answered one by one, in the order of their odds.
+    """Return the threshold with the highest sum of scores, as the script's find_best_thresh does.
+
+    At first no question is answered. Then questions are answered one by one, in increasing order of their odds.
 
     Args:
-        golds: as in `squad.scores`. predictions: before any threshold. odds: of no answer, each question's.
+        golds: As in `squad.scores`.
+        predictions: Predictions before any threshold.
+        odds: Odds that a question has no answer.
         found: EM or F1 of the predictions, from 0 to 1.
     Raises:
-        ValueError: a prediction without odds.
+        ValueError: A prediction has no odds.
     """
     _check(predictions, odds)
     reached = sum(not answers for answers in golds.values())
@@ -46,7 +49,7 @@ def best(
     for name in sorted(odds, key=lambda one: odds[one]):
         if name not in found:
             continue
-        # an answer to what has none loses what silence had; silence loses nothing
+        # answering a question without an answer costs a point; an empty prediction costs nothing
         current += found[name] if golds[name] else -float(bool(predictions[name]))
         if current > score:
             score, threshold = current, odds[name]
@@ -54,8 +57,11 @@ def best(
 
 
 def at(golds: Mapping[str, Sequence[str]], found: Scores, odds: Mapping[str, float], threshold: float) -> Scores:
-    """Scores of predictions before any threshold, at one (apply_no_ans_threshold): silence is right where no answer is
-    given. That is not quite the score of an empty text, which is also right where no answer has words."""
+    """Apply a threshold to scores of predictions, as the script's apply_no_ans_threshold does.
+
+    Above the threshold, a question scores 1 if it has no answer, otherwise 0. The score of an empty text would differ
+    slightly: it is also correct if all answers consist of articles and punctuation only.
+    """
 
     def silenced(some: Mapping[str, float]) -> dict[str, float]:
         return {name: float(not golds[name]) if odds[name] > threshold else one for name, one in some.items()}
@@ -66,12 +72,15 @@ def at(golds: Mapping[str, Sequence[str]], found: Scores, odds: Mapping[str, flo
 def evaluate(
     golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], odds: Mapping[str, float], threshold: float
 ) -> dict[str, float]:
-    """EM and F1 at a threshold, and the best ones with theirs, under the script's names.
+    """Return EM and F1 at a threshold, and the best ones with their thresholds, under the names of SQuAD 2.0's script.
 
     Args:
-        predictions: before any threshold.
+        golds: As in `squad.scores`.
+        predictions: Predictions before any threshold.
+        odds: Odds that a question has no answer.
+        threshold: Odds above which a prediction counts as empty.
     Raises:
-        ValueError: see `squad.scores`; a prediction without odds.
+        ValueError: See `squad.scores`; also if a prediction has no odds.
     """
     _check(predictions, odds)
     found = scores(golds, predictions, rules(V20))

@@ -1,5 +1,7 @@
-"""ROUGE-L: the longest common subsequence of a hypothesis and a reference (Lin 2004, ROUGE: A Package for Automatic
-Evaluation of Summaries, section 3)."""
+"""ROUGE-L, from the longest common subsequence of a hypothesis and a reference.
+
+Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries, section 3.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,25 @@ from rapidfuzz.distance import LCSseq
 
 from .units import units_of
 
-#: f1: of precision and recall with one reference, the best of all. coco: beta 1.2, as the captions' evaluation (Chen et
-#: al. 2015) and with it that of Du et al. (2017) have it
+#: f1: the F1 score with the best single reference. coco: F with beta 1.2, as in the evaluation of image captions (Chen
+#: et al. 2015), which Du et al. (2017) use.
 VARIANTS = ("f1", "coco")
 COCO_BETA = 1.2
 
 
 def rouge_l(hypothesis: str, references: Sequence[str], *, units: str = "words", variant: str = "f1") -> float:
-    """Of a text, from 0 to 1; text is compared in lower case.
+    """Return the ROUGE-L of a text, from 0 to 1, ignoring case.
+
+    The best reference counts. Variant coco combines the best precision with the best recall, even if they come from
+    different references, as in the original code.
 
     Args:
-        references: one or more. The best counts; in variant coco the best precision with the best recall, whichever
-            references they are of, as its code has it. units: of `units.UNITS`. variant: of `VARIANTS`.
+        hypothesis: The text.
+        references: One or more references.
+        units: One of `units.UNITS`.
+        variant: One of `VARIANTS`.
     Raises:
-        ValueError: no reference, unknown units, an unknown variant.
+        ValueError: There is no reference, or the units or the variant are unknown.
     """
     return of_units(units_of(hypothesis, units), [units_of(one, units) for one in references], variant)
 
@@ -30,10 +37,10 @@ def rouge_l(hypothesis: str, references: Sequence[str], *, units: str = "words",
 def mean_rouge_l(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, units: str = "words", variant: str = "f1"
 ) -> float:
-    """The mean of all texts, each with its own references.
+    """Return the mean ROUGE-L of all texts, each with its own references.
 
     Raises:
-        ValueError: no text, or not as many lists of references.
+        ValueError: There are no texts, or the number of lists of references differs from that of texts.
     """
     if not hypotheses:
         raise ValueError("ROUGE-L of no text: is the split empty?")
@@ -42,7 +49,7 @@ def mean_rouge_l(
 
 
 def of_units(hypothesis: Sequence[str], references: Sequence[Sequence[str]], variant: str = "f1") -> float:
-    """The same of texts as units."""
+    """Return the ROUGE-L of texts that are already split into units; see `rouge_l`."""
     if variant not in VARIANTS:
         raise ValueError(f"no variant {variant!r} of ROUGE-L; there are: {', '.join(VARIANTS)}")
     if not references:
@@ -54,7 +61,7 @@ def of_units(hypothesis: Sequence[str], references: Sequence[Sequence[str]], var
 
 
 def _parts(hypothesis: Sequence[str], reference: Sequence[str]) -> tuple[float, float]:
-    """Precision and recall; 0 where there is no text."""
+    """Return precision and recall; both are 0 if a text is empty."""
     if not hypothesis or not reference:
         return 0.0, 0.0
     common = LCSseq.similarity(hypothesis, reference)

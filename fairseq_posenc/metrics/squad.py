@@ -1,11 +1,11 @@
-"""Extracted answers as the sets' own scripts compare them: SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016, 2018; their
-evaluate-v1.1.py and evaluate-v2.0.py), MLQA (Lewis et al. 2020; mlqa_evaluation_v1.py).
+"""Scores of extracted answers by the rules of SQuAD 1.1, SQuAD 2.0 and MLQA.
 
-XQuAD and TyDiQA-GoldP are scored by SQuAD 1.1's rules, in every language with English articles.
+Sources: Rajpurkar et al. 2016 and 2018 (evaluate-v1.1.py, evaluate-v2.0.py), and Lewis et al. 2020
+(mlqa_evaluation_v1.py). XQuAD and TyDiQA-GoldP use SQuAD 1.1's rules, in every language with English articles.
 
-No maintained library has all three. transformers' squad_metrics has SQuAD 2.0's rules only (a test compares this file
-with it): by 1.1's an answer without words has F1 0, where 2.0's gives 1 if both have none, and MLQA's rules have
-articles and punctuation of each language, and Chinese characters as words.
+No maintained library implements all three. transformers' squad_metrics has SQuAD 2.0's rules only (a test compares this
+file with it). The rules differ: if neither text has words, F1 is 0 in SQuAD 1.1 and 1 in SQuAD 2.0. MLQA has articles
+and punctuation of each language, and each Chinese character is a word.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NamedTuple
 V11, V20, MLQA = "squad-v1.1", "squad-v2.0", "mlqa"
 
 _ENGLISH = r"\b(a|an|the)\b"
-#: of MLQA, by language; Arabic's pattern is as its script has it
+#: articles that MLQA removes, by language; the pattern of Arabic is copied from its script
 _ARTICLES = {
     "en": _ENGLISH,
     "es": r"\b(un|una|unos|unas|el|la|los|las)\b",
@@ -34,17 +34,19 @@ _ARTICLES = {
     "ar": r"\sال^|ال",
     "zh": "",
 }
-#: what MLQA's script takes for Chinese
+#: characters that MLQA's script treats as Chinese
 _CHINESE = re.compile(r"([\u4e00-\u9fa5])")
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How two texts are compared.
+    """Rules for comparing two texts.
 
     Args:
-        name: of `RULES`. articles: a pattern of what is left out; empty: nothing. punctuation: characters that are left
-            out. mixed: each Chinese character is a word.
+        name: One of `RULES`.
+        articles: Pattern of the articles to remove; empty for none.
+        punctuation: Characters to remove.
+        mixed: Whether each Chinese character is a word.
     """
 
     name: str
@@ -53,17 +55,21 @@ class Rules:
     mixed: bool = False
 
     def words(self, text: str) -> list[str]:
-        """In lower case, without punctuation, then without articles."""
+        """Return the words of a text in lower case, without punctuation and articles."""
         text = "".join(letter for letter in text.lower() if letter not in self.punctuation)
         text = re.sub(self.articles, " ", text) if self.articles else text
         return (_CHINESE.sub(r" \1 ", text) if self.mixed else text).split()
 
     def exact(self, gold: str, predicted: str) -> float:
-        """1 where they have the same words, else 0."""
+        """Return 1 if both texts have the same words, otherwise 0."""
         return float(self.words(gold) == self.words(predicted))
 
     def f1(self, gold: str, predicted: str) -> float:
-        """Of the words, whatever their order; where one has none, in SQuAD 2.0 1 if neither has, otherwise 0."""
+        """Return the F1 score of the words, ignoring their order.
+
+        If either text has no words, SQuAD 2.0 scores 1 when both have none and 0 otherwise; the other rules always
+        score 0.
+        """
         theirs, ours = self.words(gold), self.words(predicted)
         if self.name == V20 and not (theirs and ours):
             return float(theirs == ours)
@@ -74,10 +80,12 @@ class Rules:
         return 2 * precision * recall / (precision + recall)
 
     def references(self, name: str, answers: Sequence[str]) -> list[str]:
-        """The answers that a prediction may have; in SQuAD 2.0 those that have words, and where none has, no answer.
+        """Return the answers that a prediction is compared with.
+
+        SQuAD 2.0 leaves out answers without words; if none is left, the empty text is correct.
 
         Raises:
-            ValueError: no answers, where there have to be some.
+            ValueError: There are no answers, and the rules are not those of SQuAD 2.0.
         """
         if self.name != V20:
             if not answers:
@@ -88,20 +96,22 @@ class Rules:
 
 @cache
 def _marks() -> frozenset[str]:
-    """Unicode's punctuation, and ASCII's."""
+    """Return the punctuation characters of Unicode and of ASCII."""
     found = (letter for letter in map(chr, range(sys.maxunicode)) if unicodedata.category(letter).startswith("P"))
     return frozenset(found) | frozenset(string.punctuation)
 
 
-#: SQuAD's two, and MLQA's, a language each
+#: names of the rules; MLQA has one set per language
 RULES = (V11, V20, *(f"{MLQA}-{language}" for language in _ARTICLES))
 
 
 def rules(name: str) -> Rules:
-    """Args:
-        name: of `RULES`.
+    """Return the rules of this name.
+
+    Args:
+        name: One of `RULES`.
     Raises:
-        ValueError: another name.
+        ValueError: The name is unknown.
     """
     if name not in RULES:
         raise ValueError(f"no rules {name!r}; there are: {', '.join(RULES)}")
@@ -112,7 +122,7 @@ def rules(name: str) -> Rules:
 
 
 class Scores(NamedTuple):
-    """By question, from 0 to 1, of the answer that fits best. unanswered: questions without a prediction."""
+    """Scores by question from 0 to 1, each for the best fitting answer, and the questions without a prediction."""
 
     exact: dict[str, float]
     f1: dict[str, float]
@@ -120,22 +130,28 @@ class Scores(NamedTuple):
 
 
 def margin(score: float, baseline: float, questions: float) -> float:
-    """How far above a baseline's score a model's has to be: two standard errors of their difference, at most; all in
-    percent. A mean of numbers from 0 to 1 spreads most where all are one or the other.
+    """Return how far a model's score has to be above a baseline's, in percent.
+
+    It is an upper bound of two standard errors of their difference. The bound holds because a mean of numbers from 0 to
+    1 varies most if all are 0 or 1.
     """
     spread = sum(part * (1 - part) for part in (score / 100, baseline / 100))
     return 200 * math.sqrt(spread / max(questions, 1))
 
 
 def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], how: Rules) -> Scores:
-    """Of each question.
+    """Compute the scores of each question.
 
-    A question without a prediction has 0; SQuAD 2.0's script ends there, as this does.
+    A question without a prediction scores 0, except under the rules of SQuAD 2.0, where it is an error as in the
+    script.
 
     Args:
-        golds: the answers by question, none of one that has no answer. predictions: a text each, empty for no answer.
+        golds: Answers by question; an empty list if the question has no answer.
+        predictions: One text per question; empty for no answer.
+        how: Rules for comparing texts.
     Raises:
-        ValueError: no questions, one without answers (see `Rules.references`) or without a prediction (SQuAD 2.0).
+        ValueError: There are no questions, or a question lacks answers (see `Rules.references`) or a prediction (SQuAD
+            2.0).
     """
     if not golds:
         raise ValueError("no questions to score")
@@ -152,26 +168,29 @@ def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], h
 
 
 def mean(found: Mapping[str, float], names: Sequence[str] | None = None) -> float:
-    """In percent, of all questions or some."""
+    """Return the mean in percent, over all questions or those of `names`."""
     chosen = list(found) if names is None else names
     return 100.0 * sum(found[name] for name in chosen) / len(chosen)
 
 
 def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], name: str) -> dict[str, float]:
-    """EM and F1 in percent under the script's own names.
+    """Return EM and F1 in percent, under the names of the data set's own script.
 
-    They are `exact_match` and `f1`; in SQuAD 2.0 `exact`, `f1`, and both of those with (HasAns) and without (NoAns).
+    These are `exact_match` and `f1`. SQuAD 2.0 has `exact` and `f1`, and both for questions with an answer (HasAns) and
+    without (NoAns).
 
     Args:
-        name: of `RULES`.
+        golds: As in `scores`.
+        predictions: As in `scores`.
+        name: One of `RULES`.
     Raises:
-        ValueError: see `scores`.
+        ValueError: See `scores`.
     """
     return means(golds, scores(golds, predictions, rules(name)), name)
 
 
 def means(golds: Mapping[str, Sequence[str]], found: Scores, name: str) -> dict[str, float]:
-    """Of `scores` by these rules, what `evaluate` returns."""
+    """Return what `evaluate` returns, from scores that are already computed under the same rules."""
     if name != V20:
         return {"exact_match": mean(found.exact), "f1": mean(found.f1), "total": len(golds)}
     made = {"exact": mean(found.exact), "f1": mean(found.f1), "total": float(len(golds))}

@@ -1,8 +1,9 @@
-"""`--optimizer posenc_lamb`: LAMB (You et al. 2020), which large batches of masked LMs train with.
+"""`--optimizer posenc_lamb`: LAMB (You et al. 2020), an optimizer for training masked LMs with large batches.
 
-fairseq's own `lamb` is NVIDIA apex's, and needs a GPU and apex. This is that of the package pytorch_optimizer, in the
-form of Google's code for BERT and ALBERT: without bias correction, weight decay inside of the trust ratio, norms of
-weights as they are; biases and layer norms (all vectors) neither decay nor have a trust ratio.
+fairseq's own `lamb` is that of NVIDIA apex, and needs a GPU and apex. This one is that of the package
+pytorch_optimizer, set to match Google's code for BERT and ALBERT. It has no bias correction, the trust ratio includes
+weight decay, and norms of weights are not clamped. Biases and layer norms (all vectors) have neither weight decay nor a
+trust ratio.
 """
 
 import math  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
@@ -30,7 +31,10 @@ class PosEncLambConfig(FairseqDataclass):
 
 @register_optimizer("posenc_lamb", dataclass=PosEncLambConfig)
 class PosEncLamb(FairseqOptimizer):
-    """x <- x - lr |x| / |r| r, with r = m / (sqrt(v) + eps) + decay x, a tensor at a time; a vector x <- x - lr r."""
+    """LAMB, which updates each matrix by x <- x - lr |x| / |r| r, and each vector by x <- x - lr r.
+
+    Here r = m / (sqrt(v) + eps) + decay x, with decay 0 for vectors.
+    """
 
     def __init__(self, cfg: PosEncLambConfig, params: Iterable[nn.Parameter]) -> None:
         super().__init__(cfg)
@@ -41,7 +45,7 @@ class PosEncLamb(FairseqOptimizer):
             text = "--optimizer posenc_lamb needs the package pytorch_optimizer: pip install pytorch_optimizer"
             raise ValueError(text) from None
         both = ([p for p in params if p.dim() > 1], [p for p in params if p.dim() < 2])
-        # `adam`: without a trust ratio. adam_debias: the step is not divided by 1 - beta_1^t, as it is otherwise
+        # `adam` switches the trust ratio off. `adam_debias` leaves out the division of the step by 1 - beta_1^t.
         groups = [{"params": some, "adam": vectors} for some, vectors in zip(both, (False, True), strict=True) if some]
         form: dict[str, Any] = {
             "weight_decouple": False,
@@ -50,11 +54,11 @@ class PosEncLamb(FairseqOptimizer):
             "adam_debias": True,
         }
         self._optimizer = Lamb(groups, **form, **self.optimizer_config)
-        self._optimizer.clamp = math.inf  # the package counts norms up to 10, which Google's code does not
+        self._optimizer.clamp = math.inf  # the package clamps norms of weights at 10, Google's code does not
         self._spare_vectors()
 
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None) -> None:
-        """Load as fairseq does, which gives all groups the same weight decay."""
+        """Load the state as fairseq does, then restore the weight decay of each group, which fairseq makes equal."""
         super().load_state_dict(state_dict, optimizer_overrides)
         self._spare_vectors()
 
@@ -64,7 +68,7 @@ class PosEncLamb(FairseqOptimizer):
 
     @property
     def optimizer_config(self) -> dict[str, Any]:
-        """Return what a resumed training takes from its own command line."""
+        """Return the settings that a resumed training takes from its own command line."""
         lr = OmegaConf.to_container(self.cfg.lr) if OmegaConf.is_config(self.cfg.lr) else self.cfg.lr
         first, second = (float(part) for part in self.cfg.lamb_betas.strip("() ").split(","))
         return {
@@ -76,5 +80,5 @@ class PosEncLamb(FairseqOptimizer):
 
     @property
     def supports_flat_params(self) -> bool:
-        """Return False: each tensor has a trust ratio. fairseq asks --fp16 for --fp16-no-flatten-grads."""
+        """Return False, because each tensor has its own trust ratio; so --fp16 needs --fp16-no-flatten-grads."""
         return False

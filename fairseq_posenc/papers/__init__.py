@@ -1,1 +1,1 @@
-"""The numbers that the papers print, as data: a file for each table, and what reads them."""
+"""The numbers that the papers print, as data: one file per table, and the code that reads them."""

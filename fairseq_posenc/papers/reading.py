@@ -1,10 +1,10 @@
 """Read the numbers that the papers print. This file needs nothing but Python, so that recipes load it without torch.
 
-A file of this folder is a table as the paper prints it. Each of its rows has the `keys` first, among them what the
-paper calls the row and which encoding that is, and then what stands in the `columns`. The other keys, and the
-`conditions` of the whole table, say which model the row is about. What a paper prints again in another table stands
-only once here, and a comment says where; such cells are left out or empty. A row without an encoding is of none of
-ours, or holds for all.
+Each file of this folder is a table as the paper prints it. A row begins with its `keys`, among them its name in the
+paper and its encoding. The cells of the `columns` follow. The other keys, and the `conditions` of the whole table, say
+which model the row describes. Numbers that a paper prints in several tables are in one file only; in the others their
+cells are missing or empty, and a comment names the table that has them. A row without an encoding belongs to none of
+our encodings or to all.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ class Figure:
     """Hold what a cell of a paper's table prints.
 
     Args:
-        paper: short name, as in citations.toml.
-        row: what the paper calls the model.
-        printed: the cell's text, with all its digits, its ± and its unit.
-        encoding: for --pos-enc, with options: `shaw[clip=16]`; of the pretraining, if there is one.
-        conditions: what else tells the model, such as `model`, `length` (of windows) and `segments` (that fine-tuning
-            adds: none, input or head).
+        paper: Short name of the paper, as in citations.toml.
+        row: Name of the model in the paper.
+        printed: Text of the cell, with all its digits, its ± and its unit.
+        encoding: Value for --pos-enc with options, such as `shaw[clip=16]`. For a fine-tuned model, the encoding of the
+            pretraining.
+        conditions: Other facts that identify the model, such as `model`, `length` (of windows) and `segments` (those
+            that fine-tuning adds: none, input or head).
     """
 
     paper: str
@@ -43,7 +44,7 @@ class Figure:
 
     @property
     def value(self) -> float | None:
-        """The number without its ± and its unit; None for a formula or a dash."""
+        """Return the number without its ± and its unit; None for a formula or a dash."""
         number = re.fullmatch(r"([+-]?\d+(?:\.\d+)?(?:e-\d+)?)(?:±[\d.]+|[%KkM])?", self.printed)
         return float(number[1]) if number else None
 
@@ -57,11 +58,11 @@ def figures(
     encoding: str | None = None,
     **conditions: object,
 ) -> list[Figure]:
-    """Return a paper's figures for which all of this holds, in the order of its tables and their rows.
+    """Return the figures of a paper that match all arguments, in the order of its tables and their rows.
 
     Args:
-        encoding: as the tables write it; `recipes/lib/encodings.py` matches options that are written otherwise.
-        conditions: what the figures' conditions have to be, such as `length=512`.
+        encoding: The encoding as the tables write it; `recipes/lib/encodings.py` matches other spellings of options.
+        conditions: Conditions that the figures must have, such as `length=512`.
     """
     asked = {"paper": paper, "table": table, "row": row, "column": column, "encoding": encoding}
     return [
@@ -79,12 +80,12 @@ def every() -> tuple[Figure, ...]:
 
 
 def tables() -> list[Path]:
-    """Return the files of the tables: PAPER_TABLE.toml."""
+    """Return the files of the tables, which are named PAPER_TABLE.toml."""
     return sorted(FOLDER.glob("*_*.toml"))
 
 
 def read(path: Path) -> Iterator[Figure]:
-    """Yield the figures of a table, row by row; empty cells have none."""
+    """Yield the figures of a table, row by row. Skip empty cells."""
     table = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=str)  # 84.10 stays 84.10
     keys, columns = table["keys"], table["columns"]
     for cells in table["rows"]:

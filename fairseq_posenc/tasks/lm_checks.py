@@ -1,4 +1,4 @@
-"""What the language model task refuses of models, lengths and pieces."""
+"""Checks of models, lengths and pieces for the language model task."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ logger = logging.getLogger(__name__)
 
 
 def words(dictionary: Dictionary, scheme: str) -> Words:
-    """Which pieces begin a word.
+    """Return which pieces of a dictionary begin a word under a scheme of marking words.
 
     Raises:
-        ValueError: they do not have the scheme's marks.
+        ValueError: The pieces do not have the marks of the scheme.
     """
     found = Words(dictionary.symbols, range(dictionary.nspecial), scheme)
     text = ~found.special
@@ -28,7 +28,12 @@ def words(dictionary: Dictionary, scheme: str) -> Words:
 
 
 def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
-    """Raises ValueError where a model, its encoding or another flag does not allow memory; `lengths` by flag."""
+    """Raise ValueError if the model, its encoding or another flag does not allow memory.
+
+    Args:
+        lengths: Length of the memory by flag.
+        same_length: Whether --same-length is set.
+    """
     if not getattr(model, "remembers", False):
         raise ValueError(
             f"--task posenc_lm_memory is for posenc_transformer_lm and its sizes, not {type(model).__name__}: choose "
@@ -48,7 +53,7 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
 
 
 def positions(length: int, remembered: int, longest: Any) -> None:
-    """Raises ValueError where rows go beyond what the encoding defines."""
+    """Raise ValueError if memory and segment together are longer than the encoding defines."""
     if isinstance(longest, int | float) and length + remembered > longest:
         raise ValueError(
             f"memory of {remembered} and segments of {length} tokens: the encoding is defined up to {longest:.0f}; "
@@ -57,7 +62,7 @@ def positions(length: int, remembered: int, longest: Any) -> None:
 
 
 def warn_of_pieces(dictionary: Dictionary) -> None:
-    """Say that pieces are counted as words."""
+    """Warn if the dictionary consists of subword pieces, because each piece then counts as a word."""
     scheme = marked(dictionary.symbols)
     if scheme:
         logger.warning("pieces look like those of %s; without --subwords %s each counts as a word", scheme, scheme)

@@ -1,4 +1,4 @@
-"""`posenc_lm_memory`: language modelling of contiguous streams, with memory of earlier segments."""
+"""`posenc_lm_memory`: language modelling of contiguous text, with a memory of earlier segments."""
 
 import logging
 from operator import attrgetter
@@ -16,16 +16,16 @@ from .lm_memory_config import MEMORY, SEGMENT, LMMemoryConfig, check
 
 logger = logging.getLogger(__name__)
 
-#: fairseq-eval-lm's own, where --max-tokens is not given
+#: default of fairseq-eval-lm for --max-tokens
 EVAL_LM_TOKENS = 36000
 
 
 @register_task("posenc_lm_memory", dataclass=LMMemoryConfig)
 class LMMemoryTask(FairseqTask):
-    """Each worker has --batch-size streams of its own; a batch is the next segment of each.
+    """Language modelling on --batch-size streams per worker; each batch is the next segment of each stream.
 
-    Models get a `SegmentMemory` with each batch. There is one of training, which checkpoints keep, and one of
-    evaluation; each begins anew with the first segment.
+    Models get a `SegmentMemory` with each batch. There is one memory for training, which checkpoints store, and one for
+    evaluation. Both are emptied at the first segment.
     """
 
     source_dictionary = target_dictionary = property(attrgetter("dictionary"))
@@ -38,23 +38,23 @@ class LMMemoryTask(FairseqTask):
         self.dictionary = Dictionary.load(str(Path(utils.split_paths(cfg.data)[0]) / "dict.txt"))
         logger.info("dictionary: %d types", len(self.dictionary))
         self.words = lm_checks.words(self.dictionary, cfg.subwords) if cfg.subwords else None
-        #: tokens_per_sample and mem_length of training
+        #: values of tokens_per_sample and mem_length in training
         self.trained: dict[str, int] = {}
         self.trains = False
-        #: how many segments an epoch of training has
+        #: number of segments in an epoch of training
         self.epoch_length = 0
         self._gathered: list[Any] = []
 
     def max_positions(self) -> None:
-        """Return no limit: the encoding has its own."""
+        """Return no limit, because the encoding has its own."""
 
     # -- lengths ---------------------------------------------------------------------------------------
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, whose longest row in training is memory and segment.
+        """Build the model; its longest input in training is the memory and one segment.
 
         Raises:
-            ValueError: memory for an encoding, or an architecture, that has none.
+            ValueError: The encoding or the architecture does not support memory.
         """
         if not from_checkpoint:
             self._begin_training(cfg)
@@ -66,9 +66,9 @@ class LMMemoryTask(FairseqTask):
         return model
 
     def _begin_training(self, cfg: Any) -> None:
-        if self.cfg.sentence_avg:  # fairseq-eval-lm, which has no such flag, says true here
+        if self.cfg.sentence_avg:  # checked in training only: fairseq-eval-lm sets it to true
             raise ValueError("--sentence-avg would divide the loss by streams: leave it out, it is that of a token")
-        if self.cfg.train_subset in self.cfg.valid_subset.split(","):  # it would be read as training reads it
+        if self.cfg.train_subset in self.cfg.valid_subset.split(","):  # it would be read as in training
             raise ValueError(
                 f"--valid-subset {self.cfg.valid_subset}: streams of {self.cfg.train_subset} are those of training; "
                 "leave it out, and score it afterwards by fairseq-validate"
@@ -80,13 +80,13 @@ class LMMemoryTask(FairseqTask):
         cfg.max_target_positions = sum(self.trained.values())
         told = {"lm_memory": self.trained, "lm_same_length": bool(self.cfg.same_length)}
         told["lm_subwords"] = self.cfg.subwords and str(self.cfg.subwords)
-        self.state.merge_state_dict(told)  # into every checkpoint
+        self.state.merge_state_dict(told)  # stored in every checkpoint
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load how the model of a checkpoint was trained, for its evaluation.
+        """Load from a checkpoint how its model was trained, for evaluation.
 
         Raises:
-            ValueError: it does not say, or flags of training say something else.
+            ValueError: The checkpoint does not say, or flags of training contradict it.
         """
         super().load_state_dict(state_dict)
         if state_dict.get("lm_same_length") and not self.cfg.same_length:
@@ -103,7 +103,7 @@ class LMMemoryTask(FairseqTask):
                 )
 
     def _adopt(self, subwords: Optional[str]) -> None:
-        """Take over how pieces marked words in training."""
+        """Use the marks of words that the model was trained with."""
         own = self.cfg.subwords and str(self.cfg.subwords)
         if subwords and own != subwords:
             if own or self.trains:
@@ -111,7 +111,7 @@ class LMMemoryTask(FairseqTask):
             self.words = lm_checks.words(self.dictionary, subwords)
 
     def _told(self) -> dict[str, int]:
-        """Return the lengths for a model that was trained with another task."""
+        """Return the lengths for a model that was trained with another task, from the flags of evaluation."""
         length, remembered = self.cfg.eval_segment_length, self.cfg.eval_mem_length
         if length is None or remembered is None:
             raise ValueError(
@@ -122,12 +122,12 @@ class LMMemoryTask(FairseqTask):
 
     @property
     def eval_length(self) -> int:
-        """Return the tokens of a segment in evaluation."""
+        """Return the number of tokens per segment in evaluation."""
         return int(self.cfg.eval_segment_length or self.trained["tokens_per_sample"])
 
     @property
     def eval_memory(self) -> int:
-        """Return the states remembered in evaluation."""
+        """Return the number of states that the memory holds in evaluation."""
         own = self.cfg.eval_mem_length
         return int(self.trained["mem_length"] if own is None else own)
 
@@ -137,7 +137,7 @@ class LMMemoryTask(FairseqTask):
     # -- data ------------------------------------------------------------------------------------------
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """Load a split, as one long text."""
+        """Load a split as one long text."""
         paths = utils.split_paths(self.cfg.data)
         path = str(Path(paths[(epoch - 1) % len(paths)]) / split)
         lines = data_utils.load_indexed_dataset(path, self.dictionary, self.cfg.dataset_impl, combine=combine)
@@ -163,10 +163,12 @@ class LMMemoryTask(FairseqTask):
         grouped_shuffling: bool = False,
         **unused: Any,
     ) -> StreamIterator:
-        """Return segments in order, of --batch-size streams a worker; none is dropped, skipped or shuffled.
+        """Return an iterator over segments in order, on --batch-size streams per worker.
+
+        No segment is dropped, skipped or shuffled.
 
         Raises:
-            ValueError: flags that would drop segments or change their order, or rows beyond what the encoding defines.
+            ValueError: A flag would drop or reorder segments, or inputs are longer than the encoding defines.
         """
         if max_tokens is not None or max_sentences is None:
             raise ValueError(
@@ -196,10 +198,10 @@ class LMMemoryTask(FairseqTask):
         context_window: int = 0,
         **kwargs: Any,
     ) -> lm_scores.Remembering:
-        """Return batches for fairseq-eval-lm: one stream unless --batch-size says more.
+        """Return the batches for fairseq-eval-lm, which have one stream unless --batch-size is set.
 
         Raises:
-            ValueError: what `get_batch_iterator` refuses.
+            ValueError: See `get_batch_iterator`; also for --context-window.
         """
         if context_window:
             raise ValueError("--context-window is for --task language_modeling: --eval-mem-length gives context here")
@@ -213,13 +215,16 @@ class LMMemoryTask(FairseqTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """Train as fairseq does, with the memory of training."""
+        """Train on a batch as fairseq does, with the memory of training."""
         given = lm_scores.with_memory(sample, self.training)
         loss, size, output = super().train_step(given, model, criterion, optimizer, update_num, ignore_grad)
         return loss, size, {**output, "nwords": sample["nwords"]}
 
     def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
-        """Validate with the memory of evaluation; the loss is a Python float, as float32 cannot sum a corpus."""
+        """Validate with the memory of evaluation.
+
+        The loss is a Python float, because float32 is too inexact to sum over a corpus.
+        """
         loss, size, output = super().valid_step(lm_scores.with_memory(sample, self.evaluating), model, criterion)
         exact = {name: float(output[name]) for name in ("loss", "nll_loss") if name in output}
         return loss, size, {**output, **exact, "nwords": sample["nwords"]}
@@ -230,7 +235,7 @@ class LMMemoryTask(FairseqTask):
         lm_scores.log(logging_outputs)
 
     def inference_step(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: this task does not generate."""
+        """Raise, because this task does not generate text."""
         raise ValueError(
             "--task posenc_lm_memory scores text: fairseq-generate and -interactive need --task language_modeling; "
             "with memory, fairseq_posenc.generation.continuation.continued goes on from a prompt"
@@ -239,15 +244,15 @@ class LMMemoryTask(FairseqTask):
     # -- checkpoints -----------------------------------------------------------------------------------
 
     def before_save(self) -> None:
-        """Collect the memory of all workers; called in each of them."""
+        """Collect the memory of all workers; every worker calls this before a checkpoint is saved."""
         self._gathered = lm_states.gathered(self.training)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """Return the memory of training. At the end of an epoch there is none to keep."""
+        """Return the memory of training for a checkpoint, or nothing at the end of an epoch."""
         if self.training.segment + 1 >= self.epoch_length:
             return {}
         return {type(self).__name__: {"segment": self.training.segment, "states": self._gathered}}
 
     def set_checkpoint_dict(self, saved: dict[str, Any]) -> None:
-        """Go on with the memory that a checkpoint holds."""
+        """Continue with the memory that a checkpoint contains."""
         lm_states.restored(self.training, saved)

@@ -1,4 +1,4 @@
-"""The options of `posenc_lm_memory`."""
+"""Options of `posenc_lm_memory`."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from typing import Optional
@@ -9,13 +9,13 @@ from omegaconf import II
 from ..core.options import option
 from ..data.words import SCHEMES
 
-#: Transformer-XL's on WikiText-103
+#: lengths of Transformer-XL base on WikiText-103
 SEGMENT, MEMORY = 150, 150
 
 
 @dataclasses.dataclass
 class LMMemoryConfig(FairseqDataclass):
-    """How streams are cut, and how much of them is remembered."""
+    """Options for cutting streams into segments, and for the length of the memory."""
 
     data: Optional[str] = option(None, "Folder of fairseq-preprocess --only-source; several are joined by ':'.")
     tokens_per_sample: int = option(
@@ -34,7 +34,7 @@ class LMMemoryConfig(FairseqDataclass):
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
         None, "How pieces mark words, for the perplexity per word. Default: each token is a word."
     )
-    max_target_positions: Optional[int] = II("task.tokens_per_sample")  # memory and segment: build_model says
+    max_target_positions: Optional[int] = II("task.tokens_per_sample")  # build_model sets it to memory and segment
     sentence_avg: bool = II("optimization.sentence_avg")
     train_subset: str = II("dataset.train_subset")
     valid_subset: str = II("dataset.valid_subset")
@@ -42,10 +42,10 @@ class LMMemoryConfig(FairseqDataclass):
 
 
 def check(cfg: LMMemoryConfig) -> None:
-    """Refuse what has no meaning.
+    """Raise if an option has an impossible value.
 
     Raises:
-        ValueError: with the flags.
+        ValueError: The message names the flags.
     """
     if cfg.tokens_per_sample < 0:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Perplexity per token and per word, by name, in training, validation and fairseq-eval-lm."""
+"""Perplexity per token and per word, under separate names, in training, validation and fairseq-eval-lm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def log(outputs: Sequence[Mapping[str, Any]]) -> None:
-    """Log `token_nll` and `word_nll` in nats, `token_ppl` and `word_ppl`, all of the sum over all tokens."""
+    """Log `token_nll` and `word_nll` in nats, `token_ppl` and `word_ppl`, from the summed loss of all tokens."""
     nats = sum(float(output.get("nll_loss", output["loss"])) for output in outputs)
     for unit, count in (("token", "ntokens"), ("word", "nwords")):
         number = sum(int(output.get(count, 0)) for output in outputs)
@@ -33,16 +33,17 @@ def _perplexity(nats: float) -> float:
 
 
 class Remembering:
-    """Batches of one pass over streams, each with the memory of those before it; counts what was read.
+    """Batches of one pass over the streams, each with the memory of earlier segments; counts tokens, words and nats.
 
     Args:
-        batches: of `Segments`, in order.
+        batches: Batches of `Segments`, in order.
+        memory: The memory of earlier segments.
     """
 
     def __init__(self, batches: Any, memory: SegmentMemory) -> None:
         self.batches, self.memory = batches, memory
         self.tokens = self.words = self.scored = 0
-        self.nats = 0.0  # a Python float: float32 cannot sum a corpus
+        self.nats = 0.0  # a Python float, because float32 is too inexact to sum over a corpus
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -54,19 +55,19 @@ class Remembering:
             yield {**with_memory(sample, self.memory), "score": self.score}
 
     def score(self, log_probabilities: Tensor) -> None:
-        """Count tokens that a model has scored."""
+        """Add the log-probabilities of tokens that a model has scored."""
         self.scored += log_probabilities.numel()
         self.nats -= float(log_probabilities.double().sum())
 
 
 def with_memory(sample: Mapping[str, Any], memory: SegmentMemory) -> dict[str, Any]:
-    """Return the batch, whose model gets the memory at its segment."""
+    """Return the batch with the memory as an input of the model, set to the batch's segment."""
     memory.begin(sample["segment"])
     return {**sample, "net_input": {**sample["net_input"], "memory": memory}}
 
 
 def name_both() -> None:
-    """Let fairseq-eval-lm, which knows one perplexity and calls it so, name the two (fairseq_cli/eval_lm.py)."""
+    """Make fairseq-eval-lm print both perplexities by name; by itself it has only one (fairseq_cli/eval_lm.py)."""
     for name in ("fairseq_cli.eval_lm", "__main__"):
         module = sys.modules.get(name)
         if hasattr(module, "eval_lm") and hasattr(module, "SequenceScorer"):
@@ -75,7 +76,7 @@ def name_both() -> None:
 
 
 def _telling(original: Callable[..., Any], scorer: Any, models: Any, sample: dict[str, Any], **kwargs: Any) -> Any:
-    """Tell batches of ours what a scorer found: eval_lm sums in float32."""
+    """Pass the scores of each token to the batch, because fairseq-eval-lm would sum them in float32."""
     hypotheses = original(scorer, models, sample, **kwargs)
     for best, *_ in hypotheses if "score" in sample else ():
         sample["score"](best["positional_scores"])

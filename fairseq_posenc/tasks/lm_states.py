@@ -1,4 +1,4 @@
-"""The memory of all workers in one checkpoint.
+"""Store the memory of all workers in one checkpoint.
 
 Legend: W workers, L layers, M columns of memory, B streams, d width.
 """
@@ -16,14 +16,16 @@ from ..attention.memory import SegmentMemory
 
 
 def place() -> tuple[int, int]:
-    """This worker's number, and how many there are."""
+    """Return the rank of this worker and the number of workers."""
     if not torch.distributed.is_initialized():
         return 0, 1
     return utils.get_data_parallel_rank(), utils.get_data_parallel_world_size()
 
 
 def gathered(memory: SegmentMemory) -> list[list[Tensor]]:
-    """The states of each worker, on the CPU, at worker 0; nothing at the others. Every worker calls it.
+    """Collect the memory of all workers on the CPU of worker 0; the other workers get nothing.
+
+    Every worker must call this.
 
     Returns:
         W lists of L tensors [M, B, d].
@@ -38,7 +40,7 @@ def gathered(memory: SegmentMemory) -> list[list[Tensor]]:
 
 
 def restored(memory: SegmentMemory, saved: Mapping[str, Any]) -> None:
-    """Take this worker's part of what `gathered` gave."""
+    """Load this worker's part of what `gathered` returned."""
     states: Sequence[Sequence[Tensor]] = saved["states"]
     memory.segment = memory.kept = saved["segment"]
     memory.states = tuple(states[place()[0]]) if any(states) else ()

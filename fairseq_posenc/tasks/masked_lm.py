@@ -1,4 +1,4 @@
-"""`posenc_masked_lm`: fairseq's masked_lm whose models know the tokens before masking, with masks of whole words."""
+"""`posenc_masked_lm`: fairseq's masked_lm, with masks of whole words and the tokens before masking."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from pathlib import Path
@@ -17,7 +17,7 @@ from ..data.words import SCHEMES, Words, gpt2_pieces
 
 @dataclasses.dataclass
 class PosEncMaskedLMConfig(MaskedLMConfig):
-    """fairseq's, and how words are cut into pieces."""
+    """Options of fairseq's masked_lm, and how words are split into pieces."""
 
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
         None, "How the dictionary's pieces mark words; --mask-whole-words needs it."
@@ -29,14 +29,17 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
 
 @register_task("posenc_masked_lm", dataclass=PosEncMaskedLMConfig)
 class PosEncMaskedLMTask(MaskedLMTask):
-    """Samples have `unmasked_tokens` too: by them an encoding tells sentences apart, whose ends may be masked."""
+    """Masked language modelling whose samples also have `unmasked_tokens`, the tokens before masking.
+
+    From these an encoding finds the ends of sentences, which may be masked in the input.
+    """
 
     def __init__(self, cfg: PosEncMaskedLMConfig, dictionary: Any = None) -> None:
         super().__init__(cfg, dictionary)
         _check(cfg)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """Load fairseq's samples, in its order."""
+        """Load the same samples as fairseq, in the same order."""
         blocks = self._load_dataset_split(split, epoch, combine)
         source, target = self._masked(blocks)
         with data_utils.numpy_seed(self.cfg.seed):
@@ -49,7 +52,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
         return RightPadDataset(dataset, pad_idx=self.source_dictionary.pad())
 
     def _masked(self, blocks: Any) -> tuple[Any, Any]:
-        """Return sources and targets."""
+        """Return the masked sources and the targets."""
         cfg, dictionary = self.cfg, self.source_dictionary
         if cfg.mask_whole_words:
             return WholeWordMasks.both(blocks, self._words(), self._masking())
@@ -101,10 +104,10 @@ class PosEncMaskedLMTask(MaskedLMTask):
 
 
 def _check(cfg: PosEncMaskedLMConfig) -> None:
-    """Refuse what would have no effect, or not the one that is asked for.
+    """Raise if an option has no effect, or cannot have the one that the user expects.
 
     Raises:
-        ValueError: with the flags.
+        ValueError: The message names the flags.
     """
     if cfg.mask_whole_words and not cfg.subwords:
         raise ValueError(f"--mask-whole-words needs --subwords, one of {', '.join(SCHEMES)}")

@@ -1,4 +1,4 @@
-"""`posenc_question_generation`: questions of prepared sources, with words copied from them."""
+"""`posenc_question_generation`: generate questions from prepared sources, with words copied from them."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import logging
@@ -29,20 +29,20 @@ from ..models.question_generation import PosEncQuestionGeneration
 
 logger = logging.getLogger(__name__)
 
-#: a penalty in nats that no score makes up for
+#: penalty in nats that no score can outweigh
 NEVER = 1e4
 
 
 @dataclasses.dataclass
 class QuestionGenerationTaskConfig(SearchConfig):
-    """Where prepared questions are, and how batches are made of them."""
+    """Options for the prepared questions, their batches and the search."""
 
     data: Optional[str] = option(
         None, "Folder of prepared questions: SPLIT.src-tgt.*, SPLIT.surface.jsonl, dict.src.txt."
     )
     right_pad_source: bool = option(False, "Pad sources on the right; fairseq's translation pads on the left.")
     max_source_positions: int = option(512, "Longest source, in tokens.")
-    # the paper's questions have at most 50 pieces; </s>, and some to spare
+    # The LFHC/GCDF paper's questions have at most 50 pieces; 64 leaves room for </s> and longer questions.
     max_target_positions: int = option(64, "Longest question, in tokens; learned positions have as many rows.")
     eval_rouge: bool = option(
         False,
@@ -56,24 +56,25 @@ class QuestionGenerationTaskConfig(SearchConfig):
 
 @register_task("posenc_question_generation", dataclass=QuestionGenerationTaskConfig)
 class QuestionGenerationTask(Searching):
-    """Sources are `<s> answer </s> context </s>` or `<s> sentence </s>`.
+    """Question generation from sources `<s> answer </s> context </s>` or `<s> sentence </s>`.
 
     In a sample, id V + k is its k-th unknown word.
     """
 
-    #: --encoder-from is read here: a checkpoint must hold its sizes, and not read it again
+    #: This task reads --encoder-from; a checkpoint stores the encoder's sizes, so that loading it does not read it
+    #: again.
     starts_encoders = True
     source_dictionary = target_dictionary = property(attrgetter("dictionary"))
 
     def __init__(self, cfg: QuestionGenerationTaskConfig, dictionary: CopyDictionary) -> None:
         super().__init__(cfg)
         self.dictionary = dictionary
-        #: V; fairseq may add words to a dictionary while it generates
+        #: V, which is fixed here because fairseq may add words to a dictionary while it generates
         self.size = len(dictionary)
         self.copies = True
         self.spelled = QuestionText(_folder(cfg.data))
         self.lines = QuestionLines(_folder(cfg.data), self.spelled.answers, dictionary)
-        #: the longest source and question of the task and of its models
+        #: longest source and longest question that both the task and its models allow
         self.longest = self.max_positions()
         self._greedy: Any = None
 
@@ -82,7 +83,7 @@ class QuestionGenerationTask(Searching):
         """Set the task up with the dictionary of the data.
 
         Raises:
-            ValueError: sources and questions have different ones.
+            ValueError: Sources and questions have different dictionaries.
         """
         source, target = (_folder(cfg.data) / f"dict.{side}.txt" for side in (questions.SOURCE, questions.TARGET))
         dictionary = CopyDictionary.load(str(source))
@@ -92,16 +93,17 @@ class QuestionGenerationTask(Searching):
         return cls(cfg, dictionary)
 
     def max_positions(self) -> tuple[int, int]:
-        """Return the longest source and the longest question."""
+        """Return the length of the longest source and of the longest question."""
         return self.cfg.max_source_positions, self.cfg.max_target_positions
 
     # -- model and loss --------------------------------------------------------------------------------
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, which starts with --encoder-from.
+        """Build the model, and with --encoder-from load the pretrained encoder into it.
 
         Raises:
-            ValueError: another architecture, or options without effect. CheckpointError: what cannot be started from.
+            ValueError: The architecture is not for this task, or options have no effect.
+            CheckpointError: The pretrained encoder cannot be used.
         """
         source = None if from_checkpoint else getattr(cfg, "encoder_from", None)
         if not from_checkpoint:
@@ -120,8 +122,8 @@ class QuestionGenerationTask(Searching):
         self.copies = model.copies
         self.longest = utils.resolve_max_positions(self.longest, model.max_positions())
         if self.cfg.eval_rouge:
-            self.spelled.rouge_l("", [""])  # refused before the training, not after its first epoch
-            # a step more ends the question; <unk> is no word of any
+            self.spelled.rouge_l("", [""])  # raise before training, not after its first epoch
+            # The search makes one more step for </s>. The penalty keeps it from generating <unk>.
             options = Namespace(beam=1, max_len_a=0, max_len_b=self.cfg.max_target_positions - 1, unkpen=NEVER)
             self._greedy = self.build_generator([model], options)
         return model
@@ -130,7 +132,7 @@ class QuestionGenerationTask(Searching):
         """Build fairseq's criterion.
 
         Raises:
-            ValueError: label smoothing of a model that copies.
+            ValueError: Label smoothing is set for a model that copies.
         """
         if self.copies and getattr(cfg, "label_smoothing", None):
             raise ValueError(
@@ -142,7 +144,7 @@ class QuestionGenerationTask(Searching):
     # -- data ------------------------------------------------------------------------------------------
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
-        """Load a split; see `questions.load` and `questions.check_lengths` for what is refused."""
+        """Load a split; `questions.load` and `questions.check_lengths` list the errors."""
         options = {"left_pad_source": not self.cfg.right_pad_source, "shuffle": split == self.cfg.train_subset}
         folder = _folder(self.cfg.data)
         found = questions.load(folder, split, self.dictionary, self.cfg.dataset_impl, **options)
@@ -153,12 +155,12 @@ class QuestionGenerationTask(Searching):
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Any
     ) -> tuple[list[Tensor], list[int]]:
-        """Read lines `answer </s> context`, or a sentence each: see `QuestionLines`."""
+        """Read lines `answer </s> context` or sentences; see `QuestionLines`."""
         made = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
         return made, [len(tokens) for tokens in made]
 
     def build_bpe(self, args: Any) -> Any:
-        """Return what --bpe names, otherwise how the folder's questions were cut, so that D- lines are text."""
+        """Return the BPE of --bpe, or by default the tokenizer of the prepared questions, so that D- lines are text."""
         return super().build_bpe(args) or self.spelled
 
     def build_dataset_for_inference(
@@ -177,10 +179,10 @@ class QuestionGenerationTask(Searching):
     # -- generation ------------------------------------------------------------------------------------
 
     def generator_of(self, args: Any) -> tuple[Any, dict[str, Any]]:
-        """Return the search over unknown words too, where models copy.
+        """Return the search, which for models that copy also covers unknown words.
 
         Raises:
-            ValueError: options that know the dictionary only.
+            ValueError: An option works with the words of the dictionary only.
         """
         for name in ("replace_unk", "print_alignment") + ("lm_path", "constraints") * self.copies:
             if getattr(args, name, None):
@@ -192,7 +194,10 @@ class QuestionGenerationTask(Searching):
     def inference_step(
         self, generator: Any, models: Any, sample: Any, prefix_tokens: Any = None, constraints: Any = None
     ) -> Any:
-        """Return hypotheses that the dictionary spells, copied words too; the sample is changed likewise."""
+        """Return hypotheses whose ids the dictionary can spell, including those of copied words.
+
+        The ids of the sample are changed in the same way.
+        """
         found = self._spelled(generator, models, sample, prefix_tokens, constraints)
         if "references" in sample:
             known = zip(found, sample["references"], sample["weights"], strict=True)
@@ -217,12 +222,12 @@ class QuestionGenerationTask(Searching):
         return super().inference_step(generator, models, sample, prefix_tokens=prefix, constraints=constraints)
 
     def _of_sample(self, sample: Any) -> Any:
-        """Return fairseq-interactive's sample with ids of its own, and `unknown`."""
+        """Return a sample of fairseq-interactive with its own ids for unknown words, listed as `unknown`."""
         source, words = self.dictionary.of_samples(sample["net_input"]["src_tokens"], self.size)
         return {**sample, "net_input": {**sample["net_input"], "src_tokens": source}, "unknown": words}
 
     def _spell(self, sample: Any, unknown: Sequence[Sequence[str]]) -> None:
-        """Spell sources and references, which fairseq-generate prints too."""
+        """Replace ids in sources and references by ids that the dictionary can spell; fairseq-generate prints both."""
         for where, name in ((sample["net_input"], "src_tokens"), (sample, "target")):
             if where.get(name) is not None:
                 where[name] = self.dictionary.all_for_good(where[name], unknown, self.size)
@@ -230,7 +235,7 @@ class QuestionGenerationTask(Searching):
     # -- validation ------------------------------------------------------------------------------------
 
     def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
-        """Validate as fairseq does, and add the ROUGE-L of greedy questions: a mean over sources."""
+        """Validate as fairseq does, and add the ROUGE-L of greedily generated questions as a mean over sources."""
         loss, size, output = super().valid_step(sample, model, criterion)
         if self._greedy is not None:
             scores, weights = self._scores(sample, model), sample["weights"]
@@ -239,7 +244,7 @@ class QuestionGenerationTask(Searching):
         return loss, size, output
 
     def _scores(self, sample: Any, model: Any) -> list[float]:
-        own = {**sample, "net_input": dict(sample["net_input"])}  # which is spelled for good
+        own = {**sample, "net_input": dict(sample["net_input"])}  # `_spelled` changes the sample in place
         found = self._spelled(self._greedy, [model], own)
         scores = []
         for hypotheses, target, references in zip(found, own["target"], own["references"], strict=True):
@@ -248,7 +253,7 @@ class QuestionGenerationTask(Searching):
         return scores
 
     def text(self, tokens: Tensor) -> str:
-        """Return a question as it is compared with its references."""
+        """Return the text of a question, as it is compared with its references."""
         return self.spelled.decode(self.dictionary.string(utils.strip_pad(tokens, self.dictionary.pad())))
 
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:

@@ -1,4 +1,4 @@
-"""`posenc_sentence_prediction`: fairseq's sentence_prediction of a pretrained model with any position encoding."""
+"""`posenc_sentence_prediction`: fairseq's sentence_prediction for pretrained models with any position encoding."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import json
@@ -14,23 +14,23 @@ from ..models.classifier import PosEncClassifier
 from ..models.finetuning import Finetuning
 from ..models.lengths import check_length
 
-RECORD = "glue.json"  # of prepare_glue.py
+RECORD = "glue.json"  # written by prepare_glue.py
 
 
 @dataclasses.dataclass
 class PosEncSentencePredictionConfig(SentencePredictionConfig):
-    """fairseq's; the longest sequence is the model's own affair."""
+    """Options of fairseq's sentence_prediction, whose longest sequence is by default that of the pretrained model."""
 
     max_positions: Optional[int] = option(None, "Longest sequence, in tokens. Default: as the model was pretrained.")
 
 
 @register_task("posenc_sentence_prediction", dataclass=PosEncSentencePredictionConfig)
 class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
-    """Classification or regression of sentences and pairs, in fairseq's folders: input0, input1, label.
+    """Classification or regression of sentences and pairs, in fairseq's folders input0, input1 and label.
 
-    A pair is `<s> a </s></s> b </s>` (--init-token 0 --separator-token 2, RoBERTa) or `<s> a </s> b </s>`
-    (--init-token 0, BERT). fairseq's task sets the model's --max-positions, to 512 where nothing is said, so that a
-    model which was pretrained with another length does not load.
+    A pair is `<s> a </s></s> b </s>` (--init-token 0 --separator-token 2, RoBERTa) or `<s> a </s> b </s>` (--init-token
+    0, BERT). By default, fairseq's task sets the model's --max-positions to 512, so that a model which was pretrained
+    with another length does not load.
     """
 
     def __init__(self, cfg: Any, data_dictionary: Dictionary, label_dictionary: Dictionary) -> None:
@@ -59,7 +59,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         return model
 
     def longest_item(self) -> int:
-        """Return the longest item of all splits, in pieces; 0 if the folder does not say (not by prepare_glue.py)."""
+        """Return the length of the longest item of all splits, in pieces; 0 without a record of prepare_glue.py."""
         record = Path(self.cfg.data) / RECORD
         if not record.is_file():
             return 0

@@ -1,4 +1,4 @@
-"""`posenc_squad`: answers that are spans of a text (SQuAD), from a pretrained model with any position encoding."""
+"""`posenc_squad`: extract answers from a text (SQuAD) with a pretrained model with any position encoding."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import hashlib
@@ -23,13 +23,13 @@ from ..models.span_head import WithSpanHead
 
 logger = logging.getLogger(__name__)
 
-#: of the windows: what a model was trained on, and by what options of prepare_spans.py that was decided
+#: options of prepare_spans.py that decide the windows; a model's checkpoint stores their values
 SHAPE = ("separators", "longest", "stride", "longest_question")
 
 
 @dataclasses.dataclass
 class SquadTaskConfig(FairseqDataclass):
-    """Where the windows are."""
+    """Options for the prepared windows."""
 
     data: Optional[str] = option(None, "Folder that data-bin-scripts/prepare_spans.py made.")
     train_subset: str = II("dataset.train_subset")
@@ -37,9 +37,10 @@ class SquadTaskConfig(FairseqDataclass):
 
 @register_task("posenc_squad", dataclass=SquadTaskConfig)
 class SquadTask(Finetuning):
-    """Windows `<s> question </s></s> context </s>`, of which the model finds where the answer begins and ends.
+    """Question answering on windows `<s> question </s></s> context </s>`.
 
-    Where the windows are longer than what the model was pretrained with, its encoding has to be defined there.
+    The model finds the first and the last token of the answer. If the windows are longer than the inputs of
+    pretraining, the encoding has to be defined for their length.
     """
 
     source_dictionary = target_dictionary = property(attrgetter("dictionary"))
@@ -54,7 +55,7 @@ class SquadTask(Finetuning):
 
     @classmethod
     def setup_task(cls, cfg: Any, **unused: Any) -> "SquadTask":
-        """Set the task up with the dictionary of the data and <mask>, which the pretrained model has."""
+        """Set the task up with the dictionary of the data, and add <mask>, which the pretrained model has."""
         dictionary = Dictionary.load(str(_folder(cfg.data) / spans.DICTIONARY))
         dictionary.add_symbol(MASK)
         logger.info("dictionary: %d types", len(dictionary))
@@ -68,10 +69,10 @@ class SquadTask(Finetuning):
         return self.longest
 
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
-        """Build the model with a new head for spans.
+        """Build the model with a new span head.
 
         Raises:
-            ValueError: another architecture, an encoding that is not defined for windows of this length.
+            ValueError: The architecture has no span head, or the encoding is not defined for windows of this length.
         """
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not isinstance(model, WithSpanHead):
@@ -79,19 +80,19 @@ class SquadTask(Finetuning):
         model.register_span_head()
         if not from_checkpoint:
             told = {"squad_dictionary": self.symbols_hash(), "squad_windows": self.made}
-            self.state.merge_state_dict(told)  # into every checkpoint
+            self.state.merge_state_dict(told)  # stored in every checkpoint
         check_windows(model.encoder.sentence_encoder.pos, self.longest)
         return model
 
     def symbols_hash(self) -> str:
-        """Return a hash of the dictionary's symbols, whatever their counts."""
+        """Return a hash of the dictionary's symbols, which ignores their counts."""
         return hashlib.sha256("\n".join(self.dictionary.symbols).encode()).hexdigest()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Check what the model of a checkpoint was trained on, before it answers.
+        """Check that a checkpoint's model was trained on the same pieces and windows.
 
         Raises:
-            CheckpointError: other pieces, or windows of another form.
+            CheckpointError: It was trained on other pieces, or on windows with another number of separators.
         """
         super().load_state_dict(state_dict)
         if state_dict.get("squad_dictionary", self.symbols_hash()) != self.symbols_hash():
@@ -104,7 +105,7 @@ class SquadTask(Finetuning):
         told = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
         if "separators" in other:
             raise CheckpointError(f"the model was trained on other windows: prepare the questions with {told}")
-        if other:  # longer windows than in training are an experiment
+        if other:  # allowed, because testing on longer windows is a valid experiment
             logger.warning("the model was trained on windows of prepare_spans.py %s, and answers others", told)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
@@ -114,10 +115,10 @@ class SquadTask(Finetuning):
 
 
 def check_windows(pos: Composition, longest: int) -> None:
-    """Refuse windows of `longest` pieces that are beyond what the encoding defines.
+    """Raise if windows of `longest` pieces are longer than the encoding defines.
 
     Raises:
-        ValueError: with what can be done.
+        ValueError: The windows are too long; the message says what to do.
     """
     cure = "shorter windows (--longest of prepare_spans.py and of recipes/finetune_xtreme, --max-length of "
     check_length(pos, longest, "windows", f"{cure}recipes/finetune_squad), or another encoding")

@@ -1,4 +1,4 @@
-"""`posenc_translation`: fairseq's translation with a choice of length penalty."""
+"""`posenc_translation`: fairseq's translation task with a choice of length penalty."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from typing import Any
@@ -11,18 +11,21 @@ from ..generation.options import SearchConfig, Searching, refuse_in_training
 
 @dataclasses.dataclass
 class PosEncTranslationConfig(SearchConfig, TranslationConfig):
-    """fairseq's, and the form of the length penalty."""
+    """Options of fairseq's translation task, and the form of the length penalty."""
 
 
 @register_task("posenc_translation", dataclass=PosEncTranslationConfig)
 class PosEncTranslationTask(Searching, TranslationTask):
-    """fairseq-generate --task posenc_translation --lenpen 0.6 --lenpen-form gnmt; any translation model will do."""
+    """Translation with --lenpen-form, for any translation model.
+
+    Example: fairseq-generate --task posenc_translation --lenpen 0.6 --lenpen-form gnmt.
+    """
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """fairseq's.
+        """Build fairseq's model.
 
         Raises:
-            ValueError: --lenpen-form in a training that validates without BLEU.
+            ValueError: --lenpen-form is set in a training that validates without BLEU.
         """
         if not from_checkpoint and not self.cfg.eval_bleu:
             refuse_in_training(self.cfg)

@@ -100,7 +100,7 @@ class Planner(planning.Planner[Settings]):
         return [], ["--train", *train, "--valid", *valid, "--documents", settings.documents]
 
     def published(self) -> tuple[list[Stage], list[str]]:
-        """Return the same for published corpora. Only C4 has a validation set; of others a part is held out."""
+        """Return the stages and options for published corpora. Only C4 has its own validation set."""
         settings = self.settings
         before: list[Stage] = []
         for name in settings.named:

@@ -1,6 +1,7 @@
-"""The loss of a model that knows how frequent each piece is and nothing else: the plateau that all trainings begin on.
+"""Compute the loss of a model that only knows piece frequencies, which is the plateau at the start of every training.
 
-Counts are of the training text, plus one each; the loss is of the validation text, in bits a piece.
+The frequencies come from the training text, with one added to each count. The loss is in bits per piece of the
+validation text.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from numpy.typing import NDArray
 
 from recipes.lib.package import write_whole
 
-AT_ONCE = 10_000  # items
+AT_ONCE = 10_000  # items that are counted at once
 
 
 def counts(prefix: Path, types: int) -> NDArray[np.float64]:
-    """How often each id occurs, [types]."""
+    """Return how often each id occurs in a dataset: [types]."""
     dataset: Any = data_utils.load_indexed_dataset(str(prefix), None, "mmap")
     found = np.zeros(types)
     for start in range(0, len(dataset), AT_ONCE):
@@ -30,7 +31,7 @@ def counts(prefix: Path, types: int) -> NDArray[np.float64]:
 
 
 def cross_entropy(train: NDArray[np.float64], valid: NDArray[np.float64]) -> float:
-    """Bits a piece of `valid` under the smoothed frequencies of `train`; counts of all types, [types] both."""
+    """Return the bits per piece of `valid` under the smoothed frequencies of `train`; both are counts, [types]."""
     probabilities = (train + 1) / (train + 1).sum()
     return float(-(valid * np.log2(probabilities)).sum() / valid.sum())
 

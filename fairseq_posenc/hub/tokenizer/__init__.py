@@ -1,4 +1,4 @@
-"""Tokenizers beside exported models: what Hugging Face's tokenizers read, with the ids of fairseq's dictionary."""
+"""Write tokenizers for exported models: files for Hugging Face's tokenizers, with the ids of fairseq's dictionary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tokenizer with the ids of fairseq's dictionary, and with fairseq's special symbols."""
+"""Change a tokenizer to the ids of fairseq's dictionary and to fairseq's special symbols."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from ...data.words import MASK
 from ..pretrained import SPECIALS
 from .sources import Tokenizer
 
-#: BERT's special symbols, by fairseq's names
+#: BERT's special symbols, and their names in fairseq.
 ALIASES = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": MASK}
-#: what no text is cut into, so that a dictionary need not have it
+#: Pieces that no text is cut into, so that a dictionary need not contain them.
 NO_TEXT = {*SPECIALS, MASK, *ALIASES, "<|endoftext|>"}
-#: a space in GPT-2's alphabet of bytes
+#: A space in GPT-2's alphabet of bytes.
 BYTE_SPACE = "\u0120"
-#: pieces that may be missing on either side: those that are rare were in no text of which the dictionary was made
+#: Fraction of the pieces that may be missing on either side. Rare pieces may be missing in the text from which the
+#: dictionary was made.
 FEW = 0.01
 
 
 def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: bool) -> tuple[Tokenizer, list[str]]:
-    """The contents of tokenizer.json, and the pieces that it has not because the dictionary lacks them.
+    """Return the contents of tokenizer.json, and the pieces that it omits because the dictionary lacks them.
 
     Args:
-        source: with its own ids. symbols: the dictionary's, by id, <mask> too. where: it came from.
-        segments: the second of two texts is segment 1.
+        source: The tokenizer with its own ids.
+        symbols: The symbols of the dictionary by id, with <mask>.
+        where: The file of the tokenizer, for error messages.
+        segments: Whether the second of two texts is segment 1.
     Raises:
-        CheckpointError: it is not the tokenizer of this dictionary.
+        CheckpointError: The tokenizer does not belong to this dictionary, or its ids are not in fairseq's order.
     """
     if tuple(symbols[: len(SPECIALS)]) != SPECIALS or MASK not in symbols:
         raise CheckpointError(f"{where}: the model's ids are not in fairseq's order: import-hf puts them so")
@@ -54,7 +57,7 @@ def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: 
 
 
 def _scores(model: Mapping[str, Any], added: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Of each piece of the tokenizer; 0 where there are none."""
+    """Return the score of each piece of the tokenizer; 0 if it has no scores."""
     vocabulary = model["vocab"]
     own = dict.fromkeys(vocabulary, 0.0) if isinstance(vocabulary, Mapping) else {p: float(s) for p, s in vocabulary}
     for token in added:
@@ -64,12 +67,12 @@ def _scores(model: Mapping[str, Any], added: Sequence[Mapping[str, Any]]) -> dic
 
 
 def _is_text(piece: str) -> bool:
-    """fairseq and BERT fill vocabularies up with pieces that no text is cut into."""
+    """Return whether text may contain this piece: fairseq and BERT fill their vocabularies up with other pieces."""
     return piece not in NO_TEXT and not re.fullmatch(r"madeupword\d+|\[unused\d+\]", piece)
 
 
 def _named(symbols: Sequence[str], vocabulary: Any) -> list[str]:
-    """The dictionary's pieces, where it has GPT-2's numbers in their place (as fairseq's RoBERTa)."""
+    """Return the pieces of the dictionary. If it has GPT-2's ids in their place (fairseq's RoBERTa), look them up."""
     text = [symbol for symbol in symbols if _is_text(symbol)]
     byte_level = isinstance(vocabulary, Mapping) and any(piece.startswith(BYTE_SPACE) for piece in vocabulary)
     if not byte_level or not all(symbol.isdecimal() for symbol in text):
@@ -79,9 +82,9 @@ def _named(symbols: Sequence[str], vocabulary: Any) -> list[str]:
 
 
 def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str], where: Path) -> None:
-    """Refuse another dictionary's tokenizer."""
+    """Raise CheckpointError if the tokenizer belongs to another dictionary."""
     letters = {piece for piece in own if len(piece) == 1}
-    # SentencePiece leaves text of unknown letters as it is, so that it gets into dictionaries
+    # SentencePiece does not change text of unknown letters, so that it gets into dictionaries
     extra = [name for name in names if name not in own and _is_text(name)]
     extra = [name for name in extra if letters & set(name)]
     if len(lacking) + len(extra) <= FEW * len(own):
@@ -119,7 +122,7 @@ def _model(model: Mapping[str, Any], own: Mapping[str, float], names: Sequence[s
 
 
 def _added(theirs: Sequence[Mapping[str, Any]], ids: Mapping[str, int]) -> list[dict[str, Any]]:
-    """fairseq's special symbols, and pieces that are never cut."""
+    """Return the added tokens: fairseq's special symbols, and pieces that are never cut."""
     made = [_token(name, ids[name], special=True) for name in (*SPECIALS, MASK)]
     others = [token for token in theirs if not token.get("special") and token["content"] in ids]
     whole = [_token(token["content"], ids[token["content"]], normalized=token.get("normalized")) for token in others]
@@ -127,13 +130,13 @@ def _added(theirs: Sequence[Mapping[str, Any]], ids: Mapping[str, int]) -> list[
 
 
 def _token(name: str, number: int, *, special: bool = False, normalized: Any = False) -> dict[str, Any]:
-    """<mask> takes the space before it, which belongs to the word that it hides."""
+    """Return an added token. <mask> absorbs the space before it, which belongs to the masked word."""
     how = {"single_word": False, "lstrip": name == MASK, "rstrip": False, "normalized": bool(normalized)}
     return {"id": number, "content": name, **how, "special": special}
 
 
 def _template(ids: Mapping[str, int], segments: bool) -> dict[str, Any]:
-    """<s> a </s>, and RoBERTa's <s> a </s></s> b </s>."""
+    """Return the template for one text, <s> a </s>, and for two texts as in RoBERTa, <s> a </s></s> b </s>."""
     second = int(segments)
 
     def special(name: str, segment: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A model of SentencePiece's, Unigram or BPE, as the contents of a tokenizer.json."""
+"""Convert a SentencePiece model, Unigram or BPE, to the contents of a tokenizer.json."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from ...compat.checkpoints import CheckpointError
 
 SPACE = "\u2581"
-#: types of pieces in SentencePiece's proto; the others are text
+#: Types of pieces in the proto of SentencePiece. The other types are text.
 UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4
 UNIGRAM, BPE = 1, 2
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The tokenizer.
+    """Read a model and return it as a tokenizer.
 
     Raises:
-        CheckpointError: sentencepiece is missing, or the model cannot be had in this form.
+        CheckpointError: sentencepiece is not installed, or tokenizer.json cannot express the model.
     """
     model = _proto(path)
     trained, how = model.trainer_spec, model.normalizer_spec
@@ -63,7 +63,7 @@ def _normalizer(how: Any) -> dict[str, Any]:
 
 
 def _pieces(model: Any) -> list[tuple[str, float]]:
-    """With <unk> by fairseq's name, without what is no text."""
+    """Return the pieces with their scores, without control symbols. The unknown piece is <unk>, as in fairseq."""
     named = [("<unk>" if piece.type == UNKNOWN else piece.piece, piece) for piece in model.pieces]
     return [(name, piece.score) for name, piece in named if piece.type != CONTROL]
 
@@ -76,7 +76,7 @@ def _unigram(model: Any) -> dict[str, Any]:
 
 
 def _bpe(model: Any) -> dict[str, Any]:
-    """SentencePiece joins the pair whose joint piece has the best score."""
+    """Return a BPE model. Merges are sorted by score: SentencePiece merges the pair whose result has the best score."""
     scores = dict(_pieces(model))
     pairs = [
         (-scores[piece], index, [piece[:cut], piece[cut:]])

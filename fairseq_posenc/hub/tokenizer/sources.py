@@ -1,4 +1,4 @@
-"""Tokenizers as they are published, each as the contents of a tokenizer.json with ids of its own."""
+"""Read published tokenizers, each as the contents of a tokenizer.json with its own ids."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 from ...compat.checkpoints import CheckpointError
 
-#: contents of a tokenizer.json
+#: Contents of a tokenizer.json.
 Tokenizer = dict[str, Any]
 
 FORMS = "sentencepiece.model; vocab.txt; encoder.json and vocab.bpe; tokenizer.json"
-#: byte-level BPE: vocabulary and merges, as OpenAI and as Hugging Face name them
+#: Files of byte-level BPE, vocabulary and merges, as OpenAI and as Hugging Face name them.
 BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 
 
 def read(source: Path) -> tuple[Tokenizer, Path]:
-    """A tokenizer, and the file that it is in.
+    """Read a tokenizer. Return it with the file that it was read from.
 
     Args:
-        source: one of its files, or their folder.
+        source: One of its files, or their folder.
     Raises:
-        CheckpointError: no such file, or nothing that is known, with what is.
+        CheckpointError: The file does not exist or is no known tokenizer. The message names the known ones.
     """
     path = _file(source)
     try:
@@ -33,7 +33,7 @@ def read(source: Path) -> tuple[Tokenizer, Path]:
 
 
 def beside(dictionary: Path) -> Path | None:
-    """`tokenizer/` next to a dict.txt, or a folder higher where the data is in shards."""
+    """Return tokenizer/ next to a dict.txt or, for data in shards, one folder higher; None if there is none."""
     folders = (dictionary.parent / "tokenizer", dictionary.parent.parent / "tokenizer")
     return next((folder for folder in folders if folder.is_dir()), None)
 
@@ -69,7 +69,7 @@ def _whole(path: Path) -> Tokenizer:
 
 
 def _byte_level(path: Path) -> Tokenizer:
-    """GPT-2's, without a space before the text, as in fairseq."""
+    """Read the byte-level BPE of GPT-2. As in fairseq, it adds no space before the text."""
     names = next(pair for pair in BYTE_LEVEL if path.name in pair)
     vocabulary, merges = (path.with_name(name) for name in names)
     lines = merges.read_text("utf-8").splitlines()
@@ -86,7 +86,10 @@ def _byte_level(path: Path) -> Tokenizer:
 
 
 def _wordpiece(path: Path) -> Tokenizer:
-    """BERT's; without a capital letter in the vocabulary text is lowercased, if the settings beside do not tell."""
+    """Read the WordPiece of BERT.
+
+    Text is lowercased if tokenizer_config.json says so or, without that, if the vocabulary has no capital letters.
+    """
     pieces = path.read_text("utf-8").rstrip("\n").split("\n")
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
         raise ValueError("no vocabulary of WordPiece: it has no [UNK], or no piece with ##")

@@ -1,4 +1,4 @@
-"""The files by which Hugging Face's tokenizers know one."""
+"""Write a tokenizer as the files that Hugging Face's packages read."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SPECIAL = {
 
 
 def write(made: Tokenizer, folder: Path, *, max_length: int, segments: bool) -> None:
-    """tokenizer.json, tokenizer_config.json and special_tokens_map.json.
+    """Write tokenizer.json, tokenizer_config.json and special_tokens_map.json.
 
     Raises:
-        CheckpointError: what the `tokenizers` package does not read back.
+        CheckpointError: The `tokenizers` package is not installed, or cannot read the tokenizer back.
     """
     _check(made)
     mask = next(token for token in made["added_tokens"] if token["content"] == "<mask>")
@@ -46,7 +46,7 @@ def write(made: Tokenizer, folder: Path, *, max_length: int, segments: bool) -> 
 
 
 def copy_sources(source: Path, folder: Path) -> None:
-    """Files that cut text into pieces without Hugging Face's packages, by the names that training uses."""
+    """Copy the files that cut text without Hugging Face's packages, by the names that training uses."""
     names = {"vocab.txt": "vocab.txt", **{theirs: ours for ours, theirs in zip(*BYTE_LEVEL, strict=True)}}
     names |= {path.name: "sentencepiece.model" for path in source.glob("*.model")}
     for theirs, ours in names.items():

@@ -23,7 +23,7 @@ Written by `python -m fairseq_posenc drift --output docs/half-precision.md` (som
 ## What keeps it near
 
 Products of queries and keys, and theirs with tables, are made in the precision of the model. Everything after them is
-at least float32 (METHODS.md 3.5): distances, biases, products of products, logits and softmax. Content is divided
+at least float32: distances, biases, products of products, logits and softmax. Content is divided
 before it is multiplied, the mask goes in last. A table is promoted before its rows are read, so that what all pairs add
 to the gradient of a row is summed in float32. Under autocast the same holds, and parameters stay float32. The suite's
 laws hold every encoding with every option to this (`tests/laws/test_half.py`).

@@ -16,7 +16,7 @@ from ..positions import Positions
 
 
 class Alibi(RelativeBias):
-    """e_ij = q_i . k_j / sqrt(D) - slope_h |i - j|, slopes fixed (METHODS.md 9).
+    """e_ij = q_i . k_j / sqrt(D) - slope_h |i - j|, slopes fixed.
 
     In an encoder the penalty is symmetric: left and right cannot be told apart.
     """

@@ -14,7 +14,7 @@ from .registry import ENCODINGS
 
 
 def names() -> list[str]:
-    """Return all names that --pos-enc takes, in the order of METHODS.md."""
+    """Return all names that --pos-enc takes, in the order of the registry."""
     return list(ENCODINGS)
 
 

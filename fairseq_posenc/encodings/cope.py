@@ -29,7 +29,7 @@ class CopeOptions(Options):
 class Cope(PositionEncoding):
     """e_ij = q_i . k_j / sqrt(D) + q_i . e[p_ij], p_ij = sum over t from j to i of sigmoid(q_i . k_t / sqrt(D)).
 
-    METHODS.md 9. p_ij is no whole number: q_i . e is interpolated between the two rows around it, and p_ij is
+    p_ij is no whole number: q_i . e is interpolated between the two rows around it, and p_ij is
     clamped to n_max - 1. The gates of keys that a query may not see (later ones, pads, beyond a span) are zero, so
     counts are those of the tokens alone. The position term is not divided. For decoders: to the right of i there
     is nothing to count. `shift_invariant` holds for equal contents, as for every method that reads contents. The table

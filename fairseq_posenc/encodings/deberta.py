@@ -50,7 +50,7 @@ class DebertaOptions(Options):
 
 
 class Deberta(CachingEncoding):
-    """e_ij = (q_i . k_j + q_i . r_ij + k_j . t_ij) / sqrt(3D), r and t projections of one table (METHODS.md 2.17).
+    """e_ij = (q_i . k_j + q_i . r_ij + k_j . t_ij) / sqrt(3D), r and t projections of one table.
 
     Both terms read the same distance. `init` is that of the table; matrices are drawn from N(0, 0.02).
     A form gives `row_of`, non-decreasing, and `project`.

@@ -29,7 +29,7 @@ class DietRelOptions(Options):
 
 
 class DietRel(DistanceScalars):
-    """e_ij = q_i . k_j / sqrt(D) + R[j - i], one scalar a distance, head and layer, undivided (METHODS.md 2.21).
+    """e_ij = q_i . k_j / sqrt(D) + R[j - i], one scalar a distance, head and layer, undivided.
 
     The paper prints R_{i-j}: the same table in reverse. Its segment term E_S is `diet-rel+segments`. Not
     shared unless asked, as the paper recommends. Starts at zeros: the model without positions.
@@ -64,7 +64,7 @@ class DietAbsOptions(Options):
 
 
 class DietAbs(Extended, FactoredBias):
-    """e_ij = q_i . k_j / sqrt(D) + P_Q[i] . P_K[j], the second product undivided (METHODS.md 2.22).
+    """e_ij = q_i . k_j / sqrt(D) + P_Q[i] . P_K[j], the second product undivided.
 
     P_Q, P_K: [n, rank] a head, by default the same in all layers, which the paper found best. Its segment
     term E_S is `diet-abs+segments`.

@@ -36,7 +36,7 @@ class FireOptions(Options):
 class Fire(SharedBias, CachingEncoding):
     """e_ij = q_i . k_j / sqrt(D) + f_h(log(|c (i-j)| + 1) / (log(|c max(i, T)| + 1) + 1e-6)), T = |l threshold|.
 
-    METHODS.md 9. f: 32 ReLUs and one output a head; f, c and l are learned, each layer its own (share=layer-wise
+    f: 32 ReLUs and one output a head; f, c and l are learned, each layer its own (share=layer-wise
     is the paper's FIRE-S; heads that share have one output). i is the position in its sample from 0, pads not
     counted. Up to T the bias depends on the distance alone, and an encoder cannot tell left from right. Beyond T
     it depends on i too: FIRE is not shift invariant, and memory, which would move the positions, is refused. The

@@ -21,7 +21,7 @@ class GCDFOptions(XLOptions):
 
 
 class GCDF(XL):
-    """XL with R_p[k] = lambda Phi(p / sigma_k), p = i - j, sigma_k = d^(k/d), k = 1..d (METHODS.md 2.20).
+    """XL with R_p[k] = lambda Phi(p / sigma_k), p = i - j, sigma_k = d^(k/d), k = 1..d.
 
     p keeps its sign, and i - j holds at any distance (the author's code reads the other sign beyond its
     table). What is projected is R - lambda/2, which takes the same number from all logits of a query, so

@@ -59,7 +59,7 @@ class _Scalars(RelativeTable):
 
 
 class M1(_Scalars):
-    """e_ij = (q_i . k_j) w[|j - i|] / sqrt(D), one scalar an unsigned distance (METHODS.md 2.8).
+    """e_ij = (q_i . k_j) w[|j - i|] / sqrt(D), one scalar an unsigned distance.
 
     Not clipped; beyond n it saturates at n - 1, as everywhere. Starts at ones: exactly the model without
     positions. In an encoder left and right cannot be told apart.
@@ -92,7 +92,7 @@ class M1(_Scalars):
 
 
 class M2(_Scalars):
-    """e_ij = (q_i . k_j) w[j - i] / sqrt(D), one scalar a signed distance (METHODS.md 2.9).
+    """e_ij = (q_i . k_j) w[j - i] / sqrt(D), one scalar a signed distance.
 
     Starts at ones: exactly the model without positions.
     """
@@ -120,7 +120,7 @@ CHUNK_ON_GPU = 1 << 24
 
 
 class M3(RelativeTable):
-    """e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D), one vector a signed distance (METHODS.md 2.10).
+    """e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D), one vector a signed distance.
 
     Starts at ones: exactly the model without positions. No matrix product gives it: some queries at a time,
     and again in the backward. Where a clip leaves distances that share a vector, those are two products.

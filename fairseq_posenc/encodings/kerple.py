@@ -31,7 +31,7 @@ class KerpleOptions(Options):
 
 
 class Kerple(RelativeBias):
-    """e_ij = q_i . k_j / sqrt(D) - p log(1 + a |i - j|), or - p |i - j|^a with a <= 2 (METHODS.md 9).
+    """e_ij = q_i . k_j / sqrt(D) - p log(1 + a |i - j|), or - p |i - j|^a with a <= 2.
 
     p and a: one number each a head, both at least 0.01. The released code hands one module to all layers, so
     layers share them here by default, and calls the power form's factor a and its exponent p; here p is the

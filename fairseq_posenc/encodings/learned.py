@@ -26,7 +26,7 @@ class LearnedOptions(Options):
 
 
 class Learned(Extended):
-    """x_i = t_i + w_i with w [n, d] (BERT; METHODS.md 2.2).
+    """x_i = t_i + w_i with w [n, d] (BERT).
 
     Row p serves the token with p tokens before it, pads not counted.
     """
@@ -61,7 +61,7 @@ class Learned(Extended):
 
 
 class SentenceRestart(Learned):
-    """x_i = t_i + w_{i'} with i' the position in the sentence, from 1; row i' - 1 (METHODS.md 2.4).
+    """x_i = t_i + w_{i'} with i' the position in the sentence, from 1; row i' - 1.
 
     A sentence is what ends with </s> (or <s>): the paper's 'real' absolute position, with which masked-LM
     pretraining did not converge. `positions.restart_ids` come from the model, which knows its symbols.

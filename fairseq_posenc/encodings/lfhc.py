@@ -14,7 +14,7 @@ from ..core.relative_table import RelativeTable
 from ..ops import toeplitz
 from ..positions import Positions
 
-#: k where the user gives none (METHODS.md 2.19: the best of WikiText-103, the longest context)
+#: k where the user gives none (Qu et al. 2021, Table 3: the best on WikiText-103, which has the longest context)
 DEFAULT_CLIP = 16
 
 
@@ -38,7 +38,7 @@ class LFHCOptions(Options):
 
 
 class LFHC(RelativeTable):
-    """e_ij = q_i . (k_j + w[g_l(j - i)]) / sqrt(D), g_l(x) = sign(x) min(k, ceil(|x| / l)) (METHODS.md 2.19).
+    """e_ij = q_i . (k_j + w[g_l(j - i)]) / sqrt(D), g_l(x) = sign(x) min(k, ceil(|x| / l)).
 
     Layers count from 1 in every stack, so that the first is Shaw. The printed (9) rounds both signs of
     i - j down, which leaves l distances in row 0; that reading is `rounding=floor_eq9`.

@@ -31,7 +31,7 @@ def slots_of(slots: int | None, stack: StackShape) -> int:
 
 
 class Compressing(PositionEncoding):
-    """Keys of E X, values of F X: `weight` [L or 1, 1 or 2, slots, n], E and F (METHODS.md 2.24).
+    """Keys of E X, values of F X: `weight` [L or 1, 1 or 2, slots, n], E and F.
 
     E acts before the heads are split, so they share it. Column p is that of the token with p tokens before
     it: pads are zeros, and where they stand on the left the columns move with the tokens. Encoders only, as
@@ -95,7 +95,7 @@ class LinformerOptions(Options):
 
 
 class Linformer(Compressing):
-    """e_ij = q_i . (E X W_K)_j / sqrt(D), z_i = sum_j alpha_ij (F X W_V)_j, j over slots (METHODS.md 2.24).
+    """e_ij = q_i . (E X W_K)_j / sqrt(D), z_i = sum_j alpha_ij (F X W_V)_j, j over slots.
 
     It knows positions only by the columns of E: `learned+linformer` is the DIET paper's Linformer.
     """
@@ -122,7 +122,7 @@ class DietAbsLinOptions(LinformerOptions):
 
 
 class DietAbsLin(Compressing, FactoredBias):
-    """e_ij = q_i . (E X W_K)_j / sqrt(D) + P_Q[i] . P_K[j], j over slots (METHODS.md 2.24).
+    """e_ij = q_i . (E X W_K)_j / sqrt(D) + P_Q[i] . P_K[j], j over slots.
 
     P_Q: [n, rank], P_K: [slots, rank] a head; the paper prints the width d for both, and calls the slots d_p
     in its tables. `share`, `init` and `init_std` are of P_Q and P_K, as in DIET-ABS; `share_kv` and

@@ -41,7 +41,7 @@ class M4Options(Options):
 
 
 class M4(RelativeTable):
-    """e_ij = (q_i . k_j + q_i . a_ij + k_j . a_ij) / sqrt(s D), a_ij = w[clip(j - i, -k, k)] (METHODS.md 2.11-2.14).
+    """e_ij = (q_i . k_j + q_i . a_ij + k_j . a_ij) / sqrt(s D), a_ij = w[clip(j - i, -k, k)].
 
     The same vector for query and key. `scale` is the s of the M4M papers' ablation, 1 elsewhere.
 
@@ -161,11 +161,11 @@ class M4MOptions(Options):
 
 
 class M4M(RelativeTable):
-    """e_ij = (q_i . k_j) (q_i . a_ij) (k_j . a_ij) / sqrt(D), a_ij as in M4 (METHODS.md 2.13).
+    """e_ij = (q_i . k_j) (q_i . a_ij) (k_j . a_ij) / sqrt(D), a_ij as in M4.
 
     Even in a, and dead at a = 0, where every gradient through the logits vanishes: such a start is refused. It starts
     at N(0, D^-0.5); the usual 0.02 makes the first logits a hundred times smaller than those without positions, and
-    slow to grow (METHODS.md 3).
+    slow to grow.
 
     `gate_offset` is a deviation from the paper: (q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D). With o = 1 and
     a small a, a network trained without this encoding goes on where it was.

@@ -8,7 +8,7 @@ from ..core.base import RELATIVE, Facts, PositionEncoding
 
 
 class NoEncoding(PositionEncoding):
-    """e_ij = q_i . k_j / sqrt(D). An encoder is then permutation-equivariant (METHODS.md 2.1)."""
+    """e_ij = q_i . k_j / sqrt(D). An encoder is then permutation-equivariant."""
 
     facts = Facts(
         title="No position encoding",

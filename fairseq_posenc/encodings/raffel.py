@@ -25,7 +25,7 @@ class RaffelOptions(Options):
 
 
 class Raffel(DistanceScalars):
-    """e_ij = (q_i . k_j + a_ij) / sqrt(D), a_ij = w[j - i] (METHODS.md 2.6). No buckets, no clip.
+    """e_ij = (q_i . k_j + a_ij) / sqrt(D), a_ij = w[j - i]. No buckets, no clip.
 
     Starts at zeros: the model without positions. Beyond n the distances saturate at n - 1.
     """

@@ -54,7 +54,7 @@ class RopeOptions(rotary.RotaryOptions):
 class Rope(rotary.Rotary):
     """e_ij = (R_i q_i) . (R_j k_j) / sqrt(D), R_p a rotation of each feature pair m by p base^(-2m/D).
 
-    METHODS.md 9. The two layouts are not interchangeable without permuting the projections. With `fraction`
+    The two layouts are not interchangeable without permuting the projections. With `fraction`
     the first R = fraction D features are rotated, at speeds base^(-2m/R), and the others are not.
 
     `scaling` is for a model that was trained on shorter sequences, with s the factor:

@@ -31,7 +31,7 @@ def missing(name: str, flag: str) -> str:
 class Segmented(PositionEncoding):
     """Base of what reads `positions.segments`, which models of pair tasks give.
 
-    Encoders only: METHODS.md 2.23 applies segments neither in decoding nor in cross-attention. Segments move
+    Encoders only: segments apply neither in decoding nor in cross-attention. Segments move
     with their tokens, so logits depend neither on where a pair stands nor on left and right.
     """
 
@@ -71,7 +71,7 @@ class SegmentsInputOptions(Options):
 
 
 class SegmentsInput(Segmented):
-    """x_i = t_i + s_seg(i), one vector [d] a segment (BERT; METHODS.md 2.23).
+    """x_i = t_i + s_seg(i), one vector [d] a segment (BERT).
 
     One table at the input: there is nothing to share.
     """
@@ -114,10 +114,10 @@ class SegmentsOptions(Options):
 
 
 class Segments(Segmented, SharedBias):
-    """e_ij = q_i . k_j / sqrt(D) + E_S[S(i), S(j)], a table [segments, segments] a head, undivided (METHODS.md 2.23).
+    """e_ij = q_i . k_j / sqrt(D) + E_S[S(i), S(j)], a table [segments, segments] a head, undivided.
 
     DIET's E_S, meant beside `diet-rel` or `diet-abs`; created where pairs are fine-tuned. The paper is silent
-    on sharing. METHODS.md lets E_S follow the position table's: `--segments head` makes it so beside DIET's encodings.
+    on sharing. With DIET's encodings, `--segments head` shares E_S as the position table is shared.
     Otherwise `share` is an option of each member, which none reads of another, and beside `rope` or `alibi` there is
     no table to follow: `segments.share=layer-wise` says it. The table starts at zeros, so that a
     pre-trained model starts as it was.

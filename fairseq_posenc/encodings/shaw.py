@@ -27,7 +27,7 @@ class ShawOptions(Options):
 
 
 class Shaw(RelativeTable):
-    """e_ij = q_i . (k_j + a_ij) / sqrt(D), a_ij = w[clip(j - i, -k, k)] (METHODS.md 2.5).
+    """e_ij = q_i . (k_j + a_ij) / sqrt(D), a_ij = w[clip(j - i, -k, k)].
 
     With `values`, z_i = sum_j alpha_ij (v_j + a'_ij) from a table of its own. Beyond n the distances
     saturate at k, as everywhere.

@@ -27,7 +27,7 @@ class SinusoidalOptions(Options):
 
 
 class Sinusoidal(PositionEncoding):
-    """PE[p, 2i] = sin(p 10000^(-2i/d)), PE[p, 2i+1] = cos(the same) (METHODS.md 2.3)."""
+    """PE[p, 2i] = sin(p 10000^(-2i/d)), PE[p, 2i+1] = cos(the same)."""
 
     Options = SinusoidalOptions
     facts = Facts(

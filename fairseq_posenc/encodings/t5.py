@@ -34,10 +34,10 @@ class T5Options(Options):
 
 
 class T5(RelativeBias):
-    """e_ij = q_i . k_j / sqrt(D) + b[bucket(j - i)], b undivided (METHODS.md 2.7).
+    """e_ij = q_i . k_j / sqrt(D) + b[bucket(j - i)], b undivided.
 
     In an encoder half of the buckets are for each direction; in a decoder all are for the left. The table starts
-    at zeros, which is the model without positions (METHODS.md 3.4); T5 itself draws N(0, d^-0.5).
+    at zeros, which is the model without positions; T5 itself draws N(0, d^-0.5).
     """
 
     Options = T5Options

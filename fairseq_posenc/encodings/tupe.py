@@ -55,7 +55,7 @@ class TupeOptions(Options):
 
 
 class Tupe(Extended, SharedBias, CachingEncoding):
-    """e_ij = q_i . k_j / sqrt(2D) + reset(v_ij), v_ij = (p_i U^Q) . (p_j U^K) / sqrt(2D) + a_ij (METHODS.md 2.18).
+    """e_ij = q_i . k_j / sqrt(2D) + reset(v_ij), v_ij = (p_i U^Q) . (p_j U^K) / sqrt(2D) + a_ij.
 
     The relative a_ij are not divided. reset(v_ij) is theta_1 where i is [CLS], theta_2 where only j is, else
     v_ij. theta_1 moves all logits of [CLS] alike, so that it does nothing; it is kept as the papers count it.

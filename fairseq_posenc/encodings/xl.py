@@ -34,7 +34,7 @@ class XLOptions(Options):
 
 
 class XL(CachingEncoding):
-    """e_ij = [(q_i + u) . k_j + (q_i + v) . W_r R_{i-j}] / sqrt(D) (METHODS.md 2.15, 2.16).
+    """e_ij = [(q_i + u) . k_j + (q_i + v) . W_r R_{i-j}] / sqrt(D).
 
     R_p is the sinusoid of p [d], sines first; W_r [d, d] is the layer's own, row h D + c for feature c of
     head h; u and v are [h, D]. Sharing is fixed: `biases` says what there is to choose. `init` is that of

@@ -29,7 +29,7 @@ class XPosOptions(rotary.RotaryOptions):
 class XPos(rotary.Rotary):
     """e_ij = sum over pairs m of zeta_m^((i-j)/512) (R_i q_i)_m . (R_j k_j)_m / sqrt(D), zeta_m = (2m/D + 0.4) / 1.4.
 
-    METHODS.md 9. For decoders: to the right the factors would grow. q is multiplied by zeta^(p/512) and k by its
+    For decoders: to the right the factors would grow. q is multiplied by zeta^(p/512) and k by its
     inverse, p counted from a column in the middle, which cancels, so that half precision holds both. It is the
     same column whatever the length (the released code takes half of the current one), as a cache needs.
     """

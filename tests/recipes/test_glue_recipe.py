@@ -294,7 +294,7 @@ def test_another_experiment_has_another_folder() -> None:
 def test_help_says_that_0_is_unset() -> None:
     told = {one.name: one.metadata.get("help", "") for one in fields(Settings)}
     for name in ("runs", "batch", "longest", "separators"):
-        assert told[name].endswith("0 or unset: the protocol's")
+        assert told[name].endswith("0 or unset: the protocol's.")
 
 
 EVERY_9 = {"train__save-interval-updates": "9"}

@@ -24,6 +24,8 @@ CODE = ("fairseq_posenc", "recipes", "data-bin-scripts")
 SPEAKING = {"about", "of_files", "option", "error", "warning", "info", "warn", "warning_once", "line", "print"}
 HELPFUL = {"help", "description", "epilog"}  # keyword arguments of argparse and of dataclass fields
 SHORTEST = 3  # words; less is a name or a label
+#: Words of a text that a user reads even if no such call holds it: it stands in a constant, or a function returns it.
+LONG = 6
 
 
 class Sentence(NamedTuple):
@@ -34,9 +36,16 @@ class Sentence(NamedTuple):
 def spoken() -> Iterator[Sentence]:
     """Yield the sentences of help texts, errors and log lines."""
     for path, tree in _modules():
+        texts = [text for node in ast.walk(tree) for text in _spoken_by(node)]
+        known = {id(part) for text in texts for part in ast.walk(text)} | set(_docstrings(tree))
         for node in ast.walk(tree):
-            for text in _spoken_by(node):
-                yield from _sentences(path, text.lineno, _written(text))
+            if isinstance(node, ast.JoinedStr) and id(node) not in known:
+                known |= {id(part) for part in ast.walk(node)}
+                texts += [node] if _is_long(node) else []
+        others = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        texts += [node for node in others if id(node) not in known and _is_long(node)]
+        for text in texts:
+            yield from _sentences(path, text.lineno, _written(text))
 
 
 def explained() -> Iterator[Sentence]:
@@ -68,6 +77,19 @@ def _spoken_by(node: ast.AST) -> Iterator[ast.expr]:
         if name in SPEAKING:
             yield from filter(_is_text, node.args)
         yield from (word.value for word in node.keywords if word.arg in HELPFUL and _is_text(word.value))
+
+
+def _docstrings(tree: ast.Module) -> Iterator[int]:
+    """Yield the ids of the nodes that are docstrings or other texts which stand alone as a statement."""
+    yield from (id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr))
+
+
+def _is_long(node: ast.expr) -> bool:
+    """Tell whether a text is long enough to be a sentence, and no list of words or commands."""
+    text = _written(node)
+    return len(re.findall(r"[A-Za-z]{2,}", text)) >= LONG and bool(
+        re.search(r" (a|the|is|are|of|for|to|in|not) ", text)
+    )
 
 
 def _is_text(node: ast.expr) -> bool:

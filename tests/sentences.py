@@ -26,6 +26,7 @@ HELPFUL = {"help", "description", "epilog"}  # keyword arguments of argparse and
 SHORTEST = 3  # words; less is a name or a label
 #: Words of a text that a user reads even if no such call holds it: it stands in a constant, or a function returns it.
 LONG = 6
+SMALL_WORDS = {"a", "the", "is", "are", "of", "for", "to", "in", "not"}  # no sentence is without any of them
 
 
 class Sentence(NamedTuple):
@@ -87,9 +88,8 @@ def _docstrings(tree: ast.Module) -> Iterator[int]:
 def _is_long(node: ast.expr) -> bool:
     """Tell whether a text is long enough to be a sentence, and no list of words or commands."""
     text = _written(node)
-    return len(re.findall(r"[A-Za-z]{2,}", text)) >= LONG and bool(
-        re.search(r" (a|the|is|are|of|for|to|in|not) ", text)
-    )
+    words = re.findall(r"[A-Za-z]{2,}", text)
+    return len(words) >= LONG and not SMALL_WORDS.isdisjoint(words)
 
 
 def _is_text(node: ast.expr) -> bool:

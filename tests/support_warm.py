@@ -123,7 +123,7 @@ def stop() -> None:
     """End the process that forks, if there is one. Waiting counts its time among that of the tests."""
     if server.cache_info().currsize:
         process, control = server()
-        control.close()
+        control.shutdown(socket.SHUT_RDWR)  # closing is not enough: a worker of a DataLoader may hold a copy
         process.wait()
 
 

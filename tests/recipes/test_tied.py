@@ -16,7 +16,9 @@ from recipes.lib import tied
 ROOT = Path(__file__).resolve().parents[2]
 #: a command with a child, which write their process ids and wait; the first notes that it was asked to end
 COMMAND = 'sleep 60 & echo $! > child; trap "touch asked; exit" TERM; echo $$ > own; wait'
-ASKING = "import sys; from recipes.lib import tied; tied.run(['bash', '-c', sys.argv[1]])"
+#: a shell starts what runs in its background with SIGINT ignored, also these tests
+LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+ASKING = f"{LISTENING}; import sys; from recipes.lib import tied; tied.run(['bash', '-c', sys.argv[1]])"
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, "its process group"])

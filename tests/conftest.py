@@ -1,4 +1,4 @@
-"""Commands of recipes without the seconds that each takes to import torch.
+"""Run the commands of recipes in forks, which saves the seconds that each needs to import torch.
 
 PYTEST_DONT_REWRITE: it asserts nothing.
 """
@@ -13,7 +13,7 @@ import support_warm
 
 @pytest.fixture(scope="module")
 def forked_stages() -> Iterator[None]:
-    """Recipes that are run in this process run their stages in forks."""
+    """Let recipes that run in this process run their stages in forks."""
     from recipes.lib import tied
 
     support_warm.server()

@@ -1,4 +1,4 @@
-"""What the tests of the corpus pipeline share: texts, tokenizers, runs, and fairseq's view of the result.
+"""Provide the texts, tokenizers and runs that the tests of the corpus pipeline share, and read results like fairseq.
 
 PYTEST_DONT_REWRITE: it asserts nothing, and is imported before it is named as a plugin.
 """
@@ -75,7 +75,7 @@ def words(number: int, seed: int) -> list[str]:
 
 
 def documents(number: int, seed: int = 0, sentences: int = 3) -> list[list[str]]:
-    """Documents of sentences, each a line."""
+    """Return documents with one sentence per line."""
     return [
         [" ".join(words(6, seed * 7919 + 31 * one + line)).capitalize() + "." for line in range(sentences)]
         for one in range(number)
@@ -87,7 +87,7 @@ def text(found: list[list[str]]) -> str:
 
 
 def gpt2(folder: Path) -> Path:
-    """A tokenizer of GPT-2's form whose pieces are bytes and a few merges; fairseq's dictionary in another order."""
+    """Write a tokenizer in GPT-2's form with bytes and a few merges, and fairseq's dictionary in another order."""
     folder.mkdir(exist_ok=True)
     codes = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [code for code in range(256) if code not in codes]
@@ -128,7 +128,7 @@ class Corpora:
         return path
 
     def two(self) -> tuple[Path, Path]:
-        """A training and a validation file."""
+        """Write a training and a validation file."""
         return self.write("train.txt", text(documents(60))), self.write("valid.txt", text(documents(5, seed=1)))
 
     def run(self, *words: object, output: Path | None = None) -> Ended:
@@ -141,7 +141,7 @@ class Corpora:
         return Ended(status, told.out, told.err)
 
     def learn(self, *words: object, vocabulary: int = 60, output: Path | None = None) -> Ended:
-        """With SentencePiece."""
+        """Learn a SentencePiece model."""
         return self.run(*words, "--tokenizer", "sentencepiece", "--vocabulary", vocabulary, output=output)
 
     def record(self, output: Path | None = None) -> dict:
@@ -154,13 +154,13 @@ def corpora(tmp_path, capsys) -> Corpora:
 
 
 def hashes(output: Path) -> dict[str, str]:
-    """Of all that is trained on."""
+    """Return the hashes of all files that are used for training."""
     found = (path for path in sorted(output.rglob("*")) if path.is_file() and path.name != "corpus.json")
     return {str(path.relative_to(output)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 
 def items(shard: Path, split: str = "train") -> list[list[str]]:
-    """The pieces of each item, as fairseq reads them."""
+    """Return the pieces of each item, as fairseq reads them."""
     from fairseq.data import Dictionary, data_utils  # seconds, which not all tests need
 
     dictionary = Dictionary.load(str(shard / "dict.txt"))

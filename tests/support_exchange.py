@@ -1,4 +1,4 @@
-"""Random models of Hugging Face's, as folders, and as what `import-hf` makes of them."""
+"""Provide random Hugging Face models, as folders and as `import-hf` converts them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BERT_WORDS = ["[PAD]", "a", "[UNK]", "[CLS]", "##b", "[SEP]", "[MASK]", *(f"w{i}
 
 
 def made(kind: str, size: str = "wide", **more: Any) -> Any:
-    """A model of Hugging Face's with random weights, none of them at its start."""
+    """Return a Hugging Face model with random weights, none of which has its initial value."""
     torch.manual_seed(3)
     if kind == "bert":
         config = transformers.BertConfig(vocab_size=WORDS, max_position_embeddings=LENGTH, **SIZES[size], **more)
@@ -41,7 +41,7 @@ def saved(model: Any, folder: Path, *, safe: bool = True) -> Path:
 
 
 def batch(kind: str, *, left: bool = False) -> dict[str, Tensor]:
-    """Two sentences, one of them with pads."""
+    """Return two sentences, one of them padded."""
     random = torch.Generator().manual_seed(1)
     ids = torch.randint(7, WORDS - 1, (2, 12), generator=random)
     bos, eos, pad = (3, 5, 0) if kind == "bert" else (0, 2, 1)
@@ -55,7 +55,7 @@ def batch(kind: str, *, left: bool = False) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def logits(model: Any, given: dict[str, Tensor]) -> Tensor:
-    """Of the tokens, not of pads."""
+    """Return the logits of the tokens, without those of padding."""
     found = model(**given)
     return getattr(found, "logits", found)[given["attention_mask"].bool()]
 

@@ -1,4 +1,4 @@
-"""What the tests of GLUE share: its files by hand, as they were published, and a model to fine-tune.
+"""Provide what the tests of GLUE share: handwritten files in the published formats, and a model to fine-tune.
 
 PYTEST_DONT_REWRITE: it is imported before it is named as a plugin.
 """
@@ -17,7 +17,7 @@ import prepare_glue  # isort: skip
 PARSES = ("(w1)", "(w2)", "(w3)", "(w4)")
 MNLI = ("index", "promptID", "pairID", "genre", "sentence1_binary_parse", "sentence2_binary_parse")
 MNLI += ("sentence1_parse", "sentence2_parse", "sentence1", "sentence2")
-#: of each task: file, header (or none), rows
+#: For each task: file, header (empty if there is none), rows.
 FILES: dict[str, dict[str, list[tuple[str, ...]]]] = {
     "CoLA": {
         "train.tsv": [("gj04", "1", "", "w1 w2"), ("gj04", "0", "*", 'w2 " w1'), ("gj04", "1", "", "w3")],
@@ -115,7 +115,7 @@ def write(folder: Path, name: str, rows: list[tuple[str, ...]]) -> Path:
 
 
 def task_files(folder: Path, task: str, *, packed: bool = False, **changed: list[tuple[str, ...]]) -> Path:
-    """GLUE's files of a task; `train=ROWS` and so on in place of those by hand."""
+    """Write GLUE's files for a task; `train=ROWS` and so on replace the handwritten rows."""
     for name, rows in FILES[task].items():
         given = changed.get(name.removesuffix(".tsv"), rows)
         write(folder, f"{name}.gz" if packed else name, given)
@@ -123,7 +123,7 @@ def task_files(folder: Path, task: str, *, packed: bool = False, **changed: list
 
 
 def prepare(task: str, data: Path, model: Path, output: Path, *more: str) -> int:
-    """The exit status."""
+    """Run prepare_glue.py and return the exit status."""
     words = ["--task", task, "--data", data, "--checkpoint", model, "--output", output, "--longest", "16", *more]
     return prepare_glue.main([str(word) for word in words])
 
@@ -133,7 +133,7 @@ def record(folder: Path) -> dict[str, Any]:
 
 
 def items(folder: Path, name: str, split: str) -> list[list[str]]:
-    """Pieces as fairseq reads them; of labels too."""
+    """Return pieces and labels as fairseq reads them."""
     from fairseq.data import Dictionary, data_utils
 
     dictionary = Dictionary.load(str(folder / name / "dict.txt"))

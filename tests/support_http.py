@@ -1,4 +1,4 @@
-"""A web server on this machine that misbehaves as told, and remembers what it was asked for."""
+"""Run a local web server that misbehaves on demand, and records the requests."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Page:
-    """One address; every deviation from a good server is an option."""
+    """Describe one address of the server. Each field is a way in which the server misbehaves."""
 
     content: bytes = b""
     status: int = 200
-    location: str = ""  # redirect there
-    ranges: bool = True  # answers requests for a part
+    location: str = ""  # redirect to this address
+    ranges: bool = True  # answer requests for a part
     etag: str = '"1"'
-    length: bool = True  # says how much will come
-    cuts: list[int] = field(default_factory=list)  # bytes after which each of the next answers is cut
-    delay: float = 0.0  # seconds before the content, or
-    stall: int = 0  # ... after so many bytes of it
-    shift: int = 0  # answers with another part than was asked for
+    length: bool = True  # send the length of the content
+    cuts: list[int] = field(default_factory=list)  # cut the next answers after these numbers of bytes
+    delay: float = 0.0  # seconds to wait before the content, or
+    stall: int = 0  # after this number of bytes of it
+    shift: int = 0  # send another part than requested
 
 
 @dataclass
@@ -80,12 +80,12 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Quiet: the tests read `asked`."""
+        """Print nothing; the tests read `asked`."""
 
 
 class Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """A client that gave up is what some tests want."""
+        """Ignore clients that close the connection, as some tests do."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The plain definition of memory in a language model: no memory, one forward of a whole text under a mask.
+"""Compute a language model with memory by its definition: one forward pass over the whole text under a mask.
 
 Everything comes from the encodings' literal references, in float64; or, for texts whose [N, N, D] is too large, from
 the attention that the laws compare with them. Legend: B streams, N tokens, M states of memory, d width, V types.
@@ -17,17 +17,17 @@ from fairseq_posenc.positions import Positions
 
 
 def mask(length: int, segment: int, memory: int, same_length: bool = False) -> Tensor:
-    """[N, N]: row t sees the columns from the start of its segment less M (of its last M) up to t."""
+    """Return [N, N]: row t sees the columns from the start of its segment minus M (or its last M columns) up to t."""
     rows, columns = torch.arange(length)[:, None], torch.arange(length)[None]
     first = rows - memory + 1 if same_length else rows // segment * segment - memory
     return (columns <= rows) & (columns >= first)
 
 
 def states(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = True) -> Tensor:
-    """[B, N] -> [B, N, d]: one forward of all tokens without memory, under a mask that holds in every layer."""
+    """Map [B, N] to [B, N, d] by one forward pass without memory, under a mask that all layers use."""
     decoder = model.decoder
     where = Positions(tokens.shape[1], tokens.shape[1], tokens.device, causal=True)
-    vars(where)["allowed"] = allowed[None]  # for an encoding that asks for it
+    vars(where)["allowed"] = allowed[None]  # only for encodings that read it
     x = literal_embed(decoder.pos, decoder.embed_scale * decoder.embed_tokens(tokens), where)
     tensors = decoder.pos.per_layer(where)
     for index, layer in enumerate(decoder.layers, start=1):
@@ -42,7 +42,7 @@ def states(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = True) 
 
 
 def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = True) -> Tensor:
-    """[B, N, d]: for each token one forward of its whole prefix."""
+    """Return [B, N, d]: one forward pass over the whole prefix of each token."""
     ends = range(1, tokens.shape[1] + 1)
     with torch.no_grad():
         rows = [states(model, tokens[:, :end], allowed[:end, :end], literally)[:, -1] for end in ends]
@@ -50,14 +50,14 @@ def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = T
 
 
 def _read(attention: Any, x: Tensor, where: Positions, tensors: Any) -> Tensor:
-    """The attention's own explicit path: without weights asked for it may know of a causal mask alone."""
+    """Use the explicit path of the attention. Without requested weights, other paths may only support a causal mask."""
     by_time = x.transpose(0, 1)
     with attention.given(where, tensors):
         return attention(by_time, by_time, by_time, need_weights=True)[0].transpose(0, 1)
 
 
 def _attended(attention: Any, pos: Any, index: int, x: Tensor, where: Positions, allowed: Tensor) -> Tensor:
-    """[B, N, d] -> [B, N, d]."""
+    """Map [B, N, d] to [B, N, d] by one layer of attention."""
     layer = Layer(index, {}, attention.content_query, attention.content_key)
     q, k, v = (heads_of(project(x), attention) for project in (attention.q_proj, attention.k_proj, attention.v_proj))
     weights = literal_softmax(literal_logits(pos, q, k, where, layer), allowed[None, None])

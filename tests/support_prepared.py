@@ -1,4 +1,4 @@
-"""What the tests of questions share: questions, runs of prepare_questions.py, and fairseq's view of the result.
+"""Provide what the tests of questions share: questions, runs of prepare_questions.py, and items as fairseq reads them.
 
 PYTEST_DONT_REWRITE: it is imported before it is named as a plugin.
 """
@@ -68,7 +68,7 @@ class Ended(NamedTuple):
 
 
 class Prepared:
-    """Runs of prepare_questions.py in a folder."""
+    """Run prepare_questions.py in a folder."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._capsys, self.output = folder, capsys, folder / "out"
@@ -108,7 +108,7 @@ def prepared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Prepared:
 
 
 class Items(NamedTuple):
-    """As fairseq reads them; what the dictionary lacks by its word with a star."""
+    """Read the items like fairseq; words that the dictionary lacks are marked with a star."""
 
     source: list[list[str]]
     target: list[list[str]]

@@ -1,4 +1,4 @@
-"""Fresh Python processes with the rooms of the package, but without its own __init__, which imports fairseq.
+"""Start Python processes with the modules of the package, but without its __init__, which imports fairseq.
 
 PYTEST_DONT_REWRITE: it asserts nothing.
 """
@@ -17,5 +17,5 @@ plugin.__path__ = [{str(PACKAGE)!r}]
 
 
 def without_fairseq(code: str, *arguments: str, flags: tuple[str, ...] = ()) -> list[str]:
-    """Return the command that runs `code`, seconds sooner than where importing the package imports fairseq."""
+    """Return the command that runs `code` without importing fairseq, which would take seconds."""
     return [sys.executable, *flags, "-c", STUB + code, *arguments]

@@ -1,4 +1,4 @@
-"""A prepared folder of toy questions, and small models of them."""
+"""Provide a prepared folder of toy questions, and small models for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 BOS, PAD, EOS, UNK = 0, 1, 2, 3
 PIECES = ("what", "is", "?", "a", "b", "c", "d", "e", "f", "g", "h", "i")
-#: ids
+#: Ids of the special tokens.
 WHAT, IS, MARK, FIRST = 4, 5, 6, 7
 SIZE = 4 + len(PIECES)
 SIZES = {"train": 160, "valid": 9, "test": 11}
@@ -26,7 +26,7 @@ CRITERION = ["--criterion", "question_generation"]
 
 
 def write_questions(folder: Path, sizes: dict[str, int] = SIZES, pieces: Sequence[str] = PIECES) -> Path:
-    """`<s> answer </s> context </s>` with one or two unknown words in the context; `what is WORD ?` has the first."""
+    """Write `<s> answer </s> context </s>` with one or two unknown words; `what is WORD ?` asks for the first."""
     folder.mkdir(parents=True)
     dictionary = Dictionary()
     for piece in pieces:
@@ -45,7 +45,7 @@ def write_questions(folder: Path, sizes: dict[str, int] = SIZES, pieces: Sequenc
 
 
 def item(size: int, random: torch.Generator) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Source, question, segments, how many words are unknown."""
+    """Return source, question, segments and the number of unknown words."""
     unknown = int(torch.randint(1, 3, (), generator=random))
     context = torch.randint(FIRST, size, (int(torch.randint(3, 8, (), generator=random)),), generator=random).tolist()
     for k in range(unknown):
@@ -65,7 +65,7 @@ def write_ids(path: Path, lines: Sequence[Tensor]) -> None:
 
 
 def words(data: Path, *more: Any) -> list[Any]:
-    """fairseq-train's arguments of a tiny model; without --save-dir nothing is saved."""
+    """Return the arguments of fairseq-train for a tiny model; without --save-dir nothing is saved."""
     given = [str(word) for word in more]
     defaults: list[Any] = [] if "--save-dir" in given else ["--no-save"]
     defaults += [] if "--valid-subset" in given else ["--disable-validation"]
@@ -75,12 +75,12 @@ def words(data: Path, *more: Any) -> list[Any]:
 
 
 def built(data: Path, *more: Any, seed: int = 5) -> tuple[Any, Any]:
-    """An untrained model in evaluation, and its task."""
+    """Return an untrained model in evaluation mode, and its task."""
     return support.built_of(words(data, *more), seed)
 
 
 def moved(data: Path, *more: Any) -> tuple[Any, Any]:
-    """The same with no number at its start."""
+    """Return the model with all parameters moved away from their initial values."""
     model, task = built(data, *more)
     return support.move(model, seed=1).eval(), task
 
@@ -90,12 +90,12 @@ def trained(data: Path, *more: Any) -> support.Run:
 
 
 def batch(task: Any, split: str = "test", size: int = 64) -> dict[str, Any]:
-    """The first of a split."""
+    """Return the first batch of a split."""
     made: dict[str, Any] = support.batches(task, split, size=size)[0]
     return made
 
 
 def probabilities(model: Any, batch: dict[str, Any]) -> Tensor:
-    """Logs, [B, T, E]."""
+    """Return log-probabilities, [B, T, E]."""
     found: Tensor = model.get_normalized_probs(model(**batch["net_input"]), True)
     return found

@@ -1,4 +1,4 @@
-"""Searches over models that say a few words only, and all that there is to find."""
+"""Run beam search on models with only a few words, and enumerate all hypotheses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from torch import Tensor
 
 LONGEST, POWER = 3, 0.6
-#: of 3 tokens and </s> at most; the beam can be no wider than the dictionary
+#: At most 3 tokens and </s>. The beam cannot be wider than the dictionary.
 WIDE = 99
 PIECES = (*q.PIECES, *(f"x{i}" for i in range(WIDE - len(q.PIECES))))
 
@@ -23,7 +23,7 @@ Found = list[tuple[list[int], float]]
 
 
 def restricted(model: Any, words: Sequence[int]) -> Any:
-    """A model that says only these words, and </s>."""
+    """Return a model that generates only these words and </s>."""
     normalized = model.get_normalized_probs
 
     def of_words(net_output: Any, log_probs: bool, sample: Any = None) -> Tensor:
@@ -39,7 +39,7 @@ def restricted(model: Any, words: Sequence[int]) -> Any:
 
 
 def searched(model: Any, task: Any, net_input: dict[str, Tensor], form: str, beam: int, **more: Any) -> list[Found]:
-    """What the task's generator finds, without the task's spelling."""
+    """Return the hypotheses of the task's generator, without the task's detokenisation."""
     task.cfg.lenpen_form = form
     options = GenerationConfig(**{"beam": beam, "nbest": beam, "max_len_b": LONGEST, "lenpen": POWER, **more})
     generator = task.build_generator([model], options)
@@ -49,7 +49,7 @@ def searched(model: Any, task: Any, net_input: dict[str, Tensor], form: str, bea
 
 @torch.no_grad()
 def exhaustive(model: Any, encoded: Any, words: Sequence[int], form: str) -> Found:
-    """All sequences of the words up to LONGEST, scored at once and ranked."""
+    """Return all sequences of the words up to LONGEST, scored in one batch and ranked."""
     found: Found = []
     for length in range(1, LONGEST + 1):
         tokens = torch.tensor(list(itertools.product(words, repeat=length)))

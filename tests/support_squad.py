@@ -1,4 +1,4 @@
-"""Toy questions in SQuAD's format, small models of their words, and the project's own tools called in this process."""
+"""Provide toy questions in SQuAD's format, small models for their words, and calls of this project's tools."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from fairseq_posenc.hub.pretrained import MASK, SPECIALS, Pretrained
 
 import prepare_spans  # isort: skip
 
-LETTERS = "bcdefghijklmnop"  # "a" is an article
+LETTERS = "bcdefghijklmnop"  # no "a", because it is an article
 WORDS = ["what", "?", "(", ")", *LETTERS]
 LENGTH = 32
 
 
 def context(rng: random.Random, words: int) -> tuple[str, str, int]:
-    """Letters, of which some are in brackets; those with the brackets, and where they begin."""
+    """Return a text of letters, some of them in brackets, and these letters with the places where they begin."""
     letters = rng.choices(LETTERS, k=words)
     first = rng.randrange(words - 2)
     last = rng.randint(first + 1, min(first + 3, words - 1))
@@ -38,7 +38,7 @@ def context(rng: random.Random, words: int) -> tuple[str, str, int]:
 
 
 def squad(number: int, seed: int, words: int = 12, *, without: bool = False) -> dict[str, Any]:
-    """What is in the brackets? With `without`, each third question has no brackets, and no answer."""
+    """Ask for the letters in brackets. With `without`, each third question has no brackets and no answer."""
     rng = random.Random(seed)
     data = []
     for one in range(number):
@@ -60,7 +60,7 @@ def written(path: Path, found: dict[str, Any]) -> Path:
 def checkpoint(
     folder: Path, pos_enc: str = "learned", args: str | None = None, *, layers: int = 1, dim: int = 16
 ) -> Path:
-    """Of a random model, with its dict.txt."""
+    """Write the checkpoint of a random model, with its dict.txt."""
     config = ModelConfig(layers, dim, 2 * dim, 2, LENGTH, len(WORDS) + 5, pos_enc, mask=len(WORDS) + 4)
     torch.manual_seed(1)
     tensors = {name: tensor for name, tensor in MaskedLM(config).state_dict().items() if name != "lm_head.weight"}
@@ -69,14 +69,14 @@ def checkpoint(
 
 
 def prepared(output: Path, *words: object) -> Path:
-    """prepare_spans.py, of words."""
+    """Run prepare_spans.py on words."""
     asked = ["--tokenizer-path", "words", "--longest-question", "4", *map(str, words), "--output", str(output)]
     assert prepare_spans.main(asked) == 0
     return output
 
 
 def toy(place: Path, dev: dict[str, Any]) -> Path:
-    """300 questions of training and the given ones, packed, as `place`/plain reads them."""
+    """Prepare 300 training questions and the given ones; `place`/plain reads the result."""
     train, packed = written(place / "train.json", squad(300, 1)), place / "dev.json.gz"
     packed.write_bytes(gzip.compress(json.dumps(dev).encode()))
     source = place / "plain" / "checkpoint.pt"
@@ -84,7 +84,7 @@ def toy(place: Path, dev: dict[str, Any]) -> Path:
 
 
 def words(data: Path, source: Path, *more: Any) -> list[str]:
-    """fairseq-train's arguments; without --save-dir nothing is saved."""
+    """Return the arguments of fairseq-train; without --save-dir nothing is saved."""
     given = [str(word) for word in more]
     defaults: list[Any] = [] if "--save-dir" in given else ["--no-save"]
     defaults += [] if "--valid-subset" in given else ["--disable-validation"]
@@ -104,17 +104,17 @@ def words(data: Path, source: Path, *more: Any) -> list[str]:
 
 
 def built(data: Path, source: Path, *more: Any) -> tuple[Any, Any]:
-    """A model that starts from a checkpoint, in evaluation, and its task."""
+    """Return a model that starts from a checkpoint, in evaluation mode, and its task."""
     return support.built_of(words(data, source, *more), 5)
 
 
 def predictions(folder: Path) -> list[dict[str, Any]]:
-    """The answers, several of each question, and the odds that there is none."""
+    """Return the answers, several for each question, and the odds that a question has none."""
     return [read(folder / f"{name}.json") for name in ("predictions", "nbest_predictions", "null_odds")]
 
 
 def called(module: Any, *words: object) -> None:
-    """The `main` of a recipe's stage, with these arguments."""
+    """Call the `main` of a recipe's stage with these arguments."""
     with mock.patch.object(sys, "argv", [module.__name__, *map(str, words)]):
         module.main()
 
@@ -124,6 +124,6 @@ def read(path: Path) -> Any:
 
 
 def texts(found: dict[str, Any]) -> dict[str, Sequence[str]]:
-    """The answers by question."""
+    """Return the answers by question."""
     asked = [one for article in found["data"] for part in article["paragraphs"] for one in part["qas"]]
     return {one["id"]: [answer["text"] for answer in one["answers"]] for one in asked}

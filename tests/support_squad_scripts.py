@@ -1,4 +1,4 @@
-"""The scripts of SQuAD 1.1, SQuAD 2.0 and MLQA, written down from their definitions.
+"""Reimplement the scoring scripts of SQuAD 1.1, SQuAD 2.0 and MLQA from their definitions.
 
 PYTEST_DONT_REWRITE: it asserts nothing.
 """
@@ -16,7 +16,7 @@ Scores = dict[str, float]
 
 
 def script_words(text: str, articles: str, marks: set[str]) -> str:
-    """normalize_answer: lower case, then marks, then articles, then spaces."""
+    """Normalise like normalize_answer: lower case, then punctuation marks, then articles, then spaces."""
     text = "".join(ch for ch in text.lower() if ch not in marks)
     return " ".join(re.sub(articles, " ", text).split())
 
@@ -36,7 +36,7 @@ MLQA = {
 
 
 def script_mlqa(text: str, language: str) -> str:
-    """mlqa_evaluation_v1.py, normalize_answer."""
+    """Normalise like normalize_answer of mlqa_evaluation_v1.py."""
     text = "".join(ch for ch in text.lower() if ch not in MARKS)
     if MLQA[language]:
         text = re.sub(str(MLQA[language]), " ", text)
@@ -62,7 +62,7 @@ def script_f1(gold: list[str], predicted: list[str]) -> float:
 
 
 def script_f1_v2(gold: str, predicted: str) -> float:
-    """compute_f1."""
+    """Return the F1 of compute_f1."""
     theirs, ours = (script_words(one, ENGLISH, ASCII).split() if one else [] for one in (gold, predicted))
     if len(theirs) == 0 or len(ours) == 0:
         return int(theirs == ours)
@@ -70,7 +70,7 @@ def script_f1_v2(gold: str, predicted: str) -> float:
 
 
 def script_v11(golds: Golds, predictions: dict[str, str], language: str | None = None) -> Scores:
-    """evaluate-v1.1.py, and MLQA's of a language."""
+    """Score like evaluate-v1.1.py, or like MLQA's script for a language."""
     exact = f1 = total = 0.0
 
     def words(text: str) -> str:
@@ -87,7 +87,7 @@ def script_v11(golds: Golds, predictions: dict[str, str], language: str | None =
 
 
 def script_raw_v2(golds: Golds, predictions: dict[str, str]) -> tuple[Scores, Scores]:
-    """get_raw_scores of evaluate-v2.0.py."""
+    """Score like get_raw_scores of evaluate-v2.0.py."""
     exact, f1 = {}, {}
     for name, answers in golds.items():
         given = [one for one in answers if script_words(one, ENGLISH, ASCII)] or [""]
@@ -98,7 +98,7 @@ def script_raw_v2(golds: Golds, predictions: dict[str, str]) -> tuple[Scores, Sc
 
 
 def script_thresholded(golds: Golds, scores: Scores, odds: Scores, threshold: float) -> Scores:
-    """apply_no_ans_threshold."""
+    """Apply the threshold like apply_no_ans_threshold."""
     made = {}
     for name, one in scores.items():
         made[name] = float(not bool(golds[name])) if odds[name] > threshold else one
@@ -106,7 +106,7 @@ def script_thresholded(golds: Golds, scores: Scores, odds: Scores, threshold: fl
 
 
 def script_best(golds: Golds, predictions: dict[str, str], scores: Scores, odds: Scores) -> tuple[float, float]:
-    """find_best_thresh."""
+    """Return the best threshold like find_best_thresh."""
     has = {name: bool(answers) for name, answers in golds.items()}
     current = best = sum(1 for one in has if not has[one])
     threshold = 0.0

@@ -1,4 +1,4 @@
-"""Small tokenizers of each published form, learned from this project's pages, and models of their dictionaries."""
+"""Provide small tokenizers of each published form, learned from this project's pages, and models for them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from fairseq_posenc.hub.checkpoint import save
 from fairseq_posenc.hub.convert import Report
 from fairseq_posenc.hub.pretrained import MASK, SPECIALS, Pretrained
 
-#: text cut by the project's own tools, as ids
+#: Texts as ids, split by this project's own tools.
 Cut = Callable[[str], list[int]]
 FORMS = ("unigram", "bpe", "wordpiece", "wordpiece cased", "gpt2", "gpt2 numbers")
-#: whose unknown letters are pieces too, one a byte
+#: Forms that write unknown letters as one piece per byte.
 BYTES = ("unigram bytes", "bpe bytes")
 SIZE = 700
-#: beside the pages: accents apart and together, unknown letters, spaces of all kinds, nothing
+#: Texts besides the pages: combined and separate accents, unknown letters, all kinds of spaces, an empty text.
 HARD = """The Café, the cafe\u0301 and THE CAFÉ|Größe naïve|日本語 text|語|mixed日本and語|👍🏽 fine""".split("|")
 HARD += """two  spaces and   three| lead and trail |x||"quoted", (braces) and don't -- 3.14159""".split("|")
 HARD += """1,000,000|fi ligature: ﬁne, ½, ①|it's WE'LL|a\tb|two\nlines""".split("|")
@@ -34,14 +34,14 @@ HARD += """1,000,000|fi ligature: ﬁne, ½, ①|it's WE'LL|a\tb|two\nlines""".s
 
 @functools.cache
 def lines() -> list[str]:
-    """Text with commas, quotes and code, but no special symbols."""
+    """Return text with commas, quotes and code, but without special symbols."""
     pages = sorted((support.ROOT / "docs").glob("*.md"))
     text = [line.strip() for page in pages for line in page.read_text("utf-8").splitlines()]
     return [line for line in text if line.count(" ") > 3 and not {"<", "["} & set(line)][:300]
 
 
 def learned(form: str, folder: Path) -> Path:
-    """The files of a tokenizer."""
+    """Write the files of a tokenizer."""
     folder.mkdir()
     kind, _, how = form.partition(" ")
     if kind == "wordpiece":
@@ -49,7 +49,7 @@ def learned(form: str, folder: Path) -> Path:
         made.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)
         made.save_model(str(folder))
         with (folder / "vocab.txt").open("a", encoding="utf-8") as file:
-            file.writelines(f"[unused{i}]\n" for i in range(30))  # as BERT's has, and dictionaries need not
+            file.writelines(f"[unused{i}]\n" for i in range(30))  # only in BERT's vocabulary
     elif kind == "gpt2":
         made = ByteLevelBPETokenizer()
         made.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)
@@ -68,7 +68,7 @@ def learned(form: str, folder: Path) -> Path:
 
 
 def cutter(form: str, folder: Path) -> tuple[Callable[[str], list[str]], list[str]]:
-    """Text to symbols of the dictionary, and all those that there are."""
+    """Return a function from text to symbols of the dictionary, and all symbols."""
     kind, _, how = form.partition(" ")
     if kind == "wordpiece":
         made = BertWordPieceTokenizer(str(folder / "vocab.txt"), lowercase=how != "cased")
@@ -84,7 +84,7 @@ def cutter(form: str, folder: Path) -> tuple[Callable[[str], list[str]], list[st
 
 
 def checkpoint(pieces: list[str], folder: Path, **more: Any) -> Path:
-    """Of a random model of these pieces, with dict.txt beside."""
+    """Write the checkpoint of a random model for these pieces, next to dict.txt."""
     config = ModelConfig(1, 8, 8, 2, 32, len(pieces) + 5, mask=len(pieces) + 4, **more)
     torch.manual_seed(1)
     tensors = {name: tensor for name, tensor in MaskedLM(config).state_dict().items() if name != "lm_head.weight"}
@@ -93,13 +93,13 @@ def checkpoint(pieces: list[str], folder: Path, **more: Any) -> Path:
 
 
 def shuffled(pieces: list[str]) -> list[str]:
-    """In an order of its own, as a dictionary by frequency has; and with what fairseq fills dictionaries up with."""
+    """Shuffle the symbols, like a dictionary sorted by frequency, and add the symbols that fairseq fills it with."""
     found = [*pieces, "madeupword0000"]
     random.Random(3).shuffle(found)
     return found
 
 
 def through(dictionary: Path, cut: Callable[[str], list[str]]) -> Cut:
-    """As fairseq-preprocess binarises."""
+    """Convert text to ids as fairseq-preprocess does."""
     made = Dictionary.load(str(dictionary))
     return lambda text: [made.index(symbol) for symbol in cut(text)]

@@ -1,4 +1,4 @@
-"""docs/which-encoding.md in parts: what is written by hand, its sections, and the tables that a paper's numbers are in.
+"""Split docs/which-encoding.md into its handwritten text, its sections, and its tables of the papers' numbers.
 
 PYTEST_DONT_REWRITE: it is imported before it is named as a plugin.
 """
@@ -16,13 +16,13 @@ HAND = choosing.by_hand(PAGE)
 
 
 def sections(text: str) -> dict[str, str]:
-    """Anchor -> what stands under the heading."""
+    """Return the text of each section by the anchor of its heading."""
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
     anchors = (re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in parts[::2])
     return dict(zip(anchors, parts[1::2], strict=True))
 
 
 def cells(text: str, head: str) -> list[list[str]]:
-    """The rows of the table whose first line begins so."""
+    """Return the rows of the table whose first line begins with `head`."""
     (block,) = re.findall(rf"^ *\| {re.escape(head)}.*\n *\|[-|: ]+\|\n((?: *\|.*\n)+)", text, re.MULTILINE)
     return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in block.splitlines()]

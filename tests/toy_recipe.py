@@ -1,4 +1,4 @@
-"""A recipe of shell commands, small enough to be killed in every stage: `python tests/toy_recipe.py --output DIR`."""
+"""Run a recipe of shell commands, which tests kill in every stage: `python tests/toy_recipe.py --output DIR`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Toy(Settings):
 
 
 def shell(name: str, output: Path, script: str, *after: Stage, **options: bool) -> Stage:
-    """`script` writes "$1"; before, half of something is there, which must never be taken for finished.
+    """Return a stage whose `script` writes "$1". Before, the file is half written and must not count as finished.
 
-    TOY_SLOW names the stage that waits then, to be killed. It is no setting: the command stays the same.
+    TOY_SLOW names the stage that then waits to be killed. It is not a setting, so the command stays the same.
     """
     path = output / name.replace(":", ".")
     script = f'printf half > "$1"; [ "${{TOY_SLOW:-}}" != {name} ] || sleep 2; {script}'

@@ -1,4 +1,4 @@
-"""The corpus, one trained checkpoint and a model an encoding, once a worker."""
+"""Provide the corpus, one trained checkpoint and a model for each encoding, once per worker."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .cases import Models
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the binarised corpus."""
+    """Return the folder of the binarised corpus."""
     return support.write_corpus(tmp_path_factory.mktemp("corpus") / "data-bin")
 
 
 @pytest.fixture(scope="session")
 def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of checkpoints of a model that reverses its input a little: two epochs, shaw."""
+    """Return the checkpoints of a Shaw model after two epochs, which has begun to reverse its input."""
     folder = tmp_path_factory.mktemp("trained")
     support.train(data, "--pos-enc", "shaw", "--max-epoch", 2, "--valid-subset", "valid", "--save-dir", folder)
     return folder
@@ -31,13 +31,13 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def models(data: Path) -> Models:
-    """Trained models by encoding, filled on demand."""
+    """Return trained models by encoding, filled on demand."""
     return Models(data)
 
 
 @pytest.fixture(autouse=True)
 def _leave_no_trace() -> Iterator[Any]:
-    """fairseq's trainer seeds the global generators."""
+    """Restore the random states, because fairseq's trainer seeds the global generators."""
     state = torch.get_rng_state()
     yield
     torch.set_rng_state(state)

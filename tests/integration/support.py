@@ -1,4 +1,4 @@
-"""A tiny corpus, and fairseq's own commands called in this process (a process of its own costs seconds)."""
+"""Provide a tiny corpus, and call fairseq's commands in this process, because a new process costs seconds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "fairseq_posenc"
 
 WORDS = 12
-SIZES = {"train": 240, "valid": 11, "test": 13}  # no multiples of 8, which is where fairseq drops a tail
+SIZES = {"train": 240, "valid": 11, "test": 13}  # not multiples of 8, because fairseq drops the remaining sentences
 
 TINY = """--arch posenc_transformer_tiny --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 --max-source-positions 24
     --max-target-positions 24 --dropout 0""".split()
@@ -46,7 +46,7 @@ RECIPE = """--optimizer adam --lr 0.01 --max-tokens 120 --seed 3 --cpu --log-for
 
 
 def write_corpus(folder: Path) -> Path:
-    """Pairs of random words and the same in reverse, binarised as fairseq-preprocess does."""
+    """Write pairs of random words and the same words reversed, binarised as fairseq-preprocess does."""
     folder.mkdir(parents=True)
     dictionary = Dictionary()
     for number in range(WORDS):
@@ -75,13 +75,13 @@ def _binarise(path: Path, lines: Sequence[Tensor], dictionary: Dictionary) -> No
 def parse(
     arguments: Sequence[Any], parser: Callable[[], Any] = options.get_training_parser, arch: str | None = None
 ) -> Any:
-    """The configuration that a command line gives."""
+    """Return the configuration for a command line."""
     built = parser()
-    if arch:  # as fairseq_cli/generate.py adds it
+    if arch:  # as in fairseq_cli/generate.py
         built.add_argument("--arch", default=arch)
     given = options.parse_args_and_arch(built, [str(word) for word in arguments])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # hydra's, about fairseq's use of it
+        warnings.simplefilter("ignore")  # warnings of hydra about fairseq
         return convert_namespace_to_omegaconf(given)
 
 
@@ -112,11 +112,11 @@ def parsed_value(override: str) -> Any:
     return OverridesParser.create().parse_override(override)
 
 
-fairseq.dataclass.utils.compose = composed  # for every test of this process
+fairseq.dataclass.utils.compose = composed  # shared by all tests of this process
 
 
 def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> list[str]:
-    """fairseq-train's arguments for a tiny model; without `--save-dir` nothing is saved."""
+    """Return the arguments of fairseq-train for a tiny model; without `--save-dir` nothing is saved."""
     save = [] if "--save-dir" in arguments else ["--no-save"]
     checks = [] if "--valid-subset" in arguments else ["--disable-validation"]
     words = [data, "--user-dir", PLUGIN, "--task", "translation", "-s", "en", "-t", "de", *RECIPE, *save, *checks]
@@ -125,7 +125,7 @@ def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> li
 
 @dataclass
 class Run:
-    """A training that has ended."""
+    """Describe a finished training."""
 
     cfg: Any
     trainer: Trainer
@@ -137,12 +137,12 @@ class Run:
 
 
 def train(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> Run:
-    """fairseq-train; the losses are those of each update, unrounded."""
+    """Run fairseq-train and return the unrounded loss of each update."""
     return trained(command_line(data, *arguments, model=model))
 
 
 def trained(words: Sequence[str]) -> Run:
-    """fairseq-train with these arguments."""
+    """Run fairseq-train with these arguments."""
     cfg = parse(words)
     made: list[Recorder] = []
 
@@ -156,7 +156,7 @@ def trained(words: Sequence[str]) -> Run:
 
 
 class Recorder(Trainer):
-    """Keeps the loss of every update."""
+    """Record the loss of every update."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -169,12 +169,12 @@ class Recorder(Trainer):
 
 
 def built(data: Path, *arguments: Any, model: Sequence[str] = TINY, seed: int = 5) -> tuple[Any, Any]:
-    """An untrained model in evaluation mode, and its task."""
+    """Return an untrained model in evaluation mode, and its task."""
     return built_of(command_line(data, *arguments, model=model), seed)
 
 
 def built_of(words: Sequence[str], seed: int) -> tuple[Any, Any]:
-    """The same with these arguments."""
+    """Return an untrained model in evaluation mode, and its task, for these arguments."""
     cfg = parse(words)
     utils.import_user_module(cfg.common)
     task = tasks.setup_task(cfg.task)
@@ -185,7 +185,7 @@ def built_of(words: Sequence[str], seed: int) -> tuple[Any, Any]:
 def batches(
     task: Any, split: str = "test", *, size: int = 64, seed: int = 1, longest: Any = (24, 24)
 ) -> list[dict[str, Any]]:
-    """The batches of a split, `size` sentences each."""
+    """Return the batches of a split with `size` sentences each."""
     task.load_dataset(split)
     iterator = task.get_batch_iterator(
         dataset=task.dataset(split),
@@ -198,7 +198,7 @@ def batches(
 
 
 def hypotheses(model: Any, task: Any, *, size: int, beam: int = 3) -> dict[int, list[list[int]]]:
-    """Beam search over the test set: the n-best token lists of each sentence."""
+    """Run beam search on the test set and return the n-best token lists of each sentence."""
     from fairseq.dataclass.configs import GenerationConfig
 
     generator = task.build_generator([model], GenerationConfig(beam=beam, nbest=beam, max_len_a=0, max_len_b=12))
@@ -210,7 +210,7 @@ def hypotheses(model: Any, task: Any, *, size: int, beam: int = 3) -> dict[int, 
 
 
 def move(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Push every parameter off its initial value: tables that start at zero or small would hide mistakes."""
+    """Move every parameter away from its initial value, because tables that are zero or small would hide mistakes."""
     random = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -222,7 +222,7 @@ def move(model: nn.Module, seed: int = 0) -> nn.Module:
 
 
 def printed(main: Callable[[Any], Any], cfg: Any) -> tuple[str, Any]:
-    """What a command of fairseq prints to stdout in this process, and what it returns."""
+    """Return what a command of fairseq prints to stdout in this process, and its result."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         result = main(cfg)
@@ -230,20 +230,20 @@ def printed(main: Callable[[Any], Any], cfg: Any) -> tuple[str, Any]:
 
 
 def environment(*, package: bool, **more: str) -> dict[str, str]:
-    """For a process of its own: one thread, the package importable or not."""
+    """Return the environment of a new process: one thread, with or without the package on the path."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return {**kept, "OMP_NUM_THREADS": "1", **({"PYTHONPATH": str(ROOT)} if package else {}), **more}
 
 
 def script(name: str) -> list[str]:
-    """fairseq-train and its kin, of the Python that runs the tests."""
+    """Return the path of a fairseq command that belongs to the Python of the tests."""
     return [sys.executable, "-m", f"fairseq_cli.{name}"]
 
 
 def run(
     command: Sequence[Any], *, package: bool = True, check: bool = True, forked: bool = False, **options: Any
 ) -> CompletedProcess[str]:
-    """A process of its own, `forked` where imports are not tested; where it fails, its last words are the message."""
+    """Run a command in a new process, or in a fork with `forked`. If it fails, the error shows its last lines."""
     words = [str(word) for word in command]
     options = {"timeout": 200, "env": environment(package=package), **options}
     if forked:

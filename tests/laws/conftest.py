@@ -1,4 +1,4 @@
-"""Hypothesis draws the same examples everywhere, unless told to look for new ones: HYPOTHESIS_PROFILE=search."""
+"""Let Hypothesis draw the same examples everywhere, unless HYPOTHESIS_PROFILE=search asks for new ones."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The demo: its sentences, its plan, and that a run resumes and re-does just what it must."""
+"""Test the demo: its sentences, its plan, and that a run resumes and repeats only what it must."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def bag(text: str) -> Counter[str]:
 
 
 def test_every_sentence_has_another_with_the_same_words_and_another_translation():
-    """Subject and object change places: a model that sees a bag of words cannot tell which of the two it has."""
+    """Swap subject and object, so that a model which sees a bag of words cannot tell the two sentences apart."""
     lexicon = sentences.Lexicon()
     grammar = sentences.Grammar(random.Random(1), lexicon)
     for _ in range(300):
@@ -83,7 +83,7 @@ def test_the_verb_agrees_with_a_subject_that_stands_far_away():
 
 
 def test_the_translation_is_a_function_of_the_ordered_sentence():
-    """Different sources may not need different targets, but one source has one: nothing is left to chance."""
+    """Check that each source sentence has one target. Different sources may have the same target."""
     first, second = (sentences.generate({"train": 4000}, seed=seed)["train"] for seed in (1, 2))
     known = dict(first)
     shared = [pair for pair in second if pair.source in known]

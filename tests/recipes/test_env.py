@@ -1,4 +1,4 @@
-"""recipes/lib/env.sh: which environment a recipe runs in, and what it sets."""
+"""Test recipes/lib/env.sh: which environment it activates, and which variables it sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOW = 'source recipes/lib/env.sh; echo "$(command -v python)"; echo "$POSENC_RO
 
 
 def fake_python(environment: Path, status: int = 0) -> Path:
-    """A python that answers env.sh's one question, 'is fairseq there?'."""
+    """Write a `python` that only answers the question of env.sh whether fairseq is installed."""
     python = environment / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f"#!/bin/sh\nexit {status}\n")

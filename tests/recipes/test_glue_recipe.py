@@ -1,4 +1,4 @@
-"""The GLUE recipe: its plan, the papers' protocols, what is refused."""
+"""Test the GLUE recipe: its plan, the papers' protocols, and what is refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def value(stage: Stage, flag: str) -> str:
 
 
 def run_folder(folder: Path, *labels: str) -> Path:
-    """What recipes/pretrain_mlm leaves."""
+    """Write a folder such as a run of recipes/pretrain_mlm leaves behind."""
     folder.mkdir(parents=True)
     (folder / "comparison.json").write_text(json.dumps([{"encoding": label} for label in labels]))
     for label in labels:
@@ -257,7 +257,7 @@ def test_where_rows_and_models_lie_does_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("task", formats.TASKS)
 def test_rows_count_wherever_the_reader_finds_them(task: str, tmp_path: Path) -> None:
-    """In the task's folder, in those that archives unpack to, or in the folder itself; the diagnostic set beside."""
+    """Look in the folder of the task, in the folders of unpacked archives, and in the given folder, also for AX."""
     form = formats.TASKS[task]
     for number, place in enumerate((task, *form.folders, ".")):
         folder = tmp_path / str(number) / "glue_data"
@@ -272,7 +272,7 @@ def test_rows_count_wherever_the_reader_finds_them(task: str, tmp_path: Path) ->
 
 
 def test_what_the_user_names_is_found_from_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where commands run; and another tokenizer makes other pieces."""
+    """Paths of the user become relative to the repository, where commands run; another tokenizer makes other pieces."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
     found = stages(task="RTE", tokenizer_path="tokenizer.json", raw="corpora")

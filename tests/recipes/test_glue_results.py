@@ -1,4 +1,4 @@
-"""What the GLUE recipe makes of its trainings: which of them count, medians, margins, the papers' figures."""
+"""Test the results of the GLUE recipe: the scores that count, medians, margins, and the papers' numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def written(path: Path, found: Any) -> None:
 
 
 def scored(results: Results, variant: Variant, lr: float, **numbers: tuple[float, ...]) -> None:
-    """The scores of a learning rate's runs."""
+    """Return the scores of the runs with one learning rate."""
     for at, seed in enumerate(results.grid.seeds):
         some = {name: found[at] for name, found in numbers.items()}
         written(
@@ -35,7 +35,7 @@ def scored(results: Results, variant: Variant, lr: float, **numbers: tuple[float
 
 
 def test_the_best_median_counts(tmp_path: Path) -> None:
-    """Of two learning rates with three runs each: 5 is the highest run, but the other median is higher."""
+    """Compare two learning rates with three runs each: one has the best run, 5, but the other has the higher median."""
     variant = Variant("RTE", Model("m4", Path()), "none")
     results = Results(tmp_path, "m1-m4", Grid([1e-5, 2e-5], [3], [1, 2, 3]))
     scored(results, variant, 1e-5, accuracy=(0.1, 0.2, 5.0))
@@ -66,7 +66,7 @@ def test_a_row_has_the_median_of_each_number_and_a_correlation_a_margin(tmp_path
 
 
 def test_rows_are_compared_with_the_published_by_their_number() -> None:
-    """Wherever they lie; of XNLI those of each language, training and what is scored."""
+    """Count rows wherever the files are. For XNLI, count the training rows and the scored rows of each language."""
 
     def told(task: str, **counts: int) -> list[str]:
         given = {name.replace("_", "-"): {"given": count, "labelled": True} for name, count in counts.items()}
@@ -81,7 +81,7 @@ def test_rows_are_compared_with_the_published_by_their_number() -> None:
 
 
 def test_what_a_model_of_robertas_size_may_be_is_named() -> None:
-    """A checkpoint does not say whether it is from scratch, roberta-base itself or what went on from it."""
+    """A checkpoint does not say whether it was trained from scratch, is roberta-base, or started from roberta-base."""
 
     def figures(encoding: str, protocol: str = "m4m", task: str = "MNLI") -> str | None:
         return compare.figures(Variant(task, Model("x", Path()), "none"), {"encoding": encoding}, protocol)

@@ -1,4 +1,4 @@
-"""Trainings of the GLUE recipe: from a checkpoint and rows to scores, submissions and a table."""
+"""Test trainings of the GLUE recipe, from a checkpoint and rows to scores, submissions and a table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(module: Any, *words: object, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def toy_mnli(folder: Path) -> Path:
-    """Whether the second sentence is the first one's word, that of its class, or another."""
+    """Write rows whose second sentence is the word of the first sentence, the word of its class, or another word."""
     rng, word = random.Random(1), ("entailment", "neutral", "contradiction")
 
     def rows(count: int) -> list[tuple[str, ...]]:
@@ -43,7 +43,7 @@ def toy_mnli(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Stage]]:
-    """The recipe's stages, its training run in this process, on a toy of MNLI."""
+    """Run the stages of the recipe on toy data for MNLI, with the training in this process."""
     folder = tmp_path_factory.mktemp("glue")
     source = saved(made("bert", "tiny"), folder / "bert")
     model = imported(source, folder / "shaw", "--pos-enc", "shaw") / "checkpoint.pt"
@@ -68,7 +68,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Sta
 
 
 def one(stages: dict[str, Stage], kind: str) -> list[str]:
-    """The words of a stage's command, behind the module."""
+    """Return the arguments in the command of a stage, without Python and the module."""
     (stage,) = [stage for stage in stages.values() if stage.kind == kind]
     return [str(ROOT / word) if word.startswith("..") else word for word in stage.command[3:]]
 

@@ -1,4 +1,4 @@
-"""The command of a training on more than one process; tests/integration/test_launch.py runs them."""
+"""Test the commands for training with several processes; tests/integration/test_launch.py runs them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_effective_batch_does_not_depend_on_the_processes():
 
 
 def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
-    """A Slurm job is submitted from machines that have none."""
+    """Jobs for Slurm are submitted from machines without a GPU."""
     for gpus in ("", "NVIDIA H100"):
         monkeypatch.setattr(launch, "gpus", lambda gpus=gpus: tuple(gpus.splitlines()))
         assert Training().on_gpu == bool(gpus)
@@ -124,7 +124,7 @@ def never(nodes: str) -> str:
 
 
 def test_a_worker_is_told_which_of_torchruns_processes_it_is():
-    """Also in a Slurm allocation, whose variables are there too."""
+    """The same holds inside of a Slurm allocation, where the variables of Slurm are set as well."""
     words = place({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, never)
     options = dict(zip(words[:-1:2], words[1::2], strict=True))
     assert options["--distributed-rank"] == "5"

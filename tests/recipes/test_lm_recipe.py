@@ -1,4 +1,4 @@
-"""The language model recipe: its plan, what is refused, the papers' numbers, and the words that it reads."""
+"""Test the language model recipe: its plan, what is refused, the papers' numbers, and the words that it reads."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_wikitext103_is_fetched_and_its_types_counted() -> None:
 
 @pytest.mark.parametrize("preset", PAPERS)
 def test_the_papers_numbers(preset: str) -> None:
-    """Of its Table 4, and of METHODS.md 6.C."""
+    """Compare with the settings in the LFHC/GCDF paper (Qu et al. 2021, Table 4)."""
     found = settings(preset)
     theirs = {one.row: one.value for one in figures("LFHC", table="Table 4", column="WT103")}
     wanted = {"lr": theirs["lr rate"], "clip-norm": theirs["clip norm"], "max-update": theirs["maximum steps"]}
@@ -96,7 +96,7 @@ def test_encodings_without_memory_are_trained_without_it_and_it_is_said() -> Non
 
 
 def test_the_papers_figures_stand_beside_the_papers_models() -> None:
-    """Shaw with a table a head, as many numbers as LFHC's; what it calls T5 has distances up to M."""
+    """Shaw has one table per head, as many parameters as LFHC. What the paper calls T5 has distances up to M."""
     for label in ("shaw[clip=8,share=none]", "shaw[share=none,clip=8]"):
         assert papers(parse(label), 150) == 25.34
     for label in ("shaw[clip=8]", "diet-rel[clip=8]", "diet-rel[clip=150,share=all]", "t5", "learned"):
@@ -121,7 +121,7 @@ def test_shaw_has_as_many_numbers_as_lfhc() -> None:
 
 @pytest.mark.parametrize("types", [5, 6])
 def test_types_are_those_of_a_prepared_dictionary(tmp_path: Path, types: int) -> None:
-    """Words, <unk> and <eos>, without what fairseq fills it up with."""
+    """Count the words, <unk> and <eos>, but not the symbols that fairseq adds to fill the dictionary."""
     (tmp_path / "dict.txt").write_text("a 2\nb 1\nc 1\nmadeupword0000 0\n")
     if types == 5:
         assert settings(corpus=str(tmp_path), types="5").types == 5

@@ -1,4 +1,4 @@
-"""The experiments of the recipes as plain shell: the files are current, and they end in what the runner ends in."""
+"""Test the recipes' plain shell scripts: they are up to date, and they produce the same results as the runner."""
 
 from __future__ import annotations
 

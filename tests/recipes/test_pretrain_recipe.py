@@ -1,4 +1,4 @@
-"""The pretraining recipe: its settings, its plan, what is refused, and what it makes of logs and counts."""
+"""Test the pretraining recipe: its settings, its plan, what is refused, and how it reads logs and counts."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_every_preset_plans_every_stage(preset: str, tmp_path: Path) -> None:
     ],
 )
 def test_the_papers_numbers(preset, sequences, length, updates, rate, tmp_path) -> None:
-    """METHODS.md 6.A, 6.B, 6.D; BERT-base's own steps are not given by the paper of M1 to M4."""
+    """The settings are those of the papers M1-M4, M4M and DIET; M1-M4 does not state the number of updates."""
     found = settings(preset, **needed(preset, tmp_path))
     assert found.batches * found.number("batch-size", 0) == sequences
     assert found.length == length

@@ -1,4 +1,4 @@
-"""The pretraining recipe from text to table, on its built-in corpus."""
+"""Run the pretraining recipe from text to table, on its built-in corpus."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_smoke_preset_runs_from_text_to_table(tmp_path: Path, capsys: pytest
 
 @pytest.mark.long
 def test_it_goes_on_from_a_bert(tmp_path: Path) -> None:
-    """Its absolute table is dropped where the encoding has none; the words' vectors are those that it had."""
+    """The absolute table of BERT is dropped if the encoding has none; the word vectors stay those of BERT."""
     source = bert(tmp_path / "bert")
     words = ["--tokenizer", "wordpiece", "--tokenizer-path", str(source / "vocab.txt")]
     output = tmp_path / "out"
@@ -61,7 +61,7 @@ def test_a_start_of_another_size_is_told_before_the_text_is_prepared(tmp_path, c
 
 
 def bert(folder: Path) -> Path:
-    """A random model of Hugging Face's, of the preset's size, with letters as its vocabulary."""
+    """Write a random Hugging Face model of the preset's size, with letters as its vocabulary."""
     transformers = pytest.importorskip("transformers")
     letters = "abcdefghijklmnopqrstuvwxyz"
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *letters, *(f"##{letter}" for letter in letters)]

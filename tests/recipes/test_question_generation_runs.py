@@ -1,4 +1,4 @@
-"""Question generation by fairseq's commands: training, generation, prepared folders."""
+"""Test question generation with fairseq's commands: training, generation, prepared folders."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def copying(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a model that has learned to copy."""
+    """Return the folder of a model that has learned to copy."""
     folder = tmp_path_factory.mktemp("copying")
     q.trained(data, "--pos-enc", "t5", *FAST, "--save-dir", folder)
     return folder
 
 
 def generated(data: Path, folder: Path, *more: Any) -> dict[str, dict[int, str]]:
-    """The lines S, T, H and D of fairseq-generate, by item."""
+    """Return the lines S, T, H and D of fairseq-generate by item."""
     words = [data, "--user-dir", support.PLUGIN, "--path", folder / "checkpoint_last.pt", "--cpu", *q.TASK]
     words += ["--beam", 3, "--max-len-b", 9, "--batch-size", 4, *more]
     cfg = support.parse(words, options.get_generation_parser, arch="wav2vec2")
@@ -55,7 +55,7 @@ def _lines(text: str, kind: str) -> dict[int, str]:
 
 
 def asked(data: Path) -> dict[int, str]:
-    """The question of each item of the test set."""
+    """Return the question of each item of the test set."""
     lines = (data / "test.surface.jsonl").read_text("utf-8").splitlines()
     return {number: json.loads(line)["references"][0] for number, line in enumerate(lines)}
 
@@ -105,7 +105,7 @@ def test_references_can_be_scored(data: Path, copying: Path) -> None:
 
 
 def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With the score of another module: what it gets are texts."""
+    """Replace the score by another function, and check that it receives texts."""
     seen: list[tuple[str, list[str]]] = []
 
     def rouge_l(hypothesis: str, references: list[str], *, units: str) -> float:
@@ -133,7 +133,7 @@ def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_loss_is_the_papers(data: Path) -> None:
-    """-log(p + 1e-6) of what is no pad, and the share of the gate."""
+    """The loss is -log(p + 1e-6) over all tokens except padding; also check the mean of the gate."""
     model, task = q.moved(data)
     criterion = task.build_criterion(OmegaConf.create({"_name": "question_generation", "sentence_avg": False}))
     batch = q.batch(task)
@@ -181,7 +181,7 @@ def test_another_model_has_another_loss(tmp_path: Path) -> None:
 
 
 def broken(data: Path, folder: Path, name: str, text: str | None) -> Path:
-    """A copy whose file has another text, or is gone."""
+    """Return a copy of the folder in which one file has another text or is missing."""
     shutil.copytree(data, folder)
     (folder / name).unlink()
     if text is not None:
@@ -218,7 +218,7 @@ def test_two_dictionaries_are_refused(data: Path, tmp_path: Path) -> None:
 def test_text_is_cut_and_joined_as_the_folder_says(
     data: Path, copying: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """With pieces of another module."""
+    """Replace the module that splits text into pieces."""
 
     class Shouted:
         def cut(self, text: str) -> list[Any]:

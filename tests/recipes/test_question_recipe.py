@@ -1,4 +1,4 @@
-"""The question generation recipe: its plan and the papers' numbers."""
+"""Test the question generation recipe: its plan and the papers' numbers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_preset_plans_every_stage(preset: str) -> None:
 
 @pytest.mark.parametrize("preset", PAPERS)
 def test_the_papers_numbers(preset: str) -> None:
-    """Of its Table 4, and of METHODS.md 6.C."""
+    """Compare with the settings in the LFHC/GCDF paper (Qu et al. 2021, Table 4)."""
     found = settings(preset)
     column = "CMRC" if "cmrc" in preset else "SQuAD"
     theirs = {one.row: one.value for one in figures("LFHC", table="Table 4", column=column)}

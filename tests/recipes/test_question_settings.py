@@ -1,4 +1,4 @@
-"""The settings of the question generation recipe: what is refused, and what would have no effect."""
+"""Test the settings of the question generation recipe: what is refused, and what would have no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of every recipe's --help plan their commands as they stand there."""
+"""Check that every example in the --help of the recipes can be planned as it is printed."""
 
 from __future__ import annotations
 

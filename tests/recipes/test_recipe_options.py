@@ -1,4 +1,4 @@
-"""The command line of a recipe, on a toy and the demo: looking without running, settings, refusals."""
+"""Test the command line of recipes with a toy and the demo: options that run nothing, settings, refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_looking_needs_neither_torch_nor_fairseq_nor_data(script, option, tmp_pa
 
 
 def test_looking_through_run_sh_needs_no_environment(tmp_path):
-    """A Python without fairseq, in a checkout without .venv."""
+    """Use a Python without fairseq, in a checkout without .venv."""
     checkout = tmp_path / "a checkout"
     for name in ("recipes", "fairseq_posenc"):
         shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -88,7 +88,7 @@ def test_what_is_not_there_is_refused_with_what_is(words, message, tmp_path, cap
 
 @pytest.mark.parametrize("recipe", [FINETUNE_GLUE, FINETUNE_SQUAD, FINETUNE_XTREME], ids=lambda one: one.name)
 def test_what_only_files_have_is_no_option(recipe, tmp_path, capsys):
-    """The command that makes a preset's models, which the plan tells."""
+    """The command that makes the models of a preset is a key of the TOML file only."""
     assert main(recipe, ["--checkpoint", "m4/checkpoint_last.pt", "--pretraining", "mine", "--dry-run"]) == 2
     assert "--pretraining is of presets and of --config FILE: leave it out" in capsys.readouterr().err
     with pytest.raises(SystemExit):

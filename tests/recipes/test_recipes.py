@@ -1,4 +1,4 @@
-"""Running a recipe, on a toy: resuming, two runs at once, chosen stages, result.json."""
+"""Test runs of a toy recipe: resuming, two runs at the same time, chosen stages, result.json."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def finished(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("stage", ["data", "train:left", "score:left", "table"])
 def test_a_run_killed_in_any_stage_goes_on_to_the_same_result(stage, tmp_path, finished):
-    """The command ends soon after the run that was killed; until then the next run waits."""
+    """The command ends soon after its run is killed; until then the next run waits."""
     output = tmp_path / "a b"
     with begin(output, stage, "--jobs", "2") as process:
         wait_for(lambda: (output / stage.replace(":", ".")).exists() and stage not in done(output), process)

@@ -1,4 +1,4 @@
-"""Every recipe at preset smoke, killed in every stage: it ends in what an unbroken run ends in."""
+"""Kill every recipe (preset smoke) in every stage, and check that the result is that of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start(name: str, output: Path) -> subprocess.Popen[bytes]:
 
 
 def kill_in(name: str, kind: str, output: Path) -> None:
-    """The run and its commands at once, as when the machine goes down, as soon as such a stage has begun."""
+    """Kill the run together with its commands, as a power failure does, as soon as this stage has begun."""
     with start(name, output) as process:
         while not list((output / ".stages").glob(f"{kind}*.begun")):
             assert process.poll() is None, f"no {kind} began"

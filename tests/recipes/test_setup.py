@@ -1,4 +1,4 @@
-"""What `make setup` says when it cannot go on, in a copy of its scripts; nothing is installed here."""
+"""Test the errors of `make setup` with a copy of its scripts. These tests install nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOOLS = "bash env cat cksum awk df sort head tail grep sed cp mv mkdir rm sleep 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Only what setup_env.sh reads, so that no test can touch the real .venv."""
+    """Copy only the files that setup_env.sh reads, so that no test can change the real .venv."""
     shutil.copytree(ROOT / "recipes" / "lib", tmp_path / "checkout" / "recipes" / "lib")
     shutil.copy(ROOT / "setup.py", tmp_path / "checkout")
     return tmp_path / "checkout"
@@ -30,7 +30,7 @@ def command(path: Path, *body: str) -> None:
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """A PATH with the usual tools, but without Python or compiler."""
+    """Return a PATH with the usual tools, but without Python and without a compiler."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for tool in TOOLS.split():
@@ -53,7 +53,7 @@ def setup(checkout: Path, tools: Path, **env: str) -> subprocess.CompletedProces
 
 
 def assert_says(result: subprocess.CompletedProcess[str], *words: str) -> None:
-    """One line on stderr, an error, with all of `words`; and it failed."""
+    """Check that the command failed with one line on stderr, an error that contains all `words`."""
     assert result.returncode == 1, result.stdout + result.stderr
     [line] = result.stderr.splitlines()
     assert line.startswith("error: ")
@@ -102,7 +102,7 @@ def test_too_little_space(checkout: Path, tools: Path) -> None:
 
 @pytest.fixture
 def broken_index(checkout: Path, tools: Path) -> dict[str, str]:
-    """A .venv whose Python answers setup's questions, and whose pip fails as without a network."""
+    """Make a .venv whose Python answers the questions of setup, and whose pip fails as without a network."""
     lines = (
         'case "$*" in',
         '  *"-m pip"*) echo "ConnectionError: Temporary failure in name resolution"; exit 1 ;;',

@@ -1,4 +1,4 @@
-"""The SQuAD recipe: its plan, what is refused, the papers' numbers, and its table."""
+"""Test the SQuAD recipe: its plan, what is refused, the papers' numbers, and its table."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_papers_figures() -> None:
 
 
 def test_figures_of_several_models_of_an_encoding_are_named() -> None:
-    """A checkpoint does not tell whether it is RoBERTa, or went on from it."""
+    """A checkpoint does not say whether it is RoBERTa or started from RoBERTa."""
     learned = ("86.1; 85.95 (roberta-base itself)", "92.31; 92.12 (roberta-base itself)")
     assert published.figures("m4m", "1.1", 512, "learned") == learned
     assert published.figures("m4m", "2.0", 512, "m4m") == ("80.88; 81.65 (on C4)", "84; 84.51 (on C4)")
@@ -120,7 +120,7 @@ def test_figures_of_several_models_of_an_encoding_are_named() -> None:
 
 
 def test_papers_have_figures_of_their_lengths_only() -> None:
-    """Of the paper's own models, also where it is another model that has some."""
+    """Numbers are shown only for the lengths at which the paper scored this model, even if another model has more."""
     papers = published.PAPERS
     lengths = {paper: [n for n in (384, 512, 704) if published.has_figures(paper, "1.1", n)] for paper in papers}
     of_512 = {paper: [512] for paper in papers if paper.startswith("m4m")}
@@ -190,7 +190,7 @@ def test_own_questions_count_not_where_they_lie(tmp_path: Path) -> None:
 
 
 def test_what_decides_a_stage_is_among_its_inputs() -> None:
-    """What it imports of the package, and the script itself."""
+    """The inputs are the script and the modules of the package that it imports."""
     pieces = {"span_items.py", "span_pieces.py", "question_pieces.py", "byte_pieces.py"}
     wanted = {
         "prepare": {"prepare_spans.py", "pipeline.py", *pieces},

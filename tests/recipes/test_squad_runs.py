@@ -1,4 +1,4 @@
-"""The SQuAD recipe from questions to table."""
+"""Run the SQuAD recipe from questions to table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages: done, begun, changed, failed; their logs and their progress."""
+"""Test stages that are done, begun, changed or failed, and their logs and progress."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def a_stage(folder: Path, text: str = "one", code: str | None = None, **options: object) -> Stage:
-    """A stage that appends `text` to its output, so that the number of its runs can be read."""
+    """Return a stage that appends `text` to its output, so that its runs can be counted."""
     code = code or f"open({str(folder / 'out')!r}, 'a').write({text!r})"
     return Stage("one", ("python", "-c", code), (folder / "out",), **options)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Subwords: what is written for training is what fairseq's own tokenizers make of the text, and undo."""
+"""Check that the subwords for training are those of fairseq's own tokenizers, which also decode them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def learned(request: pytest.FixtureRequest, raw: Path, tmp_path_factory: pytest.
 
 
 def decode(kind: str, folder: Path, language: str, line: str) -> str:
-    """As fairseq-generate makes its D- lines."""
+    """Decode pieces as fairseq-generate does for its D- lines."""
     from fairseq.data.encoders import build_bpe, build_tokenizer
 
     if kind == "sentencepiece":

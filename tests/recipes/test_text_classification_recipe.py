@@ -1,4 +1,4 @@
-"""The text classification recipe: its plan, its presets, and a run from invented rows to a table."""
+"""Test the text classification recipe: its plan, its presets, and a run from invented rows to a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands end with the process that started them, also when SIGKILL ended it."""
+"""Check that commands end with the process that started them, even if SIGKILL ended that process."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def wait_for(condition) -> None:
 
 
 def is_alive(process: int) -> bool:
-    """Whether a process is there; one that ended and that nobody waited for (a zombie) is not."""
+    """Return whether a process is running. A process that ended but was not waited for (a zombie) is not."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""recipes/translation_wmt18/translate.sh: raw text in, raw text out, every line in its place."""
+"""Test recipes/translation_wmt18/translate.sh: raw text in, raw text out, with lines in the same order."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_nothing_in_nothing_out() -> None:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """The result of a run of two directions, encodings and seeds."""
+    """Write the result of a run with two directions, encodings and seeds."""
     given = {"direction": "en-de,de-en", "pos_enc": "none,rope/t5", "seeds": "1,2", "corpus": "x", "device": "cpu"}
     settings = load(TRANSLATION, "short", given=given)
     facts = {"recipe": "translation_wmt18", "settings": asdict(settings)}

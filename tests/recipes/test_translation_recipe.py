@@ -1,4 +1,4 @@
-"""The translation recipe: its settings, its plan, what a changed setting redoes, and what is refused."""
+"""Test the translation recipe: its settings, its plan, what a changed setting repeats, and what is refused."""
 
 from __future__ import annotations
 

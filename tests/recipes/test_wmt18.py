@@ -38,7 +38,7 @@ FAULTY = (["", "A dog " * 200, "Same again."], ["leer", "Ein Hund " * 200, "Wied
 
 
 def corpus(number: int, pair: tuple[str, str]) -> Lines:
-    """Forty pairs of which 37 are good, and a duplicate of an earlier corpus."""
+    """Return forty pairs: 37 good ones, bad ones, and a duplicate of an earlier corpus."""
     one, other = sentences(37, number + 10 * len(pair[1]), pair)
     return [*one, *FAULTY[0]], [*other, *FAULTY[1]]
 
@@ -48,7 +48,7 @@ def text(side: list[str]) -> bytes:
 
 
 def published() -> dict[str, bytes]:
-    """The archives, with the names of statmt.org in them."""
+    """Write the archives, with the file names that statmt.org has."""
     trees = {
         "training-parallel-europarl-v7": "training/europarl-v7.{}-en",
         "training-parallel-commoncrawl": "commoncrawl.{}-en",
@@ -70,7 +70,7 @@ def published() -> dict[str, bytes]:
 
 
 def newstest(year: int) -> list[tuple[str, bytes]]:
-    """As WMT named them from year to year."""
+    """Write the newstest files with the names that WMT used in each year."""
     found = []
     for pair in PAIRS:
         a, b = pair
@@ -81,7 +81,7 @@ def newstest(year: int) -> list[tuple[str, bytes]]:
 
 
 class Statmt:
-    """The published files on a server, and a list of them for fetch.py."""
+    """Serve the published files, and write a list of them for fetch.py."""
 
     def __init__(self, site: Site, folder: Path) -> None:
         self.site, self.list, self.folder = site, folder / "sources.tsv", folder
@@ -169,7 +169,7 @@ def test_from_the_archives_to_what_fairseq_reads(statmt: Statmt) -> None:
 
 
 def left(statmt: Statmt) -> list[str]:
-    """Files that look finished, of a run that was refused."""
+    """Return the files that a refused run left behind and that look finished."""
     raw = statmt.folder / "data" / "raw"
     found = [path for path in statmt.folder.rglob("*") if path.is_file() and path.parent not in (raw, statmt.folder)]
     return sorted(path.relative_to(statmt.folder).as_posix() for path in found)
@@ -214,7 +214,7 @@ def test_an_archive_that_leads_out_of_its_folder_is_refused(statmt: Statmt) -> N
 
 @pytest.fixture
 def asked(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Three corpora in eighteen parts."""
+    """Return the parts of three corpora, eighteen in total."""
     monkeypatch.setattr(parts, "CHUNK", 7)
     return parallel.words(*(parallel.write(f"c{number}", *corpus(number, PAIRS[0])) for number in range(3)))
 

@@ -1,4 +1,4 @@
-"""The DIET paper's translation experiment: directions, seeds, encodings of each stack, lengths, the paper's figures."""
+"""Test the DIET paper's translation experiment: directions, seeds, encodings per stack, lengths, its numbers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_papers_schedule_and_search(preset: str) -> None:
 
 
 def test_the_papers_schedule_is_that_of_tensor2tensor() -> None:
-    """transformer_base_v3: 2 * 512^-0.5 * min(step, 8000) / 8000 * max(step, 8000)^-0.5."""
+    """The schedule is transformer_base_v3: 2 * 512^-0.5 * min(step, 8000) / 8000 * max(step, 8000)^-0.5."""
     for preset in TABLE4:
         train = settings(preset).train
         assert train["lr"] == pytest.approx(2 * (512 * train["warmup-updates"]) ** -0.5, rel=1e-3)
@@ -206,7 +206,7 @@ def test_each_stack_may_have_its_own_encoding() -> None:
 
 
 def test_separate_vocabularies() -> None:
-    """What is applied to a source, by fairseq-interactive too, are its own language's subwords."""
+    """Sources are split by the subwords of their own language, also in fairseq-interactive."""
     given = {"separate": "true", "train__share-all-embeddings": "false", "direction": "en-de,de-en", "corpus": "x"}
     found = stages(pos_enc="rope", **given)
     assert "--separate" in words(found["subwords:en-de"])

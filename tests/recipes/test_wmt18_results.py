@@ -1,4 +1,4 @@
-"""What the stages of the translation recipe make: counts, scores, BLEU by length, comparison and report."""
+"""Test the results of the translation recipe: counts, scores, BLEU by length, comparison and report."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_bleu_by_length_and_who_refused(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 class Run:
-    """What the stages before `compare` leave, invented."""
+    """Write invented output of the stages before `compare`."""
 
     references: ClassVar = [f"the cat number {n} sat on the old mat" for n in range(20)]
     cost: ClassVar[dict[str, Any]] = {
@@ -112,7 +112,7 @@ class Run:
         self.write(self.output / ".stages" / name, [json.dumps(facts)])
 
     def finished(self, *labels: str, **given: str) -> None:
-        """As a run of `short` that is through."""
+        """Return the settings and results of a finished run of preset `short`."""
         given = {"direction": "en-de", "pos_enc": ",".join(labels), "corpus": "x", "device": "cpu", **given}
         facts = {"recipe": "translation_wmt18", "settings": asdict(load(TRANSLATION, "short", given=given))}
         self.write(self.output / "result.json", [json.dumps(facts)])

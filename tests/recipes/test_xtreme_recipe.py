@@ -1,4 +1,4 @@
-"""The XTREME recipe: plans of XNLI and of questions, the paper's figures, what is refused, and its tables."""
+"""Test the XTREME recipe: plans for XNLI and for questions, the paper's numbers, what is refused, and its tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def written(path: Path, found: Any) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """XTREME's layout, the files empty."""
+    """Write XTREME's folders with empty files."""
     names = ["squad/train-v1.1.json.gz", "xquad/xquad.en.json", "xquad/xquad.de.part1.json.gz"]
     for name in [*names, "dev-en.tsv", "dev.json"]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -165,7 +165,7 @@ def test_longer_windows_have_the_cure_that_the_check_names() -> None:
 
 
 def test_the_best_checkpoint_answers(folder: Path) -> None:
-    """Of the protocol, where English questions tell it."""
+    """The best checkpoint answers if there are English questions to choose by."""
     plan = stages(task="xquad", data=str(folder))
     train, name = plan["train:shaw.input.lr0.0003.e3.s1"], "shaw.input.lr0.0003.e3.s1"
     assert value(train, "--best-checkpoint-metric") == "spans"
@@ -178,7 +178,7 @@ def test_the_best_checkpoint_answers(folder: Path) -> None:
 
 
 def test_nothing_is_trained_or_chosen_by_what_is_scored(folder: Path) -> None:
-    """XQuAD is a part of SQuAD's development set."""
+    """The questions of XQuAD, which are a part of SQuAD's development set, are left out."""
     plan = stages(task="xquad,tydiqa", data=str(folder), languages="de,fi")
     words = plan["prepare:shaw"].command
     assert [words[at + 1] for at, word in enumerate(words) if word == "--without"] == [
@@ -252,7 +252,7 @@ def test_results_of_other_models_segments_and_presets_lie_elsewhere() -> None:
 
 
 def test_the_two_tables_of_languages_are_one() -> None:
-    """The recipe's plans without what reads files, and the scripts work without the recipe."""
+    """The recipe and the scripts each have a table of languages, because neither may import the other."""
     assert {one.name: one.languages for one in SETS.values()} == {
         name: known.languages for name, known in files.SETS.items()
     }
@@ -288,7 +288,7 @@ def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
 
 
 def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], **given: str) -> str:
-    """A run that must not begin."""
+    """Return the error of a run that must not begin."""
     (tmp_path / "model.pt").write_text("weights")
     given = {"checkpoint": str(tmp_path / "model.pt"), "data": str(tmp_path), "output": str(tmp_path / "out"), **given}
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
@@ -333,7 +333,7 @@ def test_the_papers_figures() -> None:
 
 
 def test_questions_by_language(tmp_path: Path) -> None:
-    """Of two learning rates that which is better in English, of two runs the median of each number."""
+    """Choose the learning rate that is better in English, and report the median of two runs."""
     variant = Variant("", Model("shaw", Path()), "input", "input")
     results = compare.Results(tmp_path, Grid([0.1, 0.2], [3], [1, 2]), ["--runs 2, not 5"])
     for lr, english in ((0.1, 50.0), (0.2, 60.0)):
@@ -391,7 +391,7 @@ def test_xnli_by_language(tmp_path: Path) -> None:
 
 
 def test_what_is_not_above_the_constant_answer_is_named(tmp_path: Path) -> None:
-    """Two standard errors: 34.34 of 990 rows, whose chance is 33.33, is not."""
+    """34.34 % of 990 rows is not two standard errors above chance (33.33 %)."""
     facts = {"items": 990, "given": 990, "cut": 0, "unknown": 0, "pieces": 9, "labelled": True}
     record = {"longest": 16, "strange": 0.05, "splits": dict.fromkeys(("train", "valid", "valid-de"), facts)}
     written(tmp_path / "data-bin" / "XNLI.shaw" / "glue.json", {**record, "problems": {}})

@@ -4,8 +4,8 @@ set -euo pipefail
 NAME=c4_en
 USAGE="prepare_c4.sh --tokenizer NAME [OPTION...]
 
-1,024 files of 300 MB packed; --fetch-limit N takes the first ones. Validation is C4's own: its eight files, or the first
-one with --fetch-limit.
+Prepares the English part of C4, 1,024 compressed files of 300 MB; --fetch-limit N fetches only the first N. The
+validation set is that of C4: all its eight files, or only the first file with --fetch-limit.
 
   prepare_c4.sh --fetch-limit 8 --tokenizer sentencepiece --vocabulary 32000 --tasks 8 --workers 8
   prepare_c4.sh --tokenizer gpt2 --tokenizer-path data/raw/gpt2-bpe --tasks 1024 --executor slurm --slurm-partition cpu

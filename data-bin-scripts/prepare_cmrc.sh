@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Prepare CMRC 2018 (Cui et al. 2019: its train, dev and trial) or your own Chinese questions for question generation.
+# Prepare CMRC 2018 (Cui et al. 2019) or your own Chinese questions for question generation.
 set -euo pipefail
 NAME=cmrc2018
 USAGE="prepare_cmrc.sh [OPTION...]
 
-Chinese questions with the answer and the paragraph that they are made from; dev validates, trial is the test. By
-characters, unless --tokenizer-path names an encoder. 200 answers of dev and 5 of trial do not stand where the files say:
---bad repair looks for them, --bad skip leaves them out.
+Prepares the Chinese questions of CMRC 2018: its dev set becomes the validation set, its trial set the test set. Text is
+split into characters unless --tokenizer-path names a tokenizer. 200 answers of dev and 5 of trial are not at the offsets
+in the files: --bad repair finds their place, --bad skip leaves them out.
 
   prepare_cmrc.sh --bad repair
   prepare_cmrc.sh --tokenizer-path chinese-roberta-wwm-ext --bad repair --workers 8

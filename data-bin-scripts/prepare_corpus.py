@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepare text for masked language models; see `prepare_corpus.py --help`. `corpora/` holds the implementation."""
+"""Prepare text for masked language models; see `prepare_corpus.py --help`. `corpora/` implements it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from corpora.pipeline import prepare
 from corpora.stages import START, Machines
 
 DESCRIPTION = """\
-Makes of text what masked language models are trained on: documents, sentences, pieces, shards of fairseq's binary
-files. Run again after an interruption it goes on. docs/data.md says what lies where afterwards."""
+Prepares text for training masked language models: splits it into documents and sentences, tokenises them, and writes
+shards of fairseq's binary files. After an interruption, run the same command again to continue. docs/data.md describes
+the output."""
 EXAMPLES = """\
 examples:
   prepare_corpus.py --train wiki/ books/ --valid-part 0.005 --output data-bin/books_wiki --tokenizer wordpiece \\
@@ -30,91 +31,104 @@ examples:
 VOCABULARY = {"gpt2": 0, "sentencepiece": 8000, "wordpiece": 30_000}
 
 
-PART = command.number(float, lambda part: 0 < part < 1, "a part between 0 and 1")
-SMOOTHING = command.number(float, lambda power: 0 <= power <= 1, "0 (all languages alike) to 1 (as they are)")
+PART = command.number(float, lambda part: 0 < part < 1, "a number between 0 and 1")
+SMOOTHING = command.number(float, lambda power: 0 <= power <= 1, "a number from 0 (equal languages) to 1 (by size)")
 
 
 def main(arguments: list[str]) -> int:
-    made = parser()
-    asked = made.parse_args(arguments)
-    check(made, asked)
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    check(parser, options)
 
     def work() -> Path | None:
-        sources = listed(asked.train, asked.valid, asked.language, asked.documents, languages=asked.languages)
-        if asked.dry_run:
+        sources = listed(options.train, options.valid, options.language, options.documents, languages=options.languages)
+        if options.dry_run:
             for source in sources:
                 print(source.split, source.language, source.documents, source.path, sep="\t")
             return None
-        own = asked.tokenizer_path and asked.tokenizer_path.absolute()
-        vocabulary = 0 if own else asked.vocabulary or VOCABULARY[asked.tokenizer]
-        settings = command.settings(Settings, asked, vocabulary=vocabulary)
-        prepare(sources, asked.output.absolute(), settings, own, command.settings(Machines, asked))
-        return Path(asked.output)
+        user_tokenizer = options.tokenizer_path and options.tokenizer_path.absolute()
+        vocabulary = 0 if user_tokenizer else options.vocabulary or VOCABULARY[options.tokenizer]
+        settings = command.settings(Settings, options, vocabulary=vocabulary)
+        prepare(sources, options.output.absolute(), settings, user_tokenizer, command.settings(Machines, options))
+        return Path(options.output)
 
     return command.exit_status(work, command.GOES_ON)
 
 
-def parser() -> argparse.ArgumentParser:
-    made = command.parser("prepare_corpus.py", DESCRIPTION, EXAMPLES)
-    _text(made.add_argument_group("text"))
-    _tokenizer(made.add_argument_group("pieces"))
-    _machines(made.add_argument_group("work"))
-    made.add_argument("--dry-run", action="store_true", help="list the files, write nothing")
-    return made
+def build_parser() -> argparse.ArgumentParser:
+    parser = command.parser("prepare_corpus.py", DESCRIPTION, EXAMPLES)
+    _text(parser.add_argument_group("text"))
+    _tokenizer(parser.add_argument_group("tokenizer"))
+    _machines(parser.add_argument_group("tasks and machines"))
+    parser.add_argument("--dry-run", action="store_true", help="List the input files and write nothing.")
+    return parser
 
 
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--train", nargs="+", required=True, metavar="FILE|FOLDER", help="also KIND:FOLDER, of --documents")
+    text = "Training files or folders. KIND:PATH sets the kind of one path, as --documents does for all."
+    add("--train", nargs="+", required=True, metavar="FILE|DIR", help=text)
     valid = group.add_mutually_exclusive_group(required=True)
-    valid.add_argument("--valid", nargs="+", default=[], metavar="FILE|FOLDER")
-    told = "hold out each document of --train with chance P"
-    valid.add_argument("--valid-part", type=PART, default=0.0, metavar="P", help=told)
-    add("--output", type=Path, required=True, metavar="DIR")
-    add("--documents", choices=KINDS, default="auto", help="what parts them; auto: by the first line")
-    add("--language", default="en", metavar="CODE", help="whose sentences they are (en)")
-    add("--languages", action="store_true", help="each FOLDER holds a folder a language, named by code")
-    add("--smoothing", type=SMOOTHING, default=0.7, metavar="S", help="languages in proportion n**S (0.7)")
-    add("--longest", type=at_least(1), default=126, metavar="N", help="pieces of an item (126)")
-    add("--limit", type=at_least(1), default=0, metavar="DOCUMENTS", help="at most so many of training")
-    add("--seed", type=int, default=1, help="of the order of documents and all draws (1)")
+    valid.add_argument("--valid", nargs="+", default=[], metavar="FILE|DIR", help="Validation files or folders.")
+    text = "Move each training document to the validation set with probability P."
+    valid.add_argument("--valid-part", type=PART, default=0.0, metavar="P", help=text)
+    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    text = "Format of the files, which decides where a document begins; auto detects it (default: auto)."
+    add("--documents", choices=KINDS, default="auto", help=text)
+    text = "Language of the text, for splitting it into sentences (default: en)."
+    add("--language", default="en", metavar="CODE", help=text)
+    text = "Each DIR contains one folder per language, named by its code."
+    add("--languages", action="store_true", help=text)
+    text = "With --languages, sample a language of size n in proportion to n**S (default: 0.7)."
+    add("--smoothing", type=SMOOTHING, default=0.7, metavar="S", help=text)
+    text = "Longest item in subword pieces; longer sentences are cut (default: 126)."
+    add("--longest", type=at_least(1), default=126, metavar="N", help=text)
+    text = "Maximum number of training documents (default: all)."
+    add("--limit", type=at_least(1), default=0, metavar="N", help=text)
+    text = "Random seed for the order of documents and all other random choices (default: 1)."
+    add("--seed", type=int, default=1, metavar="N", help=text)
 
 
 def _tokenizer(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--tokenizer", choices=FILES, required=True)
-    told = "gpt2: a folder with encoder.json, vocab.bpe, dict.txt; wordpiece: vocab.txt; sentencepiece: a .model. "
-    told += "Without it the last two are learned"
-    add("--tokenizer-path", type=Path, metavar="PATH", help=told)
-    told = "pieces to learn (sentencepiece 8000, wordpiece 30000)"
-    add("--vocabulary", type=at_least(1), metavar="N", help=told)
-    told = "wordpiece: keep capitals and accents; wanted for a vocab.txt with capitals"
-    add("--cased", action="store_true", help=told)
+    add("--tokenizer", choices=FILES, required=True, help="Type of the tokenizer.")
+    text = "Existing tokenizer. gpt2: a folder with encoder.json, vocab.bpe and dict.txt; wordpiece: a vocab.txt; "
+    text += "sentencepiece: a .model file. Without this option, wordpiece and sentencepiece learn from --train."
+    add("--tokenizer-path", type=Path, metavar="FILE|DIR", help=text)
+    text = "Size of the vocabulary to learn (default: 8000 for sentencepiece, 30000 for wordpiece)."
+    add("--vocabulary", type=at_least(1), metavar="N", help=text)
+    text = "With wordpiece, keep capitals and accents. A vocab.txt with capitals needs this."
+    add("--cased", action="store_true", help=text)
 
 
 def _machines(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--tasks", type=at_least(1), default=1, metavar="N", help="parts of the work, and shards (1)")
-    add("--workers", type=at_least(1), default=1, metavar="N", help="tasks at a time (1)")
-    add("--executor", choices=START, default="local")
-    add("--slurm-partition", metavar="NAME")
-    add("--slurm-time", default="24:00:00", metavar="TIME", help="of a task (24:00:00)")
-    add("--slurm-arg", action="append", default=[], metavar="NAME=VALUE", help="of sbatch: account=a")
-    add("--memory", type=at_least(1), default=4, metavar="GB", help="of a task, on slurm and ray (4)")
+    text = "Number of tasks to divide the work into, and of shards to write (default: 1)."
+    add("--tasks", type=at_least(1), default=1, metavar="N", help=text)
+    text = "Number of tasks that run at the same time (default: 1)."
+    add("--workers", type=at_least(1), default=1, metavar="N", help=text)
+    add("--executor", choices=START, default="local", help="Where the tasks run (default: local, on this machine).")
+    add("--slurm-partition", metavar="NAME", help="SLURM partition, required by --executor slurm.")
+    text = "Time limit of a task on SLURM (default: 24:00:00)."
+    add("--slurm-time", default="24:00:00", metavar="HH:MM:SS", help=text)
+    text = "Further option for sbatch, for example account=lab. May be repeated."
+    add("--slurm-arg", action="append", default=[], metavar="NAME=TEXT", help=text)
+    text = "Memory per task in GB, on SLURM and Ray (default: 4)."
+    add("--memory", type=at_least(1), default=4, metavar="GB", help=text)
 
 
-def check(made: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
-    """End the program if options contradict each other."""
-    if asked.tokenizer == "gpt2" and asked.tokenizer_path is None:
-        made.error("--tokenizer gpt2 wants --tokenizer-path FOLDER with encoder.json, vocab.bpe and dict.txt")
-    if asked.tokenizer_path is not None and asked.vocabulary is not None:
-        made.error("--vocabulary is for a tokenizer that is learned: leave it out with --tokenizer-path")
-    if asked.cased and asked.tokenizer != "wordpiece":
-        made.error(f"--cased is for wordpiece: {asked.tokenizer} keeps capitals")
-    if asked.executor != "slurm" and (asked.slurm_partition or asked.slurm_arg):
-        made.error("--slurm-... goes with --executor slurm")
-    if bad := [one for one in asked.slurm_arg if "=" not in one]:
-        made.error(f"--slurm-arg {bad[0]}: NAME=VALUE is wanted")
+def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Exit with an error if options contradict each other."""
+    if options.tokenizer == "gpt2" and options.tokenizer_path is None:
+        parser.error("--tokenizer gpt2 needs --tokenizer-path DIR, a folder with encoder.json, vocab.bpe and dict.txt.")
+    if options.tokenizer_path is not None and options.vocabulary is not None:
+        parser.error("--vocabulary is only for learning a tokenizer. Leave it out with --tokenizer-path.")
+    if options.cased and options.tokenizer != "wordpiece":
+        parser.error(f"--cased is only for wordpiece, because {options.tokenizer} always keeps capitals. Leave it out.")
+    if options.executor != "slurm" and (options.slurm_partition or options.slurm_arg):
+        parser.error("--slurm-partition and --slurm-arg need --executor slurm.")
+    if bad := [argument for argument in options.slurm_arg if "=" not in argument]:
+        parser.error(f"--slurm-arg {bad[0]}: give NAME=TEXT, for example account=lab.")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepare a GLUE task for fine-tuning; see `prepare_glue.py --help`. `glue/` holds the implementation."""
+"""Prepare a task of GLUE, or XNLI, for fine-tuning; see `prepare_glue.py --help`. `glue/` implements it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from glue.formats import TASKS
 from glue.pipeline import Settings, prepare, sources
 
 DESCRIPTION = """\
-Makes of a task of GLUE, or of XNLI, what --task posenc_sentence_prediction (or fairseq's sentence_prediction) is
-trained on: ids of a pretrained model's pieces, as fairseq's binary files. Its files as they were published, plain or
-.gz: train.tsv, dev.tsv, test.tsv, MNLI's of both kinds, MRPC's also as msr_paraphrase_{train,test}.txt with
-mrpc_dev_ids.tsv; XNLI's as xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv, or as XTREME has them (train-en.tsv,
-dev-de.tsv, test-de.tsv, ...), or with GLUE's MNLI/train.tsv."""
+Prepares a task of GLUE, or XNLI, for --task posenc_sentence_prediction or fairseq's sentence_prediction: tokenises the
+rows for a pretrained model and writes fairseq's binary files. Reads the published files, plain or .gz:
+  GLUE   train.tsv, dev.tsv and test.tsv (MNLI: matched and mismatched)
+  MRPC   also msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv
+  XNLI   xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv; or XTREME's train-en.tsv, dev-de.tsv, test-de.tsv, ...;
+         or GLUE's MNLI/train.tsv for training"""
 EXAMPLES = """\
 examples:
   prepare_glue.py --task SST-2 --data glue_data --checkpoint checkpoint_last.pt --output data-bin/glue/SST-2
@@ -28,58 +29,67 @@ examples:
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    made = command.parser("prepare_glue.py", DESCRIPTION, EXAMPLES)
-    add = made.add_argument
-    add("--task", required=True, choices=list(TASKS))
-    add("--data", type=Path, required=True, metavar="FOLDER", help="with the task's files, or with a folder of them")
-    told = "of fairseq's, or a Hugging Face folder: pieces"
-    add("--checkpoint", type=Path, required=True, metavar="MODEL", help=told)
-    add("--tokenizer-path", type=Path, metavar="PATH", help="of the model, where it does not lie beside its dict.txt")
-    add("--output", type=Path, required=True, metavar="DIR")
-    add("--longest", type=at_least(8), default=512, metavar="N", help="pieces of an item; the rest is cut off (512)")
-    told = "that fairseq-train will have: with extend=repeat, say, items may be longer than in the pretraining"
-    add("--pos-enc-args", metavar="OPTIONS", help=told)
-    add("--separators", type=int, choices=(1, 2), default=2, help="</s> in a pair: 2 as RoBERTa, 1 as BERT (2)")
-    add("--bad", choices=HOW, default="refuse", help="wrong rows; of XNLI with their translations (refuse)")
-    add("--limit", type=at_least(0), default=0, metavar="N", help="the first rows of training (0: all)")
-    told = "where there is no training file: the first rows of the development set, and the others are left to it"
-    add("--train-rows", type=at_least(0), default=0, metavar="N", help=told)
-    add("--languages", metavar="A,B", help="of XNLI's development and test sets (all that are there)")
-    add("--dry-run", action="store_true", help="list the files, write nothing")
-    return made
+def build_parser() -> argparse.ArgumentParser:
+    parser = command.parser("prepare_glue.py", DESCRIPTION, EXAMPLES)
+    add = parser.add_argument
+    add("--task", required=True, choices=list(TASKS), help="Task of GLUE, or XNLI.")
+    text = "Folder with the task's files, or with a subfolder of the task's name."
+    add("--data", type=Path, required=True, metavar="DIR", help=text)
+    text = "Pretrained model whose vocabulary is used: a fairseq checkpoint or a Hugging Face folder."
+    add("--checkpoint", type=Path, required=True, metavar="FILE|DIR", help=text)
+    text = "Tokenizer of the model, a file or folder (default: the tokenizer next to its dict.txt)."
+    add("--tokenizer-path", type=Path, metavar="PATH", help=text)
+    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    text = "Longest item in pieces; the end of longer ones is cut off (default: 512)."
+    add("--longest", type=at_least(8), default=512, metavar="N", help=text)
+    text = "The --pos-enc-args that fairseq-train will get, such as extend=repeat. They can allow longer items than in "
+    text += "pretraining."
+    add("--pos-enc-args", metavar="A=B,C=D", help=text)
+    text = "Number of </s> between the sentences of a pair: 2 as in RoBERTa, 1 as in BERT (default: 2)."
+    add("--separators", type=int, choices=(1, 2), default=2, help=text)
+    text = "What to do with bad rows: refuse stops with a list, skip leaves them out, in XNLI also their translations "
+    text += "(default: refuse)."
+    add("--bad", choices=HOW, default="refuse", help=text)
+    text = "Maximum number of training rows (default: 0, all)."
+    add("--limit", type=at_least(0), default=0, metavar="N", help=text)
+    text = "Without a training file, train on the first N rows of the development set and remove them from it."
+    add("--train-rows", type=at_least(0), default=0, metavar="N", help=text)
+    text = "Languages of XNLI's development and test sets (default: all that exist)."
+    add("--languages", metavar="A,B", help=text)
+    add("--dry-run", action="store_true", help="List the input files and write nothing.")
+    return parser
 
 
 def main(arguments: list[str]) -> int:
-    made = parser()
-    asked = made.parse_args(arguments)
-    if asked.languages and asked.task != "XNLI":
-        made.error("--languages is of XNLI: leave it out")
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if options.languages and options.task != "XNLI":
+        parser.error(f"--languages is only for --task XNLI. Leave it out with --task {options.task}.")
 
     def work() -> Path | None:
-        languages = tuple(filter(None, (asked.languages or "").split(",")))
-        settings = command.settings(Settings, asked, languages=languages)
-        if asked.dry_run:
-            for split, path in sources(asked.data, settings).items():
+        languages = tuple(filter(None, (options.languages or "").split(",")))
+        settings = command.settings(Settings, options, languages=languages)
+        if options.dry_run:
+            for split, path in sources(options.data, settings).items():
                 print(split, path, sep="\t")
             return None
-        tell(prepare(asked.data, asked.output.absolute(), settings))
-        return Path(asked.output)
+        print_counts(prepare(options.data, options.output.absolute(), settings))
+        return Path(options.output)
 
     return command.exit_status(work)
 
 
-def tell(record: dict[str, Any]) -> None:
+def print_counts(record: dict[str, Any]) -> None:
     """Print the counts of the prepared folder."""
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['items']:,} of {facts['given']:,} rows, {facts['pieces']:,} pieces, {facts['cut']:,} "
-            f"items cut to {record['longest']}, {facts['unknown']:,} pieces unknown"
+            f"rows cut to {record['longest']} pieces, {facts['unknown']:,} pieces unknown"
             + ("" if facts["labelled"] else ", no labels")
         )
         if facts["unknown"] > record["strange"] * facts["pieces"]:
             part = f"more than {record['strange']:.0%} of its pieces are unknown"
-            print(f"warning: {split}: {part}: its scores say little")
+            print(f"warning: {split}: {part}, so its scores mean little")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ set -euo pipefail
 NAME=openwebtext
 USAGE="prepare_openwebtext.sh --tokenizer NAME [OPTION...]
 
-13 GB packed, 38 GB of text: an archive of archives, of which the inner ones are read as they are. Each document is held
-out for validation with a chance of 0.5 % (--valid-part).
+Prepares OpenWebText (13 GB compressed, 38 GB of text). The inner archives are read without unpacking them. Each document
+goes to the validation set with a probability of 0.5 % (--valid-part).
 
   prepare_openwebtext.sh --tokenizer gpt2 --tokenizer-path data/raw/gpt2-bpe --tasks 64 --workers 16
   prepare_openwebtext.sh --fetch-from ~/corpora --tokenizer sentencepiece --vocabulary 32000

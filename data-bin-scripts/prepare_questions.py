@@ -17,10 +17,10 @@ from questions.problems import HOW
 from questions.reading import is_json
 
 DESCRIPTION = """\
-Makes of questions on texts what --task posenc_question_generation is trained on: pieces of the answer and its context,
-and of the question, as fairseq's binary files, with words outside the dictionary numbered so that they can be copied.
-SQuAD 1.1 and 2.0, CMRC 2018 and others of that format (json), or sentences and questions line by line (Du et al. 2017:
-src-*.txt with tgt-*.txt); plain or .gz. docs/data.md says what lies where afterwards."""
+Prepares question-answering data for training --task posenc_question_generation. The source of an item is the answer
+and its context, the target is the question. Words of the source that the dictionary lacks get ids of their own, so that
+a model can copy them. Reads json in the format of SQuAD (1.1, 2.0, CMRC 2018), or sentences in src-*.txt with questions
+in tgt-*.txt (Du et al. 2017), plain or .gz. docs/data.md describes the output."""
 EXAMPLES = """\
 examples:
   prepare_questions.py --text my-questions.json --output data-bin/mine --bad repair
@@ -33,105 +33,119 @@ VOCABULARY = 20_000
 
 
 def main(arguments: list[str]) -> int:
-    made = parser()
-    asked = made.parse_args(arguments)
+    parser = build_parser()
+    options = parser.parse_args(arguments)
 
     def work() -> Path | None:
-        found = files(made, asked)
-        chosen = settings(made, asked, found)
-        if asked.dry_run:
-            for split, path in found.items():
+        paths = files(parser, options)
+        chosen = settings(parser, options, paths)
+        if options.dry_run:
+            for split, path in paths.items():
                 print(split or "train, valid and test", path, sep="\t")
             return None
-        tell(prepare(found, asked.output.absolute(), chosen))
-        return Path(asked.output)
+        print_counts(prepare(paths, options.output.absolute(), chosen))
+        return Path(options.output)
 
     return command.exit_status(work)
 
 
-def parser() -> argparse.ArgumentParser:
-    made = command.parser("prepare_questions.py", DESCRIPTION, EXAMPLES)
-    _text(made.add_argument_group("questions"))
-    _pieces(made.add_argument_group("pieces"))
-    made.add_argument("--workers", type=at_least(1), default=1, metavar="N", help="processes (1)")
-    made.add_argument("--dry-run", action="store_true", help="list the files, write nothing")
-    return made
+def build_parser() -> argparse.ArgumentParser:
+    parser = command.parser("prepare_questions.py", DESCRIPTION, EXAMPLES)
+    _text(parser.add_argument_group("questions"))
+    _pieces(parser.add_argument_group("tokenizer and lengths"))
+    parser.add_argument("--workers", type=at_least(1), default=1, metavar="N", help="Number of processes (default: 1).")
+    parser.add_argument("--dry-run", action="store_true", help="List the input files and write nothing.")
+    return parser
 
 
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    told = (
-        "with {train,valid,test}.json or src-*.txt and tgt-*.txt, test optional; a lone json is split by article, 8:1:1"
-    )
-    add("--text", type=Path, metavar="FOLDER|FILE", help=told)
+    text = "Folder with {train,valid,test}.json, or with src-*.txt and tgt-*.txt; test is optional. A single json file "
+    text += "is split by article, 8:1:1."
+    add("--text", type=Path, metavar="DIR|FILE", help=text)
     for split in splits.SPLITS:
-        add(f"--{split}", type=Path, metavar="FILE", help="instead of --text; of src-NAME.txt that one")
-    add("--output", type=Path, required=True, metavar="DIR")
-    add("--context", choices=("paragraph", "sentence"), help="all of it, or the answer's sentence")
-    add("--bad", choices=HOW, default="refuse", help="questions that cannot be used as they are (refuse)")
-    add("--limit", type=at_least(1), default=0, metavar="N", help="the first questions of train or a FILE")
-    add("--limit-valid", type=at_least(1), default=0, metavar="N", help="the first questions of valid and of test")
-    add("--seed", type=int, metavar="N", help="of the split of a lone file (1)")
+        text = f"File of the {split} split, instead of --text: a json file, or src-NAME.txt (next to tgt-NAME.txt)."
+        add(f"--{split}", type=Path, metavar="FILE", help=text)
+    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    text = "Context in the source: the whole paragraph, or only the answer's sentence (default: paragraph)."
+    add("--context", choices=("paragraph", "sentence"), help=text)
+    text = (
+        "What to do with unusable questions: refuse stops with a list, skip leaves them out, repair also mends those "
+    )
+    text += "that it can (default: refuse)."
+    add("--bad", choices=HOW, default="refuse", help=text)
+    text = "Maximum number of training questions (default: all)."
+    add("--limit", type=at_least(1), default=0, metavar="N", help=text)
+    text = "Maximum number of questions each in the validation and test sets (default: all)."
+    add("--limit-valid", type=at_least(1), default=0, metavar="N", help=text)
+    add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
 
 
 def _pieces(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    told = "words, or characters with words of other letters whole (words; chars for Chinese)"
-    add("--tokenizer", choices=("words", "chars"), help=told)
-    add("--tokenizer-path", type=Path, metavar="DIR", help="a Hugging Face folder: its encoder's pieces")
-    add("--vocabulary", type=at_least(1), metavar="N", help=f"of words or chars ({VOCABULARY:,} at most)")
-    add("--cased", action="store_true", help="words and chars keep capitals")
-    add("--language", default=AUTO, metavar="CODE", help="whose sentences they are (auto: en or zh)")
-    add("--longest", type=at_least(1), default=512, metavar="N", help="pieces of a source (512)")
-    add("--longest-answer", type=at_least(1), metavar="N", help="of an answer (100)")
-    add("--longest-question", type=at_least(1), default=50, metavar="N", help="of a question (50)")
+    text = "Split text into words, or into characters without splitting words in Latin letters (default: chars for "
+    text += "Chinese, otherwise words)."
+    add("--tokenizer", choices=("words", "chars"), help=text)
+    text = "Hugging Face folder of a pretrained encoder whose subword tokenizer is used instead."
+    add("--tokenizer-path", type=Path, metavar="DIR", help=text)
+    text = f"Maximum size of the dictionary of words or characters (default: {VOCABULARY:,})."
+    add("--vocabulary", type=at_least(1), metavar="N", help=text)
+    add("--cased", action="store_true", help="Keep capitals in words and characters.")
+    text = "Language of the text; auto tells English (en) from Chinese (zh) by the letters (default: auto)."
+    add("--language", default=AUTO, metavar="CODE", help=text)
+    text = "Longest source in pieces; the context is cut around the answer (default: 512)."
+    add("--longest", type=at_least(1), default=512, metavar="N", help=text)
+    text = "Longest answer in pieces; see --bad for longer ones (default: 100)."
+    add("--longest-answer", type=at_least(1), metavar="N", help=text)
+    text = "Longest question in pieces; see --bad for longer ones (default: 50)."
+    add("--longest-question", type=at_least(1), default=50, metavar="N", help=text)
 
 
-def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> splits.Files:
+def files(parser: argparse.ArgumentParser, options: argparse.Namespace) -> splits.Files:
     """Return the files by split.
 
     Raises:
         CorpusError: See `splits.find`.
     """
-    named = {split: getattr(asked, split) for split in splits.SPLITS if getattr(asked, split)}
-    if (asked.text is None) == (not named):
-        made.error("--text, or --train and --valid, is wanted")
+    named = {split: getattr(options, split) for split in splits.SPLITS if getattr(options, split)}
+    if (options.text is None) == (not named):
+        parser.error("Give either --text, or --train and --valid.")
     if named and not {"train", "valid"} <= set(named):
-        made.error("--train and --valid go together")
-    return named or splits.find(asked.text)
+        parser.error("--train and --valid are both required without --text.")
+    return named or splits.find(options.text)
 
 
-def settings(made: argparse.ArgumentParser, asked: argparse.Namespace, found: splits.Files) -> Settings:
-    """Return the settings; end the program if options contradict each other, or have no effect."""
-    answers = all(is_json(path) for path in found.values())
-    if asked.tokenizer_path and (asked.tokenizer or asked.vocabulary or asked.cased):
-        made.error("--tokenizer, --vocabulary and --cased are for pieces that are learned, not with --tokenizer-path")
-    if not answers and (asked.context or asked.longest_answer):
-        made.error("--context and --longest-answer are for json: src-*.txt have no answers")
-    if "" not in found and asked.seed is not None:
-        made.error("--seed is for the split of a lone file: nothing else is drawn")
-    most = asked.longest_answer or 100
-    if asked.longest < (most + 4 if answers else 3):
-        made.error(f"--longest {asked.longest} leaves no room for a context behind an answer of {most} pieces")
-    shape = command.settings(Shape, asked, longest_answer=most, context=asked.context or "paragraph")
-    seed = 1 if asked.seed is None else asked.seed
-    return command.settings(Settings, asked, shape=shape, vocabulary=asked.vocabulary or VOCABULARY, seed=seed)
+def settings(parser: argparse.ArgumentParser, options: argparse.Namespace, paths: splits.Files) -> Settings:
+    """Return the settings; exit with an error if options contradict each other or have no effect."""
+    answers = all(is_json(path) for path in paths.values())
+    if options.tokenizer_path and (options.tokenizer or options.vocabulary or options.cased):
+        parser.error("--tokenizer, --vocabulary and --cased have no effect with --tokenizer-path. Leave them out.")
+    if not answers and (options.context or options.longest_answer):
+        parser.error("--context and --longest-answer need answers, which src-*.txt files do not have. Leave them out.")
+    if "" not in paths and options.seed is not None:
+        parser.error("--seed has an effect only when --text FILE is split. Leave it out.")
+    longest_answer = options.longest_answer or 100
+    if options.longest < (longest_answer + 4 if answers else 3):
+        parser.error(f"--longest {options.longest} leaves no room for a context after {longest_answer} answer pieces.")
+    shape = command.settings(Shape, options, longest_answer=longest_answer, context=options.context or "paragraph")
+    seed = 1 if options.seed is None else options.seed
+    return command.settings(Settings, options, shape=shape, vocabulary=options.vocabulary or VOCABULARY, seed=seed)
 
 
-def tell(record: dict[str, Any]) -> None:
+def print_counts(record: dict[str, Any]) -> None:
     """Print the counts of the prepared folder."""
     for split, facts in record["splits"].items():
         print(
-            f"{split}: {facts['items']:,} of {facts['given']:,} questions, {facts['sources']:,} sources, "
-            f"{facts['windowed']:,} with a part of their context; outside the dictionary are "
-            f"{facts['source unknown']:,} of {facts['source pieces']:,} pieces, and of {facts['target pieces']:,} in "
-            f"questions {facts['target copied']:,} that can be copied and {facts['target unknown']:,} that cannot"
+            f"{split}: {facts['items']:,} of {facts['given']:,} questions, {facts['sources']:,} different sources, "
+            f"{facts['windowed']:,} contexts cut; outside the dictionary: {facts['source unknown']:,} of "
+            f"{facts['source pieces']:,} source pieces, {facts['target copied']:,} of {facts['target pieces']:,} "
+            f"question pieces that can be copied, and {facts['target unknown']:,} that cannot"
         )
     for split, titles in record.get("articles", {}).items():
-        print(f"{split}, drawn with seed {record['seed']}: {len(titles)} articles: {', '.join(titles)}")
+        print(f"{split}: {len(titles)} articles (seed {record['seed']}): {', '.join(titles)}")
     print(
-        f"{record['dictionary']:,} symbols ({record['pieces']}); {record['round_trip']:.2%} of the training questions "
-        "come back from their pieces as they were"
+        f"dictionary: {record['dictionary']:,} symbols ({record['pieces']}); tokenising and detokenising restores "
+        f"{record['round_trip']:.2%} of the training questions"
     )
 
 

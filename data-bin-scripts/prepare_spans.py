@@ -18,9 +18,9 @@ from spans.sets import SETS, absent, begins, find
 from spans.vocabulary import AUTO, WORDS
 
 DESCRIPTION = """\
-Cuts questions and their contexts (SQuAD 1.1 and 2.0, and others of that format; json, plain or .gz) into the windows
-that --task posenc_squad is trained and evaluated on: pieces of a pretrained model's tokenizer, and where they lie in
-the text."""
+Prepares extractive question answering for --task posenc_squad: tokenises questions and contexts for a pretrained
+model, cuts them into windows, and stores the offsets of the pieces in the text. Reads json in the format of SQuAD 1.1
+or 2.0, plain or .gz."""
 EXAMPLES = """\
 examples:
   prepare_spans.py --checkpoint checkpoint_last.pt --train train-v1.1.json --eval dev-v1.1.json \\
@@ -33,142 +33,163 @@ examples:
 
 
 def main(arguments: list[str]) -> int:
-    made = parser()
-    asked = made.parse_args(arguments)
+    parser = build_parser()
+    options = parser.parse_args(arguments)
 
     def work() -> Path | None:
-        found, others = files(made, asked), apart(made, asked)
-        if asked.dry_run:
-            for split, path in found.items():
+        paths, excluded = files(parser, options), apart(parser, options)
+        if options.dry_run:
+            for split, path in paths.items():
                 print(split or "train and valid", path, sep="\t")
             return None
-        seed = 1 if asked.seed is None else asked.seed
-        shared = begins(asked.set, found) if asked.set else {}
-        settings = command.settings(Settings, asked, seed=seed, begins=shared)
-        tell(prepare(found, asked.checkpoint, asked.tokenizer_path, asked.output.absolute(), settings, others))
-        return Path(asked.output)
+        seed = 1 if options.seed is None else options.seed
+        shared = begins(options.set, paths) if options.set else {}
+        settings = command.settings(Settings, options, seed=seed, begins=shared)
+        tokenizer, output = options.tokenizer_path, options.output.absolute()
+        print_counts(prepare(paths, options.checkpoint, tokenizer, output, settings, excluded))
+        return Path(options.output)
 
     return command.exit_status(work)
 
 
-def parser() -> argparse.ArgumentParser:
-    made = command.parser("prepare_spans.py", DESCRIPTION, EXAMPLES)
-    _text(made.add_argument_group("questions"))
-    _pieces(made.add_argument_group("windows"))
-    made.add_argument("--dry-run", action="store_true", help="list the files, write nothing")
-    return made
+def build_parser() -> argparse.ArgumentParser:
+    parser = command.parser("prepare_spans.py", DESCRIPTION, EXAMPLES)
+    _text(parser.add_argument_group("questions"))
+    _pieces(parser.add_argument_group("model and windows"))
+    parser.add_argument("--dry-run", action="store_true", help="List the input files and write nothing.")
+    return parser
 
 
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--version", choices=("1.1", "2.0"), default="1.1", help="2.0: questions may have no answer (1.1)")
-    told = "a lone json, split by article: of ten parts two to be answered; or a folder with train and dev, as "
-    told += "train.json or train-v1.1.json, plain or .gz"
-    add("--text", type=Path, metavar="FILE|FOLDER", help=told)
-    add("--seed", type=int, metavar="N", help="of the parts of a lone file (1)")
-    add("--train", type=Path, metavar="FILE", help="instead of --text")
-    told = "to be answered, with all answers that it has (valid); several have names"
-    add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=told)
-    add("--set", choices=list(SETS), help="XTREME's, of --data: an --eval of each language's file, by its code")
-    add("--data", type=Path, metavar="FOLDER", help="with the files of --set as published, plain or .gz")
-    add("--languages", metavar="A,B", help="of --set and --without: those that have to be there (all that are there)")
-    add("--output", type=Path, required=True, metavar="DIR")
-    add("--bad", choices=HOW, default="refuse", help="questions that cannot be used as they are (refuse)")
-    add("--limit", type=at_least(1), default=0, metavar="N", help="the first questions of training")
-    add("--limit-eval", type=at_least(1), default=0, metavar="N", help="the first questions of each --eval")
-    told = "of XTREME's set in FOLDER no question is in any split, by its id: nothing is chosen by what is scored there"
-    add("--without", action="append", default=[], metavar="SET=FOLDER", help=told)
+    text = "Version of SQuAD's format; in 2.0, questions may have no answer (default: 1.1)."
+    add("--version", choices=("1.1", "2.0"), default="1.1", help=text)
+    text = (
+        "Folder with train.json and dev.json (or train-v1.1.json and so on), or a single json file, which is split by "
+    )
+    text += "article, 8:2."
+    add("--text", type=Path, metavar="FILE|DIR", help=text)
+    add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
+    add("--train", type=Path, metavar="FILE", help="Training file, instead of --text.")
+    text = "Evaluation file, for the split NAME (default: valid). May be repeated with different names."
+    add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=text)
+    text = "Evaluation set of XTREME in --data; each language becomes a split, named by its code."
+    add("--set", choices=list(SETS), help=text)
+    add("--data", type=Path, metavar="DIR", help="Folder with the published files of --set, plain or .gz.")
+    text = "Languages of --set and --without, which must exist (default: all that exist)."
+    add("--languages", metavar="A,B", help=text)
+    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    text = "What to do with unusable training questions: refuse stops with a list, skip leaves them out, repair also "
+    text += "mends those that it can (default: refuse)."
+    add("--bad", choices=HOW, default="refuse", help=text)
+    text = "Maximum number of training questions (default: all)."
+    add("--limit", type=at_least(1), default=0, metavar="N", help=text)
+    text = "Maximum number of questions of each evaluation split (default: all)."
+    add("--limit-eval", type=at_least(1), default=0, metavar="N", help=text)
+    text = "Leave out all questions whose ids are in this set of XTREME in DIR, so that no setting is chosen on a test "
+    text += "set. May be repeated."
+    add("--without", action="append", default=[], metavar="SET=DIR", help=text)
 
 
 def _pieces(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--checkpoint", type=Path, required=True, metavar="MODEL", help="of fairseq's, or a Hugging Face folder")
-    told = f"of the model's tokenizer, or {', '.join(WORDS)} ({AUTO}: what lies beside the model's dict.txt)"
-    add("--tokenizer-path", default=AUTO, metavar="PATH", help=told)
-    add("--longest", type=at_least(1), default=384, metavar="N", help="pieces of a window, with the question (384)")
-    add("--stride", type=at_least(1), default=128, metavar="N", help="pieces from a window to the next (128)")
-    add("--longest-question", type=at_least(1), default=64, metavar="N", help="the rest is cut off, and counted (64)")
-    add("--separators", type=int, choices=(1, 2), default=2, help="</s> in between: 2 as RoBERTa, 1 as BERT (2)")
+    text = "Pretrained model whose vocabulary is used: a fairseq checkpoint or a Hugging Face folder."
+    add("--checkpoint", type=Path, required=True, metavar="FILE|DIR", help=text)
+    text = (
+        f"Tokenizer of the model: a file or folder, or {', '.join(WORDS)} (default: {AUTO}, the tokenizer next to the "
+    )
+    text += "model's dict.txt)."
+    add("--tokenizer-path", default=AUTO, metavar="PATH", help=text)
+    text = "Longest window in pieces, including the question (default: 384)."
+    add("--longest", type=at_least(1), default=384, metavar="N", help=text)
+    text = "Distance in pieces between the starts of neighbouring windows (default: 128)."
+    add("--stride", type=at_least(1), default=128, metavar="N", help=text)
+    text = "Longest question in pieces; longer ones are cut and counted (default: 64)."
+    add("--longest-question", type=at_least(1), default=64, metavar="N", help=text)
+    text = "Number of </s> between question and context: 2 as in RoBERTa, 1 as in BERT (default: 2)."
+    add("--separators", type=int, choices=(1, 2), default=2, help=text)
 
 
-def files(made: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str, Path]:
+def files(parser: argparse.ArgumentParser, options: argparse.Namespace) -> dict[str, Path]:
     """Return the files by split, with `TRAIN` first, or {'': --text} for a single file.
 
     Raises:
         CorpusError: See `sets.find` and `splits.find`.
     """
-    if asked.text and (asked.train or asked.eval or asked.set):
-        made.error("--text, or --train and --eval or --set")
-    if bool(asked.set) != bool(asked.data) or (asked.languages is not None and not (asked.set or asked.without)):
-        made.error("--set, --data and --languages go together")
-    if asked.seed is not None and (not asked.text or asked.text.is_dir()):
-        made.error("--seed is for the split of a lone --text: nothing else is drawn")
-    if asked.text:
-        return _own(asked.text, asked.version)
-    found = {TRAIN: asked.train} if asked.train else {}
-    for word in asked.eval:
+    if options.text and (options.train or options.eval or options.set):
+        parser.error("Give --text without --train, --eval and --set.")
+    if bool(options.set) != bool(options.data):
+        parser.error("--set and --data need each other.")
+    if options.languages is not None and not (options.set or options.without):
+        parser.error("--languages needs --set or --without.")
+    if options.seed is not None and (not options.text or options.text.is_dir()):
+        parser.error("--seed has an effect only when --text FILE is split. Leave it out.")
+    if options.text:
+        return _own(options.text, options.version)
+    paths = {TRAIN: options.train} if options.train else {}
+    for word in options.eval:
         name, equals, path = word.partition("=")
         name, path = (name, path) if equals else ("valid", word)
-        if not re.fullmatch(r"[\w.-]+", name) or name in found:
-            made.error(f"--eval {word}: NAME=FILE with a name of its own, of letters, digits, '.', '-' and '_'")
-        found[name] = Path(path)
-    if asked.set:
-        found |= _languages(asked)
-    if not found:
-        made.error("--text, --train, --eval or --set is wanted")
-    for split, path in found.items():
-        if split != TRAIN and asked.train and path.resolve() == asked.train.resolve():
-            made.error(f"--train and {split} are the same file, {path}: what is trained on cannot be what is answered")
-    return found
+        if not re.fullmatch(r"[\w.-]+", name) or name in paths:
+            parser.error(f"--eval {word}: give NAME=FILE with a new name of letters, digits, '.', '-' and '_'.")
+        paths[name] = Path(path)
+    if options.set:
+        paths |= _languages(options)
+    if not paths:
+        parser.error("Give --text, --train, --eval or --set.")
+    for split, path in paths.items():
+        if split != TRAIN and options.train and path.resolve() == options.train.resolve():
+            parser.error(f"--train and {split} are the same file, {path}. Give another file for evaluation.")
+    return paths
 
 
 def _own(text: Path, version: str) -> dict[str, Path]:
-    """Return the files of --text; in a folder, those of this version, under their published or usual names."""
+    """Return the files of --text; in a folder, those of this version, with their published or usual names."""
     names = ("{}.json", f"{{}}-v{version}.json")
     return splits.find(text, names, FLAGS) if text.is_dir() else {"": text}
 
 
-def _languages(asked: argparse.Namespace) -> dict[str, Path]:
+def _languages(options: argparse.Namespace) -> dict[str, Path]:
     """Return the files of --set by language, and print which languages have none."""
-    found = find(asked.data, asked.set, _chosen(asked))
-    missing = [] if asked.languages else absent(asked.set, found)
+    paths = find(options.data, options.set, _chosen(options))
+    missing = [] if options.languages else absent(options.set, paths)
     if missing:
-        print(f"{asked.set}: no file of {', '.join(missing)} in {asked.data}", flush=True)
-    return found
+        print(f"{options.set}: {options.data} has no file for {', '.join(missing)}", flush=True)
+    return paths
 
 
-def apart(made: argparse.ArgumentParser, asked: argparse.Namespace) -> list[Path]:
+def apart(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[Path]:
     """Return the files of --without.
 
     Raises:
         CorpusError: See `sets.find`.
     """
-    found = list[Path]()
-    for word in asked.without:
+    paths = list[Path]()
+    for word in options.without:
         name, _, folder = word.partition("=")
         if name not in SETS or not folder:
-            made.error(f"--without {word}: SET=FOLDER is wanted, with a SET of {', '.join(SETS)}")
-        chosen = [one for one in _chosen(asked) if one in SETS[name].languages]
-        found += find(Path(folder), name, chosen).values()
-    return [*dict.fromkeys(found)]  # a file of several languages counts once
+            parser.error(f"--without {word}: give SET=DIR, where SET is {', '.join(SETS)}.")
+        chosen = [code for code in _chosen(options) if code in SETS[name].languages]
+        paths += find(Path(folder), name, chosen).values()
+    return [*dict.fromkeys(paths)]  # a file of several languages counts once
 
 
-def _chosen(asked: argparse.Namespace) -> list[str]:
-    return [one for one in (asked.languages or "").split(",") if one]
+def _chosen(options: argparse.Namespace) -> list[str]:
+    return [code for code in (options.languages or "").split(",") if code]
 
 
-def tell(record: dict[str, Any]) -> None:
+def print_counts(record: dict[str, Any]) -> None:
     """Print the counts of the prepared folder."""
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['questions']:,} of {facts['given']:,} questions in {facts['windows']:,} windows of up to "
-            f"{record['longest']} pieces, {facts['in several windows']:,} in several; {facts['without answer']:,} have "
-            f"no answer; {facts['unknown pieces']:,} of {facts['pieces']:,} pieces are unknown"
+            f"{record['longest']} pieces; {facts['in several windows']:,} questions have several windows, "
+            f"{facts['without answer']:,} no answer; {facts['unknown pieces']:,} of {facts['pieces']:,} pieces unknown"
         )
         answered = facts["questions"] - facts["without answer"]
         if answered:
             back = facts["answers given back"]
-            print(f"{split}: {back:,} of {answered:,} answers come back from their pieces as they were")
+            print(f"{split}: {back:,} of {answered:,} answers are equal to the text of their pieces")
 
 
 if __name__ == "__main__":

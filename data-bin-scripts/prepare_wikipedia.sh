@@ -4,9 +4,9 @@ set -euo pipefail
 NAME=wikipedia
 USAGE="prepare_wikipedia.sh --tokenizer NAME [OPTION...]
 
-The latest English dump (more than 20 GB packed), whose articles are read as text. Each document is held out for validation with
-a chance of 0.5 % (--valid-part). --text takes another dump (NAMEwiki-DATE-pages-articles.xml.bz2, with --language), or
-what WikiExtractor wrote.
+Prepares the articles of the latest English dump (more than 20 GB compressed). Each document goes to the validation set
+with a probability of 0.5 % (--valid-part). --text reads another dump (NAMEwiki-DATE-pages-articles.xml.bz2, with
+--language) or the output of WikiExtractor.
 
   prepare_wikipedia.sh --tokenizer wordpiece --vocabulary 30522 --tasks 64 --workers 16
   prepare_wikipedia.sh --text dewiki.xml.bz2 --language de --tokenizer sentencepiece --output data-bin/dewiki

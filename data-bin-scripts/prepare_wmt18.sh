@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Fetch, clean and count WMT18 (Bojar et al. 2018) for the translation recipe, or prepare your own text in the same way.
+# Fetch and clean WMT18 (Bojar et al. 2018) for the translation recipe, or clean your own text in the same way.
 set -euo pipefail
 NAME=wmt18
 USAGE="prepare_wmt18.sh --pair en-de|en-cs [OPTION...]
 
-Europarl v7, Common Crawl and News Commentary v13 to train on, newstest2013 to 2017 for development, newstest2018 as
-the test set. Both directions of a pair are trained from one folder. 1.7 GB packed.
+Prepares the training text of Europarl v7, Common Crawl and News Commentary v13 (1.7 GB compressed). The validation set is
+newstest2013 to newstest2017, the test set newstest2018. One folder serves both directions of a pair.
 
   prepare_wmt18.sh --pair en-de --workers 8
   prepare_wmt18.sh --pair en-cs --corpus news-commentary-v13 --limit 50000 --output data/trial
@@ -13,29 +13,31 @@ the test set. Both directions of a pair are trained from one folder. 1.7 GB pack
   prepare_wmt18.sh --pair en-de --text ~/mine/train --newstest ~/newstests --test newstest2017 --valid newstest2016
   prepare_wmt18.sh --pair en-de --data-bin data-bin/wmt18.en-de --subwords fastbpe --separate
 
-  --pair en-de|en-cs   the languages"
+  --pair en-de|en-cs   Language pair (required)."
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
 OPTIONS="
-  --output DIR         train, valid and test, raw text, with report.md (data/wmt18.PAIR)
-  --raw DIR            what is fetched (data/raw)
-  --corpus NAME        europarl-v7, commoncrawl or news-commentary-v13, as often as you like (all)
-  --text PREFIX        your own PREFIX.en and PREFIX.de to train on, not fetched; as often as you like
-  --newstest FOLDER    your own test sets, sgm or lines, not fetched; or sacrebleu: fetched and kept by sacreBLEU
-  --valid SET...       (newstest2013 ... newstest2017)
-  --test SET...        (newstest2018)
-  --fetch-from FOLDER  copy the published files from a folder of yours (fetch.py --from)
-  --sources FILE       another list of files (fetch.py --sources)
-  --data-bin DIR       make it binary, too, as the recipe does; with --subwords sentencepiece|fastbpe, --separate,
-                       --vocabulary N, ... (see binarise_parallel.py --help)
-  --dry-run            print the commands
+  --output DIR         Folder for the text of train, valid and test, and for report.md (data/wmt18.PAIR).
+  --raw DIR            Folder for the fetched files (data/raw).
+  --corpus NAME        Training corpus: europarl-v7, commoncrawl or news-commentary-v13. May be repeated (all three).
+  --text PREFIX        Train on your own PREFIX.en and PREFIX.de instead of fetched files. May be repeated.
+  --newstest DIR|sacrebleu
+                       Folder with your own test sets, as sgm or as lines; or `sacrebleu`, so that sacreBLEU
+                       fetches them.
+  --valid SET...       Validation sets (newstest2013 ... newstest2017).
+  --test SET...        Test sets (newstest2018).
+  --fetch-from DIR     Copy the published files from this folder (see fetch.py --from).
+  --sources FILE       Another list of published files (see fetch.py --sources).
+  --data-bin DIR       Also write fairseq's binary files to this folder, as the recipe does. This option allows
+                       --subwords sentencepiece|fastbpe, --separate, --vocabulary N, ... (see binarise_parallel.py --help).
+  --dry-run            Print the commands and run nothing.
 All other options go to prepare_parallel.py (see its --help): --limit, --workers, --ratio, --language-id, ..."
 for word; do
   case $word in -h | --help | --dry-run) export POSENC_LOOK_ONLY=1 ;; esac
 done
 parse "$@"
 
-# archive that holds each corpus
+# archive of each corpus
 declare -A archives=(
   [europarl-v7]=training-parallel-europarl-v7
   [commoncrawl]=training-parallel-commoncrawl
@@ -52,7 +54,7 @@ while (($#)); do
     --separate) binary+=("$1") && shift && continue ;;
     --pair | --newstest | --sources | --data-bin | --corpus | --subwords | --vocabulary | --model-type | --longest | \
       --character-coverage)
-      (($# > 1)) || fail "$1 wants a value"
+      (($# > 1)) || fail "$1 needs a value."
       ;;
     --workers) workers=("${@:1:2}") && words+=("${@:1:2}") && shift "$(($# > 1 ? 2 : 1))" && continue ;;
     *) words+=("$1") && shift && continue ;;
@@ -63,26 +65,26 @@ while (($#)); do
     --sources) sources=$2 ;;
     --data-bin) data_bin=$2 ;;
     --corpus)
-      [[ -n ${archives[$2]-} ]] || fail "--corpus $2: europarl-v7, commoncrawl or news-commentary-v13 is wanted"
+      [[ -n ${archives[$2]-} ]] || fail "--corpus $2: give europarl-v7, commoncrawl or news-commentary-v13."
       corpora+=("$2")
       ;;
     *) binary+=("$1" "$2") ;;
   esac
   shift 2
 done
-[[ $pair == en-de || $pair == en-cs ]] || fail "--pair is ${pair:-not given}: en-de or en-cs is wanted"
-[[ -z $fetch_limit ]] || fail "--fetch-limit: archives are fetched whole; --limit reads the first pairs, --corpus takes one"
-[[ -z $text_only ]] || fail "--text-only: text is all that is made without --data-bin"
-[[ -n $data_bin || ${#binary[@]} == 0 ]] || fail "${binary[0]} is for --data-bin; the recipe has options of its own"
-((${#text[@]} == 0 || ${#corpora[@]} == 0)) || fail "--corpus is of what is fetched: leave it out with --text"
+[[ $pair == en-de || $pair == en-cs ]] || fail "--pair ${pair:-is missing}: give en-de or en-cs."
+[[ -z $fetch_limit ]] || fail "--fetch-limit: archives are fetched whole. Use --corpus for fewer archives, or --limit for fewer pairs."
+[[ -z $text_only ]] || fail "--text-only: without --data-bin, only text is written. Leave it out."
+[[ -n $data_bin || ${#binary[@]} == 0 ]] || fail "${binary[0]} needs --data-bin DIR."
+((${#text[@]} == 0 || ${#corpora[@]} == 0)) || fail "--corpus has no effect with --text. Leave one of them out."
 [[ $output != "data-bin/$NAME" ]] || output=data/$NAME.$pair
 # shellcheck source=recipes/lib/env.sh
 source "$SCRIPTS/../recipes/lib/env.sh"
 
 ((${#text[@]} || ${#corpora[@]})) || corpora=(europarl-v7 commoncrawl news-commentary-v13)
-wanted=() train=("${text[@]}") text=() # `fetch` skips everything if text is set, but test sets are still fetched
+files=() train=("${text[@]}") text=() # `fetch` skips everything if text is set, but test sets are still fetched
 for corpus in "${corpora[@]}"; do
-  wanted+=("$NAME/${archives[$corpus]}.tgz")
+  files+=("$NAME/${archives[$corpus]}.tgz")
   train+=("$raw/$NAME/${archives[$corpus]}/$corpus.${pair#en-}-en")
 done
 has --valid "${words[@]}" || words+=(--valid newstest20{13..17})
@@ -93,9 +95,9 @@ prepare_text() {
 }
 [[ -n $dry_run ]] || prepare_text --check # report errors in the options before hours of fetching
 if [[ -z $newstest && " ${words[*]}" == *" newstest20"* ]]; then
-  wanted+=("$NAME/dev.tgz" "$NAME/test.tgz") && newstest=$raw/$NAME
+  files+=("$NAME/dev.tgz" "$NAME/test.tgz") && newstest=$raw/$NAME
 fi
-((${#wanted[@]} == 0)) || fetch '' "${wanted[@]}" ${sources:+--sources "$sources"}
+((${#files[@]} == 0)) || fetch '' "${files[@]}" ${sources:+--sources "$sources"}
 prepare_text
 [[ -z $data_bin ]] || run python "$SCRIPTS/binarise_parallel.py" --text "$output" --output "$data_bin" \
   "${binary[@]}" "${workers[@]}"

@@ -1,28 +1,27 @@
 #!/usr/bin/env bash
-# Prepare tasks of XTREME (Hu et al. 2020), whose models train on English and are scored in other languages: XNLI
-# (Conneau et al. 2018), and the questions of XQuAD (Artetxe et al. 2020), MLQA (Lewis et al. 2020) and TyDiQA-GoldP
-# (Clark et al. 2020), for which models train on SQuAD 1.1.
+# Prepare tasks of XTREME (Hu et al. 2020), which score models that were trained on English in other languages: XNLI
+# (Conneau et al. 2018), XQuAD (Artetxe et al. 2020), MLQA (Lewis et al. 2020) and TyDiQA-GoldP (Clark et al. 2020).
 set -euo pipefail
 NAME=xtreme
-USAGE="prepare_xtreme.sh --task xnli|xquad|mlqa|tydiqa --checkpoint MODEL [OPTION...]
+USAGE="prepare_xtreme.sh --task xnli|xquad|mlqa|tydiqa --checkpoint FILE|DIR [OPTION...]
 
-In the pieces of a pretrained model: of xnli MNLI's training rows, and development and test rows in 15 languages (484 MB
-packed); of xquad, mlqa and tydiqa the questions in 11, 7 and 9 languages, each a set of its own by its code. What they are
-trained on is SQuAD 1.1: prepare_spans.py --train.
+Prepares a task of XTREME for a pretrained model. xnli has the training rows of MNLI, and development and test rows in 15
+languages (484 MB compressed). xquad, mlqa and tydiqa have questions in 11, 7 and 9 languages; each language becomes a
+split. Models for these three train on SQuAD 1.1, which you prepare with prepare_squad.sh --checkpoint FILE|DIR.
 
   prepare_xtreme.sh --task xnli --checkpoint my-run/checkpoints/shaw/checkpoint_last.pt
   prepare_xtreme.sh --task xnli --text xtreme --train-rows 1500 --checkpoint my-checkpoint.pt
   prepare_xtreme.sh --task mlqa --checkpoint my-checkpoint.pt
   prepare_xtreme.sh --task xquad --text xtreme --languages en,de,zh --checkpoint my-checkpoint.pt
 
-  --output DIR         what is trained on, or answered (data-bin/TASK)
-  --raw DIR            what is fetched (data/raw)
-  --text FOLDER        the published files or XTREME's, not fetched: in it, or in its xnli/, xquad/, mlqa/ or tydiqa/;
-                       xnli is also trained on its MNLI/train.tsv (GLUE's)
-  --languages A,B      only these (all that there are); English is always XNLI's development set
-  --fetch-from FOLDER  copy the archives from a folder of yours (fetch.py --from)
-  --dry-run            print the commands
-All other options go to prepare_glue.py of xnli, otherwise to prepare_spans.py (see their --help)."
+  --output DIR         Folder of the prepared task (data-bin/TASK).
+  --raw DIR            Folder for the fetched files (data/raw).
+  --text DIR           Folder with the published files or XTREME's, also in xnli/, xquad/, mlqa/ or tydiqa/, which is read
+                       instead of fetched files. xnli can also train on GLUE's MNLI/train.tsv in it.
+  --languages A,B      Languages to prepare (all that exist). The development set of xnli always includes English.
+  --fetch-from DIR     Copy the archives from this folder (see fetch.py --from).
+  --dry-run            Print the commands and run nothing.
+For xnli, all other options go to prepare_glue.py, for the other tasks to prepare_spans.py (see their --help)."
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
 OPTIONS='' # USAGE lists all options
@@ -40,16 +39,16 @@ while (($#)); do
     --languages) languages=${2-} ;;
     *) options+=("$1") && shift && continue ;;
   esac
-  (($# > 1)) || fail "$1 wants a value"
+  (($# > 1)) || fail "$1 needs a value."
   shift 2
 done
 task=${task,,}
-[[ $task =~ ^(xnli|xquad|mlqa|tydiqa)$ ]] || fail "--task is ${task:-missing}: xnli, xquad, mlqa or tydiqa is wanted"
+[[ $task =~ ^(xnli|xquad|mlqa|tydiqa)$ ]] || fail "--task ${task:-is missing}: give xnli, xquad, mlqa or tydiqa."
 [[ $output != "data-bin/$NAME" ]] || output=data-bin/$task
-((${#text[@]} < 2)) || fail "--text is one folder"
-[[ -z $fetch_limit ]] || fail "--fetch-limit: files are fetched whole; --limit takes the first rows"
-[[ -z $text_only ]] || fail "--text-only: fetch.py $task fetches alone"
-! has --data "${options[@]}" || fail "--data: a folder of your own is named with --text"
+((${#text[@]} < 2)) || fail "--text can be given only once."
+[[ -z $fetch_limit ]] || fail "--fetch-limit: files are fetched whole. Use --limit N for the first N rows."
+[[ -z $text_only ]] || fail "--text-only is not supported here. To fetch only, run fetch.py $task."
+! has --data "${options[@]}" || fail "--data: give your own folder with --text."
 # shellcheck source=recipes/lib/env.sh
 source "$SCRIPTS/../recipes/lib/env.sh"
 

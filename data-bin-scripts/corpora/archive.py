@@ -1,4 +1,4 @@
-"""Read tar archives of text files, such as OpenWebText's, without extracting them; each member is a document."""
+"""Read tar archives of text files, such as OpenWebText's, without extracting them. Each member is a document."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from .compressed import DAMAGED, damaged
 from .errors import CorpusError
 from .lines import Document, binary, checked
 
-#: maximum bytes of a member
+#: maximum size of a member in bytes
 LARGEST = 80_000_000
 
 
 def is_tar(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes is a tar archive."""
     return head[257:262] == b"ustar"
 
 
 def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
-    """Yield the members that are files; the line of a document is the number of its member in the archive."""
+    """Yield the members that are files. The line of a document is the number of its member in the archive."""
     number = 0
     try:
         with tarfile.open(fileobj=file, mode="r|") as tar:
@@ -29,7 +30,7 @@ def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
                 if content is None:
                     continue
                 if member.size > LARGEST:
-                    raise CorpusError.at(path, number, f"{member.name} has {member.size:,} bytes: leave it out")
+                    raise CorpusError.at(path, number, f"{member.name} has {member.size:,} bytes; leave it out.")
                 yield Document(number, _text(path, number, member.name, content.read()))
     except (*DAMAGED, tarfile.TarError) as error:
         raise damaged(path, number + 1, error) from None
@@ -42,4 +43,4 @@ def _text(path: Path, number: int, name: str, content: bytes) -> list[str]:
         return [checked(path, number, line) for line in content.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
         line = 1 + content[: error.start].count(b"\n")
-        raise CorpusError.at(path / name, line, "no UTF-8: leave this member out") from None
+        raise CorpusError.at(path / name, line, "this is not UTF-8 text; leave the member out.") from None

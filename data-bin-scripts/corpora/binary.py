@@ -26,8 +26,8 @@ _MAGIC, _VERSION = b"MMIDIDX\x00\x00", 1
 _CODES = {np.dtype(np.uint16): 8, np.dtype(np.uint32): 9}  # fairseq's codes of the types
 _CHUNK = 1 << 20  # items whose offsets are computed at a time
 
-#: a document in a token file: number of its source file, its number in that file, language, split (1: valid), number of
-#: items, number of ids
+#: a document in a token file: the number of its source file, its number in that file, its language, its split (1:
+#: valid), and its numbers of items and ids
 RECORD = np.dtype(
     [("file", "<u4"), ("index", "<u8"), ("language", "<u2"), ("valid", "u1"), ("items", "<u4"), ("ids", "<u8")]
 )

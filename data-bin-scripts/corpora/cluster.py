@@ -1,4 +1,4 @@
-"""Run tasks on a cluster with SLURM or Ray; all machines must see the same folders."""
+"""Run tasks on a cluster with SLURM or Ray. All machines must see the same folders."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def check_slurm(partition: str | None) -> None:
         CorpusError: SLURM is not installed here, or no partition is given.
     """
     if shutil.which("sbatch") is None:
-        raise CorpusError("--executor slurm: no `sbatch` here; start it where jobs are submitted, or --executor local")
+        raise CorpusError("--executor slurm: no `sbatch` here. Run this where jobs are submitted, or without SLURM.")
     if not partition:
-        raise CorpusError("--executor slurm: --slurm-partition is wanted (sinfo lists the partitions)")
+        raise CorpusError("--executor slurm needs --slurm-partition NAME; `sinfo` lists the partitions.")
 
 
 def check_ray() -> None:
@@ -52,8 +52,8 @@ def check_ray() -> None:
     """
     if importlib.util.find_spec("ray") is None:
         raise CorpusError(
-            "--executor ray: ray is not installed, and not part of the recipes' environment: pip install ray, or "
-            "--executor local"
+            "--executor ray: ray is not installed, and it is not part of the recipes' environment. Run `pip install "
+            "ray`, or give --executor local."
         )
 
 
@@ -63,20 +63,20 @@ def environment() -> str:
     return f'export PATH="{paths[0]}" PYTHONPATH="{paths[1]}"'
 
 
-def wait(executor: Slurm, told: Callable[[], str | None], watch: Callable[[], object]) -> None:
+def wait(executor: Slurm, first_error: Callable[[], str | None], watch: Callable[[], object]) -> None:
     """Wait until all tasks are done, a task has reported an error, or the job has left the queue.
 
     Args:
-        told: Returns the error of a task, or None.
-        watch: Is called at each query of the queue to update the progress bar.
+        first_error: Function that returns the error of a task, or None.
+        watch: Function that updates the progress bar; it is called at each query of the queue.
     """
     while executor.job_id not in (None, -1) and executor.get_incomplete_ranks(skip_completed=True):
         queued = _in_queue(str(executor.job_id))
-        if told() or not (queued or _late(executor)):
+        if first_error() or not (queued or _late(executor)):
             break
         watch()
         time.sleep(POLL)
-    if told() and executor.job_id not in (None, -1) and shutil.which("scancel"):
+    if first_error() and executor.job_id not in (None, -1) and shutil.which("scancel"):
         subprocess.run(["scancel", str(executor.job_id)], check=False)
 
 
@@ -87,11 +87,11 @@ def _late(executor: Slurm) -> bool:
 
 
 def _in_queue(job: str) -> bool:
-    """Return whether the job is in the queue; squeue exits with an error for a job that it no longer knows."""
+    """Return whether the job is in the queue; squeue exits with an error for a job that has ended."""
     if shutil.which("squeue") is None:
         return False
-    found = subprocess.run(["squeue", "-h", "-j", job], capture_output=True, text=True, check=False)
-    return found.returncode == 0 and bool(found.stdout.strip())
+    queue = subprocess.run(["squeue", "-h", "-j", job], capture_output=True, text=True, check=False)
+    return queue.returncode == 0 and bool(queue.stdout.strip())
 
 
 def run_ray(executor: RayPipelineExecutor) -> None:

@@ -1,4 +1,4 @@
-"""Open files as byte streams by their ending: plain, .gz, .bz2, .xz, .zst."""
+"""Open plain or compressed files (.gz, .bz2, .xz, .zst) as streams of uncompressed bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCK = 1 << 20
 class _Zstd(io.RawIOBase):
     """Read all frames of a zstd file; pzstd and `cat` write files of several frames.
 
-    zstandard's own stream ends with the first frame, and takes a truncated file for a complete one.
+    zstandard's own stream ends with the first frame, and does not detect a truncated file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,13 +77,14 @@ def opened(path: Path) -> IO[bytes]:
     try:
         return cast(IO[bytes], OPENERS.get(path.suffix, lambda plain: plain.open("rb"))(path))
     except OSError as error:
-        raise CorpusError(f"{path}: {error.strerror or error}: give a file that can be read") from None
+        raise CorpusError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def there(path: Path, ends: Iterable[str] = (".gz",)) -> Path | None:
-    """Return the plain file if it exists, otherwise the first compressed one; the downloader leaves both."""
-    return next((one for end in ("", *ends) if (one := path.with_name(f"{path.name}{end}")).is_file()), None)
+    """Return the plain file if it exists, otherwise the first compressed file; the downloader leaves both."""
+    return next((file for end in ("", *ends) if (file := path.with_name(f"{path.name}{end}")).is_file()), None)
 
 
 def damaged(path: Path, line: int, error: Exception) -> CorpusError:
-    return CorpusError.at(path, line, f"cannot be read on ({error}): the file is damaged or cut, fetch it again")
+    """Return the error for a file that cannot be read beyond this line."""
+    return CorpusError.at(path, line, f"the file is damaged or incomplete from here on ({error}). Fetch it again.")

@@ -1,4 +1,4 @@
-"""Count what a corpus holds, by split and by language."""
+"""Count the documents, sentences and pieces of a corpus by split and language."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Table:
         return self.counts.setdefault((split, language), Counts())
 
     def total(self, split: Split) -> Counts:
-        found = Counts()
-        for (one, _), counts in self.counts.items():
-            if one == split:
-                found.add(counts)
-        return found
+        total = Counts()
+        for (counted_split, _), counts in self.counts.items():
+            if counted_split == split:
+                total.add(counts)
+        return total
 
     def to_json(self) -> list[object]:
         return [[split, language, asdict(counts)] for (split, language), counts in sorted(self.counts.items())]
@@ -56,10 +56,10 @@ class Table:
 
 
 def factors(pieces: dict[str, int], smoothing: float) -> dict[str, float]:
-    """Return how often the text of each language is repeated, so that it is drawn in proportion to n ** smoothing.
+    """Return how often the text of each language is repeated, so that its share is proportional to n ** smoothing.
 
-    This is the exponential smoothing of multilingual BERT (Devlin et al. 2018), relative to the largest language, of
-    which each document is taken once.
+    This is the exponential smoothing of multilingual BERT (Devlin et al. 2018). Each document of the largest language
+    is taken once.
 
     Args:
         pieces: Number of pieces n of each language.

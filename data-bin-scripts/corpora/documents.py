@@ -1,4 +1,4 @@
-"""Read the documents of a file one at a time, as their lines. A file's name determines only its compression."""
+"""Read the documents of a file one at a time. A file's name determines only its compression."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .lines import Document, Line, read
 #: maximum characters of a document, which is held in memory as a whole
 LONGEST = 20_000_000
 _DOC = re.compile(r"<doc id=.*>\s*")
-_TITLE = re.compile(r" ?= [^=]+ = ?")  # WikiText's first level of headings; `= = Section = =` is the second
+_TITLE = re.compile(r" ?= [^=]+ = ?")  # first-level heading of WikiText; a second-level one is `= = Section = =`
 _BOOK = re.compile(r"# \S.*")  # first-level heading of Markdown
 
 
@@ -29,8 +29,8 @@ def documents(path: Path, kind: str = "auto") -> Iterator[Document]:
     """Yield all documents of a file, including empty ones, because a document is identified by its number in the file.
 
     Args:
-        kind: One of `KINDS`. With auto, the first bytes tell tar archives and dumps, and the first non-empty line tells
-            the kinds of text.
+        kind: One of `KINDS`. With auto, the first bytes identify tar archives and dumps, and the first non-empty line
+            identifies the kind of text.
     Raises:
         CorpusError: The file is damaged, not text or not of this kind, or a document is too long.
     """
@@ -41,7 +41,7 @@ def documents(path: Path, kind: str = "auto") -> Iterator[Document]:
         elif kind in ("auto", "dump") and dump.is_dump(head):
             yield from dump.pages(path, _again(path, file))
         elif kind in ("tar", "dump"):
-            raise CorpusError.at(path, 1, f"no {kind}: --documents auto finds out what it is")
+            raise CorpusError.at(path, 1, f"the file is no {kind}. Give --documents auto, which detects the kind.")
         else:
             yield from _of_text(path, read(path, _again(path, file)), kind)
 
@@ -76,9 +76,9 @@ def _kind(line: str) -> str:
 
 
 def too_long(path: Path, line: int) -> CorpusError:
-    return CorpusError.at(
-        path, line, f"a document of more than {LONGEST:,} characters: part documents by blank lines, or see --documents"
-    )
+    """Return the error for a document with too many characters."""
+    cure = "Separate documents by blank lines, or see --documents."
+    return CorpusError.at(path, line, f"this document has more than {LONGEST:,} characters. {cure}")
 
 
 def _text(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
@@ -101,19 +101,19 @@ def _grouped(path: Path, lines: Iterator[Line], parts: Callable[[str], bool]) ->
     Args:
         parts: Returns whether a line begins a new document.
     """
-    begun, found, size = 1, list[str](), 0
+    begun, texts, size = 1, list[str](), 0
     for number, line in lines:
-        if parts(line) and found:
-            yield Document(begun, found)
-            found, size = [], 0
+        if parts(line) and texts:
+            yield Document(begun, texts)
+            texts, size = [], 0
         if line.strip():
-            begun = begun if found else number
-            found.append(line)
+            begun = begun if texts else number
+            texts.append(line)
             size += len(line)
         if size > LONGEST:  # raised before the whole file is in memory
             raise too_long(path, begun)
-    if found:
-        yield Document(begun, found)
+    if texts:
+        yield Document(begun, texts)
 
 
 def _jsonl(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
@@ -126,32 +126,32 @@ def _jsonl(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
             text = None
         if not isinstance(text, str):
             raise CorpusError.at(
-                path, number, 'no JSON with a field "text", a document a line; plain text takes --documents text'
+                path, number, 'each line must be JSON with a field "text". For plain text, give --documents text.'
             )
         yield Document(number, text.split("\n"))
 
 
 def _wiki(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
-    found, begun, size = list[str](), 0, 0
+    texts, begun, size = list[str](), 0, 0
     for number, line in lines:
         size += len(line)
         if begun and size > LONGEST:
             raise too_long(path, begun)
         if _DOC.fullmatch(line):
             if begun:
-                raise CorpusError.at(path, number, f"a document begins in that of line {begun}: </doc> is missing")
-            found, begun, size = [], number, 0
+                raise CorpusError.at(path, number, f"</doc> of the document in line {begun} is missing.")
+            texts, begun, size = [], number, 0
         elif line.strip() == "</doc>":
             if not begun:
-                raise CorpusError.at(path, number, "</doc> without its <doc ...>: extract the file again")
-            yield Document(begun, found)
-            found, begun = [], 0
+                raise CorpusError.at(path, number, "</doc> without a <doc ...> before it. Extract the file again.")
+            yield Document(begun, texts)
+            texts, begun = [], 0
         elif begun:
-            found.append(line)
+            texts.append(line)
         elif line.strip():
-            raise CorpusError.at(path, number, "text outside of <doc ...> and </doc>: extract the file again")
+            raise CorpusError.at(path, number, "text outside of <doc ...> and </doc>. Extract the file again.")
     if begun:
-        raise CorpusError.at(path, begun, "the file ends within this document: fetch or extract it again")
+        raise CorpusError.at(path, begun, "the file ends within this document. Fetch or extract it again.")
 
 
 READERS: dict[str, Reader] = {"text": _text, "jsonl": _jsonl, "wiki": _wiki, "wikitext": _wikitext, "file": _file}

@@ -31,7 +31,7 @@ def is_dump(head: bytes) -> bool:
 
 
 def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
-    """Yield the pages of namespace 0 that are not redirects; the line of a document is the number of its page.
+    """Yield the pages of namespace 0 that are not redirects. The line of a document is the number of its page.
 
     Raises:
         CorpusError: The file is damaged, or its XML is truncated.
@@ -49,7 +49,9 @@ def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
                     yield Document(number, _Page(markup, frozenset(unwanted)))
                 root.clear()  # otherwise all pages would stay in memory
     except ElementTree.ParseError as error:
-        raise CorpusError.at(path, error.position[0], f"{error}: the dump is damaged or cut, fetch it again") from None
+        raise CorpusError.at(
+            path, error.position[0], f"the dump is damaged or incomplete ({error}). Fetch it again."
+        ) from None
     except DAMAGED as error:
         raise damaged(path, number + 1, error) from None
 

@@ -26,25 +26,25 @@ def listed(train: list[str], valid: list[str], language: str, documents: str, *,
     """Return all files, those of training first.
 
     Args:
-        train: Files and folders of training, each also as KIND:PATH.
-        valid: Those of validation.
+        train: Training files and folders, each as PATH or KIND:PATH.
+        valid: Validation files and folders, in the same form.
         language: Language of all text, unless `languages` is set.
-        documents: Kind of the files that name none.
-        languages: Each given folder holds one folder per language, named by the language's code.
+        documents: Kind of the files that are given without KIND.
+        languages: Each folder holds one folder per language, named by the language's code.
     Raises:
         CorpusError: A path does not exist, a folder has no files, or a download is unfinished.
     """
-    given: dict[Split, list[str]] = {"train": train, "valid": valid}
-    found: list[Source] = []
-    for split, words in given.items():
-        named: list[Source] = []
+    words_by_split: dict[Split, list[str]] = {"train": train, "valid": valid}
+    sources: list[Source] = []
+    for split, words in words_by_split.items():
+        split_sources: list[Source] = []
         for word in words:
             kind, root = _kind(word, documents)
             parts = _languages(root) if languages else [(language, root)]
-            named += [Source(path, split, code, kind) for code, part in parts for path in _files(part)]
-        once = set(_once(dict.fromkeys(source.path for source in named)))
-        found += [source for source in named if source.path in once]
-    return found
+            split_sources += [Source(path, split, code, kind) for code, part in parts for path in _files(part)]
+        paths = set(_once(dict.fromkeys(source.path for source in split_sources)))
+        sources += [source for source in split_sources if source.path in paths]
+    return sources
 
 
 def _kind(word: str, otherwise: str) -> tuple[str, Path]:
@@ -54,12 +54,12 @@ def _kind(word: str, otherwise: str) -> tuple[str, Path]:
 
 def _languages(root: Path) -> list[tuple[str, Path]]:
     if not root.is_dir():
-        raise CorpusError(f"{root}: with --languages a folder is wanted that holds a folder a language (en, de, ...)")
+        raise CorpusError(f"{root} is no folder. With --languages, give a folder with one folder per language.")
     inside = [path for path in sorted(root.iterdir()) if not path.name.startswith(".")]
     stray = next((path for path in inside if not path.is_dir()), None)
     if stray or not inside:
-        what = f"{stray} is not in the folder of a language" if stray else f"{root} is empty"
-        raise CorpusError(f"{what}: --languages wants {root}/en/..., {root}/de/...")
+        problem = f"{stray} is not in the folder of a language" if stray else f"{root} is empty"
+        raise CorpusError(f"{problem}. With --languages, give {root}/en/..., {root}/de/... and so on.")
     return [(path.name, path) for path in inside]
 
 
@@ -70,26 +70,26 @@ def _files(root: Path) -> list[Path]:
     if root.is_file():
         return [root.absolute()]
     if not root.is_dir():
-        raise CorpusError(f"{root}: no such file or folder; give text with --train and --valid")
-    found = sorted(_below(root.absolute(), frozenset()))
-    if not found:
-        raise CorpusError(f"{root}: a folder without files; give one with text")
-    return found
+        raise CorpusError(f"{root}: no such file or folder. Give text files or folders with --train and --valid.")
+    files = sorted(_below(root.absolute(), frozenset()))
+    if not files:
+        raise CorpusError(f"{root}: the folder has no files. Give a folder with text files.")
+    return files
 
 
 def _matching(pattern: Path) -> list[Path]:
     """Return the files that match a pattern, which no shell has expanded."""
-    found = sorted(path for path in pattern.absolute().parent.glob(pattern.name) if path.is_file())
-    if not found:
-        raise CorpusError(f"{pattern}: no such files; fetch them first, or give others")
-    return found
+    files = sorted(path for path in pattern.absolute().parent.glob(pattern.name) if path.is_file())
+    if not files:
+        raise CorpusError(f"{pattern}: no file matches this pattern. Fetch the files first, or give others.")
+    return files
 
 
 def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
     """Yield all files below a folder; links are followed, because large corpora are often assembled with them."""
     real = folder.resolve()
     if real in above:
-        raise CorpusError(f"{folder}: a link to a folder that it is in; remove it")
+        raise CorpusError(f"{folder} is a link to a folder above it. Remove the link.")
     for path in folder.iterdir():
         if path.name.startswith("."):
             continue
@@ -98,19 +98,19 @@ def _below(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
         elif path.is_file():
             yield path
         else:
-            raise CorpusError(f"{path}: a link to nothing, or no file; remove it")
+            raise CorpusError(f"{path} is a broken link or not a regular file. Remove it.")
 
 
 def _once(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield each text once: where X.gz and X are both given, skip X.gz, which the downloader keeps after unpacking."""
+    """Yield each text once: if X.gz and X both exist, skip X.gz, which the downloader keeps after unpacking."""
     paths = list(paths)
     there = {*paths, *(folder for path in paths for folder in path.parents)}
     for path in paths:
         if path.suffix == ".part":
-            raise CorpusError(f"{path}: an unfinished download; fetch it again, or remove it")
+            raise CorpusError(f"{path} is an unfinished download. Fetch it again, or remove it.")
         plain = path.with_suffix("") if path.suffix in OPENERS else path
         plain = plain.with_suffix("") if plain.suffix == ".tar" else plain
         if plain != path and plain in there:
-            print(f"{path} is left out: {plain.name}, what is in it, is beside it", flush=True)
+            print(f"{path} is left out, because it is next to its unpacked content {plain.name}", flush=True)
             continue
         yield path

@@ -56,7 +56,7 @@ class Job:
 
     @property
     def merged(self) -> Path:
-        """Return the file with what the shards need to know about all tokens."""
+        """Return the file with the facts about all tokens that the shards need."""
         return self.folder / "merged.json"
 
     @property
@@ -74,34 +74,32 @@ class Job:
         return [Source(Path(path), split, code, kind) for path, split, code, kind in rows]
 
     def identity(self, sources: list[Source], tokenizer: dict[str, str], versions: dict[str, str]) -> dict[str, Any]:
-        """Return all that determines the result; a run resumes what an earlier run with the same identity left."""
-        files = [(str(one.path), *one[1:], *_facts(one.path)) for one in sources]
+        """Return everything that determines the result; a run resumes an earlier run with the same identity."""
+        files = [(str(source.path), *source[1:], *_facts(source.path)) for source in sources]
         return json.loads(  # through JSON, so that it equals the identity read from a file, which has lists for tuples
             json.dumps({"options": asdict(self.settings), "tokenizer": tokenizer, "versions": versions, "files": files})
         )
 
     @contextmanager
-    def telling(self, stage: str, task: int) -> Iterator[None]:
+    def reporting_errors(self, stage: str, task: int) -> Iterator[None]:
         """Write an error of the block into a file for the waiting run, because a cluster returns no exceptions."""
-        told = self.folder / "errors" / f"{stage}-{task:05d}"
-        told.unlink(missing_ok=True)
+        report = self.folder / "errors" / f"{stage}-{task:05d}"
+        report.unlink(missing_ok=True)
         try:
             yield
         except CorpusError as error:
-            write_whole(told, str(error))
+            write_whole(report, str(error))
             raise
         except Exception as error:
-            where = f"see {self.logs(stage)}"
-            write_whole(
-                told, f"task {task} of {stage}: {type(error).__name__}: {' '.join(str(error).split())}; {where}"
-            )
+            message = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            write_whole(report, f"task {task} of the stage {stage}: {message}. See {self.logs(stage)}.")
             traceback.print_exc()
             raise
 
-    def told(self, stage: str) -> str | None:
+    def first_error(self, stage: str) -> str | None:
         """Return the error of the failed task with the smallest number in a stage, or None."""
-        found = sorted((self.folder / "errors").glob(f"{stage}-*"))
-        return found[0].read_text(encoding="utf-8") if found else None
+        reports = sorted((self.folder / "errors").glob(f"{stage}-*"))
+        return reports[0].read_text(encoding="utf-8") if reports else None
 
 
 class Meter:
@@ -114,9 +112,9 @@ class Meter:
     def add(self, documents: int = 1) -> None:
         self._documents += documents
         if time.monotonic() >= self._next:
-            self.tell()
+            self.write()
 
-    def tell(self) -> None:
+    def write(self) -> None:
         self._path.write_text(str(self._documents))
         self._next = time.monotonic() + 1
 

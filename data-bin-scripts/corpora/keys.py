@@ -1,4 +1,4 @@
-"""Draw random numbers that depend only on the seed and the document, so that every machine and order gives the same."""
+"""Draw random numbers that depend only on the seed and the document, not on the machine or the order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Keys = NDArray[np.uint64]
-#: what a draw decides; each use has its own numbers
+#: purposes of random numbers; each purpose has its own numbers
 VALID, SHARD, ORDER, COPY, SAMPLE, FILES = range(1, 7)
 
 
@@ -15,18 +15,18 @@ def keys(seed: int, use: int, *names: Keys | int) -> Keys:
 
     Args:
         seed: Random seed.
-        use: What the draw decides, one of the constants above.
-        names: What identifies the documents: file number, number in the file and so on, each one number or [n].
+        use: Purpose of the numbers, one of the constants above.
+        names: Numbers that identify the documents (of the file, in the file, ...), each a single number or [n].
     """
-    found = _mixed(np.array([seed], np.uint64) * np.uint64(16) + np.uint64(use))
+    numbers = _mixed(np.array([seed], np.uint64) * np.uint64(16) + np.uint64(use))
     for name in names:
-        found = _mixed(found ^ np.atleast_1d(np.asarray(name, np.uint64)))
-    return found
+        numbers = _mixed(numbers ^ np.atleast_1d(np.asarray(name, np.uint64)))
+    return numbers
 
 
-def fractions(found: Keys) -> NDArray[np.float64]:
+def fractions(numbers: Keys) -> NDArray[np.float64]:
     """Return the draws as fractions in [0, 1)."""
-    return (found >> np.uint64(11)).astype(np.float64) / float(1 << 53)
+    return (numbers >> np.uint64(11)).astype(np.float64) / float(1 << 53)
 
 
 def _mixed(number: Keys) -> Keys:

@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 from .compressed import BLOCK, DAMAGED, damaged, opened
 from .errors import CorpusError
 
-#: maximum characters of a line; a whole corpus on one line cannot be split into documents
+#: maximum number of characters of a line; a corpus on a single line cannot be split into documents
 LONGEST = 10_000_000
 #: control characters, except tabs and line ends, which become spaces
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\u200b]")
@@ -78,9 +78,8 @@ def _decoded(path: Path, decoder: codecs.IncrementalDecoder, block: bytes, numbe
         line = number + 1 + error.object[: error.start].count(b"\n")
         if b"\0" in error.object[:4096]:
             raise binary(path, line) from None
-        raise CorpusError.at(
-            path, line, "no UTF-8: convert the file, as with iconv -t UTF-8, or leave it out"
-        ) from None
+        cure = "Convert the file, for example with iconv -t UTF-8, or leave it out."
+        raise CorpusError.at(path, line, f"this is not UTF-8 text. {cure}") from None
 
 
 def tidy(text: str) -> str:
@@ -89,11 +88,12 @@ def tidy(text: str) -> str:
 
 
 def is_seen(text: str) -> bool:
-    """Return whether the text has a visible character; spaces, control and format characters give no subword."""
-    return any(unicodedata.category(one) not in UNSEEN for one in text)
+    """Return whether the text has a visible character; a tokenizer makes no piece of other characters."""
+    return any(unicodedata.category(character) not in UNSEEN for character in text)
 
 
 def checked(path: Path, number: int, text: str) -> str:
+    """Return a line without the carriage return at its end; raise if it is binary or too long."""
     text = text.removesuffix("\r")
     if "\0" in text or (not text.isprintable() and len(CONTROL.findall(text)) > MOST_CONTROL * len(text) + 1):
         raise binary(path, number)
@@ -103,8 +103,9 @@ def checked(path: Path, number: int, text: str) -> str:
 
 
 def binary(path: Path, number: int) -> CorpusError:
-    return CorpusError.at(path, number, "binary data, no text: leave this file out")
+    """Return the error for binary data."""
+    return CorpusError.at(path, number, "this is binary data, not text. Leave the file out.")
 
 
 def _giant(path: Path, number: int) -> CorpusError:
-    return CorpusError.at(path, number, f"a line of more than {LONGEST:,} characters: break it into lines")
+    return CorpusError.at(path, number, f"this line has more than {LONGEST:,} characters. Break it into lines.")

@@ -20,8 +20,8 @@ from .processes import die_with_run
 class Local(LocalPipelineExecutor):
     """datatrove's executor, with one process per task.
 
-    datatrove's own pool waits forever for a task that was killed, for example for its memory. Its manager process also
-    outlives a run that was killed.
+    datatrove's own pool waits forever for a task that was killed, for example because memory ran out. Its manager
+    process also outlives a killed run.
     """
 
     def __init__(self, watch: Callable[[], object], **options: object) -> None:
@@ -29,7 +29,7 @@ class Local(LocalPipelineExecutor):
         self._watch = watch
 
     def run(self) -> None:
-        """Run until all tasks are done or one has failed; `Job.telling` has then written the reason.
+        """Run until all tasks are done or one has failed; `Job.reporting_errors` has then written its error.
 
         Raises:
             CorpusError: A task was killed.
@@ -82,7 +82,7 @@ def _task(executor: bytes, rank: int, log: Path) -> None:
 def _failed(rank: int, status: int | None) -> bool:
     if status is not None and status < 0:
         raise CorpusError(
-            f"task {rank} was killed by {signal.Signals(-status).name}: SIGKILL often means that there was too little "
-            "memory, give fewer --workers; run it again to go on"
+            f"task {rank} was killed by {signal.Signals(-status).name}. SIGKILL often means that memory ran out. Run "
+            "the command again, with fewer --workers, to continue."
         )
     return status != 0

@@ -25,7 +25,7 @@ def there(output: Path, options: dict[str, Any]) -> bool:
     """Return whether the output is already complete.
 
     Raises:
-        CorpusError: Something else is at that path.
+        CorpusError: The path exists and is not the output of this run.
     """
     if not output.exists():
         return False
@@ -34,9 +34,9 @@ def there(output: Path, options: dict[str, Any]) -> bool:
             return True
     except (OSError, ValueError, KeyError, TypeError):
         raise CorpusError(
-            f"{output} is in the way: no corpus of this program; move it or choose another --output"
+            f"{output} exists, and this program did not write it. Move it, or choose another --output."
         ) from None
-    raise CorpusError(f"{output} is in the way: a corpus of other text or options; move it or choose another --output")
+    raise CorpusError(f"{output} was made from other text or options. Move it, or choose another --output.")
 
 
 @contextmanager
@@ -44,16 +44,16 @@ def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
     """Yield DIR.partial: the folder that a run of the same identity left, or a new one.
 
     Raises:
-        CorpusError: Another run is at work there, or the folder is not one of this program.
+        CorpusError: Another run is writing the folder, or this program did not write it.
     """
     folder = output.with_name(output.name + ".partial")
-    if folder.exists() and not (folder / _IDENTITY).is_file() and any(one.name != "lock" for one in folder.iterdir()):
-        raise CorpusError(f"{folder} is in the way: no run of this program left it; move it")
+    if folder.exists() and not (folder / _IDENTITY).is_file() and any(path.name != "lock" for path in folder.iterdir()):
+        raise CorpusError(f"{folder} exists, and this program did not write it. Move it.")
     folder.mkdir(parents=True, exist_ok=True)
     try:
         held = FileLock(folder / "lock").acquire(timeout=0)
     except Timeout:
-        raise CorpusError(f"{folder}: another run is at work there; wait for it, or choose another --output") from None
+        raise CorpusError(f"{folder} is in use by another run. Wait for it, or choose another --output.") from None
     with held:
         _same(folder, identity)
         yield folder
@@ -64,9 +64,9 @@ def _same(folder: Path, identity: dict[str, Any]) -> None:
     if known.is_file():
         old = _read(known)
         if old == identity:
-            print(f"{folder}: goes on from what an earlier run left", flush=True)
+            print(f"{folder}: continuing the interrupted run", flush=True)
             return
-        print(f"{folder}: left by a run with {difference(old, identity)}: begun anew", flush=True)
+        print(f"{folder}: removed the partial output of a run with {difference(old, identity)}", flush=True)
         for path in folder.iterdir():
             if path.name != "lock":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -75,14 +75,14 @@ def _same(folder: Path, identity: dict[str, Any]) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = read_json(path)
+        identity: dict[str, Any] = read_json(path)
     except ValueError:
         return {}
-    return found
+    return identity
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Return in words the first option or input that differs."""
+    """Describe the first option or input that differs."""
     options, others = new.get("options", {}), old.get("options", {})
     for name, value in options.items():
         if others.get(name) != value:
@@ -95,14 +95,14 @@ def make(output: Path, identity: dict[str, Any], work: Callable[[Path], Path]) -
     """Write the output, unless it is already complete.
 
     Args:
-        work: Fills DIR.partial and returns the folder in it that becomes the output.
+        work: Function that fills DIR.partial and returns the folder in it that becomes the output.
     Returns:
         Whether the output was written now.
     Raises:
-        CorpusError: Something else is at the path, another run is at work, or `work` raises it.
+        CorpusError: The path exists and is not this output, another run is writing it, or `work` raises it.
     """
     if there(output, identity):
-        print(f"{output} is there already", flush=True)
+        print(f"{output} is already complete", flush=True)
         return False
     with partial(output, identity) as folder:
         os.replace(work(folder), output)

@@ -21,6 +21,7 @@ from .errors import CorpusError
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # each task is one process on one core
 Ids = NDArray[np.int64]
+Tokenise = Callable[[list[str]], list[list[int]]]  # converts sentences to ids of the tokenizer
 #: fairseq's special symbols, by id
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 UNKNOWN, END = 3, 2
@@ -34,7 +35,7 @@ FILES = {
 }
 #: files that this program writes itself
 WRITTEN = ("sentencepiece.vocab", "tokenizer_config.json")
-#: whether a piece begins a word; equal to fairseq_posenc/data/words.py (tested), whose import takes seconds
+#: whether a piece begins a word; a copy of fairseq_posenc/data/words.py (tested), whose import takes seconds
 BEGINS: dict[str, Callable[[str], bool]] = {
     "gpt2": lambda piece: piece[:1] in ("\u0120", "\u010a", "\u0109"),
     "wordpiece": lambda piece: not piece.startswith("##"),
@@ -47,14 +48,14 @@ class Pieces:
     """A tokenizer and its fairseq dictionary.
 
     Args:
-        symbols: Symbols of the dictionary, after the special ones.
-        own: Converts sentences to the tokenizer's ids.
+        symbols: Symbols of the dictionary, after the special symbols.
+        tokenise: Converts sentences to the tokenizer's ids.
         ids: Id in the dictionary, by id of the tokenizer.
         begins: Whether a piece begins a word, by id in the dictionary.
     """
 
     symbols: Sequence[str]
-    own: Callable[[list[str]], list[list[int]]]
+    tokenise: Tokenise
     ids: Ids
     begins: NDArray[np.bool_]
 
@@ -64,9 +65,9 @@ class Pieces:
 
     def encode(self, sentences: list[str]) -> tuple[Ids, Ids]:
         """Return the concatenated ids of all sentences, and the length of each."""
-        found = self.own(sentences)
-        lengths = np.fromiter(map(len, found), np.int64, len(found))
-        flat = np.fromiter(chain.from_iterable(found), np.int64, int(lengths.sum()))
+        sentence_ids = self.tokenise(sentences)
+        lengths = np.fromiter(map(len, sentence_ids), np.int64, len(sentence_ids))
+        flat = np.fromiter(chain.from_iterable(sentence_ids), np.int64, int(lengths.sum()))
         return self.ids[flat], lengths
 
 
@@ -81,23 +82,28 @@ def load(scheme: str, folder: Path, *, lowercase: bool = True) -> Pieces:
     paths = [folder / name for name in FILES[scheme]]
     for path in paths:
         if not path.is_file() and path.name not in WRITTEN:
-            raise CorpusError(f"{path}: no such file; --tokenizer {scheme} wants it")
+            raise CorpusError(f"{path}: no such file. --tokenizer {scheme} needs it.")
     if scheme == "gpt2":
         return _gpt2(*paths)
     return _sentencepiece(paths[0]) if scheme == "sentencepiece" else _wordpiece(paths[0], lowercase)
 
 
-def _made(scheme: str, own: Callable[[list[str]], list[list[int]]], pieces: list[str], symbols: list[str]) -> Pieces:
-    """Build the pieces of a tokenizer whose pieces, by its own ids, are the symbols themselves."""
+def _of_pieces(scheme: str, tokenise: Tokenise, pieces: list[str], symbols: list[str]) -> Pieces:
+    """Build the pieces of a tokenizer whose dictionary lists the pieces themselves.
+
+    Args:
+        pieces: Pieces by id of the tokenizer.
+        symbols: Symbols of the dictionary, after the special symbols.
+    """
     at = {symbol: number for number, symbol in enumerate(symbols, len(SPECIALS))}
     ids = np.array([at.get(piece, UNKNOWN) for piece in pieces], np.int64)
-    return Pieces(symbols, own, ids, _begins(scheme, pieces, ids, len(symbols)))
+    return Pieces(symbols, tokenise, ids, _begins(scheme, pieces, ids, len(symbols)))
 
 
 def _begins(scheme: str, pieces: Sequence[str], ids: Ids, symbols: int) -> NDArray[np.bool_]:
-    found = np.zeros(symbols + len(SPECIALS), bool)
-    found[ids] = [BEGINS[scheme](piece) for piece in pieces]
-    return found
+    begins = np.zeros(symbols + len(SPECIALS), bool)
+    begins[ids] = [BEGINS[scheme](piece) for piece in pieces]
+    return begins
 
 
 def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
@@ -105,25 +111,25 @@ def _gpt2(encoder: Path, merges: Path, dictionary: Path) -> Pieces:
     from tokenizers import ByteLevelBPETokenizer
 
     try:
-        made = ByteLevelBPETokenizer.from_file(str(encoder), str(merges))
+        tokenizer = ByteLevelBPETokenizer.from_file(str(encoder), str(merges))
     except Exception as error:  # noqa: BLE001  (tokenizers raises Exception itself)
-        raise CorpusError(f"{encoder}, {merges}: no vocabulary of GPT-2's form ({error})") from None
+        raise CorpusError(f"{encoder} and {merges} are not in the format of GPT-2's vocabulary ({error}).") from None
     symbols = [line.split(" ")[0] for line in dictionary.read_text("utf-8").splitlines() if line.strip()]
     at = {int(symbol): number for number, symbol in enumerate(symbols, len(SPECIALS)) if symbol.isdecimal()}
-    pieces = [made.id_to_token(number) for number in range(made.get_vocab_size())]
-    # text never gives <|endoftext|>, which some of fairseq's dictionaries lack
+    pieces = [tokenizer.id_to_token(number) for number in range(tokenizer.get_vocab_size())]
+    # no text contains <|endoftext|>, and some of fairseq's dictionaries lack it
     missing = [number for number, piece in enumerate(pieces) if number not in at and piece != "<|endoftext|>"]
     if missing:
         raise CorpusError(
-            f"{dictionary} has no symbol {missing[0]}, as {encoder} has ({len(missing)} in all): they are of two "
-            "tokenizers; give the three files of one (fetch.py gpt2-bpe)"
+            f"{dictionary} lacks {len(missing)} symbols of {encoder}, the first is {missing[0]}: the files belong to "
+            "different tokenizers. Give all three files of one tokenizer (fetch.py gpt2-bpe fetches them)."
         )
     ids = np.array([at.get(number, UNKNOWN) for number in range(len(pieces))], np.int64)
-    return Pieces(symbols, _batches(made), ids, _begins("gpt2", pieces, ids, len(symbols)))
+    return Pieces(symbols, _batches(tokenizer), ids, _begins("gpt2", pieces, ids, len(symbols)))
 
 
-def _batches(made: Any) -> Callable[[list[str]], list[list[int]]]:
-    return lambda sentences: [one.ids for one in made.encode_batch(sentences, add_special_tokens=False)]
+def _batches(tokenizer: Any) -> Tokenise:
+    return lambda sentences: [encoding.ids for encoding in tokenizer.encode_batch(sentences, add_special_tokens=False)]
 
 
 def _wordpiece(vocabulary: Path, lowercase: bool) -> Pieces:
@@ -134,19 +140,19 @@ def _wordpiece(vocabulary: Path, lowercase: bool) -> Pieces:
     except UnicodeDecodeError:
         pieces = []
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
-        raise CorpusError(f"{vocabulary}: no vocabulary of WordPiece (no [UNK], or no piece with ##)")
+        raise CorpusError(f"{vocabulary} is no WordPiece vocabulary: it has no [UNK], or no piece with ##.")
     _unique(vocabulary, pieces)
     if missing := {"[CLS]", "[SEP]"} - {*pieces}:  # `tokenizers` needs them
-        raise CorpusError(f"{vocabulary}: no vocabulary of WordPiece (no {min(missing)}); add it as a line")
-    made = BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)
-    return _made("wordpiece", _batches(made), pieces, [piece for piece in pieces if piece not in FOREIGN])
+        raise CorpusError(f"{vocabulary}: this WordPiece vocabulary has no {min(missing)}. Add it as a line.")
+    tokenizer = BertWordPieceTokenizer(str(vocabulary), lowercase=lowercase)
+    return _of_pieces("wordpiece", _batches(tokenizer), pieces, [piece for piece in pieces if piece not in FOREIGN])
 
 
 def _unique(vocabulary: Path, pieces: list[str]) -> None:
     seen: set[str] = set()
     for number, piece in enumerate(pieces, start=1):
         if piece in seen or not piece.strip() or len(piece.split()) > 1:
-            raise CorpusError.at(vocabulary, number, f"the piece {piece!r} is empty, has a space or stands there twice")
+            raise CorpusError.at(vocabulary, number, f"the piece {piece!r} is empty, has a space or occurs twice.")
         seen.add(piece)
 
 
@@ -154,17 +160,17 @@ def _sentencepiece(model: Path) -> Pieces:
     import sentencepiece
 
     try:
-        made = sentencepiece.SentencePieceProcessor(model_file=str(model))
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     except (OSError, RuntimeError) as error:
-        raise CorpusError(f"{model}: no model of SentencePiece ({' '.join(str(error).split())})") from None
-    pieces = [made.id_to_piece(number) for number in range(made.vocab_size())]
+        raise CorpusError(f"{model} is no SentencePiece model ({' '.join(str(error).split())}).") from None
+    pieces = [processor.id_to_piece(number) for number in range(processor.vocab_size())]
     symbols = [
         piece
         for number, piece in enumerate(pieces)
-        if not made.is_control(number) and not made.is_unknown(number) and piece not in FOREIGN
+        if not processor.is_control(number) and not processor.is_unknown(number) and piece not in FOREIGN
     ]
-    return _made(
-        "sentencepiece", lambda sentences: made.encode(sentences, out_type=int, num_threads=1), pieces, symbols
+    return _of_pieces(
+        "sentencepiece", lambda sentences: processor.encode(sentences, out_type=int, num_threads=1), pieces, symbols
     )
 
 
@@ -181,28 +187,28 @@ def dictionary(scheme: str, folder: Path, pieces: Pieces, counts: Ids) -> str:
     )
 
 
-def given(scheme: str, path: Path) -> dict[str, bytes]:
+def user_files(scheme: str, path: Path) -> dict[str, bytes]:
     """Return the contents of the user's tokenizer files, by their names in the tokenizer's folder.
 
     Raises:
         CorpusError: A file is missing.
     """
     paths = [path / name for name in FILES[scheme]] if scheme == "gpt2" else [path]
-    for one in paths:
-        if not one.is_file():
-            wanted = "a folder with encoder.json, vocab.bpe and dict.txt" if scheme == "gpt2" else "a file"
-            raise CorpusError(f"--tokenizer-path {path}: {one} is no file; {scheme} takes {wanted}")
-    return {name: one.read_bytes() for name, one in zip(FILES[scheme], paths, strict=False)}
+    for file in paths:
+        if not file.is_file():
+            expected = f"a folder with {', '.join(FILES[scheme])}" if scheme == "gpt2" else "a file"
+            raise CorpusError(f"--tokenizer-path {path}: {file} is no file. --tokenizer {scheme} needs {expected}.")
+    return {name: file.read_bytes() for name, file in zip(FILES[scheme], paths, strict=False)}
 
 
 def check_case(vocabulary: Path, *, cased: bool) -> None:
     """Check that --cased fits the user's WordPiece vocabulary.
 
-    tokenizer_config.json in the same folder tells whether the vocabulary is cased; without it, capitals in the pieces
-    do. fairseq_posenc/hub/tokenizer/sources.py follows the same rule.
+    A tokenizer_config.json in the same folder says whether the vocabulary is cased. Without that file, a vocabulary is
+    cased if a piece has capitals. fairseq_posenc/hub/tokenizer/sources.py follows the same rule.
 
     Raises:
-        CorpusError: The text would be lowercased for a cased vocabulary, or the reverse.
+        CorpusError: The vocabulary is cased and --cased is missing, or the reverse.
     """
     settings = vocabulary.with_name("tokenizer_config.json")
     try:
@@ -210,23 +216,22 @@ def check_case(vocabulary: Path, *, cased: bool) -> None:
     except (ValueError, KeyError, TypeError):
         lowercase = None
     if lowercase is not None:
-        meant, why = not lowercase, f"{settings.name} beside it says do_lower_case {json.dumps(lowercase)}"
+        is_cased, reason = not lowercase, f"{settings.name} next to it has do_lower_case {json.dumps(lowercase)}"
     else:
-        # [UNK], [unused7] and <S> are not text; tokenizers split marks from words, so text pieces never begin like this
+        # [UNK], [unused7] and <S> are not text; pieces of text do not begin with [ or <, which are split from words
         pieces = (piece for piece in vocabulary.read_text("utf-8").split("\n") if piece[:1] not in ("[", "<"))
         capital = next((piece for piece in pieces if piece != piece.lower()), None)
-        meant, why = capital is not None, f"it has capitals ({capital!r})" if capital else "it has no capitals"
-    if meant and not cased:
-        raise CorpusError(f"--tokenizer-path {vocabulary}: {why}, and text would lose its own; give --cased")
-    if cased and not meant:
+        is_cased, reason = capital is not None, f"it has capitals ({capital!r})" if capital else "it has no capitals"
+    if is_cased and not cased:
+        raise CorpusError(f"--tokenizer-path {vocabulary}: {reason}, but the text would be lowercased. Give --cased.")
+    if cased and not is_cased:
         raise CorpusError(
-            f"--tokenizer-path {vocabulary}: {why}, and words of the text that have some would be unknown; leave out "
-            "--cased"
+            f"--tokenizer-path {vocabulary}: {reason}, so words with capitals would be unknown. Leave out --cased."
         )
 
 
 def write_case(folder: Path, *, cased: bool) -> None:
-    """Write tokenizer_config.json next to vocab.txt, so that export-hf tokenises text in the same way."""
+    """Write tokenizer_config.json next to vocab.txt, so that export-hf exports the same setting."""
     write_whole(folder / "tokenizer_config.json", json.dumps({"do_lower_case": not cased}) + "\n")
 
 
@@ -234,6 +239,6 @@ def write_vocabulary(folder: Path) -> None:
     """Write sentencepiece.vocab next to the model, in the format of SentencePiece's trainer."""
     import sentencepiece
 
-    made = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
-    lines = [f"{made.id_to_piece(number)}\t{made.get_score(number):.6g}\n" for number in range(made.vocab_size())]
+    model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "sentencepiece.model"))
+    lines = [f"{model.id_to_piece(number)}\t{model.get_score(number):.6g}\n" for number in range(model.vocab_size())]
     (folder / "sentencepiece.vocab").write_text("".join(lines), encoding="utf-8")

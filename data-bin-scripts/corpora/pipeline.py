@@ -1,4 +1,4 @@
-"""Turn text files into the folders that fairseq trains on."""
+"""Convert text files to the folders that fairseq trains on."""
 
 from __future__ import annotations
 
@@ -24,30 +24,32 @@ from .partial import make
 from .stages import Machines, Task
 from .tokenise import languages, tokenise
 
-#: libraries of which another version may write other bytes
+#: libraries whose versions can change the output
 LIBRARIES = ("sentencepiece", "tokenizers", "sentencex", "mwparserfromhell")
 FORMAT = 1
 
 
-def prepare(sources: list[Source], output: Path, settings: Settings, own: Path | None, machines: Machines) -> bool:
+def prepare(
+    sources: list[Source], output: Path, settings: Settings, tokenizer: Path | None, machines: Machines
+) -> bool:
     """Write the output, unless it is already complete.
 
     Args:
-        own: Tokenizer of the user; if None, one is learned.
+        tokenizer: File or folder of the user's tokenizer; if it is None, a tokenizer is learned.
     Returns:
         Whether the output was written now.
     Raises:
         CorpusError: Something is wrong with the text or the options.
     """
     machines.check()
-    tokenizer = pieces.given(settings.tokenizer, own) if own else {}
+    user_files = pieces.user_files(settings.tokenizer, tokenizer) if tokenizer else {}
     job = Job(output.with_name(output.name + ".partial"), settings)
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.items()}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in user_files.items()}
     identity = job.identity(sources, hashes, {"format": str(FORMAT)} | {name: version(name) for name in LIBRARIES})
 
     def work(folder: Path) -> Path:
-        write_whole(folder / "files.json", json.dumps([(str(one.path), *one[1:]) for one in sources]))
-        _tokenizer(job, tokenizer, own, machines)
+        write_whole(folder / "files.json", json.dumps([(str(source.path), *source[1:]) for source in sources]))
+        _tokenizer(job, user_files, tokenizer, machines)
         stages.run(Task(job, "tokenise", tokenise), settings.tasks, machines)
         table = _merged(job)
         stages.run(Task(job, "shard", shard.make), settings.tasks, machines)
@@ -57,16 +59,16 @@ def prepare(sources: list[Source], output: Path, settings: Settings, own: Path |
     return make(output, identity, work)
 
 
-def _tokenizer(job: Job, given: dict[str, bytes], own: Path | None, machines: Machines) -> None:
+def _tokenizer(job: Job, user_files: dict[str, bytes], tokenizer: Path | None, machines: Machines) -> None:
     """Write or learn the tokenizer, and check it before any long work."""
-    for name, content in given.items():
+    for name, content in user_files.items():
         job.tokenizer.mkdir(parents=True, exist_ok=True)
         (job.tokenizer / name).write_bytes(content)
-    if not given:
+    if not user_files:
         stages.run(Task(job, "learn", sample.learn), 1, machines)
     pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
-    if own and job.settings.tokenizer == "wordpiece":
-        pieces.check_case(own, cased=job.settings.cased)
+    if tokenizer and job.settings.tokenizer == "wordpiece":
+        pieces.check_case(tokenizer, cased=job.settings.cased)
     if job.settings.tokenizer == "sentencepiece":
         pieces.write_vocabulary(job.tokenizer)
     if job.settings.tokenizer == "wordpiece":
@@ -75,16 +77,16 @@ def _tokenizer(job: Job, given: dict[str, bytes], own: Path | None, machines: Ma
 
 def _merged(job: Job) -> Table:
     """Merge the counts of all tasks, and write the dictionary, the id type and how often each language is repeated."""
-    made = pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
-    table = Table(len(made))
+    tokenizer = pieces.load(job.settings.tokenizer, job.tokenizer, lowercase=not job.settings.cased)
+    table = Table(len(tokenizer))
     for task in range(job.settings.tasks):
         file = job.tokens / f"{task:05d}"
         table.merge(read_json(file.with_name(f"{file.name}.json")), np.load(file.with_name(f"{file.name}.npy")))
     _check(job, table)
-    write_whole(job.dictionary, pieces.dictionary(job.settings.tokenizer, job.tokenizer, made, table.frequencies))
+    write_whole(job.dictionary, pieces.dictionary(job.settings.tokenizer, job.tokenizer, tokenizer, table.frequencies))
     factor = smoothed(job, table)
-    dtype = dtype_for(len(made)).name
-    write_whole(job.merged, json.dumps({"dtype": dtype, "factors": [factor.get(one, 0.0) for one in _codes(job)]}))
+    dtype = dtype_for(len(tokenizer)).name
+    write_whole(job.merged, json.dumps({"dtype": dtype, "factors": [factor.get(code, 0.0) for code in _codes(job)]}))
     return table
 
 
@@ -94,8 +96,8 @@ def _codes(job: Job) -> list[str]:
 
 def smoothed(job: Job, table: Table) -> dict[str, float]:
     """Return how often the text of each language is repeated, from its number of pieces."""
-    found = {code: table.of("train", code).pieces for code in _codes(job)}
-    return factors({code: number for code, number in found.items() if number}, job.settings.smoothing)
+    sizes = {code: table.of("train", code).pieces for code in _codes(job)}
+    return factors({code: number for code, number in sizes.items() if number}, job.settings.smoothing)
 
 
 def _check(job: Job, table: Table) -> None:
@@ -106,20 +108,20 @@ def _check(job: Job, table: Table) -> None:
             continue
         if split == "valid" and job.settings.valid_part:
             raise CorpusError(
-                f"--valid-part {job.settings.valid_part}: none of {table.total('train').documents:,} documents was "
-                "held out; give a larger part, or --valid"
+                f"--valid-part {job.settings.valid_part}: none of the {table.total('train').documents:,} documents was "
+                "drawn for validation. Give a larger part, or --valid."
             )
         if split == "train" and job.settings.valid_part and table.total("valid").documents:
             raise CorpusError(
-                f"--valid-part {job.settings.valid_part}: all documents were held out; give a smaller part"
+                f"--valid-part {job.settings.valid_part}: all documents were drawn for validation. Give a smaller part."
             )
         files = [source.path for source in sources if source.split == split]
-        others = f", nor in {len(files) - 1} other files" if files[1:] else ""
-        raise CorpusError(f"{files[0]}: no document with text{others} (--{split}); give some, and see --documents")
+        others = f" and the {len(files) - 1} other files" if files[1:] else ""
+        raise CorpusError(f"--{split} {files[0]}{others}: no document has text. Give other files, or see --documents.")
 
 
 def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
-    """Write corpus.json, whose bytes do not depend on the machines."""
+    """Write corpus.json, which does not depend on the machines."""
     files = Counter(source.split for source in job.sources())
     factor = smoothed(job, table)
     counts: dict[str, Any] = {
@@ -129,8 +131,8 @@ def _record(job: Job, identity: dict[str, Any], table: Table) -> None:
         "counts": counts,
         "languages": [
             {"split": split, "language": code, "taken": factor.get(code, 1.0) if split == "train" else 1.0}
-            | asdict(one)
-            for (split, code), one in sorted(table.counts.items())
+            | asdict(of_language)
+            for (split, code), of_language in sorted(table.counts.items())
         ],
         "options": asdict(job.settings),
         "tokenizer": {path.name: digest(path) for path in sorted(job.tokenizer.iterdir())},

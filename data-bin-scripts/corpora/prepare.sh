@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# Fetch a corpus, then prepare it. The scripts data-bin-scripts/prepare_*.sh source this file and set NAME and USAGE.
-# `parse` sets output, raw, text (of --text), fetch_from, fetch_limit, text_only, dry_run, and rest: the options of
-# prepare_corpus.py.
+# Fetch a corpus, then prepare it. The scripts data-bin-scripts/prepare_*.sh set NAME and USAGE and source this file.
+# `parse` sets output, raw, text (the values of --text), fetch_from, fetch_limit, text_only, dry_run, and rest (the
+# options that it does not know, which go to prepare_corpus.py).
 
 SCRIPTS="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
 OPTIONS="
-  --output DIR         what is trained on (data-bin/$NAME)
-  --raw DIR            what is fetched (data/raw)
-  --text FILE|FOLDER   your own text of this kind, instead of fetching it; as often as you like
-  --fetch-from FOLDER  copy the published files from a folder of yours (fetch.py --from)
-  --fetch-limit N      fetch so many files, or bytes (fetch.py --limit)
-  --text-only          stop before pieces are made, and print where the text is
-  --dry-run            print the commands
-All other options go to prepare_corpus.py (see its --help): --tokenizer is wanted."
+  --output DIR         Folder of the prepared corpus (data-bin/$NAME).
+  --raw DIR            Folder for the fetched files (data/raw).
+  --text FILE|DIR      Your own text of the same kind, which is read instead of fetched files. May be repeated.
+  --fetch-from DIR     Copy the published files from this folder (see fetch.py --from).
+  --fetch-limit N      Fetch only N files, or the files that fit into a size such as 500M (see fetch.py --limit).
+  --text-only          Fetch the text, print where it is, and prepare nothing.
+  --dry-run            Print the commands and run nothing.
+All other options go to prepare_corpus.py (see its --help). --tokenizer is required."
 
 fail() {
   echo "error: $*" >&2
@@ -32,7 +32,7 @@ parse() {
         set -- "${1%%=*}" "${1#*=}" "${@:2}" && continue
         ;;
       --output | --raw | --text | --fetch-from | --fetch-limit)
-        (($# > 1)) || fail "$1 wants a value"
+        (($# > 1)) || fail "$1 needs a value."
         ;;
       *) rest+=("$1") && shift && continue ;;
     esac
@@ -54,15 +54,16 @@ start() {
     case $word in -h | --help | --dry-run | --text-only) export POSENC_LOOK_ONLY=1 ;; esac
   done
   parse "$@"
-  [[ -n $text_only ]] || has --tokenizer "${rest[@]}" || fail "--tokenizer gpt2, wordpiece or sentencepiece is wanted"
+  [[ -n $text_only ]] || has --tokenizer "${rest[@]}" || fail "--tokenizer is required: give gpt2, wordpiece or sentencepiece."
   # shellcheck source=recipes/lib/env.sh
   source "$SCRIPTS/../recipes/lib/env.sh"
 }
 
+# has OPTION WORD...: succeed if the option is among the words.
 has() {
-  local wanted=$1 word
+  local option=$1 word
   shift
-  for word; do [[ $word != "$wanted" && $word != "$wanted="* ]] || return 0; done
+  for word; do [[ $word != "$option" && $word != "$option="* ]] || return 0; done
   return 1
 }
 
@@ -81,11 +82,11 @@ fetch() {
   shift
   ((${#text[@]} == 0)) || return 0
   set -- python "$SCRIPTS/fetch.py" "$@" --output "$raw" ${limit:+--limit "$limit"} ${fetch_from:+--from "$fetch_from"}
-  if [[ -n $dry_run ]]; then run "$@"; else "$@" >&2; fi # others read what --text-only prints on stdout
+  if [[ -n $dry_run ]]; then run "$@"; else "$@" >&2; fi # stdout is for the paths that --text-only prints
 }
 
-# prepare PATH...: prepare the text of --text, otherwise of these paths; hold out 0.5 % unless --valid or --valid-part
-# is given.
+# prepare PATH...: prepare the text of --text, otherwise of these paths. Without --valid and --valid-part, 0.5 % of the
+# documents become the validation set.
 prepare() {
   ((${#text[@]} == 0)) || set -- "${text[@]}"
   if [[ -n $text_only ]]; then

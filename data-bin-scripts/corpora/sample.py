@@ -16,7 +16,7 @@ from .files import Source
 from .job import Job, Meter
 from .tokenise import split_of
 
-#: maximum characters of the sample, and how many characters are read for each one of the sample
+#: maximum number of characters of the sample, and how many times as many are read to draw it
 SAMPLE, LOOKED_AT = 40_000_000, 10
 #: maximum number of characters in WordPiece's alphabet, as in BERT's trainers
 ALPHABET = 1000
@@ -32,7 +32,7 @@ def learn(job: Job, task: int, meter: Meter) -> None:
     languages = sorted(_by_language(job).items())
     sample = [text for language, files in languages for text in _sample(job, language, files, meter)]
     if not sample:
-        raise CorpusError(f"{job.sources()[0].path}: no document with text, nor in the other files; see --documents")
+        raise CorpusError(f"{job.sources()[0].path}: no document of the training files has text. See --documents.")
     job.tokenizer.mkdir(parents=True, exist_ok=True)
     size, settings = job.settings.vocabulary, job.settings
 
@@ -46,11 +46,11 @@ def learn(job: Job, task: int, meter: Meter) -> None:
 
 
 def _by_language(job: Job) -> dict[str, list[tuple[int, Source]]]:
-    found: dict[str, list[tuple[int, Source]]] = defaultdict(list)
+    files: dict[str, list[tuple[int, Source]]] = defaultdict(list)
     for file, source in enumerate(job.sources()):
         if source.split == "train":
-            found[source.language].append((file, source))
-    return found
+            files[source.language].append((file, source))
+    return files
 
 
 def shares(job: Job) -> dict[str, float]:
@@ -79,14 +79,14 @@ def _sample(job: Job, language: str, files: list[tuple[int, Source]], meter: Met
 
 
 def _documents(job: Job, files: list[tuple[int, Source]]) -> Iterator[tuple[int, str]]:
-    """Yield the training documents with their random keys; the files are shuffled, as not all may be read."""
+    """Yield the training documents with their random keys; the files are shuffled, because some may not be read."""
     seed, left = job.settings.seed, job.settings.limit or -1
-    for file, source in sorted(files, key=lambda one: int(keys.keys(seed, keys.FILES, one[0])[0])):
-        for index, found in enumerate(documents(source.path, source.documents)):
+    for file, source in sorted(files, key=lambda entry: int(keys.keys(seed, keys.FILES, entry[0])[0])):
+        for index, document in enumerate(documents(source.path, source.documents)):
             if left == 0:
                 return
             left -= 1
-            text = "\n".join(sentences.clean(found.text))
+            text = "\n".join(sentences.clean(document.text))
             if text and split_of(job, source, file, index) == "train":
                 yield int(keys.keys(seed, keys.SAMPLE, file, index)[0]), text
 
@@ -98,14 +98,14 @@ class Sample:
         self.room, self.size, self._kept = characters, 0, list[tuple[int, int, str]]()
 
     def add(self, key: int, text: str) -> None:
-        """Add a document; `key` is its random number, and equal keys are improbable."""
+        """Add a document whose random number is `key`."""
         heapq.heappush(self._kept, (-key, len(self._kept), text))
         self.size += len(text)
         while self.size > self.room and len(self._kept) > 1:
             self.size -= len(heapq.heappop(self._kept)[2])
 
     def __iter__(self) -> Iterator[str]:
-        return (text for _, _, text in sorted(self._kept, key=lambda kept: -kept[0]))
+        return (text for _, _, text in sorted(self._kept, key=lambda entry: -entry[0]))
 
 
 def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, byte_fallback: bool) -> None:
@@ -127,7 +127,7 @@ def _sentencepiece(sentences: Iterable[str], folder: Path, vocabulary: int, *, b
             vocab_size=vocabulary,
             character_coverage=0.9995,
             byte_fallback=byte_fallback,
-            num_threads=16,  # the default; the order of the model's sums, and so its pieces, depend on it
+            num_threads=16,  # the default; the model's pieces depend on it
             max_sentence_length=1 << 20,  # bytes; longer sentences would be dropped silently
             minloglevel=2,
         )
@@ -140,7 +140,7 @@ def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary:
     """Learn a WordPiece vocabulary with `tokenizers` and write it to vocab.txt.
 
     Args:
-        sentences: Returns the sentences, from the first one at each call.
+        sentences: Function that returns a new iterator over all sentences at each call.
     Raises:
         CorpusError: The text is too short for a vocabulary of this size.
     """
@@ -148,13 +148,14 @@ def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary:
     from tokenizers.normalizers import BertNormalizer
 
     normalizer = BertNormalizer(lowercase=lowercase)
-    made = BertWordPieceTokenizer(lowercase=lowercase)
+    tokenizer = BertWordPieceTokenizer(lowercase=lowercase)
     counts: Counter[str] = Counter()
     for sentence in sentences():
         counts.update(normalizer.normalize_str(sentence).replace(" ", ""))
-    # The alphabet is given, because the trainer would choose among equally frequent characters at random.
-    alphabet = [character for character, _ in sorted(counts.items(), key=lambda one: (-one[1], one[0]))][:ALPHABET]
-    made.train_from_iterator(
+    # We pass the alphabet, because the trainer would choose among equally frequent characters at random.
+    by_frequency = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    alphabet = [character for character, _ in by_frequency[:ALPHABET]]
+    tokenizer.train_from_iterator(
         sentences(),
         vocab_size=vocabulary,
         special_tokens=BERT_SPECIALS,
@@ -162,9 +163,9 @@ def _wordpiece(sentences: Callable[[], Iterable[str]], folder: Path, vocabulary:
         limit_alphabet=len(alphabet),
         show_progress=False,
     )
-    if made.get_vocab_size() != vocabulary:
+    if tokenizer.get_vocab_size() != vocabulary:
         raise CorpusError(
-            f"--vocabulary {vocabulary}: the training text gives {made.get_vocab_size()} pieces; give that number, "
-            "or more text"
+            f"--vocabulary {vocabulary}: the training text has only {tokenizer.get_vocab_size()} pieces. Give that "
+            "number, or more text."
         )
-    made.save_model(str(folder))
+    tokenizer.save_model(str(folder))

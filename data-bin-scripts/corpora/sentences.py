@@ -12,7 +12,7 @@ from sentencex import segment
 from .lines import tidy
 from .pieces import END, Ids
 
-_SENTENCES_MOST = 100_000  # maximum characters of a paragraph that are split at once
+_SENTENCES_MOST = 100_000  # maximum number of characters that sentencex splits at once
 
 
 def clean(lines: Iterable[str]) -> list[str]:
@@ -21,7 +21,7 @@ def clean(lines: Iterable[str]) -> list[str]:
 
 
 def split(language: str, paragraphs: Iterable[str]) -> list[str]:
-    """Return the sentences; for languages that it does not know, sentencex falls back to English."""
+    """Return the sentences. sentencex treats languages that it does not know as English."""
     return [
         sentence.strip()
         for paragraph in paragraphs
@@ -62,12 +62,12 @@ def _cut(ids: Ids, ends: Ids, begins: NDArray[np.bool_], longest: int) -> Ids:
 
     A word that is longer than an item is cut inside.
     """
-    found, begin = list[int](), 0
+    cuts, begin = list[int](), 0
     for end in ends.tolist():
         while end - begin > longest:
             words = np.flatnonzero(begins[ids[begin + 1 : begin + longest + 1]])
             begin += int(words[-1]) + 1 if len(words) else longest
-            found.append(begin)
-        found.append(end)
+            cuts.append(begin)
+        cuts.append(end)
         begin = end
-    return np.array(found, np.int64)
+    return np.array(cuts, np.int64)

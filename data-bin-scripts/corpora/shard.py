@@ -35,8 +35,8 @@ def make(job: Job, number: int, meter: Meter) -> None:
     places = _train(job, number, tokens, merged["factors"])
     if not len(places):
         raise CorpusError(
-            f"shard {number} of {job.settings.tasks} has no document: there are too few for so many; give a smaller "
-            "--tasks"
+            f"--tasks {job.settings.tasks}: shard {number} has no document, because the text has too few documents. "
+            "Give a smaller --tasks."
         )
     _write(folder / "train", tokens, _sorted(places, "key", "file", "index", "copy"), meter.add)
     shutil.copyfile(job.dictionary, folder / "dict.txt")
@@ -57,29 +57,29 @@ def _sorted(places: Places, *names: str) -> Places:
 
 def _valid(tokens: TokenFiles) -> Places:
     """Return the validation documents in the order of the files."""
-    found = [places[records["valid"] == 1] for records, places in map(tokens.placed, range(tokens.tasks))]
-    return _sorted(np.concatenate(found), "file", "index")
+    places_by_task = [places[records["valid"] == 1] for records, places in map(tokens.placed, range(tokens.tasks))]
+    return _sorted(np.concatenate(places_by_task), "file", "index")
 
 
 def _train(job: Job, number: int, tokens: TokenFiles, factors: list[float]) -> Places:
-    """Return the training documents of a shard; documents are repeated as their language needs it.
+    """Return the training documents of a shard, repeated according to the factor of their language.
 
-    The shard of each copy is drawn independently.
+    The shard of each copy of a document is drawn independently.
     """
-    found = [np.zeros(0, PLACE)]
+    parts = [np.zeros(0, PLACE)]
     for task in range(tokens.tasks):
         records, places = tokens.placed(task)
         train = records["valid"] == 0
         records, places = records[train], places[train]
         often = copies(job.settings.seed, records, np.array(factors))
         for copy in range(int(often.max(initial=0))):
-            wanted = often > copy
-            one = places[wanted]
-            names = one["file"], one["index"], copy
+            taken = often > copy
+            chosen = places[taken]
+            names = chosen["file"], chosen["index"], copy
             mine = keys.keys(job.settings.seed, keys.SHARD, *names) % np.uint64(job.settings.tasks) == number
-            one["key"], one["copy"] = keys.keys(job.settings.seed, keys.ORDER, *names), copy
-            found.append(one[mine])
-    return np.concatenate(found)
+            chosen["key"], chosen["copy"] = keys.keys(job.settings.seed, keys.ORDER, *names), copy
+            parts.append(chosen[mine])
+    return np.concatenate(parts)
 
 
 def copies(seed: int, records: NDArray[np.void], factors: NDArray[np.float64]) -> NDArray[np.int64]:

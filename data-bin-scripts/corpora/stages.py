@@ -22,7 +22,7 @@ Watch = Callable[[], object]
 
 @dataclass(frozen=True)
 class Machines:
-    """The options of the same names that say where the tasks run; they change no byte of the result."""
+    """Options of where the tasks run. They do not change the result."""
 
     executor: str
     workers: int
@@ -56,10 +56,10 @@ class Task:
     work: Callable[[Job, int, Meter], None]
 
     def __call__(self, data: object, rank: int = 0, world_size: int = 1) -> None:
-        with self.job.telling(self.stage, rank):
+        with self.job.reporting_errors(self.stage, rank):
             meter = Meter(self.job, self.stage, rank)
             self.work(self.job, rank, meter)
-            meter.tell()
+            meter.write()
 
 
 def run(task: Task, tasks: int, machines: Machines) -> None:
@@ -69,18 +69,18 @@ def run(task: Task, tasks: int, machines: Machines) -> None:
         CorpusError: A task reported an error, or some tasks did not finish.
     """
     job, stage = task.job, task.stage
-    logger.remove()  # datatrove's log would fill the screen; the tasks write their own logs
+    logger.remove()  # hide datatrove's log; the tasks write their own logs
     common = {"pipeline": [task], "tasks": tasks, "logging_dir": str(job.logs(stage))}
-    for left in (job.folder / "errors").glob(f"{stage}-*"):
-        left.unlink()  # error of an earlier run
+    for report in (job.folder / "errors").glob(f"{stage}-*"):
+        report.unlink()  # an error of an earlier run
     with shown(job, stage) as watch:
         executor = START[machines.executor](job, stage, common, machines, watch)
-        if told := job.told(stage):
-            raise CorpusError(told)
+        if error := job.first_error(stage):
+            raise CorpusError(error)
         if missing := executor.get_incomplete_ranks(skip_completed=True):
             raise CorpusError(
-                f"{len(missing)} of {tasks} tasks of {stage} did not end (the first: {missing[0]}): see "
-                f"{job.logs(stage)}, and run it again to go on"
+                f"{len(missing)} of {tasks} tasks of the stage {stage} did not finish (the first is {missing[0]}). See "
+                f"{job.logs(stage)}, and run the command again to continue."
             )
 
 
@@ -103,7 +103,7 @@ def _slurm(job: Job, stage: str, common: dict[str, object], machines: Machines, 
         sbatch_args=dict(argument.split("=", 1) for argument in machines.slurm_arg),
     )
     executor.run()
-    cluster.wait(executor, lambda: job.told(stage), watch)
+    cluster.wait(executor, lambda: job.first_error(stage), watch)
     return executor
 
 

@@ -19,14 +19,14 @@ from .files import Source, Split
 from .job import Job, Meter
 from .lines import Document
 
-#: a larger fraction of unknown pieces means a wrong tokenizer; checked from FEWEST pieces at the end of a task, and
-#: from ENOUGH pieces during it
+#: A fraction of unknown pieces above MOST_UNKNOWN means that the tokenizer does not fit. It is checked at the end of a
+#: task if there are at least FEWEST pieces, and during the task as soon as there are ENOUGH pieces.
 MOST_UNKNOWN, FEWEST, ENOUGH = 0.2, 100, 1_000_000
 _PENDING = 1 << 20  # ids that are counted at a time
 
 
 def split_of(job: Job, source: Source, file: int, index: int) -> Split:
-    """Return the split of a document: that of its file, or valid for a training document that is held out by draw."""
+    """Return the split of a document: that of its file, or valid if a training document is drawn for validation."""
     part = job.settings.valid_part
     if not part or source.split == "valid":
         return source.split
@@ -55,11 +55,11 @@ class Tokens:
             file: Number of the document's file.
             index: Number of the document in its file.
         Raises:
-            CorpusError: The tokenizer does not know a fifth of the text.
+            CorpusError: Too many pieces are unknown to the tokenizer.
         """
         split = split_of(self.job, source, file, index)
-        found = sentences.split(source.language, sentences.clean(document.text))
-        ids, lengths = self.pieces.encode(found)
+        document_sentences = sentences.split(source.language, sentences.clean(document.text))
+        ids, lengths = self.pieces.encode(document_sentences)
         if not len(ids):
             self.table.of(split, source.language).without_text += 1
             return
@@ -69,7 +69,7 @@ class Tokens:
         for target, content in zip(self._files, (out.astype(self.dtype), sizes.astype("<i4"), record), strict=True):
             target.write(content.tobytes())
         unknown = int((ids == pieces.UNKNOWN).sum())
-        counts = Counts(1, 0, len(found), len(sizes), len(ids), unknown, sum(map(len, found)))
+        counts = Counts(1, 0, len(document_sentences), len(sizes), len(ids), unknown, sum(map(len, document_sentences)))
         self.table.of(split, source.language).add(counts)
         if split == "train":
             self.count(ids)
@@ -87,8 +87,8 @@ class Tokens:
         counts = self.table.total(split)
         if counts.pieces >= enough and counts.unknown_pieces > MOST_UNKNOWN * counts.pieces:
             raise CorpusError(
-                f"{where}: {counts.unknown_pieces:,} of {counts.pieces:,} pieces are unknown to the tokenizer, which "
-                "is of another language or script; give one that fits (--tokenizer-path), or let one be learned"
+                f"{where}: {counts.unknown_pieces:,} of {counts.pieces:,} pieces are unknown, so the tokenizer is for "
+                "another language or script. Give a suitable --tokenizer-path, or leave it out to learn a tokenizer."
             )
 
 
@@ -100,14 +100,14 @@ def tokens(job: Job, task: int) -> Iterator[Tokens]:
     counts.
     """
     with replacing(job.tokens / f"{task:05d}", (*ENDS, "npy", "json")) as new, ExitStack() as stack:
-        found = Tokens(job, [stack.enter_context(new[end].open("wb", buffering=BLOCK)) for end in ENDS])
-        yield found
-        found.count()
+        writer = Tokens(job, [stack.enter_context(new[end].open("wb", buffering=BLOCK)) for end in ENDS])
+        yield writer
+        writer.count()
         for split in ("train", "valid"):
-            found.check(split, FEWEST, f"the files of task {task}")
+            writer.check(split, FEWEST, f"the files of task {task}")
         with new["npy"].open("wb") as file:
-            np.save(file, found.table.frequencies)
-        new["json"].write_text(json.dumps(found.table.to_json()), encoding="utf-8")
+            np.save(file, writer.table.frequencies)
+        new["json"].write_text(json.dumps(writer.table.to_json()), encoding="utf-8")
 
 
 def tokenise(job: Job, task: int, meter: Meter) -> None:
@@ -139,5 +139,5 @@ def own_documents(job: Job, task: int) -> Iterator[tuple[int, int, Source, Docum
 
 
 def room(limit: int, task: int, tasks: int) -> int:
-    """Return how many training documents a task may read; a negative number means all."""
+    """Return the number of training documents that a task reads at most; a negative number means all."""
     return limit // tasks + (task < limit % tasks) if limit else -1

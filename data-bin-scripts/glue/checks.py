@@ -21,8 +21,8 @@ class Split:
     """The rows of a split.
 
     Args:
-        rows: Rows that are kept.
-        given: Number of rows that were assigned to the split.
+        rows: Rows that are written.
+        given: Number of rows of the split before bad rows were left out.
         whole: Number of rows in the file.
     """
 
@@ -34,63 +34,63 @@ class Split:
 
 
 def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[list[Row], list[Problem]]:
-    """Return the rows that are kept, and the problems.
+    """Return the rows to write, and the problems.
 
-    A test submission needs an answer for every row, so wrong rows of a test split are never left out. With `skip`, they
-    are kept without a label. Test splits of translated tasks are scored here and not submitted, so their wrong rows are
-    left out.
+    A test submission needs an answer for every row, so bad rows of a test split are kept, without a label. Test splits
+    of translated tasks are scored here and not submitted, so their bad rows are left out.
 
     Args:
         how: One of `HOW`; refuse returns the same rows as skip.
     """
-    kept, problems = list[Row](), list[Problem]()
+    usable, problems = list[Row](), list[Problem]()
     test = not split.startswith(NEEDED)
     answered = test and not form.translated
     for row in rows:
-        wrong = _wrong(row, form, labelled=row.label is not None or not test)
-        if wrong is None:
-            kept.append(row)
+        defect = _defect(row, form, labelled=row.label is not None or not test)
+        if defect is None:
+            usable.append(row)
         else:
-            kept += [row._replace(label=None)] if answered else []
+            usable += [row._replace(label=None)] if answered else []
             done = "refused" if how == "refuse" else "kept" if answered else "left out"
-            problems.append(Problem(split, row.where, row.id, *wrong, done))
-    return kept, problems
+            problems.append(Problem(split, row.where, row.id, *defect, done))
+    return usable, problems
 
 
-def translations(splits: Sequence[Split], wrong: Sequence[Problem]) -> list[Problem]:
+def translations(splits: Sequence[Split], row_problems: Sequence[Problem]) -> list[Problem]:
     """Leave out the translations of rows left out in another language, so that all languages score the same rows.
 
-    Translations have the same row number in their files. If the files of the languages differ in length, their rows are
-    no translations of each other and are all kept.
+    Translations have the same row number in all files. If the files of the languages differ in length, their rows are
+    not translations of each other, and all are kept.
     """
-    told = list[Problem]()
+    problems = list[Problem]()
     for kind in ("valid", "test"):
         parallel = {split.name: split for split in splits if split.name.partition("-")[0] == kind}
         if len({split.given for split in parallel.values()}) > 1:
             continue
-        why = {one.id: f"it is left out of {one.split}: {one.kind}" for one in wrong if one.split in parallel}
+        bad_rows = [problem for problem in row_problems if problem.split in parallel]
+        reasons = {problem.id: f"it is left out of {problem.split}: {problem.kind}" for problem in bad_rows}
         for name, split in parallel.items():
-            gone = [row for row in split.rows if row.id in why]
-            told += [Problem(name, row.where, row.id, TRANSLATION, why[row.id], "left out") for row in gone]
-            split.rows = [row for row in split.rows if row.id not in why]
-    return told
+            bad = [row for row in split.rows if row.id in reasons]
+            problems += [Problem(name, row.where, row.id, TRANSLATION, reasons[row.id], "left out") for row in bad]
+            split.rows = [row for row in split.rows if row.id not in reasons]
+    return problems
 
 
 def strays(split: str, lines: Iterable[tuple[str, str]], how: str) -> list[Problem]:
     """Return a problem for each line whose language is unknown; such lines are in no split."""
     done = "refused" if how == "refuse" else "left out"
-    return [Problem(split, where, where, "language", f"the language is {word!r}", done) for where, word in lines]
+    return [Problem(split, where, where, "language", f"unknown language {word!r}", done) for where, word in lines]
 
 
-def _wrong(row: Row, form: Format, *, labelled: bool) -> tuple[str, str] | None:
+def _defect(row: Row, form: Format, *, labelled: bool) -> tuple[str, str] | None:
     """Return the kind and the description of what is wrong with a row, or None."""
-    if row.fields != row.wanted:
-        return "fields", f"{row.fields} fields, the header has {row.wanted}"
+    if row.fields != row.expected:
+        return "fields", f"it has {row.fields} fields, but the header has {row.expected}"
     if not all(row.sentences):
-        return "empty sentence", f"{row.sentences!r}"
+        return "empty sentence", f"a sentence of {row.sentences!r} is empty"
     if labelled and row.label not in form.labels if form.labels else labelled and not _within(row.label, form.bounds):
         known = ", ".join(form.labels) or f"{form.bounds[0]:g} to {form.bounds[1]:g}"
-        return "label", f"the label is {row.label!r}: {known}"
+        return "label", f"the label is {row.label!r}, but must be in {known}"
     return None
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: candidate files of each split; the first that exists is read
+#: candidate files of each split; the first file that exists is read
 USUAL = {"train": ("train.tsv",), "valid": ("dev.tsv",), "test": ("test.tsv",)}
 BINARY = ("0", "1")
 ENTAILMENT = ("entailment", "not_entailment")
 #: MRPC's training file, which contains the development set, and the list of the development set's ids
 MRPC_TRAIN, MRPC_DEV_IDS = "msr_paraphrase_train.txt", "mrpc_dev_ids.tsv"
-#: split of GLUE's diagnostic set, which models of MNLI answer
+#: split of GLUE's diagnostic set, for models that are trained on MNLI
 AX = "test-ax"
 
 
@@ -24,13 +24,13 @@ class Format:
         label: Column of the label.
         labels: Labels of the classes; empty for regression.
         bounds: Smallest and largest label of regression.
-        index: Columns that may number the rows.
+        index: Possible names of the column that numbers the rows.
         header: Columns of files without a header line.
         files: Candidate files by split.
-        folders: Folders that archives unpack to, besides one with the task's name.
+        folders: Folders that archives unpack to, besides TASK/.
         aliases: Names of columns and labels in other versions of the files, mapped to the names here.
-        translated: The splits are languages whose rows are translations of each other. They are scored here, not
-            submitted to GLUE.
+        translated: Whether the splits are languages whose rows are translations of each other. Such test sets are
+            scored here, not submitted to GLUE.
     """
 
     sentences: tuple[str, ...]
@@ -56,12 +56,12 @@ def language(split: str) -> str:
 
 def _xnli() -> dict[str, tuple[str, ...]]:
     """Return XNLI's files by split; XTREME has one file per language, the original publication one for all."""
-    found: dict[str, tuple[str, ...]] = {
+    files: dict[str, tuple[str, ...]] = {
         "train": ("train-en.tsv", "multinli.train.en.tsv", "MNLI/train.tsv"),
         "valid": ("dev-en.tsv", "xnli.dev.tsv"),
     }
-    found |= {f"valid-{one}": (f"dev-{one}.tsv", "xnli.dev.tsv") for one in LANGUAGES[1:]}
-    return found | {f"test-{one}": (f"test-{one}.tsv", "xnli.test.tsv") for one in LANGUAGES}
+    files |= {f"valid-{code}": (f"dev-{code}.tsv", "xnli.dev.tsv") for code in LANGUAGES[1:]}
+    return files | {f"test-{code}": (f"test-{code}.tsv", "xnli.test.tsv") for code in LANGUAGES}
 
 
 TASKS: dict[str, Format] = {

@@ -1,8 +1,8 @@
 """Write the files of a prepared task for fairseq's sentence prediction.
 
 A single sentence becomes `<s> a </s>`. A pair becomes `<s> a </s></s> b </s>` (RoBERTa) or `<s> a </s> b </s>` (BERT).
-The files lack <s> and the separators before b, which the task adds (--init-token, --separator-token); lengths include
-them.
+The files contain neither <s> nor the separators before b, because the task adds them (--init-token, --separator-token).
+Lengths include them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Item(NamedTuple):
     Args:
         sentences: Ids of each sentence with its </s>.
         pieces: Number of pieces before the item was cut.
-        cut: The item was too long and was cut.
+        cut: Whether the item was too long and was cut.
     """
 
     sentences: list[list[int]]
@@ -51,18 +51,18 @@ class Cutter:
 
     def item(self, row: Row) -> Item:
         """Return the item of a row; while it is too long, drop the last piece of its longer sentence, as BERT does."""
-        found = [[self.known.get(piece[0], UNKNOWN) for piece in self.surface.cut(text)] for text in row.sentences]
-        pieces = sum(map(len, found))
-        marks = 2 if len(found) == 1 else 2 + self.separators
+        ids = [[self.known.get(piece[0], UNKNOWN) for piece in self.surface.cut(text)] for text in row.sentences]
+        pieces = sum(map(len, ids))
+        marks = 2 if len(ids) == 1 else 2 + self.separators
         room = self.longest - marks
-        while sum(map(len, found)) > room:
-            max(reversed(found), key=len).pop()  # if both are equally long, the second
-        return Item([[*ids, END] for ids in found], pieces + marks, pieces > room)
+        while sum(map(len, ids)) > room:
+            max(reversed(ids), key=len).pop()  # shortens the second sentence if both are equally long
+        return Item([[*sentence, END] for sentence in ids], pieces + marks, pieces > room)
 
 
 @dataclass
 class SplitWriter:
-    """Write the items of a split, which must all have labels, or none (see `split_files`)."""
+    """Write the items of a split (see `split_files`). Either all items must have labels, or none."""
 
     inputs: list[ShardWriter]
     labels: list[str] = field(default_factory=list)

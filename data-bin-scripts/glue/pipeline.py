@@ -1,4 +1,4 @@
-"""Convert GLUE's files to the folder that `--task posenc_sentence_prediction` reads."""
+"""Convert the files of a task to the folder that `--task posenc_sentence_prediction` reads."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .output import Cutter, split_files
 from .reading import Row
 
 RECORD = "glue.json"
-#: maximum fraction of unknown pieces in the training text; more means that the tokenizer does not fit
+#: maximum fraction of unknown pieces in the training text; a larger fraction is an error
 MOST_UNKNOWN = 0.2
-#: option that extends the position table, as error messages name it
-TRAINED = "(here, and of fairseq-train) --pos-enc-args"
-#: fraction of unknown pieces in a split from which a warning is printed here and in reports
+#: option that extends the position table, for error messages
+TRAINED = "(here and in fairseq-train) --pos-enc-args"
+#: fraction of unknown pieces in a split above which this program and the reports print a warning
 STRANGE = 0.05
 
 
@@ -36,7 +36,8 @@ class Settings:
     """Hold the options of prepare_glue.py; see its --help.
 
     Args:
-        languages: Languages of XNLI; empty: all that exist. Training and development are always in English.
+        languages: Languages of XNLI; if there are none, all that exist. English is always prepared for training and
+            development.
         pos_enc_args: The `--pos-enc-args` of the fine-tuning.
     """
 
@@ -65,30 +66,30 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
         The record, which is also written to glue.json.
     Raises:
         CorpusError: A file cannot be read, does not fit the task or the model, or is empty.
-        RefusedError: Rows are wrong and refused; WHERE.problems.jsonl lists them.
+        RefusedError: Rows are bad and refused; WHERE.problems.jsonl lists them.
     """
-    form, wrong = settings.form, list[Problem]()
-    named = sources(folder, settings)
-    for path, name in {path: name for name, path in reversed(named.items())}.items():
-        wrong += strays(name, reading.strays(path, form, name), settings.bad)
-    with files.new_folder(where) as made:
-        splits = [*_read(named, settings)]
+    form, row_problems = settings.form, list[Problem]()
+    paths = sources(folder, settings)
+    for path, name in {path: name for name, path in reversed(paths.items())}.items():
+        row_problems += strays(name, reading.strays(path, form, name), settings.bad)
+    with files.new_folder(where) as partial:
+        splits = [*_read(paths, settings)]
         for split in splits:
-            split.rows, found = checked(split.name, split.rows, form, settings.bad)
-            wrong += found
-        places = "".join(f"{one.where}: {one.what}\n" for one in wrong[: problems.SHOWN])
-        problems.refuse(where, wrong, "--bad skip leaves them out", places)
+            split.rows, split_problems = checked(split.name, split.rows, form, settings.bad)
+            row_problems += split_problems
+        places = "".join(f"{problem.where}: {problem.what}\n" for problem in row_problems[: problems.SHOWN])
+        problems.refuse(where, row_problems, "--bad skip leaves them out.", places)
         _refuse_shifted(splits, settings)
-        wrong += translations(splits, wrong) if form.translated else []
+        row_problems += translations(splits, row_problems) if form.translated else []
         for split in splits:
             _refuse_empty(split, settings)
-        record = _write(made, splits, settings)
+        record = _write(partial, splits, settings)
         for split in splits:
             facts = {"given": split.given, "file": split.path.name, "sha256": digest(split.path)}
             record["splits"][split.name] |= facts
-        record["problems"] = problems.counted(wrong)
-        files.write_json(made / RECORD, record)
-        problems.tell(made, wrong)
+        record["problems"] = problems.counted(row_problems)
+        files.write_json(partial / RECORD, record)
+        problems.tell(partial, row_problems)
     return record
 
 
@@ -100,33 +101,37 @@ def sources(folder: Path, settings: Settings) -> dict[str, Path]:
     """
     if not settings.train_rows:
         return _of_languages(folder, settings, reading.find(folder, settings.task, settings.form))
-    found = reading.find(folder, settings.task, settings.form, needed=("valid",))
-    if "train" in found:
-        raise CorpusError(f"--train-rows is for a folder without a training file, and {found['train']} is there")
-    return _of_languages(folder, settings, {"train": found["valid"], **found})
+    paths = reading.find(folder, settings.task, settings.form, needed=("valid",))
+    if "train" in paths:
+        raise CorpusError(
+            f"--train-rows is only for a folder without a training file, but {paths['train']} exists. Leave it out."
+        )
+    return _of_languages(folder, settings, {"train": paths["valid"], **paths})
 
 
-def _of_languages(folder: Path, settings: Settings, found: dict[str, Path]) -> dict[str, Path]:
-    """Return the splits of the chosen languages, and always those of English for training and development."""
+def _of_languages(folder: Path, settings: Settings, paths: dict[str, Path]) -> dict[str, Path]:
+    """Return the files of the chosen languages, and always those of English for training and development."""
     if not settings.languages:
-        return found
-    missing = set(settings.languages) - {language(split) for split in found}
+        return paths
+    missing = set(settings.languages) - {language(split) for split in paths}
     if missing:
-        raise CorpusError(f"--languages {','.join(sorted(missing))}: {folder} has no such files of {settings.task}")
+        raise CorpusError(
+            f"--languages {','.join(sorted(missing))}: {folder} has no files of {settings.task} in this language."
+        )
     needed = reading.NEEDED
-    return {split: path for split, path in found.items() if split in needed or language(split) in settings.languages}
+    return {split: path for split, path in paths.items() if split in needed or language(split) in settings.languages}
 
 
-def _read(named: dict[str, Path], settings: Settings) -> Iterator[Split]:
+def _read(paths: dict[str, Path], settings: Settings) -> Iterator[Split]:
     """Read the rows of each split.
 
-    With --train-rows, the rows for training are left out of the development sets of all languages.
+    With --train-rows, the training rows are left out of the development sets of all languages.
     """
     count, form = settings.train_rows, settings.form
-    for split, path in named.items():
+    for split, path in paths.items():
         rows = list(reading.read(path, form, "valid" if split == "train" and count else split))
-        if not rows and list(named.values()).count(path) > 1:
-            continue  # the file of all languages has no rows of this one
+        if not rows and list(paths.values()).count(path) > 1:
+            continue  # the file of all languages has no rows of this language
         whole = len(rows)
         if split == "train":
             rows = rows[: count or None][: settings.limit or None]
@@ -136,7 +141,7 @@ def _read(named: dict[str, Path], settings: Settings) -> Iterator[Split]:
 
 
 def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
-    """Refuse development sets of different lengths with --train-rows, which leaves out translations by row number.
+    """Refuse --train-rows if development sets differ in length, because it leaves out translations by row number.
 
     Raises:
         CorpusError: The development sets of several languages differ in length.
@@ -145,10 +150,10 @@ def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
         return
     rows = {language(split.name): split.given for split in splits if split.name.startswith("valid")}
     if len(set(rows.values())) > 1:
-        told = ", ".join(f"{code} {count:,}" for code, count in rows.items())
+        lengths = ", ".join(f"{code} {count:,}" for code, count in rows.items())
         raise CorpusError(
-            "--train-rows leaves the same rows out in all languages, and their development sets are not of one length: "
-            f"{told} rows behind the first {settings.train_rows:,}"
+            f"--train-rows {settings.train_rows} leaves the same rows out in all languages, but after them the "
+            f"development sets have different numbers of rows: {lengths}."
         )
 
 
@@ -156,37 +161,35 @@ def _refuse_empty(split: Split, settings: Settings) -> None:
     """Raise a CorpusError if a split has no rows left."""
     if split.rows:
         return
-    why = f"no row of {split.name} in it, only a header"
+    problem = f"the file has no rows for {split.name}"
     if split.given:
-        why = f"--bad skip leaves out all of the {split.given:,} rows of {split.name}: none is left"
+        problem = f"--bad skip leaves out all {split.given:,} rows of {split.name}"
     elif split.whole:
         count = f"{settings.train_rows:,}"
-        why = f"it has {split.whole:,} rows, and --train-rows {count} leaves none of them to {split.name}"
-    raise CorpusError(f"{split.path}: {why}")
+        problem = f"it has {split.whole:,} rows, so --train-rows {count} leaves no row for {split.name}"
+    raise CorpusError(f"{split.path}: {problem}.")
 
 
-def _write(made: Path, splits: list[Split], settings: Settings) -> dict[str, Any]:
+def _write(folder: Path, splits: list[Split], settings: Settings) -> dict[str, Any]:
     """Write everything except problems.jsonl, and return the record without the facts about input files."""
     with quiet():
         from fairseq_posenc.data import question_pieces  # takes seconds, which --help does not need
 
-    form, dictionary = (
-        settings.form,
-        vocabulary.pretrained(settings.checkpoint, settings.tokenizer_path, "--checkpoint"),
-    )
+    form = settings.form
+    dictionary = vocabulary.pretrained(settings.checkpoint, settings.tokenizer_path, "--checkpoint")
     surface = question_pieces.Pretrained(dictionary.contents or {})
     cutter = Cutter(surface, dictionary.ids(), settings.longest, settings.separators)
-    counts = {split.name: _split(made, split.name, split.rows, cutter, form, len(dictionary)) for split in splits}
+    counts = {split.name: _split(folder, split.name, split.rows, cutter, form, len(dictionary)) for split in splits}
     _refuse_long(max(facts["longest"] for facts in counts.values()), settings)
     for number in range(len(form.sentences)):
-        (made / f"input{number}" / "dict.txt").write_text(dictionary.text(), encoding="utf-8")
+        (folder / f"input{number}" / "dict.txt").write_text(dictionary.text(), encoding="utf-8")
     if form.labels:
-        (made / "label" / "dict.txt").write_text("".join(f"{label} 1\n" for label in form.labels), encoding="utf-8")
+        (folder / "label" / "dict.txt").write_text("".join(f"{label} 1\n" for label in form.labels), encoding="utf-8")
     unknown = counts["train"]["unknown"] / max(counts["train"]["pieces"], 1)
     if unknown > MOST_UNKNOWN:
         raise CorpusError(
-            f"{unknown:.0%} of the training text's pieces are not in the dictionary of {settings.checkpoint}: is its "
-            "text of another kind?"
+            f"--checkpoint {settings.checkpoint}: {unknown:.0%} of the training pieces are not in the model's "
+            "dictionary, so the model does not fit this text. Give another model."
         )
     return {
         "task": settings.task,
@@ -217,11 +220,11 @@ def _refuse_long(longest: int, settings: Settings) -> None:
         check_length(pos, longest, "items", "--longest LIMIT cuts them off, or a model of another encoding", TRAINED)
 
 
-def _split(made: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:
+def _split(folder: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:
     """Write the files of a split, and return its counts."""
     tally = Counter[str](items=0, cut=0, pieces=0, unknown=0)
     labelled, longest = all(row.label is not None for row in rows), 0
-    with split_files(made, split, size, len(form.sentences), form.labels) as writer:
+    with split_files(folder, split, size, len(form.sentences), form.labels) as writer:
         for row in rows:
             item = cutter.item(row)
             writer.add(row.id, item, row.label if labelled else None)

@@ -1,4 +1,4 @@
-"""Read the rows of GLUE's files, whose fields are not quoted: quotation marks are part of the text."""
+"""Read the rows of GLUE's files. Fields are never quoted: quotation marks are part of the text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
         id: Value of the file's own index column, otherwise the row's number from 0.
         label: Label, or None if the file has none.
         fields: Number of fields of the line.
-        wanted: Number of fields that it should have.
+        expected: Number of fields that it should have.
     """
 
     where: str
@@ -36,24 +36,24 @@ class Row(NamedTuple):
     sentences: tuple[str, ...]
     label: str | None
     fields: int
-    wanted: int
+    expected: int
 
 
 def find(folder: Path, task: str, how: Format, *, needed: tuple[str, ...] = NEEDED) -> dict[str, Path]:
-    """Return the files of a task by split, plain or .gz: in FOLDER/TASK, in its archive's folder, or in FOLDER.
+    """Return the files of a task by split, plain or .gz, from FOLDER/TASK, the folder of its archive, or FOLDER.
 
     Raises:
         CorpusError: A needed split has no file.
     """
     places = [folder / name for name in (task, *how.folders)] + [folder]
-    named = {split: found for split, names in how.files.items() if (found := _first(places, names, split))}
+    paths = {split: path for split, names in how.files.items() if (path := _first(places, names, split))}
     for split in needed:
-        if split not in named:
-            wanted = " or ".join(how.files[split])
-            rows = "; or --train-rows N takes the first rows of the development set, English's where there are several"
-            cure = rows if split == "train" and "valid" in named else ""
-            raise CorpusError(f"{folder}: no {wanted} of {task}, plain or .gz, in it or in {task}/{cure}")
-    return named
+        if split not in paths:
+            names = " or ".join(how.files[split])
+            rows = " Or give --train-rows N to train on the first rows of the (English) development set."
+            cure = rows if split == "train" and "valid" in paths else ""
+            raise CorpusError(f"{folder} has no {names} (plain or .gz) of {task}, nor has its subfolder {task}/.{cure}")
+    return paths
 
 
 def _first(places: list[Path], names: tuple[str, ...], split: str) -> Path | None:
@@ -67,15 +67,15 @@ def read(path: Path, how: Format, split: str) -> Iterator[Row]:
     Raises:
         CorpusError: The file cannot be read, is empty, or its header lacks a column.
     """
-    found = lines.of_file(path)
-    first = next(found, None)
+    file_lines = lines.of_file(path)
+    first = next(file_lines, None)
     if first is None:
-        raise CorpusError(f"{path}: empty: rows are wanted")
+        raise CorpusError(f"{path}: the file is empty.")
     header, begun = _header(first, how, split)
     columns = _columns(path, header, how, split)
     chosen = _chosen(path, header, split)
     number = 0
-    for line in chain([] if begun else [first], found):
+    for line in chain([] if begun else [first], file_lines):
         fields = line.text.split("\t")
         if chosen and not chosen(fields):
             continue
@@ -84,17 +84,17 @@ def read(path: Path, how: Format, split: str) -> Iterator[Row]:
 
 
 def strays(path: Path, how: Format, split: str) -> Iterator[tuple[str, str]]:
-    """Yield the place and language of each line whose language is unknown, if the file holds several languages."""
-    found = lines.of_file(path)
-    first = next(found, None)
+    """Yield the place and the language of each line in an unknown language, if the file holds several languages."""
+    file_lines = lines.of_file(path)
+    first = next(file_lines, None)
     header = _header(first, how, split)[0] if first else []
     if LANGUAGE not in header:
         return
     place = header.index(LANGUAGE)
-    for line in found:
-        named = "".join(line.text.split("\t")[place : place + 1])
-        if named not in LANGUAGES:
-            yield f"{path.name}:{line.number}", named
+    for line in file_lines:
+        code = "".join(line.text.split("\t")[place : place + 1])
+        if code not in LANGUAGES:
+            yield f"{path.name}:{line.number}", code
 
 
 def _chosen(path: Path, header: list[str], split: str) -> Callable[[list[str]], bool] | None:
@@ -102,8 +102,8 @@ def _chosen(path: Path, header: list[str], split: str) -> Callable[[list[str]], 
     if path.name.removesuffix(".gz") == MRPC_TRAIN:
         return _mrpc(path, split)
     if LANGUAGE in header:
-        place, wanted = header.index(LANGUAGE), language(split)
-        return lambda fields: fields[place : place + 1] == [wanted]
+        place, code = header.index(LANGUAGE), language(split)
+        return lambda fields: fields[place : place + 1] == [code]
     return None
 
 
@@ -132,9 +132,9 @@ def _columns(path: Path, header: list[str], how: Format, split: str) -> Columns:
     Published test files of MRPC have labels, too.
     """
     place = {name: number for number, name in enumerate(header)}
-    wanted = [*how.sentences, *([how.label] if split.startswith(NEEDED) else [])]
-    if missing := [name for name in wanted if name not in place]:
-        raise CorpusError.at(path, 1, f"no column {missing[0]!r}; there are: {', '.join(header)}")
+    needed = [*how.sentences, *([how.label] if split.startswith(NEEDED) else [])]
+    if missing := [name for name in needed if name not in place]:
+        raise CorpusError.at(path, 1, f"the header lacks the column {missing[0]!r}; it has {', '.join(header)}.")
     index = next((place[name] for name in how.index if name in place), None)
     return Columns([place[name] for name in how.sentences], place.get(how.label), index)
 
@@ -156,6 +156,8 @@ def _mrpc(path: Path, split: str) -> Callable[[list[str]], bool]:
     """
     listed = there(path.with_name(MRPC_DEV_IDS))
     if listed is None:
-        raise CorpusError(f"{path}: GLUE's {MRPC_DEV_IDS} is not beside it: fetch.py glue/{MRPC_DEV_IDS} brings it")
+        raise CorpusError(
+            f"{path}: {MRPC_DEV_IDS} must be in the same folder. Fetch it with fetch.py glue/{MRPC_DEV_IDS}."
+        )
     ids = {tuple(line.text.split("\t")[:2]) for line in lines.of_file(listed)}
     return lambda fields: (tuple(fields[1:3]) in ids) == (split == "valid")

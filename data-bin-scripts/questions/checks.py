@@ -2,74 +2,74 @@
 
 from __future__ import annotations
 
-from .problems import Problem, made
+from .problems import Problem, new_problem
 from .reading import Answer, Question
 
 
 def checked(
-    split: str, found: list[Question], how: str, *, answers: bool, unanswerable: bool = False
+    split: str, questions: list[Question], how: str, *, answers: bool, unanswerable: bool = False
 ) -> tuple[list[Question], list[Problem]]:
-    """Return the questions that are kept, each with one answer, and the problems.
+    """Return the usable questions, each with one answer, and the problems.
 
-    The answer is the first one that is usable: it occurs at its offset, or was repaired.
+    The answer is the first usable answer: one that occurs at its offset, or that was repaired.
 
     Args:
         how: One of `problems.HOW`; refuse returns the same questions as skip.
         answers: The file has answers.
         unanswerable: Keep the questions that the file marks as unanswerable (SQuAD 2.0), without an answer.
     """
-    kept, problems = list[Question](), list[Problem]()
+    usable, problems = list[Question](), list[Problem]()
 
-    def report(one: Question, kind: str, what: str) -> Problem:
-        problems.append(made(split, one.where, one.id, kind, what, how))
+    def report(question: Question, kind: str, what: str) -> Problem:
+        problems.append(new_problem(split, question.where, question.id, kind, what, how))
         return problems[-1]
 
-    for one in found:
-        without = unanswerable and one.impossible
-        if wrong := _wrong(one, answered=answers and not without):
-            report(one, *wrong)
+    for question in questions:
+        unanswered = unanswerable and question.impossible
+        if defect := _defect(question, answered=answers and not unanswered):
+            report(question, *defect)
             continue
-        if without or not answers:
-            kept.append(one._replace(answers=()) if without else one)
+        if unanswered or not answers:
+            usable.append(question._replace(answers=()) if unanswered else question)
             continue
-        good = list[Answer]()
-        for answer in one.answers:
-            place, wrong = _place(one, answer)
-            done = report(one, *wrong).done if wrong else "fine"
-            if place is not None and done in ("fine", "repaired"):
-                good.append(Answer(answer.text, place))
-            elif done == "repaired":
+        usable_answers = list[Answer]()
+        for answer in question.answers:
+            place, defect = _place(question, answer)
+            handling = report(question, *defect).done if defect else "fine"
+            if place is not None and handling in ("fine", "repaired"):
+                usable_answers.append(Answer(answer.text, place))
+            elif handling == "repaired":
                 problems[-1] = problems[-1]._replace(done="left out")
-        if good:
-            kept.append(one._replace(answers=(good[0],)))
+        if usable_answers:
+            usable.append(question._replace(answers=(usable_answers[0],)))
         else:
-            report(one, "no answer", "none of its answers can be used")
-    return kept, problems
+            report(question, "no answer", "none of its answers is usable")
+    return usable, problems
 
 
-def _wrong(one: Question, *, answered: bool) -> tuple[str, str] | None:
+def _defect(question: Question, *, answered: bool) -> tuple[str, str] | None:
     """Return the kind and the description of what is wrong with a question, or None."""
-    for kind, text in (("context", one.context), ("question", one.text)):
+    for kind, text in (("context", question.context), ("question", question.text)):
         if not text.strip():
             return f"empty {kind}", f"the {kind} is {text!r}"
-    if answered and one.impossible:
+    if answered and question.impossible:
         return "unanswerable", "is_impossible is true"
-    if answered and not one.answers:
+    if answered and not question.answers:
         return "no answer", "it has no answers"
     return None
 
 
-def _place(one: Question, answer: Answer) -> tuple[int | None, tuple[str, str] | None]:
+def _place(question: Question, answer: Answer) -> tuple[int | None, tuple[str, str] | None]:
     """Return the offset of an answer, and the kind and the description of what is wrong with it."""
     text, start = answer
     if not text.strip():
         return None, ("empty answer", f"the answer is {text!r}")
-    if start >= 0 and one.context.startswith(text, start):
+    if start >= 0 and question.context.startswith(text, start):
         return start, None
-    place = nearest(one.context, text, start)
-    there = one.context[max(0, start) : max(0, start) + len(text)]
+    place = nearest(question.context, text, start)
+    there = question.context[max(0, start) : max(0, start) + len(text)]
     elsewhere = "occurs nowhere" if place is None else f"occurs at {place}"
-    return place, ("misplaced answer", f"{text!r} at {start}: {there!r}; it {elsewhere}")
+    return place, ("misplaced answer", f"{text!r} is not at {start}, where the context has {there!r}; it {elsewhere}")
 
 
 def nearest(context: str, text: str, start: int) -> int | None:

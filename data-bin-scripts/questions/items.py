@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import sentences
-from .problems import Problem, made
+from .problems import Problem, new_problem
 from .reading import Question
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ BEGIN, END, UNKNOWN = 0, 2, 3
 
 @dataclass(frozen=True)
 class Shape:
-    """How a question is cut into its item.
+    """Limits of an item, and how its context is chosen.
 
     Args:
         longest: Maximum number of pieces of a source, including <s> and </s>.
@@ -86,40 +86,41 @@ class Cutter:
         self.surface, self.shape = surface, shape
         self._context = lru_cache(maxsize=64)(surface.cut)  # the questions of a context are consecutive
 
-    def cut(self, split: str, one: Question) -> tuple[Cut | None, list[Problem]]:
+    def cut(self, split: str, question: Question) -> tuple[Cut | None, list[Problem]]:
         """Return the pieces of a checked question, or None if it is left out, and its problems."""
         shape = self.shape
-        start, end = _places(one)
-        first, last = 0, len(one.context)
-        sentence = one.context
-        if one.answers:
-            around = sentences.around(one.context, start, end, shape.language)
-            sentence = one.context[slice(*around)]
+        start, end = _places(question)
+        first, last = 0, len(question.context)
+        sentence = question.context
+        if question.answers:
+            around = sentences.around(question.context, start, end, shape.language)
+            sentence = question.context[slice(*around)]
             first, last = around if shape.context == "sentence" else (first, last)
-        question = [piece.name for piece in self.surface.cut(one.text)]
-        answer = [piece.name for piece in self.surface.cut(one.answers[0].text)] if one.answers else None
-        pieces: dict[str, Sequence[object]] = {"question": question, "context": self._context(one.context)}
-        if told := _nothing(split, one, pieces if answer is None else {**pieces, "answer": answer}, shape.bad):
-            return None, [told]
-        problems = list(self._long(split, one, answer or [], question))
+        question_pieces = [piece.name for piece in self.surface.cut(question.text)]
+        answer = [piece.name for piece in self.surface.cut(question.answers[0].text)] if question.answers else None
+        parts: dict[str, Sequence[object]] = {"question": question_pieces, "context": self._context(question.context)}
+        if problem := _nothing(split, question, parts if answer is None else {**parts, "answer": answer}, shape.bad):
+            return None, [problem]
+        problems = list(self._long(split, question, answer or [], question_pieces))
         if any(problem.done != "repaired" for problem in problems):
             return None, problems
         answer = answer if answer is None else answer[: shape.longest_answer]
-        context = [piece for piece in self._context(one.context) if piece.end > first and piece.start < last]
+        context = [piece for piece in self._context(question.context) if piece.end > first and piece.start < last]
         window = self._window(context, 0 if answer is None else len(answer) + 1, start, end)
-        names = [piece.name for piece in context[window]]
-        return Cut(answer, names, question[: shape.longest_question], len(names) < len(context), sentence), problems
+        names, target = [piece.name for piece in context[window]], question_pieces[: shape.longest_question]
+        return Cut(answer, names, target, len(names) < len(context), sentence), problems
 
-    def _long(self, split: str, one: Question, answer: list[str], question: list[str]) -> list[Problem]:
-        limits = {"answer": (answer, self.shape.longest_answer), "question": (question, self.shape.longest_question)}
+    def _long(self, split: str, question: Question, answer: list[str], target: list[str]) -> list[Problem]:
+        where, name, how = question.where, question.id, self.shape.bad
+        limits = {"answer": (answer, self.shape.longest_answer), "question": (target, self.shape.longest_question)}
         return [
-            made(split, one.where, one.id, f"long {what}", f"{len(pieces)} pieces, {most} are allowed", self.shape.bad)
+            new_problem(split, where, name, f"long {what}", f"it has {len(pieces)} pieces, the limit is {most}", how)
             for what, (pieces, most) in limits.items()
             if len(pieces) > most
         ]
 
     def _window(self, context: Sequence[Piece], taken: int, start: int, end: int) -> slice:
-        """Return the part of the context that fits, with the answer in the middle; a long answer is cut at its end."""
+        """Return the part of the context that fits, with the answer in the middle. A long answer is cut at its end."""
         room = self.shape.longest - 2 - taken
         inside = [number for number, piece in enumerate(context) if piece.end > start and piece.start < end]
         first, last = (inside[0], inside[-1]) if inside else (0, 0)
@@ -128,16 +129,18 @@ class Cutter:
         return slice(begin, begin + room)
 
 
-def _nothing(split: str, one: Question, parts: Mapping[str, Sequence[object]], how: str) -> Problem | None:
-    """Return a problem if the tokenizer leaves no piece of a part, as for zero-width characters."""
-    empty = next((what for what, pieces in parts.items() if not pieces), None)
-    return made(split, one.where, one.id, f"empty {empty}", f"the {empty} has no pieces", how) if empty else None
+def _nothing(split: str, question: Question, parts: Mapping[str, Sequence[object]], how: str) -> Problem | None:
+    """Return a problem if a part has no pieces, for example because it consists of zero-width characters."""
+    empty = next((name for name, pieces in parts.items() if not pieces), None)
+    if empty is None:
+        return None
+    return new_problem(split, question.where, question.id, f"empty {empty}", f"the {empty} has no pieces", how)
 
 
-def _places(one: Question) -> tuple[int, int]:
-    if not one.answers:
+def _places(question: Question) -> tuple[int, int]:
+    if not question.answers:
         return 0, 0
-    text, start = one.answers[0]
+    text, start = question.answers[0]
     return start, start + len(text)
 
 
@@ -162,7 +165,7 @@ class Item(NamedTuple):
     """An item's identity and description.
 
     Args:
-        source: Hash of what the model sees.
+        source: Hash of the pieces that the model reads.
         facts: Fields of the line in surface.jsonl that do not depend on other items.
     """
 
@@ -170,23 +173,23 @@ class Item(NamedTuple):
     facts: dict[str, Any]
 
 
-def described(one: Question, cut: Cut, ids: Ids) -> Item:
+def described(question: Question, cut: Cut, ids: Ids) -> Item:
     """Return the hash of an item's source, and the text of its question, answer and sentence."""
-    # The hash covers the pieces only; the model sees neither the words around them nor the answer's offset.
-    seen = hashlib.sha256(repr((ids.source, ids.unknown)).encode()).digest()
-    answer = {"answer": one.answers[0].text} if one.answers else {}
-    facts = {"id": one.id, "question": one.text, **answer, "sentence": cut.sentence, "unknown": ids.unknown}
-    return Item(seen, facts)
+    # The hash covers only the pieces, because the model does not read the answer's offset or the words that were cut.
+    source = hashlib.sha256(repr((ids.source, ids.unknown)).encode()).digest()
+    answer = {"answer": question.answers[0].text} if question.answers else {}
+    facts = {"id": question.id, "question": question.text, **answer, "sentence": cut.sentence, "unknown": ids.unknown}
+    return Item(source, facts)
 
 
-def grouped(found: Sequence[Item]) -> list[dict[str, Any]]:
+def grouped(items: Sequence[Item]) -> list[dict[str, Any]]:
     """Return the lines of surface.jsonl; questions with the same source become references of each other."""
-    asked: dict[bytes, list[str]] = {}
-    for one in found:
-        asked.setdefault(one.source, []).append(one.facts["question"])
-    place = {source: number for number, source in enumerate(asked)}
-    references = {source: list(dict.fromkeys(texts)) for source, texts in asked.items()}
+    questions_by_source: dict[bytes, list[str]] = {}
+    for item in items:
+        questions_by_source.setdefault(item.source, []).append(item.facts["question"])
+    place = {source: number for number, source in enumerate(questions_by_source)}
+    references = {source: list(dict.fromkeys(texts)) for source, texts in questions_by_source.items()}
     return [
         {"id": facts["id"], "source": place[source], "references": references[source], **facts}
-        for source, facts in found
+        for source, facts in items
     ]

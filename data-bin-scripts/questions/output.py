@@ -20,7 +20,7 @@ def new_folder(output: Path) -> Iterator[Path]:
         CorpusError: OUTPUT exists.
     """
     if output.exists():
-        raise CorpusError(f"{output} is there: move it, or choose another --output")
+        raise CorpusError(f"{output} exists. Move it, or choose another --output.")
     with whole_folder(output) as folder:
         yield folder
 

@@ -23,10 +23,10 @@ from .sentences import BY_CHARACTERS, language_of
 
 AUTO = "auto"
 CURE = (
-    "--bad skip leaves them out, --bad repair also mends what can be: answers are looked for elsewhere in the context, "
-    "long ones and long questions are cut"
+    "--bad skip leaves them out. --bad repair also searches the context for misplaced answers, and cuts long answers "
+    "and questions."
 )
-Found = dict[str, list[Question]]
+Questions = dict[str, list[Question]]
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, A
     Returns:
         The record, which is also written to questions.json.
     Raises:
-        CorpusError: A file cannot be read or does not fit.
+        CorpusError: A file cannot be read or has the wrong format.
         RefusedError: Questions are wrong and refused; OUTPUT.problems.jsonl lists them.
     """
     with output.new_folder(where) as folder:
-        found = splits.questions(files, settings.seed, settings.limit, settings.limit_valid)
+        questions = splits.questions(files, settings.seed, settings.limit, settings.limit_valid)
         answers = all(is_json(path) for path in files.values())
         language = settings.shape.language
-        language = language_of([one.text for one in found["train"]]) if language == AUTO else language
+        language = language_of([question.text for question in questions["train"]]) if language == AUTO else language
         run = Run(folder, files, answers, replace(settings, shape=replace(settings.shape, language=language)), [])
-        record = run.all(found)
-        run.problems.sort(key=lambda one: splits.SPLITS.index(one.split))
+        record = run.all(questions)
+        run.problems.sort(key=lambda problem: splits.SPLITS.index(problem.split))
         problems.refuse(where, run.problems, CURE, problems.UNUSABLE)
         problems.tell(folder, run.problems)
     return record
@@ -86,21 +86,21 @@ class Run:
     settings: Settings
     problems: list[Problem]
 
-    def all(self, found: Found) -> dict[str, Any]:
+    def all(self, questions: Questions) -> dict[str, Any]:
         """Write everything except problems.jsonl, and return the content of questions.json."""
         how = self.settings.shape.bad
-        kept: Found = {}
-        for split, some in found.items():
-            kept[split], found_wrong = checked(split, some, how, answers=self.answers)
-            self.problems += found_wrong
-        cutter, dictionary = self._pieces(kept)
-        counts = {split: self._write(split, some, cutter, dictionary) for split, some in kept.items()}
+        usable: Questions = {}
+        for split, split_questions in questions.items():
+            usable[split], split_problems = checked(split, split_questions, how, answers=self.answers)
+            self.problems += split_problems
+        cutter, dictionary = self._pieces(usable)
+        counts = {split: self._write(split, part, cutter, dictionary) for split, part in usable.items()}
         for split, facts in counts.items():
-            facts["given"] = len(found[split])
+            facts["given"] = len(questions[split])
             if not facts["items"]:
-                wrong = "; ".join(problems.summary(self.problems)) or "the files are empty"
-                raise CorpusError(f"{split}: no question is left of {facts['given']:,}; {wrong}")
-        record = self._record(cutter, dictionary, counts, found)
+                reasons = "; ".join(problems.summary(self.problems)) or "the files are empty"
+                raise CorpusError(f"{split}: all {facts['given']:,} questions are left out ({reasons}).")
+        record = self._record(cutter, dictionary, counts, questions)
         dictionary.write(self.folder, "dict.src.txt", "dict.tgt.txt")
         output.write_json(self.folder / "questions.json", record)
         return record
@@ -111,14 +111,13 @@ class Run:
     def units(self) -> str:
         """Return the units by which questions are compared.
 
-        The lines of Du et al. are already tokenised: spaces separate their words, whatever tokenizer cuts them into
-        pieces.
+        The lines of Du et al. are already tokenised: spaces separate the words, which a tokenizer may split further.
         """
         if self.settings.shape.language in BY_CHARACTERS:
             return "characters"
         return "words" if self.answers else "spaces"
 
-    def _pieces(self, kept: Found) -> tuple[Cutter, vocabulary.Dictionary]:
+    def _pieces(self, usable: Questions) -> tuple[Cutter, vocabulary.Dictionary]:
         with quiet():
             from fairseq_posenc.data import question_pieces  # takes seconds, which --help does not need
 
@@ -130,16 +129,16 @@ class Run:
         kind = settings.tokenizer or ("chars" if shape.language in BY_CHARACTERS else "words")
         kind = "spaces" if kind == "words" and not self.answers else kind
         cutter = Cutter(question_pieces.Words(kind, cased=settings.cased), shape)
-        parts = workers.chunks("train", kept["train"])
+        parts = workers.chunks("train", usable["train"])
         counts = Counter[str]()
-        for some in workers.mapped(workers.count, cutter, parts, settings.workers):
-            counts.update(some)
+        for chunk_counts in workers.mapped(workers.count, cutter, parts, settings.workers):
+            counts.update(chunk_counts)
         return cutter, vocabulary.learned(counts, settings.vocabulary)
 
     # --- items
 
     def _write(
-        self, split: str, kept: list[Question], cutter: Cutter, dictionary: vocabulary.Dictionary
+        self, split: str, questions: list[Question], cutter: Cutter, dictionary: vocabulary.Dictionary
     ) -> dict[str, Any]:
         """Write SPLIT.src-tgt.{src,tgt} and SPLIT.segments for fairseq, and SPLIT.surface.jsonl; return the counts."""
         known, size, tally = dictionary.ids(), len(dictionary), Counter[str]()
@@ -150,28 +149,28 @@ class Run:
             shards = [
                 stack.enter_context(shard(self.folder / f"{split}.{name}", dtype)) for name, dtype in types.items()
             ]
-            for one, cut in zip(kept, self._cut(split, kept, cutter), strict=True):
+            for question, cut in zip(questions, self._cut(split, questions, cutter), strict=True):
                 if cut is None:
                     continue
                 item = numbered(cut, known, size)
                 for writer, part in zip(shards, (item.source, item.target, item.segments), strict=False):
                     writer.put(part)
-                items.append(described(one, cut, item))
+                items.append(described(question, cut, item))
                 tally.update(_tally(cut, item, size))
         lines = grouped(items)
         (self.folder / f"{split}.surface.jsonl").write_text(output.json_lines(lines), encoding="utf-8")
         return {name: tally[name] for name in TALLIED} | {"sources": len({line["source"] for line in lines})}
 
-    def _cut(self, split: str, kept: list[Question], cutter: Cutter) -> Iterator[Cut | None]:
-        for some in workers.mapped(workers.cut, cutter, workers.chunks(split, kept), self.settings.workers):
-            for cut, wrong in some:
-                self.problems += wrong
+    def _cut(self, split: str, questions: list[Question], cutter: Cutter) -> Iterator[Cut | None]:
+        for results in workers.mapped(workers.cut, cutter, workers.chunks(split, questions), self.settings.workers):
+            for cut, question_problems in results:
+                self.problems += question_problems
                 yield cut
 
     # --- the record
 
     def _record(
-        self, cutter: Cutter, dictionary: vocabulary.Dictionary, counts: dict[str, dict[str, Any]], found: Found
+        self, cutter: Cutter, dictionary: vocabulary.Dictionary, counts: dict[str, dict[str, Any]], questions: Questions
     ) -> dict[str, Any]:
         settings, pieces = self.settings, cutter.surface
         record: dict[str, Any] = {"pieces": pieces.kind, "cased": pieces.cased, "units": self.units}
@@ -179,9 +178,9 @@ class Run:
         record |= {**asdict(settings.shape), "seed": settings.seed}
         record["files"] = {split or "all": output.described(path) for split, path in self.files.items()}
         record |= {"splits": counts, "problems": problems.counted(self.problems)}
-        record["round_trip"] = round(_round_trip(pieces, found["train"]), 4)
+        record["round_trip"] = round(_round_trip(pieces, questions["train"]), 4)
         if "" in self.files:
-            titles = {split: [*dict.fromkeys(one.title for one in some)] for split, some in found.items()}
+            titles = {split: [*dict.fromkeys(entry.title for entry in part)] for split, part in questions.items()}
             record["articles"] = {split: titles[split] for split in titles if split != "train"}
         return record
 
@@ -217,10 +216,10 @@ def _tally(cut: Cut, ids: Ids, size: int) -> dict[str, int]:
     }
 
 
-def _round_trip(pieces: Any, found: list[Question]) -> float:
+def _round_trip(pieces: Any, questions: list[Question]) -> float:
     """Return the fraction of questions that detokenise to their text, apart from lowercasing and repeated spaces."""
     same = 0
-    for one in found:
-        text = " ".join(one.text.split())
+    for question in questions:
+        text = " ".join(question.text.split())
         same += pieces.join([piece.name for piece in pieces.cut(text)]) == (text if pieces.cased else text.lower())
-    return same / len(found)
+    return same / len(questions)

@@ -1,16 +1,16 @@
 # shellcheck shell=bash
-# Fetch questions, then prepare them. The scripts data-bin-scripts/prepare_{squad,cmrc}.sh source this file and set NAME
-# and USAGE. It sets the same variables as corpora/prepare.sh.
+# Fetch questions, then prepare them. The scripts data-bin-scripts/prepare_{squad,cmrc}.sh set NAME and USAGE and source
+# this file. It sets the same variables as corpora/prepare.sh.
 
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../corpora/prepare.sh"
 OPTIONS="
-  --output DIR         what is trained on (data-bin/$NAME)
-  --raw DIR            what is fetched (data/raw)
-  --text FOLDER|FILE   your own questions, not fetched: {train,valid,test}.json or src-*.txt with tgt-*.txt; a lone
-                       json is split by article, 8:1:1
-  --fetch-from FOLDER  copy the published files from a folder of yours (fetch.py --from)
-  --dry-run            print the commands
+  --output DIR         Folder of the prepared questions (data-bin/$NAME).
+  --raw DIR            Folder for the fetched files (data/raw).
+  --text DIR|FILE      Your own questions, which are read instead of fetched files: {train,valid,test}.json, or src-*.txt
+                       with tgt-*.txt. A single json file is split by article, 8:1:1.
+  --fetch-from DIR     Copy the published files from this folder (see fetch.py --from).
+  --dry-run            Print the commands and run nothing.
 All other options go to prepare_questions.py (see its --help): --tokenizer-path, --bad, --context, --workers, ..."
 
 # start_questions ARGUMENT...: parse the arguments and activate the environment.
@@ -20,11 +20,11 @@ start_questions() {
     case $word in -h | --help | --dry-run) export POSENC_LOOK_ONLY=1 ;; esac
   done
   parse "$@"
-  ((${#text[@]} < 2)) || fail "--text is one folder or file"
-  [[ -z $fetch_limit ]] || fail "--fetch-limit: files are fetched whole; --limit takes the first questions"
-  [[ -z $text_only ]] || fail "--text-only: fetch.py $NAME fetches alone"
+  ((${#text[@]} < 2)) || fail "--text can be given only once, with a folder or a file."
+  [[ -z $fetch_limit ]] || fail "--fetch-limit: files are fetched whole. Use --limit N for the first N questions."
+  [[ -z $text_only ]] || fail "--text-only is not supported here. To fetch only, run fetch.py $NAME."
   for word in --train --valid --test; do
-    ! has "$word" "${rest[@]}" || fail "$word: give your own files to prepare_questions.py, or a folder with --text"
+    ! has "$word" "${rest[@]}" || fail "$word: give your own files to prepare_questions.py, or a folder with --text."
   done
   # shellcheck source=recipes/lib/env.sh
   source "$SCRIPTS/../recipes/lib/env.sh"

@@ -1,4 +1,4 @@
-"""Name and count what is wrong with questions, so that none is left out silently."""
+"""Describe and count the problems of questions, so that no question is left out silently."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from shared import write_whole
 
 from .output import json_lines
 
-#: how --bad repair handles each kind of problem; "": it leaves the question out
+#: how --bad repair handles each kind of problem; "" means that it leaves the question out
 REPAIRS = {
-    "misplaced answer": "taken where it occurs, nearest to its offset",
+    "misplaced answer": "the occurrence nearest to its offset is used",
     "empty answer": "",
     "no answer": "",
     "unanswerable": "",
     "empty context": "",
     "empty question": "",
     "long answer": "cut to --longest-answer",
-    "long question": "cut to --longest-question; as a reference it stays whole",
+    "long question": "cut to --longest-question; the reference is not cut",
     "malformed question": "",
     "duplicate id": "",
     "question that is answered too": "",
 }
-#: properties of the set (SQuAD 2.0), which are reported and never refused
+#: kinds that SQuAD 2.0 contains on purpose; they are reported and never refused
 EXPECTED = {"unanswerable"}
 HOW = ("refuse", "skip", "repair")
 SHOWN = 5  # ids of each kind that are printed
 FILE = "problems.jsonl"
-UNUSABLE = "These questions cannot be used as they are; "
+UNUSABLE = "These questions cannot be used as they are. "
 
 
 class RefusedError(CorpusError):
@@ -43,7 +43,8 @@ class Problem(NamedTuple):
 
     Args:
         where: File name and the place in the file.
-        done: refused, left out or repaired. If only one of several answers is wrong, only that answer is left out.
+        what: Description of the problem.
+        done: How it was handled: refused, left out or repaired. A wrong answer beside good answers is left out alone.
     """
 
     split: str
@@ -54,56 +55,57 @@ class Problem(NamedTuple):
     done: str
 
 
-def made(split: str, where: str, name: str, kind: str, what: str, how: str) -> Problem:
+def new_problem(split: str, where: str, name: str, kind: str, what: str, how: str) -> Problem:
     """Return a problem of a question or an answer, handled according to `how` and `REPAIRS`."""
     if how == "refuse" and kind not in EXPECTED:
         return Problem(split, where, name, kind, what, "refused")
     return Problem(split, where, name, kind, what, "repaired" if how == "repair" and REPAIRS[kind] else "left out")
 
 
-def refuse(where: Path, wrong: list[Problem], cure: str, before: str = "") -> None:
+def refuse(where: Path, problems: list[Problem], cure: str, before: str = "") -> None:
     """Raise an error and write all problems to WHERE.problems.jsonl if any problem is refused.
 
     Otherwise, remove that file, which an earlier attempt may have left.
 
     Args:
-        cure: What the user can do.
+        cure: Sentence that says what the user can do.
         before: Text before the file's name in the error.
     Raises:
         RefusedError: A problem is refused.
     """
-    beside = where.with_name(f"{where.name}.{FILE}")
-    if any(one.done == "refused" for one in wrong):
-        write_whole(beside, json_lines(one._asdict() for one in wrong))
-        raise RefusedError("\n".join([*summary(wrong), f"{before}{beside} names them all. {cure}"]))
-    beside.unlink(missing_ok=True)
+    listing = where.with_name(f"{where.name}.{FILE}")
+    if any(problem.done == "refused" for problem in problems):
+        write_whole(listing, json_lines(problem._asdict() for problem in problems))
+        raise RefusedError("\n".join([*summary(problems), f"{before}{listing} lists all of them. {cure}"]))
+    listing.unlink(missing_ok=True)
 
 
-def tell(folder: Path, wrong: list[Problem]) -> None:
+def tell(folder: Path, problems: list[Problem]) -> None:
     """Write the problems to problems.jsonl, and print a summary."""
-    write_whole(folder / FILE, json_lines(one._asdict() for one in wrong))
-    for line in summary(wrong):
+    write_whole(folder / FILE, json_lines(problem._asdict() for problem in problems))
+    for line in summary(problems):
         print(line, flush=True)
 
 
 def counted(problems: Iterable[Problem]) -> dict[str, dict[str, int]]:
     """Return the number of problems by kind and by how they were handled."""
-    found: dict[str, dict[str, int]] = {}
-    for (kind, done), number in sorted(Counter((one.kind, one.done) for one in problems).items()):
-        found.setdefault(kind, {})[done] = number
-    return found
+    numbers: dict[str, dict[str, int]] = {}
+    for (kind, done), number in sorted(Counter((problem.kind, problem.done) for problem in problems).items()):
+        numbers.setdefault(kind, {})[done] = number
+    return numbers
 
 
 def summary(problems: list[Problem]) -> list[str]:
     """Return a line for each split, kind and handling, with the first ids."""
     groups: dict[tuple[str, str, str], list[Problem]] = {}
-    for one in problems:
-        groups.setdefault((one.split, one.kind, one.done), []).append(one)
+    for problem in problems:
+        groups.setdefault((problem.split, problem.kind, problem.done), []).append(problem)
     lines = []
-    for (split, kind, done), some in groups.items():
+    for (split, kind, done), group in groups.items():
         # a bare number after a colon would look like a count
-        names = list(dict.fromkeys(f"id {one.id}" if one.id.isdecimal() else one.id for one in some))
+        ids = dict.fromkeys(problem.id for problem in group)
+        names = [f"id {name}" if name.isdecimal() else name for name in ids]
         more = ", ..." if len(names) > SHOWN else ""
-        in_all = f" of {len(names):,} questions" if len(names) != len(some) else ""
-        lines.append(f"{split}: {len(some):,} x {kind}{in_all}, {done}: {', '.join(names[:SHOWN])}{more}")
+        in_all = f" of {len(names):,} questions" if len(names) != len(group) else ""
+        lines.append(f"{split}: {len(group):,} x {kind}{in_all}, {done}: {', '.join(names[:SHOWN])}{more}")
     return lines

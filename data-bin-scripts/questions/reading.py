@@ -12,7 +12,7 @@ from corpora import lines
 from corpora.compressed import DAMAGED, opened
 from corpora.errors import CorpusError
 
-#: places of malformed entries, and what is wrong with them
+#: the place of each malformed entry, and a description of the problem
 Malformed = list[tuple[str, str]]
 
 
@@ -64,16 +64,16 @@ def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
         CorpusError: The file is missing, damaged, empty or in another format.
     """
     if not path.exists():
-        raise CorpusError(f"{path}: no such file or folder")
+        raise CorpusError(f"{path}: no such file or folder.")
     if is_json(path):
-        found = list(_squad(path, malformed))
+        questions = list(_squad(path, malformed))
     elif plain_name(path).startswith("src-") and plain_name(path).endswith(".txt"):
-        found = list(_lines(path, beside(path)))
+        questions = list(_lines(path, beside(path)))
     else:
-        raise CorpusError(f"{path}: NAME.json in SQuAD's format or src-NAME.txt is wanted, plain or .gz")
-    if not found:
-        raise CorpusError(f"{path}: no questions in it")
-    return found
+        raise CorpusError(f"{path}: give NAME.json in SQuAD's format or src-NAME.txt, plain or .gz.")
+    if not questions:
+        raise CorpusError(f"{path}: the file has no questions.")
+    return questions
 
 
 # --- SQuAD's format
@@ -85,15 +85,16 @@ def _squad(path: Path, malformed: Malformed | None) -> Iterator[Question]:
         place = f"article {number + 1}"
         for index, paragraph in enumerate(_list(path, place, article, "paragraphs")):
             at = f"{place}, paragraph {index + 1}"
-            with _told(at, malformed):
-                context, asked = _text(path, at, paragraph, "context"), _list(path, at, paragraph, "qas")
-                for one in asked:
-                    with _told(_id(one, at), malformed):
-                        yield _question(path, f"{at} ({_title(article)})", number, _title(article), context, one)
+            with _collecting(at, malformed):
+                context, entries = _text(path, at, paragraph, "context"), _list(path, at, paragraph, "qas")
+                for entry in entries:
+                    with _collecting(_id(entry, at), malformed):
+                        yield _question(path, f"{at} ({_title(article)})", number, _title(article), context, entry)
 
 
 @contextmanager
-def _told(place: str, malformed: Malformed | None) -> Iterator[None]:
+def _collecting(place: str, malformed: Malformed | None) -> Iterator[None]:
+    """Append an error of the block to `malformed`, or raise it if `malformed` is None."""
     try:
         yield
     except CorpusError as error:
@@ -103,27 +104,27 @@ def _told(place: str, malformed: Malformed | None) -> Iterator[None]:
 
 
 def _id(question: Any, place: str) -> str:
-    named = question.get("id") if isinstance(question, dict) else None
-    return named if isinstance(named, str) else place
+    name = question.get("id") if isinstance(question, dict) else None
+    return name if isinstance(name, str) else place
 
 
-def _question(path: Path, place: str, article: int, title: str, context: str, given: Any) -> Question:
-    name = _text(path, f"{place}, a question", given, "id")
+def _question(path: Path, place: str, article: int, title: str, context: str, entry: Any) -> Question:
+    name = _text(path, f"{place}, a question", entry, "id")
     at = f"{place}, question {name}"
-    answers = given.get("answers") or []
+    answers = entry.get("answers") or []
     if not isinstance(answers, list):
-        raise CorpusError(f"{path}: {at}: 'answers' is no list")
-    found = tuple(_answer(path, at, one) for one in answers)
-    impossible = bool(given.get("is_impossible", False))
-    where = f"{path.name}: {place}"
-    return Question(name, where, article, title, context, _text(path, at, given, "question"), found, impossible)
+        raise CorpusError(f"{path}: {at}: 'answers' must be a list.")
+    parsed = tuple(_answer(path, at, answer) for answer in answers)
+    impossible = bool(entry.get("is_impossible", False))
+    where, text = f"{path.name}: {place}", _text(path, at, entry, "question")
+    return Question(name, where, article, title, context, text, parsed, impossible)
 
 
-def _answer(path: Path, place: str, given: Any) -> Answer:
-    text = _text(path, place, given, "text")
-    start = given.get("answer_start")
+def _answer(path: Path, place: str, entry: Any) -> Answer:
+    text = _text(path, place, entry, "text")
+    start = entry.get("answer_start")
     if not isinstance(start, int):
-        raise CorpusError(f"{path}: {place}: 'answer_start' is {start!r}: a number is wanted")
+        raise CorpusError(f"{path}: {place}: 'answer_start' is {start!r}, but must be a number.")
     return Answer(text, start)
 
 
@@ -137,11 +138,11 @@ def _parsed(path: Path) -> Any:
         with opened(path) as file:
             return json.loads(file.read())
     except DAMAGED as error:
-        raise CorpusError(f"{path}: cannot be read ({error}): the file is missing, damaged or cut") from None
+        raise CorpusError(f"{path}: the file is damaged or incomplete ({error}). Fetch it again.") from None
     except UnicodeDecodeError as error:
-        raise CorpusError(f"{path}: no UTF-8 ({error})") from None
+        raise CorpusError(f"{path}: the file is not UTF-8 text ({error}).") from None
     except ValueError as error:
-        raise CorpusError(f"{path}: no JSON ({error})") from None
+        raise CorpusError(f"{path}: the file is not valid JSON ({error}).") from None
 
 
 def _list(path: Path, place: str, table: Any, key: str) -> list[Any]:
@@ -155,7 +156,7 @@ def _text(path: Path, place: str, table: Any, key: str) -> str:
 def _field(path: Path, place: str, table: Any, key: str, kind: type, name: str) -> object:
     value = table.get(key) if isinstance(table, dict) else None
     if not isinstance(value, kind):
-        raise CorpusError(f"{path}: {place} has no {name} '{key}', as SQuAD's format has")
+        raise CorpusError(f"{path}: {place} has no {name} '{key}', which SQuAD's format requires.")
     return value
 
 
@@ -166,12 +167,13 @@ def _lines(sources: Path, targets: Path) -> Iterator[Question]:
     """Yield the questions; equal sentences form one article, so that all questions of a sentence stay in one split."""
     if not (sources.is_file() and targets.is_file()):
         missing = targets if sources.is_file() else sources
-        raise CorpusError(f"{missing}: no such file; src-NAME.txt and tgt-NAME.txt go together")
+        raise CorpusError(f"{missing}: no such file. src-NAME.txt and tgt-NAME.txt must both exist.")
     numbers: dict[str, int] = {}
-    given, asked = list(lines.of_file(sources)), list(lines.of_file(targets))
-    if len(given) != len(asked):
-        raise CorpusError(f"{sources} has {len(given)} lines, {targets} {len(asked)}: they are not of one set")
-    for (number, sentence), (_, question) in zip(given, asked, strict=True):
+    sentences, questions = list(lines.of_file(sources)), list(lines.of_file(targets))
+    if len(sentences) != len(questions):
+        lengths = f"{sources} has {len(sentences)} lines, and {targets} has {len(questions)}"
+        raise CorpusError(f"{lengths}. Line by line, they must belong together.")
+    for (number, sentence), (_, question) in zip(sentences, questions, strict=True):
         where, text = f"{sources.name}:{number}", sentence.strip()
         name = f"{plain_name(sources).removesuffix('.txt').removeprefix('src-')}:{number}"
         yield Question(name, where, numbers.setdefault(text, len(numbers)), "", text, question.strip())

@@ -7,12 +7,12 @@ from itertools import accumulate
 
 from sentencex import segment
 
-#: languages without spaces between words, whose text is compared and tokenised by characters
+#: languages without spaces between words; their text is compared and tokenised by characters
 BY_CHARACTERS = ("zh", "ja")
 
 
 def around(context: str, start: int, end: int, language: str) -> tuple[int, int]:
-    """Return the begin and end of the sentences that contain the characters from `start` to `end`."""
+    """Return the offsets of the begin and end of the sentences that contain the characters from `start` to `end`."""
     bounds = _bounds(context, language)
     first = max(begin for begin, _ in bounds if begin <= start)
     last = next((stop for _, stop in bounds if stop >= end), len(context))
@@ -22,10 +22,10 @@ def around(context: str, start: int, end: int, language: str) -> tuple[int, int]
 
 @lru_cache(maxsize=64)  # the questions of a context are consecutive
 def _bounds(context: str, language: str) -> list[tuple[int, int]]:
-    found = list(segment(language, context))
-    if "".join(found) != context:  # the splitter changed the text: take one sentence
+    sentences = list(segment(language, context))
+    if "".join(sentences) != context:  # the splitter changed the text, so treat it as a single sentence
         return [(0, len(context))]
-    ends = [*accumulate(map(len, found))]
+    ends = [*accumulate(map(len, sentences))]
     return [*zip([0, *ends[:-1]], ends, strict=True)]
 
 

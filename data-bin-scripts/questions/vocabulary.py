@@ -36,13 +36,13 @@ class Dictionary:
         return len(self.symbols) + len(SPECIALS)
 
     def ids(self) -> dict[str, int]:
-        """Return the ids by piece, without special symbols, which are not pieces of text."""
+        """Return the ids by piece, without special symbols."""
         named = enumerate(self.symbols, start=len(SPECIALS))
         return {symbol: number for number, symbol in named if symbol not in TAKEN}
 
     def text(self) -> str:
         """Return the content of dict.txt."""
-        return "".join(f"{one} {count}\n" for one, count in zip(self.symbols, self.counts, strict=True))
+        return "".join(f"{symbol} {count}\n" for symbol, count in zip(self.symbols, self.counts, strict=True))
 
     def write(self, folder: Path, *names: str) -> None:
         """Write the dictionary under these names, and tokenizer.json if there is one."""
@@ -60,7 +60,7 @@ def learned(counts: Counter[str], size: int) -> Dictionary:
     """
     ranked = sorted(((-count, name) for name, count in counts.items() if name not in TAKEN))[: size - len(SPECIALS)]
     if not ranked:
-        raise CorpusError("no piece to learn from: the training questions are all left out")
+        raise CorpusError("the dictionary cannot be learned, because all training questions are left out.")
     return Dictionary([name for _, name in ranked], [-count for count, _ in ranked])
 
 
@@ -68,9 +68,9 @@ def pretrained(source: Path, files: Path | None = None, flag: str = "--tokenizer
     """Return the dictionary of a Hugging Face folder or a fairseq checkpoint, with the model's ids and <mask> last.
 
     Args:
-        files: Tokenizer's files, if they are not in `source`.
-        flag: Option that named the source, for errors.
-        hint: What else the user can do, appended to an error.
+        files: Files of the tokenizer, if they are not in `source`.
+        flag: Option that names the source in errors.
+        hint: What else the user can do, appended to errors.
     Raises:
         CorpusError: The model or its vocabulary is missing, or the vocabulary does not fit the model's settings.
     """
@@ -90,4 +90,4 @@ def readable(source: Path, flag: str, hint: str = "") -> Iterator[None]:
     try:
         yield
     except (CheckpointError, ValueError) as error:
-        raise CorpusError(f"{flag} {source}: {error}{hint}") from None
+        raise CorpusError(f"{flag} {source}: {str(error).rstrip('.')}.{hint}") from None

@@ -19,8 +19,9 @@ Result = TypeVar("Result")
 _cutter: Cutter | None = None
 
 
-def chunks(split: str, found: list[Question]) -> Iterator[Chunk]:
-    return ((split, found[begin : begin + CHUNK]) for begin in range(0, len(found), CHUNK))
+def chunks(split: str, questions: list[Question]) -> Iterator[Chunk]:
+    """Yield the questions of a split in chunks."""
+    return ((split, questions[begin : begin + CHUNK]) for begin in range(0, len(questions), CHUNK))
 
 
 def mapped(work: Callable[[Chunk], Result], cutter: Cutter, parts: Iterator[Chunk], workers: int) -> Iterator[Result]:
@@ -45,16 +46,16 @@ def _start(cutter: Cutter) -> None:
 
 def cut(chunk: Chunk) -> list[tuple[Cut | None, list[Problem]]]:
     """Return the pieces and the problems of each question."""
-    split, found = chunk
+    split, questions = chunk
     if _cutter is None:
-        raise RuntimeError("a worker that was not started")
-    return [_cutter.cut(split, one) for one in found]
+        raise RuntimeError("the worker was not started; call `mapped`.")
+    return [_cutter.cut(split, question) for question in questions]
 
 
 def count(chunk: Chunk) -> Counter[str]:
     """Count the pieces of the items."""
     counts: Counter[str] = Counter()
-    for made, _ in cut(chunk):
-        if made:
-            counts.update([*(made.answer or ()), *made.context, *made.question])
+    for pieces, _ in cut(chunk):
+        if pieces:
+            counts.update([*(pieces.answer or ()), *pieces.context, *pieces.question])
     return counts

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fairseq_posenc.data.span_items import Item, Shape
     from fairseq_posenc.data.span_pieces import Pieces
 
-#: fields of a window: number of its question, its first piece of the context and their number, the column of that
-#: piece, the columns of the answer's first and last piece
+#: fields of a window: the number of its question, its first piece of the context, its number of context pieces, the
+#: column of the first one, and the columns of the answer's first and last piece
 FIELDS = ("question", "first", "length", "column", "start", "end")
 
 
@@ -39,19 +39,19 @@ class Cutter:
     def offsets(self, context: str) -> list[tuple[int, int]]:
         return [(piece.start, piece.end) for piece in self._context(context)]
 
-    def items(self, one: Question) -> tuple[list[Item], int, str | None]:
+    def items(self, question: Question) -> tuple[list[Item], int, str | None]:
         """Return the windows of a question, its number of pieces, and the text of the answer's pieces."""
         from fairseq_posenc.data.span_items import items, place
 
-        context, question = self._context(one.context), [piece.id for piece in self.pieces.cut(one.text)]
-        if not one.answers:
-            return items(question, context, None, self.shape), len(question), None
-        text, start = one.answers[0]
+        context, question_ids = self._context(question.context), [piece.id for piece in self.pieces.cut(question.text)]
+        if not question.answers:
+            return items(question_ids, context, None, self.shape), len(question_ids), None
+        text, start = question.answers[0]
         answer = place(context, start, start + len(text))
-        back = one.context[context[answer[0]].start : context[answer[1]].end] if answer else None
-        return items(question, context, answer, self.shape), len(question), back
+        back = question.context[context[answer[0]].start : context[answer[1]].end] if answer else None
+        return items(question_ids, context, answer, self.shape), len(question_ids), back
 
-    def shortest(self, context: str, answers: Iterable[Answer], made: Sequence[Item]) -> int | None:
+    def shortest(self, context: str, answers: Iterable[Answer], windows: Sequence[Item]) -> int | None:
         """Return the number of pieces of the shortest answer that lies in a single window.
 
         The window is the one that owns the answer's first piece. The result is 0 if no answer lies in such a window,
@@ -59,15 +59,15 @@ class Cutter:
         """
         from fairseq_posenc.data.span_items import owner, place
 
-        pieces, found = self._context(context), list[int]()
-        spans = [item.window for item in made]
+        pieces, lengths = self._context(context), list[int]()
+        spans = [item.window for item in windows]
         for text, start in answers:
             if not text.strip() or start < 0 or not context.startswith(text, start):
                 continue
             at = place(pieces, start, start + len(text))
             window = spans[owner(spans, at[0])] if at else None
-            found.append(at[1] - at[0] + 1 if at and window and at[1] < window.first + window.length else 0)
-        return min(filter(None, found), default=0) if found else None
+            lengths.append(at[1] - at[0] + 1 if at and window and at[1] < window.first + window.length else 0)
+        return min(filter(None, lengths), default=0) if lengths else None
 
 
 @dataclass
@@ -108,17 +108,17 @@ def split_files(folder: Path, split: str, size: int) -> Iterator[SplitWriter]:
         (folder / f"{split}.{name}.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
-def squad_format(asked: Iterable[Question], version: str) -> dict[str, Any]:
+def squad_format(questions: Iterable[Question], version: str) -> dict[str, Any]:
     """Return questions in SQuAD's format, in which SQuAD's own scripts read the references."""
     data = []
-    for _, article in groupby(asked, key=lambda one: one.article):
+    for _, article in groupby(questions, key=lambda question: question.article):
         parts = []
-        for context, some in groupby(article, key=lambda one: one.context):
-            parts.append({"context": context, "qas": [_asked(one) for one in some]})
+        for context, same_context in groupby(article, key=lambda question: question.context):
+            parts.append({"context": context, "qas": [_entry(question) for question in same_context]})
         data.append({"paragraphs": parts})
     return {"version": version, "data": data}
 
 
-def _asked(one: Question) -> dict[str, Any]:
-    answers = [{"text": answer.text, "answer_start": answer.start} for answer in one.answers]
-    return {"id": one.id, "question": one.text, "answers": answers, "is_impossible": one.impossible}
+def _entry(question: Question) -> dict[str, Any]:
+    answers = [{"text": answer.text, "answer_start": answer.start} for answer in question.answers]
+    return {"id": question.id, "question": question.text, "answers": answers, "is_impossible": question.impossible}

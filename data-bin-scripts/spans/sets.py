@@ -16,10 +16,10 @@ class QuestionSet:
 
     Args:
         languages: Languages, English first.
-        names: Patterns of a language's file name; the first that exists is read.
+        names: Patterns of a language's file name; the first file that exists is read.
         folders: Subfolders of --data that archives unpack to.
-        long: Spelling of the languages in some of the names.
-        united: Name of a file of all languages, whose question ids begin with the language, spelt as in `long`.
+        long: Long names of the languages, which some file names contain.
+        united: Name of a file of all languages, whose question ids begin with the long name of the language.
     """
 
     languages: tuple[str, ...]
@@ -51,7 +51,7 @@ SETS = {
         ("test-context-{code}-question-{code}",),
         tuple(f"{above}{name}" for above in ("", "mlqa/") for name in ("MLQA_V1/test", "test", "")),
     ),
-    # XTREME's names, then the archive's; the other published file holds all languages
+    # XTREME's names, then those of the published archive; another published file holds all languages
     "tydiqa": QuestionSet(
         tuple(TYDIQA),
         ("tydiqa.goldp.{code}.dev", "tydiqa-goldp-dev-{long}"),
@@ -66,35 +66,37 @@ ENDS = (".json", ".json.gz")
 def find(folder: Path, name: str, languages: Sequence[str] = ()) -> dict[str, Path]:
     """Return the files by language, in the set's order.
 
-    A file with a part of the questions has one more word in its name, as in `xquad.de.part1.json.gz`.
+    A file may hold a part of the questions and have one more word in its name, as in `xquad.de.part1.json.gz`.
 
     Args:
         name: One of `SETS`.
-        languages: Languages that must exist; empty: take those that exist.
+        languages: Languages that must exist; if there are none, return all that exist.
     Raises:
         CorpusError: A language is unknown or has no file, no file exists at all, or a language has two files.
     """
     known = SETS[name]
-    strange = [one for one in languages if one not in known.languages]
-    if strange:
-        raise CorpusError(f"--languages {','.join(strange)}: {name} has {','.join(known.languages)}")
-    wanted = [one for one in known.languages if one in (languages or known.languages)]
-    found = {one: path for one in wanted if (path := _file(folder, known, _names(known, one), f"--eval {one}="))}
-    found = found or _united(folder, known, wanted)
-    missing = [one for one in wanted if one not in found]
-    if missing and (languages or not found):
+    unknown = [code for code in languages if code not in known.languages]
+    if unknown:
+        raise CorpusError(f"--languages {','.join(unknown)}: {name} has only {','.join(known.languages)}.")
+    codes = [code for code in known.languages if code in (languages or known.languages)]
+    paths = {code: path for code in codes if (path := _file(folder, known, _names(known, code), f"--eval {code}="))}
+    paths = paths or _united(folder, known, codes)
+    missing = [code for code in codes if code not in paths]
+    if missing and (languages or not paths):
         names = [*_names(known, missing[0]), *([known.united] if known.united else [])]
-        asked = " or ".join(f"{one}.json" for one in names)
-        there = f"; --languages {','.join(found)} are there" if found else ""
-        raise CorpusError(f"{folder}: no {asked} of {name}, plain or .gz, in it or in {known.folders[0]}/{there}")
-    return found
+        expected = " or ".join(f"{stem}.json" for stem in names)
+        cure = f" It has --languages {','.join(paths)}." if paths else ""
+        raise CorpusError(
+            f"{folder} has no {expected} (plain or .gz), nor has its subfolder {known.folders[0]}/.{cure}"
+        )
+    return paths
 
 
-def _united(folder: Path, known: QuestionSet, wanted: Sequence[str]) -> dict[str, Path]:
+def _united(folder: Path, known: QuestionSet, codes: Sequence[str]) -> dict[str, Path]:
     """Return the file of all languages for each language that it contains."""
     path = _file(folder, known, [known.united], "--eval NAME=") if known.united else None
-    ids = [one.id for one in reading.read(path, [])] if path else []
-    return {one: path for one in wanted if path and any(word.startswith(known.begin(one)) for word in ids)}
+    ids = [question.id for question in reading.read(path, [])] if path else []
+    return {code: path for code in codes if path and any(word.startswith(known.begin(code)) for word in ids)}
 
 
 def begins(name: str, files: Mapping[str, Path]) -> dict[str, str]:
@@ -104,27 +106,27 @@ def begins(name: str, files: Mapping[str, Path]) -> dict[str, str]:
         files: Files by split, including splits that are not a language of the set.
     """
     known = SETS[name]
-    shared = [one for one in known.languages if known.united and one in files]
-    return {one: known.begin(one) for one in shared if files[one].name.startswith(known.united)}
+    shared = [code for code in known.languages if known.united and code in files]
+    return {code: known.begin(code) for code in shared if files[code].name.startswith(known.united)}
 
 
-def absent(name: str, found: Mapping[str, Path]) -> list[str]:
+def absent(name: str, paths: Mapping[str, Path]) -> list[str]:
     """Return the languages of a set that have no file."""
-    return [one for one in SETS[name].languages if one not in found]
+    return [code for code in SETS[name].languages if code not in paths]
 
 
 def _names(known: QuestionSet, language: str) -> list[str]:
-    return [one.format(code=language, long=known.long.get(language, "")) for one in known.names]
+    return [pattern.format(code=language, long=known.long.get(language, "")) for pattern in known.names]
 
 
-def _file(folder: Path, known: QuestionSet, names: Sequence[str], named: str) -> Path | None:
-    for place in [folder, *(folder / one for one in known.folders)]:
+def _file(folder: Path, known: QuestionSet, names: Sequence[str], flag: str) -> Path | None:
+    for place in [folder, *(folder / subfolder for subfolder in known.folders)]:
         for stem in names:
             whole = [path for end in ENDS if (path := place / f"{stem}{end}").is_file()]
             parts = sorted(path for end in ENDS for path in place.glob(f"{stem}.*{end}"))
             if len(whole or parts) > 1:
-                told = ", ".join(path.name for path in whole or parts)
-                raise CorpusError(f"{place}: {told} are of the same: leave one, or name it with {named}FILE")
+                files = ", ".join(path.name for path in whole or parts)
+                raise CorpusError(f"{place}: {files} belong to the same set. Keep one, or choose one with {flag}FILE.")
             if whole or parts:
                 return (whole or parts)[0]
     return None

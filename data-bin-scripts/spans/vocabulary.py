@@ -25,7 +25,7 @@ class Vocabulary:
 
     Args:
         kind: One of `WORDS`, or the type of the tokenizer's model.
-        cased: The tokenizer keeps capitals.
+        cased: Whether the tokenizer keeps capitals.
     """
 
     dictionary: Dictionary
@@ -38,7 +38,7 @@ def of_model(source: Path, tokenizer: str) -> Vocabulary:
     """Return the vocabulary of a pretrained model.
 
     Args:
-        source: A fairseq checkpoint, or a folder of Hugging Face's or of export-hf.
+        source: A fairseq checkpoint, or a folder written by Hugging Face or export-hf.
         tokenizer: One of `WORDS`, the tokenizer's file or folder, or `AUTO`: the tokenizer next to the model's
             dictionary.
     Raises:
@@ -48,9 +48,9 @@ def of_model(source: Path, tokenizer: str) -> Vocabulary:
 
     if tokenizer in WORDS:
         dictionary = _without_tokenizer(source)
-        cased = any(symbol != symbol.lower() for symbol in dictionary.ids())  # if the dictionary has capitals
+        cased = any(symbol != symbol.lower() for symbol in dictionary.ids())  # the dictionary has capitals
         return Vocabulary(dictionary, OfWords(tokenizer, dictionary.ids(), cased=cased), tokenizer, cased)
-    hint = f"; or --tokenizer-path {', '.join(WORDS)}" if tokenizer == AUTO else ""
+    hint = f" Or give --tokenizer-path {', '.join(WORDS)}." if tokenizer == AUTO else ""
     dictionary = pretrained(source, None if tokenizer == AUTO else Path(tokenizer), "--checkpoint", hint)
     contents = dictionary.contents or {}
     cased = not (contents.get("normalizer") or {}).get("lowercase", False)
@@ -71,8 +71,10 @@ def _without_tokenizer(source: Path) -> Dictionary:
         if source.is_dir():
             symbols = vocabulary.dictionary(source)[len(SPECIALS) :]
         else:
-            found = read(source)
-            if found.vocabulary is None:
-                raise CorpusError(f"{source}: no dict.txt beside it, or in the data of its training: copy it there")
-            symbols = [*symbols_in_dictionary(reordered(found)), MASK]
+            checkpoint = read(source)
+            if checkpoint.vocabulary is None:
+                raise CorpusError(
+                    f"{source}: neither its folder nor its training data has a dict.txt. Copy dict.txt next to it."
+                )
+            symbols = [*symbols_in_dictionary(reordered(checkpoint)), MASK]
     return Dictionary(symbols, [1] * len(symbols))

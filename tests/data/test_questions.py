@@ -143,18 +143,18 @@ def test_lines_of_sentences_and_questions(prepared: Prepared) -> None:
     ("write", "words", "message"),
     [
         ({"src-train.txt": "a\nb\n", "tgt-train.txt": "c\n"}, [], "src-train.txt has 2 lines, "),
-        ({"src-train.txt": "a\n"}, [], "tgt-train.txt: no such file; src-NAME.txt and tgt-NAME.txt go together"),
-        ({"train.json": "{"}, [], "train.json: no JSON"),
+        ({"src-train.txt": "a\n"}, [], "tgt-train.txt: no such file. src-NAME.txt and tgt-NAME.txt must both exist"),
+        ({"train.json": "{"}, [], "train.json: the file is not valid JSON"),
         ({"train.json": "{}"}, [], "train.json: the file has no list 'data'"),
         ({"train.json": {"data": [{"title": "x"}]}}, [], "train.json: article 1 has no list 'paragraphs'"),
         ({"train.json": squad([("a", [{"id": "q", "question": 3}])])}, [], "paragraph 1 (T0), question q has no text"),
         ({"train.json": squad([("a", [asked("q", "b?", ("a", "0"))])])}, [], "question q: 'answer_start' is '0'"),  # type: ignore[arg-type]
-        ({"train.json": {"data": []}}, [], "train.json: no questions in it"),
+        ({"train.json": {"data": []}}, [], "train.json: the file has no questions"),
         ({"train.json": good(), "src-train.txt": ""}, [], "has both train.json and src-train.txt for train"),
         (
             {"notes.txt": "x"},
             [],
-            "no file of train (train.json, src-train.txt, plain or .gz); there is: dev.json, notes.t",
+            "no file for train (train.json, src-train.txt, plain or .gz), only dev.json, notes.t",
         ),
         ({"train.json": good()}, ["--text", "no-such"], "no-such: no such file or folder"),
         ({"train.json": good()}, ["--tokenizer-path", "no-such"], "--tokenizer-path no-such: no-such is no folder"),
@@ -180,7 +180,7 @@ def test_damaged_files_are_named(prepared: Prepared) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     ended = prepared.run("--train", path, "--valid", path)
     assert ended.status == 1
-    assert "train.json.gz: cannot be read" in ended.error
+    assert "train.json.gz: the file is damaged or incomplete" in ended.error
 
 
 # --- a lone file
@@ -200,7 +200,7 @@ def test_a_lone_file_is_split_by_article(prepared: Prepared) -> None:
     parts = [{name.split(".")[0] for name in ids} for ids in found.values()]
     assert sum(map(len, parts)) == 20
     drawn = prepared.record()["articles"]
-    assert f"test, drawn with seed 1: 2 articles: {', '.join(drawn['test'])}" in ended.out
+    assert f"test: 2 articles (seed 1): {', '.join(drawn['test'])}" in ended.out
     assert drawn["test"] == [f"T{number}" for number in sorted(map(int, parts[2]))]
     prepared.made("--text", path, "--seed", 2, output=prepared.folder / "two")
     assert {line["id"] for line in items(prepared.folder / "two", "test").surface} != set(found["test"])
@@ -209,4 +209,4 @@ def test_a_lone_file_is_split_by_article(prepared: Prepared) -> None:
 def test_two_articles_cannot_be_split(prepared: Prepared) -> None:
     ended = prepared.run("--text", prepared.write("mine.json", good()))
     assert ended.status == 1
-    assert "questions on 2 articles; 3 or more can be split" in ended.error
+    assert "splitting needs 3 or more articles, and the file has 2" in ended.error

@@ -144,7 +144,7 @@ class TestCase:
     def test_capitals_want_cased(self, corpora):
         ended = self.prepare(corpora, ["K", "##L"])
         assert ended.status == 1
-        assert "vocab.txt: it has capitals ('K'), and text would lose its own; give --cased" in ended.error
+        assert "vocab.txt: it has capitals ('K'), but the text would be lowercased. Give --cased." in ended.error
         assert self.prepare(corpora, [*"DKLMNOPRSV"], "--cased").status == 0
         read = [piece for item in items(corpora.output / "shard00000") for piece in item]
         assert "K" in read
@@ -152,16 +152,16 @@ class TestCase:
     def test_without_capitals_cased_is_refused(self, corpora):
         ended = self.prepare(corpora, [], "--cased")
         assert ended.status == 1
-        assert "vocab.txt: it has no capitals, and words of the text that have some would be unknown" in ended.error
-        assert "leave out --cased" in ended.error
+        assert "vocab.txt: it has no capitals, so words with capitals would be unknown" in ended.error
+        assert "Leave out --cased" in ended.error
         assert self.prepare(corpora, []).status == 0
 
     def test_settings_beside_it_say_it(self, corpora):
         """As of a script without capitals."""
         corpora.write("given/tokenizer_config.json", '{"do_lower_case": false}')
         ended = self.prepare(corpora, [])
-        assert "tokenizer_config.json beside it says do_lower_case false" in ended.error
-        assert "give --cased" in ended.error
+        assert "tokenizer_config.json next to it has do_lower_case false" in ended.error
+        assert "Give --cased" in ended.error
         corpora.write("given/tokenizer_config.json", "{}")
         assert "it has no capitals" in self.prepare(corpora, [], "--cased").error
 
@@ -197,10 +197,10 @@ def test_done_is_done(corpora):
     train, valid = corpora.two()
     words = ["--train", train, "--valid", valid]
     assert corpora.learn(*words).status == 0
-    assert "is there already" in corpora.learn(*words, "--workers", 2).out
+    assert "is already complete" in corpora.learn(*words, "--workers", 2).out
     refused = corpora.learn(*words, "--seed", 2)
     assert refused.status == 1
-    assert "out is in the way: a corpus of other text or options" in refused.error
+    assert "out was made from other text or options" in refused.error
     assert not (corpora.folder / "out.partial").exists()
 
 
@@ -279,10 +279,10 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            ("", "train.txt: no document with text"),
-            ("  \n\n\u200b\n", "train.txt: no document with text"),
-            ("fine text here.\n\nb\0d\n", "train.txt:3: binary data, no text: leave this file out"),
-            ("fine text here.\n\n" + "word " * 4_100_000, "train.txt:3: a line of more than 10,000,000 characters"),
+            ("", "train.txt: no document has text"),
+            ("  \n\n\u200b\n", "train.txt: no document has text"),
+            ("fine text here.\n\nb\0d\n", "train.txt:3: this is binary data, not text"),
+            ("fine text here.\n\n" + "word " * 4_100_000, "train.txt:3: this line has more than 10,000,000 characters"),
         ],
     )
     def test_bad_text_is_one_line_and_nothing_is_there(self, corpora, content, message):
@@ -310,7 +310,7 @@ class TestRefused:
         words = ["--train", train, "--valid", train, "--tokenizer", "sentencepiece", "--tokenizer-path", model]
         ended = corpora.run(*words)
         assert ended.status == 1
-        assert "pieces are unknown to the tokenizer, which is of another language or script" in ended.error
+        assert "pieces are unknown, so the tokenizer is for another language or script" in ended.error
 
     def test_a_tokenizer_that_does_not_fit_its_dictionary(self, corpora):
         train, valid = corpora.two()
@@ -319,17 +319,17 @@ class TestRefused:
         words = ["--train", train, "--valid", valid, "--tokenizer", "gpt2", "--tokenizer-path", folder]
         ended = corpora.run(*words)
         assert ended.status == 1
-        assert "dict.txt has no symbol 200, as " in ended.error
-        assert "they are of two tokenizers" in ended.error
+        assert "dict.txt lacks " in ended.error
+        assert "the first is 200: the files belong to different tokenizers" in ended.error
         (folder / "dict.txt").unlink()
-        assert "dict.txt is no file; gpt2 takes a folder with" in corpora.run(*words).error
+        assert "dict.txt is no file. --tokenizer gpt2 needs a folder with" in corpora.run(*words).error
 
     @pytest.mark.parametrize(
         ("scheme", "content", "message"),
         [
-            ("sentencepiece", "junk", "no model of SentencePiece"),
-            ("wordpiece", "a\nb\n", "no vocabulary of WordPiece"),
-            ("wordpiece", "[UNK]\n[CLS]\n##a\n", "no vocabulary of WordPiece (no [SEP])"),
+            ("sentencepiece", "junk", "is no SentencePiece model"),
+            ("wordpiece", "a\nb\n", "is no WordPiece vocabulary"),
+            ("wordpiece", "[UNK]\n[CLS]\n##a\n", "this WordPiece vocabulary has no [SEP]"),
             (
                 "wordpiece",
                 "[UNK]\n##a\nb\nb\n",
@@ -349,7 +349,7 @@ class TestRefused:
         words = ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(corpora.folder / "gpt2"), "--tasks", 3]
         ended = corpora.run("--train", train, "--valid", train, *words)
         assert ended.status == 1
-        assert "has no document: there are too few for so many; give a smaller --tasks" in ended.error
+        assert "has no document, because the text has too few documents. Give a smaller --tasks" in ended.error
 
     @pytest.mark.parametrize("part", [0.0001, 0.9999])
     def test_a_part_that_leaves_a_split_empty(self, corpora, part):
@@ -362,12 +362,12 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["--tokenizer", "gpt2"], "wants --tokenizer-path FOLDER"),
-            (["--tokenizer", "sentencepiece", "--tokenizer-path", "x", "--vocabulary", "9"], "leave it out"),
-            (["--tokenizer", "sentencepiece", "--cased"], "--cased is for wordpiece"),
-            (["--tokenizer", "wordpiece", "--slurm-partition", "p"], "goes with --executor slurm"),
+            (["--tokenizer", "gpt2"], "needs --tokenizer-path DIR"),
+            (["--tokenizer", "sentencepiece", "--tokenizer-path", "x", "--vocabulary", "9"], "Leave it out"),
+            (["--tokenizer", "sentencepiece", "--cased"], "--cased is only for wordpiece"),
+            (["--tokenizer", "wordpiece", "--slurm-partition", "p"], "need --executor slurm"),
             (["--tokenizer", "wordpiece", "--tasks", "0"], "at least 1"),
-            (["--tokenizer", "wordpiece", "--smoothing", "2"], "0 \\(all languages alike\\) to 1"),
+            (["--tokenizer", "wordpiece", "--smoothing", "2"], "0 \\(equal languages\\) to 1"),
             (["--tokenizer", "wordpiece", "--valid-part", "0.5"], "not allowed with argument --valid"),
         ],
     )
@@ -380,10 +380,10 @@ class TestRefused:
     def test_what_is_in_the_way(self, corpora):
         train, valid = corpora.two()
         corpora.write("out/mine", "x")
-        assert "out is in the way: no corpus of this program" in corpora.learn("--train", train, "--valid", valid).error
+        assert "out exists, and this program did not write it" in corpora.learn("--train", train, "--valid", valid).error
         corpora.write("other.partial/mine", "x")
         ended = corpora.learn("--train", train, "--valid", valid, output=corpora.folder / "other")
-        assert "other.partial is in the way: no run of this program left it" in ended.error
+        assert "other.partial exists, and this program did not write it" in ended.error
 
 
 def test_a_dry_run_lists_the_files_and_writes_nothing(corpora):

@@ -133,7 +133,7 @@ class TestKilled:
             patch.setattr(stages, "run", run)
             ended = corpora.run(*asked)
         assert ended.status == 0, ended.error
-        assert "goes on from what an earlier run left" in ended.out
+        assert "continuing the interrupted run" in ended.out
         assert done.items() <= seen[0].items()  # not done again
         assert first in (None, seen[1])
         assert hashes(corpora.output) == wanted
@@ -169,7 +169,7 @@ class TestKilled:
         monkeypatch.setattr(stages.Local, "_start", killed)
         ended = corpora.run(*asked)
         assert (ended.status, ended.error.count("\n")) == (1, 1)
-        assert "task 1 was killed by SIGKILL: SIGKILL often means that there was too little memory" in ended.error
+        assert "task 1 was killed by SIGKILL. SIGKILL often means that memory ran out" in ended.error
         monkeypatch.undo()
         assert corpora.run(*asked).status == 0
         assert hashes(corpora.output) == wanted
@@ -181,14 +181,14 @@ class TestKilled:
             corpora.run(*asked)
         monkeypatch.undo()
         ended = corpora.run(*asked, "--longest", 50)
-        assert "out.partial: left by a run with --longest 126 (now 50): begun anew" in ended.out
+        assert "out.partial: removed the partial output of a run with --longest 126 (now 50)" in ended.out
         assert ended.status == 0
 
     def test_two_runs_do_not_mix(self, corpora):
         asked = words(corpora.folder)
         held = corpora.write("out.partial/lock", "")
         with FileLock(held):
-            assert "another run is at work there" in corpora.run(*asked).error
+            assert "is in use by another run" in corpora.run(*asked).error
 
 
 SBATCH = """#!/usr/bin/env bash
@@ -236,13 +236,13 @@ class TestClusters:
         corpora.write("train/2.txt", "good\n\nb\0d\n")
         ended = corpora.run(*asked, "--executor", "slurm", "--slurm-partition", "cpu")
         assert (ended.status, ended.error.count("\n")) == (1, 1)
-        assert "train/2.txt:3: binary data, no text" in ended.error
+        assert "train/2.txt:3: this is binary data" in ended.error
 
     def test_tasks_that_do_not_end_are_told(self, corpora, queue):
         asked = words(corpora.folder)
         (queue / "srun").write_text("#!/bin/sh\nexit 1\n")
         ended = corpora.run(*asked, "--executor", "slurm", "--slurm-partition", "cpu")
-        assert "2 of 2 tasks of tokenise did not end (the first: 0): see " in ended.error
+        assert "2 of 2 tasks of the stage tokenise did not finish (the first is 0). See " in ended.error
 
     def test_what_is_missing_is_told(self, corpora, monkeypatch):
         asked = words(corpora.folder)
@@ -251,7 +251,7 @@ class TestClusters:
         monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
         ended = corpora.run(*asked, "--executor", "ray")
         assert (ended.status, ended.error.count("\n")) == (1, 1)
-        assert "ray is not installed, and not part of the recipes' environment: pip install ray" in ended.error
+        assert "ray is not installed, and it is not part of the recipes' environment. Run `pip install ray`" in ended.error
         assert not (corpora.folder / "out.partial").exists()
 
 

@@ -55,7 +55,7 @@ def test_help_and_dry_runs_need_nothing(tmp_path, name):
 def test_books_are_not_fetched_and_the_script_says_what_there_is(tmp_path):
     told = script("bookscorpus", "--tokenizer", "gpt2", folder=tmp_path)
     assert told.returncode == 1
-    assert "BooksCorpus is no longer distributed: give a folder of books with --text FOLDER" in told.stderr
+    assert "BooksCorpus is no longer distributed. Give a folder of books with --text DIR" in told.stderr
     told = script("bookscorpus", "--help", folder=tmp_path)
     assert all(name in told.stdout for name in ("BookCorpusOpen", "Project Gutenberg", "PG-19"))
 
@@ -64,7 +64,7 @@ def test_a_tokenizer_is_wanted_before_anything_is_fetched(tmp_path):
     for name in NAMES:
         told = script(name, "--text", "x", folder=tmp_path)
         assert told.returncode == 1
-        assert "error: --tokenizer gpt2, wordpiece or sentencepiece is wanted" in told.stderr
+        assert "error: --tokenizer is required: give gpt2, wordpiece or sentencepiece." in told.stderr
 
 
 @pytest.mark.parametrize(("name", "published", "counts"), [("wikipedia", wikipedia, None), ("c4", c4, (80, 40))])

@@ -133,7 +133,7 @@ def test_xnli_as_it_was_published(model: Path, tmp_path: Path, capsys: pytest.Ca
     assert items(tmp_path / "out", "input1", "valid") == [["w3", "</s>"]]
     assert items(tmp_path / "out", "input1", "valid-de") == [["w2", "</s>"]]
     assert prepare("XNLI", tmp_path, model, tmp_path / "more", "--train-rows", "1") == 1
-    assert "--train-rows is for a folder without a training file" in capsys.readouterr().err
+    assert "--train-rows is only for a folder without a training file" in capsys.readouterr().err
 
 
 def test_glues_mnli_trains_xnli(model: Path, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_row_of_no_language_is_named(model: Path, tmp_path: Path, capsys: pyte
     assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1") == 1
     assert "1 x language, refused: xnli.dev.tsv:3" in capsys.readouterr().err
     assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--train-rows", "1", "--bad", "skip") == 1
-    assert "are not of one length: en 1, de 0 rows behind the first 1" in capsys.readouterr().err
+    assert "have different numbers of rows: en 1, de 0." in capsys.readouterr().err
     write(tmp_path, "train-en.tsv", ROWS)
     assert prepare("XNLI", tmp_path, model, tmp_path / "out", "--bad", "skip") == 0
     assert record(tmp_path / "out")["problems"] == {"language": {"left out": 1}}
@@ -216,9 +216,7 @@ def test_without_a_training_file_its_cure_is_told(
 ) -> None:
     (task_files(tmp_path, "RTE") / "train.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
-    told = (
-        "no train.tsv of RTE, plain or .gz, in it or in RTE/; or --train-rows N takes the first rows of the development"
-    )
+    told = "has no train.tsv (plain or .gz) of RTE, nor has its subfolder RTE/. Or give --train-rows N"
     assert told in capsys.readouterr().err
     (tmp_path / "dev.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
@@ -234,13 +232,13 @@ def test_a_split_without_rows_is_told_with_its_file(
 
     header, row = FILES["RTE"]["dev.tsv"]
     (task_files(tmp_path, "RTE") / "train.tsv").unlink()
-    assert f"{tmp_path}/dev.tsv: it has 1 rows, and --train-rows 500 leaves none of them to valid" in told(
+    assert f"{tmp_path}/dev.tsv: it has 1 rows, so --train-rows 500 leaves no row for valid" in told(
         "--train-rows", "500"
     )
     task_files(tmp_path, "RTE", dev=[header])
-    assert f"{tmp_path}/dev.tsv: no row of valid in it, only a header" in told()
+    assert f"{tmp_path}/dev.tsv: the file has no rows for valid" in told()
     task_files(tmp_path, "RTE", dev=[header, (*row[:-1], "x")])
-    assert f"{tmp_path}/dev.tsv: --bad skip leaves out all of the 1 rows of valid" in told("--bad", "skip")
+    assert f"{tmp_path}/dev.tsv: --bad skip leaves out all 1 rows of valid" in told("--bad", "skip")
 
 
 @pytest.mark.parametrize(
@@ -297,16 +295,16 @@ def test_a_bad_row_is_named_and_refused_unless_it_is_to_be_skipped(
 def test_a_missing_column_or_file_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task_files(tmp_path, "RTE", train=[("index", "sentence1", "label"), ("0", "w1", "entailment")])
     assert prepare("RTE", tmp_path, model, tmp_path / "out", "--bad", "skip") == 1
-    assert "train.tsv:1: no column 'sentence2'; there are: index, sentence1, label" in capsys.readouterr().err
+    assert "train.tsv:1: the header lacks the column 'sentence2'; it has index, sentence1, label." in capsys.readouterr().err
     (tmp_path / "dev.tsv").unlink()
     assert prepare("RTE", tmp_path, model, tmp_path / "out") == 1
-    assert "no dev.tsv of RTE" in capsys.readouterr().err
+    assert "no dev.tsv (plain or .gz) of RTE" in capsys.readouterr().err
 
 
 def test_text_of_another_kind_is_refused(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task_files(tmp_path, "SST-2", train=[("sentence", "label"), ("tout autre chose", "1")])
     assert prepare("SST-2", tmp_path, model, tmp_path / "out") == 1
-    assert "of the training text's pieces are not in the dictionary" in capsys.readouterr().err
+    assert "of the training pieces are not in the model's dictionary" in capsys.readouterr().err
 
 
 # --- scores

@@ -60,9 +60,9 @@ def test_questions_in_other_languages_are_fetched(task: str, words: tuple[str, .
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--task", "SST2"), "--task is SST2: CoLA, SST-2, MRPC"),
+        (("--task", "SST2"), "--task SST2: give CoLA, SST-2, MRPC"),
         ((), "--task is missing"),
-        (("--task", "RTE", "--data", "x"), "--data: a folder of your own is named with --text"),
+        (("--task", "RTE", "--data", "x"), "--data: give your own folder with --text"),
         (("--task", "RTE", "--fetch-limit", "1"), "--fetch-limit: files are fetched whole"),
     ],
 )

@@ -105,7 +105,7 @@ def test_one_vocabulary_for_both_and_an_interrupted_run_goes_on(
     record = json.loads((out / "corpus.json").read_text())
     assert record["counts"]["train"] == {"pairs": 120, "left out": 0}
     assert run(prepared, out) == 0
-    assert "out is there already" in capsys.readouterr().out
+    assert "out is already complete" in capsys.readouterr().out
 
 
 def slow(folder: Path) -> list[str]:

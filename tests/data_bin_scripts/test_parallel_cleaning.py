@@ -202,4 +202,4 @@ def test_a_damaged_file_is_named(parallel: Parallel) -> None:
     ended = parallel.run(*parallel.words(parallel.folder / "mine"))
     assert ended.status == 1
     assert "mine.en.gz:" in ended.error
-    assert "the file is damaged or cut, fetch it again" in ended.error
+    assert "the file is damaged or incomplete" in ended.error

@@ -55,7 +55,7 @@ def test_a_folder_becomes_what_fairseq_reads(tmp_path: Path) -> None:
     assert counts["types"] == TYPES + 1
     assert counts["splits"]["train"]["tokens"] == 10
     again = script("wikitext103", "--text", text, "--types", 0, "--output", "out", folder=tmp_path)
-    assert (again.returncode, again.stderr) == (1, "error: out is there: move it, or choose another --output\n")
+    assert (again.returncode, again.stderr) == (1, "error: out exists. Move it, or choose another --output.\n")
 
 
 def test_what_was_fetched_before_is_unpacked_text_like_any_other(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_what_was_fetched_before_is_unpacked_text_like_any_other(tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--type", "6"], "unknown option --type; --help lists them"),
-        (["--types", "six"], "--types wants a number"),
-        (["--text", "text"], "--text is one folder"),
+        (["--type", "6"], "unknown option --type"),
+        (["--types", "six"], "--types six: give a whole number"),
+        (["--text", "text"], "--text can be given only once"),
         (["--fetch-limit", "2"], "a part of WikiText-103 has another vocabulary"),
     ],
 )

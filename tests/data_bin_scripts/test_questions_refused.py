@@ -71,7 +71,7 @@ def test_what_is_wrong_is_counted_named_and_refused(prepared: Prepared) -> None:
     assert ended.status == 1
     assert "train: 4 x misplaced answer, refused: moved, second, nowhere, negative" in ended.error
     assert "train: 1 x unanswerable, left out: impossible" in ended.error
-    assert "--bad skip leaves them out, --bad repair" in ended.error
+    assert "--bad skip leaves them out. --bad repair" in ended.error
     found = problems(prepared.folder / "out.problems.jsonl")
     assert {name: [one for one in some if one != "no answer"] for name, some in kinds(found).items()} == {
         name: [one for one in some if one != "no answer"] for name, some in KINDS.items()
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_counted_named_and_refused(prepared: Prepared) -> None:
     moved = next(one for one in found if one["id"] == "moved")
     assert moved["where"] == "train.json: article 1, paragraph 1 (T0)"
     assert next(one for one in found if one["id"] == "no context")["where"].endswith("article 1, paragraph 2 (T0)")
-    assert moved["what"].startswith("'Zorn' at ")
+    assert moved["what"].startswith("'Zorn' is not at ")
 
 
 def test_what_is_wrong_is_left_out_or_repaired_and_told(prepared: Prepared) -> None:
@@ -137,7 +137,7 @@ def test_a_split_without_any_question_left_is_refused(prepared: Prepared) -> Non
     only = squad([(CITY, [asked("x", "Who?", is_impossible=True)])])
     ended = prepared.run(*prepared.both(valid=only))
     assert ended.status == 1
-    assert "valid: no question is left of 1" in ended.error
+    assert "valid: all 1 questions are left out" in ended.error
 
 
 # --- options
@@ -146,11 +146,11 @@ def test_a_split_without_any_question_left_is_refused(prepared: Prepared) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--text", "x.json", "--train", "y.json"], "--text, or --train and --valid, is wanted"),
-        (["--train", "y.json"], "--train and --valid go together"),
-        (["--train", "a.json", "--valid", "b.json", "--seed", "3"], "--seed is for the split of a lone file"),
-        (["--train", "src-a.txt", "--valid", "src-b.txt", "--context", "sentence"], "src-*.txt have no answers"),
-        (["--train", "a.json", "--valid", "b.json", "--tokenizer-path", "d", "--cased"], "not with --tokenizer-path"),
+        (["--text", "x.json", "--train", "y.json"], "Give either --text, or --train and --valid"),
+        (["--train", "y.json"], "--train and --valid are both required"),
+        (["--train", "a.json", "--valid", "b.json", "--seed", "3"], "--seed has an effect only"),
+        (["--train", "src-a.txt", "--valid", "src-b.txt", "--context", "sentence"], "which src-*.txt files do not have"),
+        (["--train", "a.json", "--valid", "b.json", "--tokenizer-path", "d", "--cased"], "have no effect with --tokenizer-path"),
         (["--train", "a.json", "--valid", "b.json", "--longest", "100"], "leaves no room for a context"),
         (["--train", "a.json", "--valid", "b.json", "--limit", "0"], "0: at least 1 is wanted"),
     ],
@@ -171,7 +171,7 @@ def test_what_is_there_is_not_touched(prepared: Prepared) -> None:
     ended = prepared.run(*prepared.both())
     assert (ended.status, ended.error) == (
         1,
-        f"error: {prepared.output} is there: move it, or choose another --output\n",
+        f"error: {prepared.output} exists. Move it, or choose another --output.\n",
     )
 
 
@@ -227,11 +227,11 @@ def test_scripts_fetch_and_prepare() -> None:
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
-        ("squad", ["--version", "3"], "--version is 3: 1.1 or 2.0 is wanted"),
-        ("squad", ["--version", "2.0", "--text", "x"], "--version is of what is fetched"),
-        ("squad", ["--fetch-only", "--text", "x"], "--fetch-only: --text is yours already"),
-        ("squad", ["--fetch-only", "--bad", "skip"], "--fetch-only prepares nothing: leave out --bad skip"),
-        ("squad", ["--fetch-only", "--checkpoint", "x"], "--fetch-only prepares nothing: leave out --checkpoint x"),
+        ("squad", ["--version", "3"], "--version 3: give 1.1 or 2.0"),
+        ("squad", ["--version", "2.0", "--text", "x"], "--version has no effect with --text"),
+        ("squad", ["--fetch-only", "--text", "x"], "--fetch-only fetches nothing with --text"),
+        ("squad", ["--fetch-only", "--bad", "skip"], "--fetch-only prepares nothing. Leave out --bad skip"),
+        ("squad", ["--fetch-only", "--checkpoint", "x"], "--fetch-only prepares nothing. Leave out --checkpoint x"),
         ("squad", ["--checkpoint", "x", "--eval=y"], "--eval: give your own files to prepare_spans.py, or a folder"),
         ("squad", ["--train", "x"], "--train: give your own files to prepare_questions.py"),
         ("cmrc", ["--fetch-limit", "1"], "--fetch-limit: files are fetched whole"),

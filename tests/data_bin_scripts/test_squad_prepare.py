@@ -68,7 +68,7 @@ def test_long_contexts_and_questions_without_answer(place: Path, capsys: pytest.
     assert (counts["in several windows"], counts["without answer"]) == (9, 3)
     told = capsys.readouterr().out
     assert "9 of 9 questions in" in told
-    assert "6 of 6 answers come back" in told
+    assert "6 of 6 answers are equal" in told
     rows = spans.rows(made, "train")
     assert {row.question for row in rows if row.start} == {0, 1, 3, 4, 6, 7}
     assert {row.column for row in rows} == {4}
@@ -100,11 +100,11 @@ def test_a_folder_has_its_splits_by_their_names(place: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert s.prepare_spans.main(words) == 1
     assert (
-        "has both dev.json and dev-v1.1.json for valid: name files with --train and --eval" in capsys.readouterr().err
+        "has both dev.json and dev-v1.1.json for valid. Name the files with --train and --eval" in capsys.readouterr().err
     )
     with pytest.raises(SystemExit):
         s.prepare_spans.main([*words, "--seed", "2"])
-    assert "--seed is for the split of a lone --text" in capsys.readouterr().err
+    assert "--seed has an effect only" in capsys.readouterr().err
 
 
 # --- what is refused
@@ -150,7 +150,7 @@ def test_what_is_wrong_is_counted_and_named(data: Path, place: Path, capsys: pyt
     assert not (place / "no").exists()
     lines = [json.loads(line) for line in (place / "no.problems.jsonl").read_text().splitlines()]
     assert len(lines) == 8  # an answer that is nowhere is the only one of its question
-    assert any("'answer_start' is None: a number is wanted" in line["what"] for line in lines)
+    assert any("'answer_start' is None, but must be a number" in line["what"] for line in lines)
 
 
 @pytest.mark.parametrize(("how", "left"), [("skip", 2), ("repair", 3)])
@@ -185,24 +185,24 @@ def test_what_is_answered_is_not_trained_on(place: Path, capsys: pytest.CaptureF
     assert [len(spans.questions(made, split)) for split in ("train", "valid")] == [9, 3]
     assert spans.record(made)["problems"]["question that is answered too"] == {"left out": 3}
     assert s.prepare_spans.main([*map(str, words), "--eval", str(copied), "--bad", "skip", *tokenizer]) == 1
-    assert "train: valid has all its 12 questions too, by their ids" in capsys.readouterr().err
+    assert "train: all 12 questions are also in valid, by their ids" in capsys.readouterr().err
 
 
 def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "bad.json: no JSON" in refused(place, capsys, "{")
-    assert "the file has no list 'data', as SQuAD's format has" in refused(place, capsys, {})
+    assert "bad.json: the file is not valid JSON" in refused(place, capsys, "{")
+    assert "the file has no list 'data', which SQuAD's format requires" in refused(place, capsys, {})
     told = refused(place, capsys, s.squad(3, 5, without=True))
-    assert "1 questions have no answer (q5.2), as SQuAD 2.0's: --version 2.0" in told
+    assert "1 questions have no answer (q5.2). Give --version 2.0" in told
     told = refused(place, capsys, s.squad(3, 5), "--version", "2.0")
-    assert "bad.json: every question has an answer, as SQuAD 1.1's: --version 1.1" in told
+    assert "bad.json: every question has an answer. Give --version 1.1" in told
     lone = ["--tokenizer-path", "words", "--checkpoint", place / "plain" / "checkpoint.pt", "--output", place / "no"]
     for given, wanted in (
         (
             s.written(place / "two.json", s.squad(2, 5)),
-            "2 articles; 3 or more can be split. Name files with --train and",
+            "splitting needs 3 or more articles, and the file has 2. Name the files of the splits with --train and",
         ),
         (place / "nope", f"{place / 'nope'}: no such file or folder"),
-        (s.written(place / "src-x.txt", {}), "src-x.txt: NAME.json in SQuAD's format is wanted, plain or .gz"),
+        (s.written(place / "src-x.txt", {}), "src-x.txt: give NAME.json in SQuAD's format, plain or .gz"),
     ):
         assert s.prepare_spans.main([*map(str, lone), "--text", str(given)]) == 1
         told = capsys.readouterr().err
@@ -282,4 +282,4 @@ def test_questions_that_are_scored_elsewhere_are_left_out(place: Path, capsys: p
     s.written(elsewhere / "xquad.de.json", whole)
     words = [*map(str, asked), "--tokenizer-path", "words", "--longest-question", "4", "--output", str(place / "none")]
     assert s.prepare_spans.main(words) == 1
-    assert "valid: all 12 questions are those of --without" in capsys.readouterr().err
+    assert "valid: --without leaves out all 12 questions" in capsys.readouterr().err

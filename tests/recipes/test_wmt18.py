@@ -133,7 +133,7 @@ def test_from_the_archives_to_the_folder_over_a_line_that_is_cut(statmt: Statmt)
         *(f"newstest{year}" for year in range(2013, 2019)),
     ]
     again = statmt.run("--workers", 2)
-    assert again.stdout.splitlines()[-2:] == [f"{output} is there already", "data/wmt18.en-de is there"]
+    assert again.stdout.splitlines()[-2:] == [f"{output} is already complete", "data/wmt18.en-de is there"]
     assert len(statmt.site.asked) == 6  # five files, one of them in two parts
 
 
@@ -273,7 +273,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(
     monkeypatch.setitem(prepare_parallel.prepare.__globals__, "merge", look)
     ended = parallel.run(*asked)
     assert ended.status == 0, ended.error
-    assert "goes on from what an earlier run left" in ended.out
+    assert "continuing the interrupted run" in ended.out
     assert {path: renamed[path] for path in done} == done  # what was done is not done again
     assert hashes(parallel.output) == hashes(parallel.folder / "whole")
     assert not (parallel.folder / "out.partial").exists()
@@ -283,11 +283,11 @@ def test_other_options_or_text_begin_anew_and_never_overwrite(parallel: Parallel
     assert parallel.run(*asked).status == 0
     ended = parallel.run(*asked, "--ratio", 3)
     assert ended.status == 1
-    assert f"{parallel.output} is in the way: a corpus of other text or options" in ended.error
+    assert f"{parallel.output} was made from other text or options" in ended.error
     with (parallel.folder / "c0.en").open("a") as one, (parallel.folder / "c0.de").open("a") as other:
         one.write("More.\n")
         other.write("Mehr.\n")
-    assert "is in the way" in parallel.run(*asked).error
+    assert "Move it, or choose another --output" in parallel.run(*asked).error
 
 
 # --- the command
@@ -328,13 +328,13 @@ def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
 
 JOINED = ["--pair=en-de", "--dry-run", "--text=a", "--text", "b", "--newstest=own", "--test", "newstest2017"]
 REFUSED: list[tuple[list[str], str]] = [
-    ([], "--pair is not given: en-de or en-cs is wanted"),
-    (["--pair", "en-fr"], "--pair is en-fr: en-de or en-cs is wanted"),
-    (["--pair"], "--pair wants a value"),
-    (["--pair", "en-de", "--corpus", "europarl"], "--corpus europarl: europarl-v7, commoncrawl or"),
-    (["--pair", "en-de", "--corpus", "europarl-v7", "--text", "x"], "--corpus is of what is fetched"),
+    ([], "--pair is missing: give en-de or en-cs"),
+    (["--pair", "en-fr"], "--pair en-fr: give en-de or en-cs"),
+    (["--pair"], "--pair needs a value"),
+    (["--pair", "en-de", "--corpus", "europarl"], "--corpus europarl: give europarl-v7, commoncrawl or"),
+    (["--pair", "en-de", "--corpus", "europarl-v7", "--text", "x"], "--corpus has no effect with --text"),
     (["--pair", "en-de", "--fetch-limit", "2"], "--fetch-limit: archives are fetched whole"),
-    (["--pair", "en-de", "--subwords", "fastbpe"], "--subwords is for --data-bin"),
+    (["--pair", "en-de", "--subwords", "fastbpe"], "--subwords needs --data-bin"),
 ]
 
 

@@ -92,8 +92,10 @@ def _text(group: argparse._ArgumentGroup) -> None:
 def _tokenizer(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--tokenizer", choices=FILES, required=True, help="Type of the tokenizer.")
-    text = "Existing tokenizer. gpt2: a folder with encoder.json, vocab.bpe and dict.txt; wordpiece: a vocab.txt; "
-    text += "sentencepiece: a .model file. Without this option, wordpiece and sentencepiece learn from --train."
+    text = (
+        "Existing tokenizer: DIR with encoder.json, vocab.bpe and dict.txt (gpt2), vocab.txt (wordpiece), or a .model "
+    )
+    text += "file. Without this option, wordpiece and sentencepiece learn from --train."
     add("--tokenizer-path", type=Path, metavar="FILE|DIR", help=text)
     text = "Size of the vocabulary to learn (default: 8000 for sentencepiece, 30000 for wordpiece)."
     add("--vocabulary", type=at_least(1), metavar="N", help=text)
@@ -111,7 +113,7 @@ def _machines(group: argparse._ArgumentGroup) -> None:
     add("--slurm-partition", metavar="NAME", help="SLURM partition, required by --executor slurm.")
     text = "Time limit of a task on SLURM (default: 24:00:00)."
     add("--slurm-time", default="24:00:00", metavar="HH:MM:SS", help=text)
-    text = "Further option for sbatch, for example account=lab. May be repeated."
+    text = "Further option for sbatch, for example account=lab. This option can be repeated."
     add("--slurm-arg", action="append", default=[], metavar="NAME=TEXT", help=text)
     text = "Memory per task in GB, on SLURM and Ray (default: 4)."
     add("--memory", type=at_least(1), default=4, metavar="GB", help=text)

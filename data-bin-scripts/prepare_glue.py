@@ -19,8 +19,8 @@ Prepares a task of GLUE, or XNLI, for --task posenc_sentence_prediction or fairs
 rows for a pretrained model and writes fairseq's binary files. Reads the published files, plain or .gz:
   GLUE   train.tsv, dev.tsv and test.tsv (MNLI: matched and mismatched)
   MRPC   also msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv
-  XNLI   xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv; or XTREME's train-en.tsv, dev-de.tsv, test-de.tsv, ...;
-         or GLUE's MNLI/train.tsv for training"""
+  XNLI   xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv; or XTREME's train-en.tsv, dev-LANGUAGE.tsv and
+         test-LANGUAGE.tsv; or GLUE's MNLI/train.tsv for training"""
 EXAMPLES = """\
 examples:
   prepare_glue.py --task SST-2 --data glue_data --checkpoint checkpoint_last.pt --output data-bin/glue/SST-2
@@ -42,13 +42,13 @@ def build_parser() -> argparse.ArgumentParser:
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
     text = "Longest item in pieces; the end of longer ones is cut off (default: 512)."
     add("--longest", type=at_least(8), default=512, metavar="N", help=text)
-    text = "The --pos-enc-args that fairseq-train will get, such as extend=repeat. They can allow longer items than in "
-    text += "pretraining."
+    text = "The --pos-enc-args that fairseq-train will get, such as extend=repeat. "
+    text += "They can allow longer items than in pretraining."
     add("--pos-enc-args", metavar="A=B,C=D", help=text)
     text = "Number of </s> between the sentences of a pair: 2 as in RoBERTa, 1 as in BERT (default: 2)."
     add("--separators", type=int, choices=(1, 2), default=2, help=text)
-    text = "What to do with bad rows: refuse stops with a list, skip leaves them out, in XNLI also their translations "
-    text += "(default: refuse)."
+    text = "What to do with bad rows: refuse stops with a list, skip leaves them out (default: refuse). "
+    text += "In XNLI, skip also leaves out the translations of these rows."
     add("--bad", choices=HOW, default="refuse", help=text)
     text = "Maximum number of training rows (default: 0, all)."
     add("--limit", type=at_least(0), default=0, metavar="N", help=text)

@@ -19,7 +19,7 @@ from questions.reading import is_json
 DESCRIPTION = """\
 Prepares question-answering data for training --task posenc_question_generation. The source of an item is the answer
 and its context, the target is the question. Words of the source that the dictionary lacks get ids of their own, so that
-a model can copy them. Reads json in the format of SQuAD (1.1, 2.0, CMRC 2018), or sentences in src-*.txt with questions
+a model can copy them. Reads JSON in the format of SQuAD (1.1, 2.0, CMRC 2018), or sentences in src-*.txt with questions
 in tgt-*.txt (Du et al. 2017), plain or .gz. docs/data.md describes the output."""
 EXAMPLES = """\
 examples:
@@ -60,19 +60,17 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "Folder with {train,valid,test}.json, or with src-*.txt and tgt-*.txt; test is optional. A single json file "
-    text += "is split by article, 8:1:1."
+    text = "Folder with {train,valid,test}.json, or with src-*.txt and tgt-*.txt (test is optional). "
+    text += "A single JSON file is split by article, 8:1:1."
     add("--text", type=Path, metavar="DIR|FILE", help=text)
     for split in splits.SPLITS:
-        text = f"File of the {split} split, instead of --text: a json file, or src-NAME.txt (next to tgt-NAME.txt)."
+        text = f"File of the {split} split, instead of --text: a JSON file, or src-NAME.txt (next to tgt-NAME.txt)."
         add(f"--{split}", type=Path, metavar="FILE", help=text)
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
     text = "Context in the source: the whole paragraph, or only the answer's sentence (default: paragraph)."
     add("--context", choices=("paragraph", "sentence"), help=text)
-    text = (
-        "What to do with unusable questions: refuse stops with a list, skip leaves them out, repair also mends those "
-    )
-    text += "that it can (default: refuse)."
+    text = "What to do with bad questions: refuse stops with a list, skip leaves them out (default: refuse). "
+    text += "With repair, misplaced answers are found in the context, and long answers and questions are cut."
     add("--bad", choices=HOW, default="refuse", help=text)
     text = "Maximum number of training questions (default: all)."
     add("--limit", type=at_least(1), default=0, metavar="N", help=text)
@@ -83,8 +81,8 @@ def _text(group: argparse._ArgumentGroup) -> None:
 
 def _pieces(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = "Split text into words, or into characters without splitting words in Latin letters (default: chars for "
-    text += "Chinese, otherwise words)."
+    text = "Split text into words, or into characters (words in Latin letters stay whole). "
+    text += "Default: chars for Chinese, otherwise words."
     add("--tokenizer", choices=("words", "chars"), help=text)
     text = "Hugging Face folder of a pretrained encoder whose subword tokenizer is used instead."
     add("--tokenizer-path", type=Path, metavar="DIR", help=text)
@@ -137,14 +135,14 @@ def print_counts(record: dict[str, Any]) -> None:
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['items']:,} of {facts['given']:,} questions, {facts['sources']:,} different sources, "
-            f"{facts['windowed']:,} contexts cut; outside the dictionary: {facts['source unknown']:,} of "
-            f"{facts['source pieces']:,} source pieces, {facts['target copied']:,} of {facts['target pieces']:,} "
-            f"question pieces that can be copied, and {facts['target unknown']:,} that cannot"
+            f"{facts['windowed']:,} contexts cut. Pieces outside the dictionary: {facts['source unknown']:,} of "
+            f"{facts['source pieces']:,} in sources; {facts['target copied'] + facts['target unknown']:,} of "
+            f"{facts['target pieces']:,} in questions, of which {facts['target copied']:,} can be copied"
         )
     for split, titles in record.get("articles", {}).items():
         print(f"{split}: {len(titles)} articles (seed {record['seed']}): {', '.join(titles)}")
     print(
-        f"dictionary: {record['dictionary']:,} symbols ({record['pieces']}); tokenising and detokenising restores "
+        f"dictionary: {record['dictionary']:,} symbols ({record['pieces']}). Tokenising and detokenising restores "
         f"{record['round_trip']:.2%} of the training questions"
     )
 

@@ -19,7 +19,7 @@ from spans.vocabulary import AUTO, WORDS
 
 DESCRIPTION = """\
 Prepares extractive question answering for --task posenc_squad: tokenises questions and contexts for a pretrained
-model, cuts them into windows, and stores the offsets of the pieces in the text. Reads json in the format of SQuAD 1.1
+model, cuts them into windows, and stores the offsets of the pieces in the text. Reads JSON in the format of SQuAD 1.1
 or 2.0, plain or .gz."""
 EXAMPLES = """\
 examples:
@@ -64,14 +64,12 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     text = "Version of SQuAD's format; in 2.0, questions may have no answer (default: 1.1)."
     add("--version", choices=("1.1", "2.0"), default="1.1", help=text)
-    text = (
-        "Folder with train.json and dev.json (or train-v1.1.json and so on), or a single json file, which is split by "
-    )
-    text += "article, 8:2."
+    text = "Folder with train.json and dev.json (or train-v1.1.json and so on), or a single JSON file. "
+    text += "A single file is split by article, 8:2."
     add("--text", type=Path, metavar="FILE|DIR", help=text)
     add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
     add("--train", type=Path, metavar="FILE", help="Training file, instead of --text.")
-    text = "Evaluation file, for the split NAME (default: valid). May be repeated with different names."
+    text = "Evaluation file, for the split NAME (default: valid). Can be repeated with other names."
     add("--eval", action="append", default=[], metavar="[NAME=]FILE", help=text)
     text = "Evaluation set of XTREME in --data; each language becomes a split, named by its code."
     add("--set", choices=list(SETS), help=text)
@@ -79,15 +77,15 @@ def _text(group: argparse._ArgumentGroup) -> None:
     text = "Languages of --set and --without, which must exist (default: all that exist)."
     add("--languages", metavar="A,B", help=text)
     add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
-    text = "What to do with unusable training questions: refuse stops with a list, skip leaves them out, repair also "
-    text += "mends those that it can (default: refuse)."
+    text = "What to do with bad training questions: refuse stops with a list, skip leaves them out (default: refuse). "
+    text += "With repair, misplaced answers are found in the context."
     add("--bad", choices=HOW, default="refuse", help=text)
     text = "Maximum number of training questions (default: all)."
     add("--limit", type=at_least(1), default=0, metavar="N", help=text)
     text = "Maximum number of questions of each evaluation split (default: all)."
     add("--limit-eval", type=at_least(1), default=0, metavar="N", help=text)
-    text = "Leave out all questions whose ids are in this set of XTREME in DIR, so that no setting is chosen on a test "
-    text += "set. May be repeated."
+    text = "Leave out all questions whose ids occur in this set of XTREME in DIR. This option can be repeated. "
+    text += "Use it to choose settings on questions that are not in the test set."
     add("--without", action="append", default=[], metavar="SET=DIR", help=text)
 
 
@@ -95,10 +93,8 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     text = "Pretrained model whose vocabulary is used: a fairseq checkpoint or a Hugging Face folder."
     add("--checkpoint", type=Path, required=True, metavar="FILE|DIR", help=text)
-    text = (
-        f"Tokenizer of the model: a file or folder, or {', '.join(WORDS)} (default: {AUTO}, the tokenizer next to the "
-    )
-    text += "model's dict.txt)."
+    text = f"Tokenizer of the model: a file or folder, or one of {', '.join(WORDS)}. "
+    text += f"Default: {AUTO}, the tokenizer next to the model's dict.txt."
     add("--tokenizer-path", default=AUTO, metavar="PATH", help=text)
     text = "Longest window in pieces, including the question (default: 384)."
     add("--longest", type=at_least(1), default=384, metavar="N", help=text)
@@ -183,8 +179,9 @@ def print_counts(record: dict[str, Any]) -> None:
     for split, facts in record["splits"].items():
         print(
             f"{split}: {facts['questions']:,} of {facts['given']:,} questions in {facts['windows']:,} windows of up to "
-            f"{record['longest']} pieces; {facts['in several windows']:,} questions have several windows, "
-            f"{facts['without answer']:,} no answer; {facts['unknown pieces']:,} of {facts['pieces']:,} pieces unknown"
+            f"{record['longest']} pieces. {facts['in several windows']:,} questions have several windows, and "
+            f"{facts['without answer']:,} have no answer. Unknown: {facts['unknown pieces']:,} of {facts['pieces']:,} "
+            "pieces."
         )
         answered = facts["questions"] - facts["without answer"]
         if answered:

@@ -25,7 +25,7 @@ To fetch the files and prepare nothing:
   --checkpoint FILE|DIR
                        Fairseq checkpoint or Hugging Face folder of the model to fine-tune. The default of --output is
                        then data-bin/squad-spans. --text is then a folder with {train,dev}.json or
-                       {train,dev}-v1.1.json, plain or .gz, or a single json file, which is split by article, 8:2.
+                       {train,dev}-v1.1.json, plain or .gz, or a single JSON file, which is split by article, 8:2.
   --version 1.1|2.0    Version of SQuAD (1.1). With --text, it needs --checkpoint.
   --fetch-only         Fetch the files and prepare nothing."
 # shellcheck source=data-bin-scripts/questions/prepare.sh

@@ -20,7 +20,7 @@ OPTIONS="
   --output DIR         Folder for the text of train, valid and test, and for report.md (data/wmt18.PAIR).
   --raw DIR            Folder for the fetched files (data/raw).
   --corpus NAME        Training corpus: europarl-v7, commoncrawl or news-commentary-v13. May be repeated (all three).
-  --text PREFIX        Train on your own PREFIX.en and PREFIX.de instead of fetched files. May be repeated.
+  --text PREFIX        Train on your own PREFIX.en and PREFIX.de instead of fetched files. This option can be repeated.
   --newstest DIR|sacrebleu
                        Folder with your own test sets, as sgm or as lines; or `sacrebleu`, so that sacreBLEU
                        fetches them.

@@ -21,7 +21,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def members(path: Path, file: IO[bytes]) -> Iterator[Document]:
-    """Yield the members that are files. The line of a document is the number of its member in the archive."""
+    """Yield the members that are files. `Document.line` is the number of the member in the archive."""
     number = 0
     try:
         with tarfile.open(fileobj=file, mode="r|") as tar:

@@ -39,7 +39,9 @@ def check_slurm(partition: str | None) -> None:
         CorpusError: SLURM is not installed here, or no partition is given.
     """
     if shutil.which("sbatch") is None:
-        raise CorpusError("--executor slurm: no `sbatch` here. Run this where jobs are submitted, or without SLURM.")
+        raise CorpusError(
+            "--executor slurm: `sbatch` is not installed. Run this where jobs are submitted, or without SLURM."
+        )
     if not partition:
         raise CorpusError("--executor slurm needs --slurm-partition NAME; `sinfo` lists the partitions.")
 

@@ -81,7 +81,7 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def there(path: Path, ends: Iterable[str] = (".gz",)) -> Path | None:
-    """Return the plain file if it exists, otherwise the first compressed file; the downloader leaves both."""
+    """Return the plain file if it exists, otherwise the first compressed file that exists, or None."""
     return next((file for end in ("", *ends) if (file := path.with_name(f"{path.name}{end}")).is_file()), None)
 
 

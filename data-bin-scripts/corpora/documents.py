@@ -87,7 +87,7 @@ def _text(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
 
 
 def _wikitext(path: Path, lines: Iterator[Line]) -> Iterator[Document]:
-    """Yield the articles of a WikiText file; a title begins an article, and blank lines mean nothing."""
+    """Yield the articles of a WikiText file. A title begins an article; blank lines do not."""
     return _grouped(path, lines, lambda line: _TITLE.fullmatch(line) is not None)
 
 

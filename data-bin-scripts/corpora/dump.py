@@ -31,7 +31,7 @@ def is_dump(head: bytes) -> bool:
 
 
 def pages(path: Path, file: IO[bytes]) -> Iterator[Document]:
-    """Yield the pages of namespace 0 that are not redirects. The line of a document is the number of its page.
+    """Yield the pages of namespace 0 that are not redirects. `Document.line` is the number of the page.
 
     Raises:
         CorpusError: The file is damaged, or its XML is truncated.

@@ -14,7 +14,7 @@ Split = Literal["train", "valid"]
 
 
 class Source(NamedTuple):
-    """A file of a corpus; its number in the list of all files identifies it when documents are drawn."""
+    """A file of a corpus. Random draws identify it by its number in the list of all files."""
 
     path: Path
     split: Split
@@ -23,7 +23,7 @@ class Source(NamedTuple):
 
 
 def listed(train: list[str], valid: list[str], language: str, documents: str, *, languages: bool) -> list[Source]:
-    """Return all files, those of training first.
+    """Return all files, training files first.
 
     Args:
         train: Training files and folders, each as PATH or KIND:PATH.
@@ -59,7 +59,7 @@ def _languages(root: Path) -> list[tuple[str, Path]]:
     stray = next((path for path in inside if not path.is_dir()), None)
     if stray or not inside:
         problem = f"{stray} is not in the folder of a language" if stray else f"{root} is empty"
-        raise CorpusError(f"{problem}. With --languages, give {root}/en/..., {root}/de/... and so on.")
+        raise CorpusError(f"{problem}. With --languages, sort the files into folders such as {root}/en.")
     return [(path.name, path) for path in inside]
 
 

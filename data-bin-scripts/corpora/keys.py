@@ -16,7 +16,7 @@ def keys(seed: int, use: int, *names: Keys | int) -> Keys:
     Args:
         seed: Random seed.
         use: Purpose of the numbers, one of the constants above.
-        names: Numbers that identify the documents (of the file, in the file, ...), each a single number or [n].
+        names: Numbers that identify the documents, such as the file number; each is a single number or [n].
     """
     numbers = _mixed(np.array([seed], np.uint64) * np.uint64(16) + np.uint64(use))
     for name in names:

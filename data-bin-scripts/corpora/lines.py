@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 class Document(NamedTuple):
-    """The line at which a document begins, from 1, and its lines, not yet cleaned, which can be iterated once."""
+    """The line number at which a document begins, from 1, and its lines before cleaning. They can be iterated once."""
 
     line: int
     text: Iterable[str]
@@ -88,7 +88,7 @@ def tidy(text: str) -> str:
 
 
 def is_seen(text: str) -> bool:
-    """Return whether the text has a visible character; a tokenizer makes no piece of other characters."""
+    """Return whether the text has a visible character. Tokenizers ignore all other characters."""
     return any(unicodedata.category(character) not in UNSEEN for character in text)
 
 

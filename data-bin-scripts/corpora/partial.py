@@ -41,7 +41,7 @@ def there(output: Path, options: dict[str, Any]) -> bool:
 
 @contextmanager
 def partial(output: Path, identity: dict[str, Any]) -> Iterator[Path]:
-    """Yield DIR.partial: the folder that a run of the same identity left, or a new one.
+    """Yield DIR.partial, which an interrupted run with the same identity left, or a new folder.
 
     Raises:
         CorpusError: Another run is writing the folder, or this program did not write it.

@@ -39,7 +39,7 @@ def _parts(paragraph: str) -> list[str]:
 
 
 def items(ids: Ids, lengths: Ids, begins: NDArray[np.bool_], longest: int) -> tuple[Ids, NDArray[np.int32]]:
-    """Return a document in fairseq's form: each sentence ends with </s>, and a lone </s>, like an empty line, ends it.
+    """Return a document in fairseq's form: each sentence ends with </s>, and an empty line (</s>) ends the document.
 
     Args:
         ids: Concatenated ids of all sentences.
@@ -60,7 +60,7 @@ def items(ids: Ids, lengths: Ids, begins: NDArray[np.bool_], longest: int) -> tu
 def _cut(ids: Ids, ends: Ids, begins: NDArray[np.bool_], longest: int) -> Ids:
     """Return where items end; over-long sentences are cut before the last word that does not fit.
 
-    A word that is longer than an item is cut inside.
+    A word that is longer than an item is cut, too.
     """
     cuts, begin = list[int](), 0
     for end in ends.tolist():

@@ -1,7 +1,7 @@
 """Build a shard from the tokens of all tasks.
 
-The documents of a shard, their copies and their order are drawn from the seed and the documents' names. They do not
-depend on the machine or the time.
+The seed and the numbers of the documents determine the documents of a shard, their copies and their order. The machine
+and the time do not matter.
 """
 
 from __future__ import annotations

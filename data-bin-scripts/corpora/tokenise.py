@@ -94,10 +94,10 @@ class Tokens:
 
 @contextmanager
 def tokens(job: Job, task: int) -> Iterator[Tokens]:
-    """Yield the writer of tokens/TASK.{ids,sizes,documents,npy,json}.
+    """Yield the writer of the token files of a task.
 
-    The files appear if the block ends without an error. TASK.npy holds the frequencies of the ids, and TASK.json the
-    counts.
+    The files tokens/TASK.{ids,sizes,documents,npy,json} appear if the block ends without an error. The .npy file holds
+    the frequencies of the ids, and the .json file the counts.
     """
     with replacing(job.tokens / f"{task:05d}", (*ENDS, "npy", "json")) as new, ExitStack() as stack:
         writer = Tokens(job, [stack.enter_context(new[end].open("wb", buffering=BLOCK)) for end in ENDS])

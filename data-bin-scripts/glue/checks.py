@@ -89,8 +89,8 @@ def _defect(row: Row, form: Format, *, labelled: bool) -> tuple[str, str] | None
     if not all(row.sentences):
         return "empty sentence", f"a sentence of {row.sentences!r} is empty"
     if labelled and row.label not in form.labels if form.labels else labelled and not _within(row.label, form.bounds):
-        known = ", ".join(form.labels) or f"{form.bounds[0]:g} to {form.bounds[1]:g}"
-        return "label", f"the label is {row.label!r}, but must be in {known}"
+        known = f"one of {', '.join(form.labels)}" if form.labels else f"from {form.bounds[0]:g} to {form.bounds[1]:g}"
+        return "label", f"the label is {row.label!r}, but must be {known}"
     return None
 
 

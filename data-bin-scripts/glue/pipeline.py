@@ -26,7 +26,7 @@ RECORD = "glue.json"
 #: maximum fraction of unknown pieces in the training text; a larger fraction is an error
 MOST_UNKNOWN = 0.2
 #: option that extends the position table, for error messages
-TRAINED = "(here and in fairseq-train) --pos-enc-args"
+TRAINED = "--pos-enc-args (also for fairseq-train)"
 #: fraction of unknown pieces in a split above which this program and the reports print a warning
 STRANGE = 0.05
 
@@ -152,8 +152,8 @@ def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
     if len(set(rows.values())) > 1:
         lengths = ", ".join(f"{code} {count:,}" for code, count in rows.items())
         raise CorpusError(
-            f"--train-rows {settings.train_rows} leaves the same rows out in all languages, but after them the "
-            f"development sets have different numbers of rows: {lengths}."
+            f"--train-rows {settings.train_rows} needs development sets of equal length in all languages, but after "
+            f"these rows they have different lengths: {lengths}."
         )
 
 
@@ -217,7 +217,9 @@ def _refuse_long(longest: int, settings: Settings) -> None:
 
     with vocabulary.readable(settings.checkpoint, "--checkpoint"):
         pos = fine_tuned(read(settings.checkpoint), settings.pos_enc_args)
-        check_length(pos, longest, "items", "--longest LIMIT cuts them off, or a model of another encoding", TRAINED)
+        check_length(
+            pos, longest, "items", "Cut them with --longest LIMIT, or give a model with another encoding", TRAINED
+        )
 
 
 def _split(folder: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:

@@ -114,7 +114,9 @@ class Cutter:
         where, name, how = question.where, question.id, self.shape.bad
         limits = {"answer": (answer, self.shape.longest_answer), "question": (target, self.shape.longest_question)}
         return [
-            new_problem(split, where, name, f"long {what}", f"it has {len(pieces)} pieces, the limit is {most}", how)
+            new_problem(
+                split, where, name, f"long {what}", f"it has {len(pieces)} pieces, but the limit is {most}", how
+            )
             for what, (pieces, most) in limits.items()
             if len(pieces) > most
         ]

@@ -35,7 +35,7 @@ class Settings:
 
     Args:
         shape: Limits of the items; its language may still be `AUTO`.
-        tokenizer: words or chars. If it is None, tokenizer_path or else the language decides.
+        tokenizer: words or chars; if it is None, tokenizer_path or the language decides.
     """
 
     shape: Shape
@@ -56,7 +56,7 @@ def prepare(files: splits.Files, where: Path, settings: Settings) -> dict[str, A
         The record, which is also written to questions.json.
     Raises:
         CorpusError: A file cannot be read or has the wrong format.
-        RefusedError: Questions are wrong and refused; OUTPUT.problems.jsonl lists them.
+        RefusedError: Questions have problems and --bad is refuse; OUTPUT.problems.jsonl lists them.
     """
     with output.new_folder(where) as folder:
         questions = splits.questions(files, settings.seed, settings.limit, settings.limit_valid)
@@ -140,7 +140,7 @@ class Run:
     def _write(
         self, split: str, questions: list[Question], cutter: Cutter, dictionary: vocabulary.Dictionary
     ) -> dict[str, Any]:
-        """Write SPLIT.src-tgt.{src,tgt} and SPLIT.segments for fairseq, and SPLIT.surface.jsonl; return the counts."""
+        """Write a split (its src-tgt, segments and surface.jsonl files), and return its counts."""
         known, size, tally = dictionary.ids(), len(dictionary), Counter[str]()
         ids, small = dtype_for(size + self.settings.shape.longest), np.dtype(np.uint16)
         items = list[Item]()

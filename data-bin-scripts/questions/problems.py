@@ -44,7 +44,7 @@ class Problem(NamedTuple):
     Args:
         where: File name and the place in the file.
         what: Description of the problem.
-        done: How it was handled: refused, left out or repaired. A wrong answer beside good answers is left out alone.
+        done: How it was handled: refused, left out or repaired. Of several answers, only the wrong ones are left out.
     """
 
     split: str

@@ -1,4 +1,4 @@
-"""Read questions from json in SQuAD's format, or from parallel lines of sentences and questions (Du et al. 2017)."""
+"""Read questions from JSON in SQuAD's format, or from parallel lines of sentences and questions (Du et al. 2017)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read(path: Path, malformed: Malformed | None = None) -> list[Question]:
 
     Args:
         path: NAME.json, or src-NAME.txt with tgt-NAME.txt in the same folder; plain or .gz.
-        malformed: List that receives malformed questions and paragraphs of json; if it is None, they raise an error.
+        malformed: List that receives malformed questions and paragraphs of a JSON file; if it is None, they are errors.
     Raises:
         CorpusError: The file is missing, damaged, empty or in another format.
     """

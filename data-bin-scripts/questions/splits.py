@@ -71,7 +71,7 @@ def questions(files: Files, seed: int, limit: int, limit_others: int) -> dict[st
     if "" in files:
         by_split = parts(read(files[""]), files[""], seed)
     elif len({is_json(path) for path in files.values()}) > 1:
-        raise CorpusError(f"{', '.join(map(str, files.values()))}: give all splits as json, or all as src-*.txt.")
+        raise CorpusError(f"{', '.join(map(str, files.values()))}: give all splits as JSON, or all as src-*.txt.")
     else:
         by_split = {split: read(path) for split, path in files.items()}
     return {split: part[: (limit if split == "train" else limit_others) or None] for split, part in by_split.items()}

@@ -23,7 +23,7 @@ class Dictionary:
     """A dictionary of pieces.
 
     Args:
-        symbols: Symbols by id, after fairseq's four special ones.
+        symbols: Symbols by id, after fairseq's four special symbols.
         counts: Count of each symbol.
         contents: Content of tokenizer.json, or None.
     """

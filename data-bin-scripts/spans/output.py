@@ -95,7 +95,7 @@ class SplitWriter:
 
 @contextmanager
 def split_files(folder: Path, split: str, size: int) -> Iterator[SplitWriter]:
-    """Yield the writer of SPLIT.{bin,idx}, SPLIT.windows.npy, SPLIT.questions.jsonl and SPLIT.contexts.jsonl.
+    """Yield the writer of a split: its .bin, .idx, .windows.npy, .questions.jsonl and .contexts.jsonl files.
 
     Args:
         size: Size of the dictionary.

@@ -27,7 +27,7 @@ SCORED = "scored as it is"
 SCORED_FILE = "scored.json"  # after the split's name
 CURE = (
     "--bad skip leaves them out of training. --bad repair also searches the context for misplaced answers. Evaluation "
-    "splits keep them."
+    "splits keep all questions."
 )
 #: kinds of problems; an answer in no window is not learned, and no prediction can equal it
 NO_WINDOW, CUT, LONG = "answer in no window", "cut question", "long context"
@@ -79,7 +79,7 @@ def prepare(
         The record, which is also written to `RECORD`.
     Raises:
         CorpusError: A file cannot be read or has the wrong format.
-        RefusedError: Questions are wrong and refused; OUTPUT.problems.jsonl lists them.
+        RefusedError: Questions have problems and --bad is refuse; OUTPUT.problems.jsonl lists them.
     """
     with new_folder(where) as folder:
         questions, found_problems = _read(files, settings)
@@ -157,14 +157,10 @@ def _part(questions: BySplit, bad: str) -> list[Problem]:
     shared = [question for question in train if question.id in split_by_id]
     if shared and len(shared) == len(train):
         named = ", ".join(dict.fromkeys(split_by_id[question.id] for question in shared))
-        raise CorpusError(
-            f"{TRAIN}: all {len(train):,} questions are also in {named}, by their ids. Give another file."
-        )
+        raise CorpusError(f"{TRAIN}: all {len(train):,} questions are also in {named}. Give another file.")
     questions |= {TRAIN: [question for question in train if question.id not in split_by_id]} if shared else {}
-    what = "the split {} has the same id"
-    return [
-        new_problem(TRAIN, entry.where, entry.id, BOTH, what.format(split_by_id[entry.id]), bad) for entry in shared
-    ]
+    what = {split: f"the split {split} has the same id" for split in questions}
+    return [new_problem(TRAIN, entry.where, entry.id, BOTH, what[split_by_id[entry.id]], bad) for entry in shared]
 
 
 @dataclass
@@ -264,6 +260,6 @@ class Run:
             reason = f"no window contains the answer {question.answers[0].text!r}, or it has no pieces"
             report(NO_WINDOW, reason, "learned as no answer")
         if shortest == 0 and split != TRAIN:
-            reason = "no window contains one of its answers, or they have no pieces"
+            reason = "no window contains any of its answers, or they have no pieces"
             report(NO_WINDOW, reason, "scored, never found")
         return shortest

@@ -93,7 +93,7 @@ def test_a_named_kind_is_not_guessed(tmp_path):
     path.write_text("# no book\n\nbut two documents\n")
     assert len(read(path)) == 1
     assert len(read(path, "text")) == 2
-    with pytest.raises(CorpusError, match="is no tar. Give --documents auto"):
+    with pytest.raises(CorpusError, match="the file is no tar"):
         read(path, "tar")
 
 

@@ -22,8 +22,8 @@ OPTIONS="
   --corpus NAME        Training corpus: europarl-v7, commoncrawl or news-commentary-v13. May be repeated (all three).
   --text PREFIX        Train on your own PREFIX.en and PREFIX.de instead of fetched files. This option can be repeated.
   --newstest DIR|sacrebleu
-                       Folder with your own test sets, as sgm or as lines; or `sacrebleu`, so that sacreBLEU
-                       fetches them.
+                       Folder with your own test sets, as sgm or as lines; or the word sacrebleu, with
+                       which sacreBLEU fetches the published sets.
   --valid SET...       Validation sets (newstest2013 ... newstest2017).
   --test SET...        Test sets (newstest2018).
   --fetch-from DIR     Copy the published files from this folder (see fetch.py --from).

@@ -116,8 +116,8 @@ class Columns(NamedTuple):
 def _header(line: lines.Line, how: Format, split: str) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether the line is a header.
 
-    Of CoLA's files, only the test file has a header. XTREME's files of XNLI have no header, and their test files have no
-    labels.
+    Of CoLA's files, only the test file has a header. XTREME's files of XNLI have no header. XTREME's test files have no
+    labels, either.
     """
     names = line.text.removeprefix(BOM).split("\t")
     known = [how.aliases.get(name, name) for name in names]

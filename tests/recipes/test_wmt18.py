@@ -301,7 +301,7 @@ def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
 
     told = run("--help")
     assert told.returncode == 0
-    assert "--newstest FOLDER" in told.stdout
+    assert "--newstest DIR" in told.stdout
     told = run(
         "--pair", "en-cs", "--dry-run", "--data-bin", "bin", "--subwords", "fastbpe", "--separate", "--workers", "3"
     )

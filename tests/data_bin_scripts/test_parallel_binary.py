@@ -189,13 +189,13 @@ def test_a_vocabulary_a_language(prepared: Path, tmp_path: Path) -> None:
 def test_subwords_of_each_language_are_learned_on_its_own_text(prepared: Path, tmp_path: Path, kind: str) -> None:
     asked = argparse.Namespace(raw=prepared, languages=["en", "de"], kind=kind, model_type="bpe", vocabulary=60)
     asked.character_coverage = 1.0
-    encoder, counts = subwords.learned(argparse.Namespace(**vars(asked), separate=True), tmp_path)
+    encoder, counts = subwords.learn(argparse.Namespace(**vars(asked), separate=True), tmp_path)
     assert {name: one["all"] for name, one in counts.items()} == {"en": 60, "de": 60}
     names = {path.name for path in tmp_path.iterdir()}
     assert {"codes.en", "codes.de"} <= names if kind == "fastbpe" else {"model.en.model", "model.de.model"} <= names
     line = "der alte Hund"
     assert len(encoder("de")(line).split()) < len(encoder("en")(line).split())
-    together, _ = subwords.learned(argparse.Namespace(**vars(asked), separate=False), tmp_path)
+    together, _ = subwords.learn(argparse.Namespace(**vars(asked), separate=False), tmp_path)
     assert together("de")(line) == together("en")(line)
 
 

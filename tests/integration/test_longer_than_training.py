@@ -86,7 +86,7 @@ def test_models_are_timed_on_hypotheses_of_one_length(texts: dict[str, tuple[Pat
     for path in (texts["rope"][1], trained / "checkpoint_last.pt"):
         one = measure.load(path, ["--beam", "3", "--max-len-b", "20", "--sampling"])
         assert one.config.generation.sampling
-        batch = measure.a_batch(one.config, one.task)
+        batch = measure.middle_batch(one.config, one.task)
         translate = one.task.inference_step
         one.task.inference_step = lambda *words, translate=translate: made.extend(translate(*words))
         measure.translation_step(one, batch)()

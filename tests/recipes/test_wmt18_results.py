@@ -45,7 +45,7 @@ def test_refused_sentences_leave_no_score(tmp_path: Path) -> None:
     references = ["a b", "b", "c d e f"]
     assert score.score(found, references, "de", may_refuse=True)["refused"] == [1]
     assert score.score(found, references, "de", may_refuse=True)["bleu"] is None
-    with pytest.raises(SystemExit, match="2 sentences were decoded, the test set has 3"):
+    with pytest.raises(SystemExit, match="2 sentences were translated, but the test set has 3"):
         score.score(found, references, "de")
     assert "refused" not in score.score({**found, 1: "b"}, references, "de", may_refuse=True)
 
@@ -77,7 +77,7 @@ def test_bleu_by_length_and_who_refused(tmp_path: Path, monkeypatch: pytest.Monk
     assert [(row["words"], row["sentences"], round(row["bleu"])) for row in rope] == [("1-4", 3, 100), ("8+", 1, 100)]
     assert learned[0]["bleu"] < 100
     assert learned[1] == {"words": "8+", "sentences": 1, "bleu": None, "refused": 1}
-    assert found["reasons"]["abs"].startswith("has positions for 5 pieces of the source and any number of the target")
+    assert found["reasons"]["abs"].startswith("has positions for 5 source pieces and any number of target pieces")
     assert (tmp_path / "lengths.png").read_bytes().startswith(b"\x89PNG")
 
 

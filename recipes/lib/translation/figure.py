@@ -1,4 +1,4 @@
-"""A bar for each encoding, best on top, a dashed line at the one that the others are compared with."""
+"""Draw a bar for each encoding, the best on top, and a dashed line at the value of the baseline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ BLUE, GREY = "#3b6ea5", "#a0a0a0"
 
 @dataclass
 class Bars:
-    """`baseline`: a name among the values. `within`: half the width of each value's confidence interval, or nothing."""
+    """The bars of a panel.
+
+    Attributes:
+        values: Values by name.
+        baseline: Name of the value at the dashed line.
+        within: Half the width of each value's confidence interval by name; empty without intervals.
+    """
 
     values: dict[str, float]
     baseline: str
@@ -26,21 +32,21 @@ class Bars:
 def draw(
     values: Mapping[str, float], baseline: str, label: str, path: Path, within: Mapping[str, float] | None = None
 ) -> None:
-    """One panel without a title."""
+    """Draw one panel without a title."""
     draw_panels({"": Bars({**values}, baseline, {**(within or {})})}, label, path)
 
 
 def draw_panels(panels: Mapping[str, Bars], label: str, path: Path) -> None:
-    """Side by side, by title; of one, the title is left out."""
+    """Draw panels side by side with their titles; a single panel has no title."""
     count = max(1, len(panels))
     rows = max((len(bars.values) for bars in panels.values()), default=1)
     figure, axes = pyplot.subplots(
         1, count, figsize=(7 if count == 1 else 4.5 * count, 0.45 * rows + 1.3), squeeze=False
     )
-    for one, (title, bars) in zip(axes[0], panels.items(), strict=False):
-        _panel(one, bars, label)
+    for panel, (title, bars) in zip(axes[0], panels.items(), strict=False):
+        _panel(panel, bars, label)
         if count > 1:
-            one.set_title(title, fontsize=10)
+            panel.set_title(title, fontsize=10)
     save(figure, path)
 
 
@@ -56,6 +62,6 @@ def _panel(axes: Axes, bars: Bars, label: str) -> None:
     )
     axes.bar_label(drawn, fmt="%.1f", padding=3)
     axes.axvline(values[bars.baseline], color=GREY, linestyle="--", linewidth=1, zorder=0)
-    axes.set_xlim(0, max(1.0, max(values.values())) * 1.09)  # room for the label of a full bar
+    axes.set_xlim(0, max(1.0, max(values.values())) * 1.09)  # leave room for the label of the longest bar
     axes.set_xlabel(label)
     axes.spines[["top", "right"]].set_visible(False)

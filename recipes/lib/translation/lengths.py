@@ -1,7 +1,7 @@
-"""BLEU of the test set's sentences by their source's length in words: a table, and a figure of it.
+"""Compute BLEU by the length of the source in words, as a table and a figure.
 
-Where training had sentences up to some length only, what lies beyond shows whether an encoding extrapolates. A system
-that refused sentences, because its positions end, has no score in their lengths; how many it refused is told.
+If training used short sentences only, BLEU on longer sentences shows whether an encoding extrapolates. A system that
+has too few positions refuses long sentences. It gets no score for their lengths, but the number of refused sentences.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from recipes.lib.translation.score import bleu_of
 
 @dataclass(frozen=True)
 class Bucket:
-    """From `low` words to `high`, which belongs to it; None: without end."""
+    """A range of lengths from `low` to `high` words, inclusive; None means no upper bound."""
 
     low: int
     high: int | None
@@ -44,44 +44,53 @@ class Bucket:
 
 
 def buckets(bounds: list[int]) -> list[Bucket]:
-    """Of upper bounds, and one beyond the last."""
+    """Return the buckets with these upper bounds, and one for all longer sentences."""
     ends = sorted(set(bounds))
     starts = [1, *(end + 1 for end in ends)]
     return [Bucket(low, high) for low, high in zip(starts, [*ends, None], strict=True)]
 
 
 def members(sources: list[str], bounds: list[int]) -> dict[Bucket, list[int]]:
-    """The sentences of each length, by their number; a length that none has is left out."""
+    """Return the numbers of the sentences in each bucket, without empty buckets."""
     counts = [len(source.split()) for source in sources]
-    found = {one: [number for number, words in enumerate(counts) if one.holds(words)] for one in buckets(bounds)}
-    return {bucket: numbers for bucket, numbers in found.items() if numbers}
+    groups = {
+        bucket: [number for number, words in enumerate(counts) if bucket.holds(words)] for bucket in buckets(bounds)
+    }
+    return {bucket: numbers for bucket, numbers in groups.items() if numbers}
 
 
 def scored(
-    found: list[str], refused: set[int], references: list[str], groups: Mapping[Bucket, list[int]], language: str
+    translations: list[str], refused: set[int], references: list[str], groups: Mapping[Bucket, list[int]], language: str
 ) -> list[Row]:
-    """Of one system, a row for each length."""
+    """Return a row for each bucket with the BLEU of one system."""
     metric = bleu_of(language)
     rows: list[Row] = []
     for bucket, numbers in groups.items():
-        without = len(refused.intersection(numbers))
+        missing = len(refused.intersection(numbers))
         bleu = None
-        if not without:
-            bleu = metric.corpus_score([found[n] for n in numbers], [[references[n] for n in numbers]]).score
-        rows.append({"words": bucket.label, "sentences": len(numbers), "bleu": bleu, "refused": without})
+        if not missing:
+            bleu = metric.corpus_score([translations[n] for n in numbers], [[references[n] for n in numbers]]).score
+        rows.append({"words": bucket.label, "sentences": len(numbers), "bleu": bleu, "refused": missing})
     return rows
 
 
 def averaged(seeds: list[list[Row]]) -> list[Row]:
-    """Scores of several trainings: their mean; all refuse the same."""
+    """Return the mean scores of several trainings, which all refuse the same sentences."""
     return [
-        {**same[0], "bleu": None if same[0]["bleu"] is None else round(mean(one["bleu"] for one in same), 2)}
-        for same in zip(*seeds, strict=True)
+        {**rows[0], "bleu": None if rows[0]["bleu"] is None else round(mean(row["bleu"] for row in rows), 2)}
+        for rows in zip(*seeds, strict=True)
     ]
 
 
 def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path) -> None:
-    """Lines over the lengths, dashed where training ended; `beyond`: lengths within training."""
+    """Draw a line of BLEU by length for each system, and a dashed line at the longest training length.
+
+    Args:
+        systems: Rows of each system by its label.
+        trained: Longest training sentence in words; 0 draws no dashed line.
+        beyond: Number of buckets that training covers.
+        path: File of the figure.
+    """
     figure, axes = pyplot.subplots(figsize=(8, 5))
     colours = pyplot.get_cmap("tab10").colors
     first = next(iter(systems.values()))
@@ -90,7 +99,7 @@ def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path
     if trained:
         axes.axvline(beyond - 0.5, color=GREY, linestyle="--", linewidth=1)
         axes.annotate(
-            f"trained on {trained} words at most",
+            f"trained on at most {trained} words",
             (beyond - 0.5, 1),
             xycoords=("data", "axes fraction"),
             ha="right",
@@ -99,7 +108,7 @@ def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path
             fontsize=8,
         )
     axes.set_xticks(range(len(first)), [f"{row['words']}\nn = {row['sentences']}" for row in first])
-    axes.set_xlabel("words of the source")
+    axes.set_xlabel("length of the source in words")
     axes.set_ylabel("sacreBLEU")
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
@@ -110,53 +119,54 @@ def draw(systems: Mapping[str, list[Row]], trained: int, beyond: int, path: Path
 def _line(axes: Axes, name: str, rows: list[Row], colour: Any) -> None:
     places = [place for place, row in enumerate(rows) if row["bleu"] is not None]
     refusing = [place for place, row in enumerate(rows) if row["bleu"] is None]
-    label = f"{name} (refused: x)" if refusing else name
+    label = f"{name} (x: refused sentences)" if refusing else name
     axes.plot(places, [rows[place]["bleu"] for place in places], marker="o", label=label, color=colour)
     axes.plot(refusing, [0] * len(refusing), "x", color=colour, clip_on=False, markersize=8)
 
 
 def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> dict[str, str]:
-    """Why those that refused sentences did."""
-    found = {}
+    """Return why systems refused sentences, by label: the end of a sentence that begins with the label."""
+    texts = {}
     for name, rows in systems.items():
         if any(row["refused"] for row in rows):
             source, target = measured[name]["positions"]
-            found[name] = (
-                f"has positions for {source or 'any number of'} pieces of the source and {target or 'any number'} of "
-                "the target, the ends of the sentences included"
+            texts[name] = (
+                f"has positions for {source or 'any number of'} source pieces and {target or 'any number of'} target "
+                "pieces, including the end of the sentence"
             )
-    return found
+    return texts
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, required=True, help="of the test set, raw")
-    parser.add_argument("--reference", type=Path, required=True)
-    parser.add_argument("--language", required=True, help="of the reference")
-    parser.add_argument(
-        "--bound", type=int, action="append", required=True, help="the last length of a group, in words"
+    option = parser.add_argument
+    option("--source", type=Path, required=True, metavar="FILE", help="Raw source of the test set.")
+    option("--reference", type=Path, required=True, metavar="FILE", help="Raw references of the test set.")
+    option("--language", required=True, metavar="NAME", help="Language code of the references.")
+    option("--bound", type=int, action="append", required=True, metavar="N", help="Upper bound of a bucket, in words.")
+    option("--trained", type=int, default=0, metavar="N", help="Longest training sentence in words (0: no limit).")
+    option("--translations", type=Path, required=True, metavar="DIR", help="Folder with NAME.LANGUAGE.")
+    option("--scores", type=Path, required=True, metavar="DIR", help="Folder with NAME.json.")
+    option("--measured", type=Path, required=True, metavar="FILE", help="Output of recipes.lib.translation.measure.")
+    text = "A system and its label. Systems with the same label are averaged."
+    option("--system", action="append", required=True, metavar="LABEL:NAME", help=text)
+    option(
+        "--output", type=Path, required=True, metavar="FILE", help="Output files without their suffix (.json, .png)."
     )
-    parser.add_argument("--trained", type=int, default=0, help="the longest of training, in words")
-    parser.add_argument("--translations", type=Path, required=True, help="a folder with NAME.LANGUAGE")
-    parser.add_argument("--scores", type=Path, required=True, help="a folder with NAME.json")
-    parser.add_argument("--measured", type=Path, required=True, help="what measure.py wrote")
-    parser.add_argument(
-        "--system", action="append", required=True, metavar="LABEL:NAME", help="a label may have several"
-    )
-    parser.add_argument("--output", type=Path, required=True, help="without its end: .json and .png are written")
-    asked = parser.parse_args()
-    references = list(read(asked.reference))
-    groups = members(list(read(asked.source)), asked.bound)
+    arguments = parser.parse_args()
+    references = list(read(arguments.reference))
+    groups = members(list(read(arguments.source)), arguments.bound)
     seeds: dict[str, list[list[Row]]] = {}
-    for label, _, name in (word.partition(":") for word in asked.system):
-        refused = set(read_json(asked.scores / f"{name}.json").get("refused", []))
-        lines = list(read(asked.translations / f"{name}.{asked.language}"))
-        seeds.setdefault(label, []).append(scored(lines, refused, references, groups, asked.language))
+    for label, _, name in (word.partition(":") for word in arguments.system):
+        refused = set(read_json(arguments.scores / f"{name}.json").get("refused", []))
+        lines = list(read(arguments.translations / f"{name}.{arguments.language}"))
+        seeds.setdefault(label, []).append(scored(lines, refused, references, groups, arguments.language))
     systems = {label: averaged(rows) for label, rows in seeds.items()}
-    within = sum(bucket.high is not None and bucket.high <= asked.trained for bucket in groups)
-    draw(systems, asked.trained, within, asked.output.with_name(asked.output.name + ".png"))
-    facts = {"trained": asked.trained, "systems": systems, "reasons": reasons(systems, read_json(asked.measured))}
-    write_whole(asked.output.with_name(asked.output.name + ".json"), json.dumps(facts, indent=1) + "\n")
+    within = sum(bucket.high is not None and bucket.high <= arguments.trained for bucket in groups)
+    draw(systems, arguments.trained, within, arguments.output.with_name(arguments.output.name + ".png"))
+    why = reasons(systems, read_json(arguments.measured))
+    facts = {"trained": arguments.trained, "systems": systems, "reasons": why}
+    write_whole(arguments.output.with_name(arguments.output.name + ".json"), json.dumps(facts, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What each encoding costs: its parameters, the time of a training step, speed and memory of translation.
+"""Measure the cost of each encoding: parameters, time of a training step, and speed and memory of translation.
 
-The trained checkpoints take turns on the same batch in this one process, so that whatever else the machine does hits
-all alike. Ratios to the first are taken within a turn, and are medians over the turns.
+All checkpoints take turns on the same batch in one process, so that other work on the machine slows them equally. The
+time of each turn is divided by that of the first checkpoint, and the ratio is the median over the turns.
 
-All translate to one length, the references' mean: models that end their sentences at another length take another number
-of steps, and an encoding would be blamed for it.
+All models translate to the same length, the mean of the references. Otherwise a model with longer sentences would take
+more steps, and its encoding would look slow.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from fairseq import checkpoint_utils, options, utils
 from fairseq.data import data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from recipes.lib.flags import PLUGIN
 from recipes.lib.package import write_whole
 from recipes.lib.translation import memory
 from recipes.lib.translation.memory import Memory
 
-SECONDS = 12.0  # for all encodings together, training and translation each
+SECONDS = 12.0  # for all encodings together: as long for training, and again for translation
 LEAST_TURNS = 5
-LONGEST_BATCH = 64  # sentences translated in a turn
-UNLIMITED = 10_000  # positions; a model that says more has no limit of its own
+LONGEST_BATCH = 64  # maximum number of sentences in the batch
+UNLIMITED = 10_000  # a model that reports more positions has no limit of its own
 Step = Callable[[], None]
 
 
@@ -45,29 +45,34 @@ class Loaded:
 
 
 def load(checkpoint: Path, decoding: list[str]) -> Loaded:
-    """`decoding`: flags of fairseq-generate; the form of the length penalty is left out, which costs nothing."""
+    """Return a model with its config and task.
+
+    Args:
+        checkpoint: The trained checkpoint.
+        decoding: Flags of fairseq-generate. --lenpen-form has no effect here, because it changes no time or memory.
+    """
     models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
-    words = ["data-bin", "--path", str(checkpoint), *PLUGIN, *decoding]
-    asked = options.parse_args_and_arch(options.get_generation_parser(), words)
-    config.generation = convert_namespace_to_omegaconf(asked).generation
+    command = ["data-bin", "--path", str(checkpoint), *PLUGIN, *decoding]
+    arguments = options.parse_args_and_arch(options.get_generation_parser(), command)
+    config.generation = convert_namespace_to_omegaconf(arguments).generation
     return Loaded(models[0], config, task)
 
 
 def words(batch: dict[str, Any], dictionary: Any) -> int:
-    """Of the batch's sources, as people count them."""
+    """Return the number of words of the batch's sources; the pieces of a word count as one."""
     pieces = dictionary.string(batch["net_input"]["src_tokens"], extra_symbols_to_ignore={dictionary.pad()})
     joined = pieces.replace("@@ ", "")
     return joined.count("\u2581") or len(joined.split())
 
 
-def a_batch(config: Any, task: Any) -> dict[str, Any]:
-    """The middle batch of the validation set, with the size limit that training had."""
+def middle_batch(config: Any, task: Any) -> dict[str, Any]:
+    """Return the middle batch of the validation set, with the same --max-tokens as in training."""
     task.load_dataset("valid")
     dataset = task.dataset("valid")
     batches = data_utils.batch_by_size(
         dataset.ordered_indices(), dataset.num_tokens, max_tokens=config.dataset.max_tokens
     )
-    middle = batches[len(batches) // 2]  # sentences come sorted by length: a typical one
+    middle = batches[len(batches) // 2]  # batches are sorted by length, so this one is typical
     return dict(dataset.collater([dataset[index] for index in middle[:LONGEST_BATCH]]))
 
 
@@ -86,12 +91,12 @@ def training_step(loaded: Loaded, batch: dict[str, Any]) -> Step:
 
 
 def length(batch: dict[str, Any]) -> int:
-    """Pieces of the mean reference, without the end of the sentence."""
+    """Return the mean length of the references in pieces, without the end of the sentence."""
     return max(1, round(batch["ntokens"] / len(batch["target"])) - 1)
 
 
 def translation_step(loaded: Loaded, batch: dict[str, Any]) -> Step:
-    """Every hypothesis as long as the mean reference."""
+    """Return a function that translates the batch; every hypothesis is as long as the mean reference."""
     decoding = loaded.config.generation
     decoding.min_len = decoding.max_len_b = length(batch)
     decoding.max_len_a, decoding.match_source_len = 0, False
@@ -119,82 +124,86 @@ def wait_for_gpu() -> None:
 
 
 def turns(steps: Mapping[str, Step], seconds: float = SECONDS) -> list[dict[str, float]]:
-    """The seconds of each step, turn by turn."""
-    for step in steps.values():  # the first step allocates
+    """Return the seconds of each step, turn by turn."""
+    for step in steps.values():  # the first step also allocates memory, so it is not timed
         step()
-    found: list[dict[str, float]] = []
+    seconds_by_turn: list[dict[str, float]] = []
     names = list(steps)
     started = time.perf_counter()
-    while len(found) < LEAST_TURNS or time.perf_counter() - started < seconds:
-        names.append(names.pop(0))  # no encoding is always the first of its turn
+    while len(seconds_by_turn) < LEAST_TURNS or time.perf_counter() - started < seconds:
+        names.append(names.pop(0))  # every encoding is sometimes the first of a turn
         turn = {name: timed(steps[name]) for name in names}
-        found.append({name: turn[name] for name in steps})
-    return found
+        seconds_by_turn.append({name: turn[name] for name in steps})
+    return seconds_by_turn
 
 
-def compared(found: list[dict[str, float]], words: int) -> dict[str, tuple[float | None, float | None]]:
-    """Words a second, and the time against the first, each the median over the turns."""
-    names = list(found[0])
+def compared(turns: list[dict[str, float]], words: int) -> dict[str, tuple[float | None, float | None]]:
+    """Return words per second, and the time relative to the first model; both are medians over the turns."""
+    names = list(turns[0])
     first = names[0]
     return {
-        name: (words / median(turn[name] for turn in found), median(turn[name] / turn[first] for turn in found))
+        name: (words / median(turn[name] for turn in turns), median(turn[name] / turn[first] for turn in turns))
         for name in names
     }
 
 
 def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memory | None:
-    """Of a model that is alone; of the same batch as the times."""
-    one = load(checkpoint, decoding)
-    batch = a_batch(one.config, one.task)
+    """Return the memory of translating the timed batch with one model; None if it cannot be measured."""
+    loaded = load(checkpoint, decoding)
+    batch = middle_batch(loaded.config, loaded.task)
     if not gpu:
-        return memory.of_process(translation_step(one, batch))
-    one.model.cuda()
+        return memory.of_process(translation_step(loaded, batch))
+    loaded.model.cuda()
     try:
-        return memory.of_gpu(translation_step(one, utils.move_to_cuda(batch)))
+        return memory.of_gpu(translation_step(loaded, utils.move_to_cuda(batch)))
     except torch.OutOfMemoryError as error:
-        print(f"not measured: {checkpoint}: {error}")
+        print(f"{checkpoint}: the memory was not measured, because the GPU has too little of it: {error}")
         return None
 
 
 def memories(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> dict[str, Memory | None]:
-    """On a CPU to be called before this process has computed anything: its threads would be missed in a fork."""
+    """Return the memory of each model.
+
+    On a CPU, call this before this process computes anything: PyTorch would then wait in a fork for threads that only
+    the parent has.
+    """
     if gpu:
         return {name: translation_memory(path, decoding, gpu) for name, path in checkpoints.items()}
     return {name: memory.forked(translation_memory, path, decoding, gpu) for name, path in checkpoints.items()}
 
 
-def of_memory(found: Memory | None, first: Memory | None) -> dict[str, float | None]:
+def memory_columns(used: Memory | None, first: Memory | None) -> dict[str, float | None]:
     return {
-        "translation_peak_mb": found.peak if found else None,
-        "translation_extra_mb": found.extra if found else None,
-        "translation_memory_ratio": found.peak / first.peak if found and first else None,
+        "translation_peak_mb": used.peak if used else None,
+        "translation_extra_mb": used.extra if used else None,
+        "translation_memory_ratio": used.peak / first.peak if used and first else None,
     }
 
 
 def positions(model: Any) -> list[int | None]:
-    """Of the source and of the target; None where there is no limit."""
+    """Return the maximum length of source and target; None means no limit."""
     return [None if limit > UNLIMITED else int(limit) for limit in model.max_positions()]
 
 
 def measure(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> dict[str, dict[str, Any]]:
-    """Of every checkpoint; the times are None where all of them together do not fit into memory."""
-    found = memories(checkpoints, decoding, gpu)
+    """Return the cost of every checkpoint; times are None if the models together do not fit into the GPU's memory."""
+    used = memories(checkpoints, decoding, gpu)
     models = {name: load(path, decoding) for name, path in checkpoints.items()}
-    sizes = {name: sum(weight.numel() for weight in one.model.parameters()) for name, one in models.items()}
+    sizes = {name: sum(weight.numel() for weight in loaded.model.parameters()) for name, loaded in models.items()}
     first = next(iter(models.values()))
-    batch = a_batch(first.config, first.task)
-    number = words(batch, first.task.source_dictionary)
-    none: dict[str, tuple[float | None, float | None]] = dict.fromkeys(models, (None, None))
-    translation = training = none
+    batch = middle_batch(first.config, first.task)
+    count = words(batch, first.task.source_dictionary)
+    unmeasured: dict[str, tuple[float | None, float | None]] = dict.fromkeys(models, (None, None))
+    translation = training = unmeasured
     try:
         if gpu:
             batch = utils.move_to_cuda(batch)
-            for one in models.values():
-                one.model.cuda()
-        translation = compared(turns({name: translation_step(one, batch) for name, one in models.items()}), number)
-        training = compared(turns({name: training_step(one, batch) for name, one in models.items()}), number)
+            for loaded in models.values():
+                loaded.model.cuda()
+        translation = compared(turns({name: translation_step(model, batch) for name, model in models.items()}), count)
+        training = compared(turns({name: training_step(model, batch) for name, model in models.items()}), count)
     except torch.OutOfMemoryError as error:
-        print(f"not measured: {len(models)} models do not fit into the memory of the GPU: {error}")
+        print(f"Times were not measured, because {len(models)} models do not fit into the GPU's memory: {error}")
     return {
         name: {
             "parameters": sizes[name],
@@ -204,7 +213,7 @@ def measure(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> 
             "translation_words_per_second": translation[name][0],
             "translation_time_ratio": translation[name][1],
             "positions": positions(models[name].model),
-            **of_memory(found[name], next(iter(found.values()))),
+            **memory_columns(used[name], next(iter(used.values()))),
         }
         for name in models
     }
@@ -212,16 +221,16 @@ def measure(checkpoints: Mapping[str, Path], decoding: list[str], gpu: bool) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--checkpoint", action="append", required=True, metavar="NAME:FILE", help="the first is compared with"
-    )
-    parser.add_argument("--generate", default="", metavar="FLAGS", help="of fairseq-generate, as one word")
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
-    asked = parser.parse_args()
-    named = {name: Path(path) for name, _, path in (word.partition(":") for word in asked.checkpoint)}
-    gpu = torch.cuda.is_available() and not asked.cpu
-    write_whole(asked.output, json.dumps(measure(named, shlex.split(asked.generate), gpu), indent=1))
+    option = parser.add_argument
+    text = "A trained checkpoint and its name. The first one is the baseline."
+    option("--checkpoint", action="append", required=True, metavar="NAME:FILE", help=text)
+    option("--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate, quoted as one word.")
+    option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the results.")
+    option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
+    arguments = parser.parse_args()
+    named = {name: Path(path) for name, _, path in (word.partition(":") for word in arguments.checkpoint)}
+    gpu = torch.cuda.is_available() and not arguments.cpu
+    write_whole(arguments.output, json.dumps(measure(named, shlex.split(arguments.generate), gpu), indent=1))
 
 
 if __name__ == "__main__":

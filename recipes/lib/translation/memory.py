@@ -1,6 +1,6 @@
-"""The memory that a model takes while it translates: resident on a CPU, allocated on a GPU.
+"""Measure the memory of a model while it translates: resident memory on a CPU, allocated memory on a GPU.
 
-On a CPU each model is alone in a process of its own, forked from one that has imported everything and loaded nothing.
+On a CPU, each model runs alone in a fork of a process that has imported all modules but loaded no model.
 """
 
 from __future__ import annotations
@@ -18,26 +18,31 @@ Step = Callable[[], None]
 
 
 class Memory(NamedTuple):
-    """Megabytes: at most while translating, and how much of it was not there before."""
+    """Memory in megabytes.
+
+    Attributes:
+        peak: Peak while translating.
+        extra: Part of the peak that was not in use before.
+    """
 
     peak: float
     extra: float
 
 
 def of_process(step: Step) -> Memory | None:
-    """What this process takes while the step runs; None where the system does not say."""
+    """Return the memory of this process while the step runs; None if the system does not report it."""
     try:
-        CLEAR.write_text("5")  # the peak so far is of loading: begin anew
+        CLEAR.write_text("5")  # reset the peak, which comes from loading the model
         before = _status("VmRSS")
         step()
         peak = _status("VmHWM")
-    except (OSError, KeyError):  # no Linux, or a container that forbids it
+    except (OSError, KeyError):  # not Linux, or a container that forbids access
         return None
     return Memory(peak / 1000, (peak - before) / 1000)
 
 
 def of_gpu(step: Step) -> Memory:
-    """What the step has allocated at most, with what lies there."""
+    """Return the memory that is allocated on the GPU while the step runs, including what was allocated before."""
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     step()
@@ -47,13 +52,13 @@ def of_gpu(step: Step) -> Memory:
 
 
 def _status(name: str) -> float:
-    """Of this process, in units of 1000 bytes."""
+    """Return a value of this process's status file in units of 1000 bytes."""
     lines = dict(line.split(":", 1) for line in STATUS.read_text().splitlines() if ":" in line)
     return int(lines[name].split()[0]) * 1.024
 
 
 def forked(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns in a fork of this process; None where the fork was killed."""
+    """Return what a function returns in a fork of this process; None if the fork was killed."""
     context = get_context("fork")
     receiving, sending = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(sending, function, arguments))

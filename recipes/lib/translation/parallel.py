@@ -1,7 +1,7 @@
-"""Check a folder of parallel text, line by line, and lay it out as every later stage reads it.
+"""Check a folder of parallel text line by line, and copy it to the file names that later stages read.
 
-From FOLDER with NAME.LANGUAGE (plain or .gz) for training, validation and test: OUTPUT/train.en, OUTPUT/valid.de, ...
-What would be dropped, shifted or read wrongly by a later program is refused here, with the file and the line.
+The input is a folder with NAME.LANGUAGE (plain or .gz) for training, validation and test. The output is train.en,
+valid.de and so on. Lines that a later program would drop, shift or misread are refused, with file and line number.
 """
 
 from __future__ import annotations
@@ -19,13 +19,21 @@ from tqdm import tqdm
 from recipes.lib.lines import raw_lines
 from recipes.lib.package import whole_folder, write_whole
 
-SHOWN = 5  # problems that are told one by one
+SHOWN = 5  # number of problems that are reported one by one
 SPLITS = ("train", "valid", "test")
 COUNTS = "counts.json"
 
 
 @dataclass(frozen=True)
 class Problem:
+    """A problem of a line.
+
+    Attributes:
+        kind: Its kind in a word, for counting.
+        where: File and line.
+        what: What is wrong, and what to do about it.
+    """
+
     kind: str
     where: str
     what: str
@@ -33,10 +41,17 @@ class Problem:
 
 @dataclass
 class Problems:
-    """Those of one pair of files; only the training set may do without a pair."""
+    """The problems of a split.
+
+    Attributes:
+        drop: Whether bad pairs are left out, which is possible in the training set only.
+        shown: The first problems, which are reported one by one.
+        count: Number of problems by kind.
+        pairs: Number of bad pairs.
+    """
 
     drop: bool
-    found: list[Problem] = field(default_factory=list)
+    shown: list[Problem] = field(default_factory=list)
     count: Counter[str] = field(default_factory=Counter)
     pairs: int = 0
 
@@ -45,91 +60,101 @@ class Problems:
         return ", ".join(f"{number} {kind}" for kind, number in self.count.items())
 
     def add(self, problems: list[Problem]) -> None:
-        self.found += problems[: SHOWN - len(self.found)]
+        self.shown += problems[: SHOWN - len(self.shown)]
         self.count.update(problem.kind for problem in problems)
         self.pairs += bool(problems)
 
 
 def side(folder: Path, name: str, language: str) -> Path:
-    """The file of one language, plain or gzipped; the downloader leaves both.
+    """Return the file of one language, plain or gzipped. Both may exist, because the downloader keeps both.
 
     Raises:
-        SystemExit: none is there, or both with different text.
+        SystemExit: There is no file, or there are two with different text.
     """
     plain = folder / f"{name}.{language}"
-    there = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.is_file()]
-    if len(there) == 2 and any(one != other for one, other in zip_longest(*map(raw_lines, there))):
-        raise SystemExit(f"error: {plain} and {plain.name}.gz are not the same text: remove one of the two")
-    if not there:
-        raise SystemExit(f"error: {plain}: no such file, nor {plain.name}.gz; {advice(folder, name, language)}")
-    return there[0]
+    files = [path for path in (plain, plain.with_name(plain.name + ".gz")) if path.is_file()]
+    if len(files) == 2 and any(line != other for line, other in zip_longest(*map(raw_lines, files))):
+        raise SystemExit(f"error: {plain} and {plain.name}.gz have different text. Remove one of them.")
+    if not files:
+        raise SystemExit(
+            f"error: {plain}: neither this file nor {plain.name}.gz exists. {advice(folder, name, language)}"
+        )
+    return files[0]
 
 
 def advice(folder: Path, name: str, language: str) -> str:
+    """Return a sentence that says which files the folder has instead of a missing one."""
     if not folder.is_dir():
-        return f"{folder} is no folder: name one with --corpus"
+        return f"{folder} is not a folder. Name one with --corpus."
     names = [path.name.removesuffix(".gz") for path in sorted(folder.iterdir()) if path.is_file()]
-    languages = [one.removeprefix(f"{name}.") for one in names if one.startswith(f"{name}.")]
+    languages = [file.removeprefix(f"{name}.") for file in names if file.startswith(f"{name}.")]
     if languages:
-        return f"the languages of {name} there: {', '.join(languages)} (--source-lang, --target-lang)"
-    others = [one.removesuffix(f".{language}") for one in names if one.endswith(f".{language}")]
-    if others:
-        return f"the sets of {language} there: {', '.join(others)} (--train-set, --valid-set, --test-set)"
-    return f"there are: {', '.join(names[:20]) or 'no files'}"
+        return f"The folder has {name} in {', '.join(languages)}. Choose with --source-lang and --target-lang."
+    sets = [file.removesuffix(f".{language}") for file in names if file.endswith(f".{language}")]
+    if sets:
+        return f"In {language} it has {', '.join(sets)}. Name them with --train-set, --valid-set and --test-set."
+    return f"The folder contains {', '.join(names[:20]) or 'no files'}."
 
 
 def faults(path: Path, number: int, line: bytes) -> list[Problem]:
-    """What is wrong with one line, and what to do about it."""
-    where = f"{path}: line {number}"
+    """Return what is wrong with a line, and what to do about it; an empty list for a good line."""
+    where, name = f"{path}: line {number}", path.name
     if line.endswith(b"\r"):
-        return [Problem("CRLF", where, f"ends in CR LF: convert the file, sed -i 's/\\r$//' {path.name}")]
+        return [Problem("CRLF", where, f"the line ends in CR LF. Convert the file with: sed -i 's/\\r$//' {name}")]
     if b"\r" in line or b"\0" in line:
-        return [Problem("control", where, "holds a CR or NUL, at which programs split or stop: remove it")]
+        what = "the line contains a CR or NUL character, at which programs may split it or stop. Remove the character."
+        return [Problem("control", where, what)]
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
-        what = f"not UTF-8 (byte {line[error.start]:#04x} at {error.start + 1}): iconv -f ENCODING -t UTF-8 {path.name}"
-        return [Problem("UTF-8", where, what)]
+        what = f"the text is not UTF-8 (byte {line[error.start]:#04x} at position {error.start + 1}). "
+        return [Problem("UTF-8", where, f"{what}Convert the file with: iconv -f ENCODING -t UTF-8 {name}")]
     if number == 1 and text.startswith("\ufeff"):
-        return [
-            Problem(
-                "byte order mark", where, f"begins with a byte order mark: sed -i '1s/^\\xef\\xbb\\xbf//' {path.name}"
-            )
-        ]
+        what = f"the file begins with a byte order mark. Remove it with: sed -i '1s/^\\xef\\xbb\\xbf//' {name}"
+        return [Problem("byte order mark", where, what)]
     if not text.strip():
-        return [Problem("empty", where, "empty: remove the line from both files")]
+        return [Problem("empty", where, "the line is empty. Remove it from both files.")]
     return []
 
 
 def pairs(sides: list[Path], problems: Problems, limit: int) -> Iterator[tuple[bytes, bytes]]:
-    """The pairs without fault; the others go into `problems`.
+    """Yield the good pairs, and add the problems of bad ones to `problems`.
 
     Raises:
-        SystemExit: an empty file, or one that ends before the other.
+        SystemExit: A file is empty or ends before the other.
     """
     number = 0
     lines = zip_longest(*map(raw_lines, sides))
     for number, pair in enumerate(islice(lines, limit or None), start=1):
         if None in pair:
             short, long = sides if pair[0] is None else sides[::-1]
+            rule = "Every line must translate the line with the same number in the other file."
             if number == 1:
-                raise SystemExit(
-                    f"error: {short}: empty, and {long} is not: every line of one translates one of the other"
-                )
+                raise SystemExit(f"error: {short}: the file is empty, but {long} is not. {rule}")
             raise SystemExit(
-                f"error: {short} ends after line {number - 1}, {long} goes on at line {number}: "
-                f"every line of one translates the line of the same number of the other; mend or fetch them again"
+                f"error: {short}: the file ends after line {number - 1}, but {long} continues. {rule} "
+                "Correct the files or fetch them again."
             )
-        found = [fault for path, line in zip(sides, pair, strict=True) for fault in faults(path, number, line)]
-        problems.add(found)
-        if not found:
+        bad = [problem for path, line in zip(sides, pair, strict=True) for problem in faults(path, number, line)]
+        problems.add(bad)
+        if not bad:
             yield pair[0], pair[1]
     if not number:
-        raise SystemExit(f"error: {sides[0]}: empty, as is {sides[1]}: give a file with sentences")
+        raise SystemExit(f"error: {sides[0]}: the file is empty, and so is {sides[1]}. Name files with sentences.")
 
 
 def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int, longest: int = 0) -> tuple[int, int]:
-    """How many pairs were written, and how many are longer than `longest` words (0: none is)."""
+    """Copy the good pairs to the target files.
+
+    Args:
+        sides: The two files to read.
+        targets: The two files to write.
+        problems: Receives the problems of bad pairs.
+        limit: Maximum number of pairs to read (0: all).
+        longest: Leave out pairs with a side of more words (0: leave out none).
+    Returns:
+        The number of pairs written, and the number left out because they are too long.
+    """
     written = longer = 0
     with targets[0].open("wb") as first, targets[1].open("wb") as second:
         for pair in tqdm(pairs(sides, problems, limit), desc=targets[0].stem, unit=" pairs", mininterval=5):
@@ -142,32 +167,35 @@ def copy(sides: list[Path], targets: list[Path], problems: Problems, limit: int,
     return written, longer
 
 
-def tell(problems: Problems, name: str) -> None:
-    """Refuse, unless such pairs are left out."""
-    if not problems.found or problems.drop:
-        return
-    lines = [f"error: {one.where}: {one.what}" for one in problems.found]
-    cure = " (or --bad-lines drop, which leaves such pairs out of the training set)" if name == "train" else ""
-    raise SystemExit(
-        "\n".join([*lines, f"error: {name}: {problems.pairs} bad pairs ({problems.kinds}): mend them{cure}"])
-    )
+def refuse_bad(problems: Problems, split: str) -> None:
+    """Raise SystemExit with the problems of a split, unless bad pairs are left out."""
+    if problems.shown and not problems.drop:
+        lines = [f"error: {problem.where}: {problem.what}" for problem in problems.shown]
+        raise SystemExit("\n".join([*lines, f"error: {bad_pairs(split, problems.pairs, f' ({problems.kinds})')}"]))
 
 
-def lay_out(asked: argparse.Namespace, output: Path) -> dict[str, dict[str, object]]:
-    """How many pairs each split has, and how many were left out of it."""
-    languages = (asked.source_lang, asked.target_lang)
-    names = {split: getattr(asked, f"{split}_set") for split in SPLITS}
-    sides = {split: [side(asked.folder, name, language) for language in languages] for split, name in names.items()}
+def bad_pairs(split: str, count: int, kinds: str = "") -> str:
+    """Return the sentences that say how many pairs of a split are bad, and what to do about them."""
+    drop = ", or leave bad pairs out with --bad-lines drop" if split == "train" else ""
+    return f"{split}: number of bad pairs: {count}{kinds}. Correct the files{drop}."
+
+
+def lay_out(arguments: argparse.Namespace, output: Path) -> dict[str, dict[str, object]]:
+    """Write all splits, and return for each the number of pairs written and left out."""
+    languages = (arguments.source_lang, arguments.target_lang)
+    names = {split: getattr(arguments, f"{split}_set") for split in SPLITS}
+    sides = {split: [side(arguments.folder, name, code) for code in languages] for split, name in names.items()}
     counts: dict[str, dict[str, object]] = {}
     for split in SPLITS:
-        problems = Problems(drop=split == "train" and asked.bad_lines == "drop")
+        problems = Problems(drop=split == "train" and arguments.bad_lines == "drop")
         targets = [output / f"{split}.{language}" for language in languages]
-        longest = asked.longest_words if split != "test" else 0
-        written, longer = copy(sides[split], targets, problems, asked.limit if split == "train" else 0, longest)
-        tell(problems, split)
+        longest = arguments.longest_words if split != "test" else 0
+        limit = arguments.limit if split == "train" else 0
+        written, longer = copy(sides[split], targets, problems, limit, longest)
+        refuse_bad(problems, split)
         if not written:
-            why = f": {longer} are longer than --longest-words {longest}" if longer else ""
-            raise SystemExit(f"error: {sides[split][0]}: no pair is left{why}")
+            why = f", because {longer} pairs are longer than --longest-words {longest}" if longer else ""
+            raise SystemExit(f"error: {sides[split][0]}: no pair is left{why}.")
         counts[split] = {"pairs": written, "left out": problems.pairs, "because": problems.kinds}
         if longest:
             counts[split] |= {"longer": longer, "longest": longest}
@@ -176,20 +204,21 @@ def lay_out(asked: argparse.Namespace, output: Path) -> dict[str, dict[str, obje
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--source-lang", required=True)
-    parser.add_argument("--target-lang", required=True)
+    option = parser.add_argument
+    option("--folder", type=Path, required=True, metavar="DIR", help="Folder with the parallel text.")
+    option("--output", type=Path, required=True, metavar="DIR", help="Folder for the checked text.")
+    option("--source-lang", required=True, metavar="NAME", help="Code of the source language.")
+    option("--target-lang", required=True, metavar="NAME", help="Code of the target language.")
     for split in SPLITS:
-        parser.add_argument(f"--{split}-set", required=True, metavar="NAME", help="its files are NAME.LANGUAGE[.gz]")
-    parser.add_argument("--bad-lines", choices=("refuse", "drop"), default="refuse", help="of the training set")
-    parser.add_argument("--limit", type=int, default=0, help="pairs of training (0: all)")
-    parser.add_argument(
-        "--longest-words", type=int, default=0, help="of a side, between spaces, in training and validation (0: all)"
-    )
-    asked = parser.parse_args()
-    with whole_folder(asked.output) as partial:
-        write_whole(partial / COUNTS, json.dumps(lay_out(asked, partial), indent=1))
+        option(f"--{split}-set", required=True, metavar="NAME", help="Name of the files NAME.LANGUAGE, plain or .gz.")
+    text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
+    option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)
+    option("--limit", type=int, default=0, metavar="N", help="Maximum number of training pairs (0: all).")
+    text = "Leave out training and validation pairs with more words per side (0: keep all lengths)."
+    option("--longest-words", type=int, default=0, metavar="N", help=text)
+    arguments = parser.parse_args()
+    with whole_folder(arguments.output) as partial:
+        write_whole(partial / COUNTS, json.dumps(lay_out(arguments, partial), indent=1))
 
 
 if __name__ == "__main__":

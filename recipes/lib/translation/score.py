@@ -1,4 +1,4 @@
-"""sacreBLEU and chrF of what fairseq-generate wrote, detokenised, against the raw references."""
+"""Compute BLEU and chrF of fairseq-generate's detokenised output with sacrebleu, against the raw references."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ THREE_LETTERS = {"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "kor": "ko"
 
 
 def hypotheses(generated: Path) -> dict[int, str]:
-    """The detokenised lines (`D-7<tab>score<tab>text`) by their number, in the order of the test set."""
+    """Return the detokenised lines (`D-7<tab>score<tab>text`) by their number, in the order of the test set."""
     rows = [line.split("\t", 2) for line in read(generated) if line.startswith("D-")]
     return dict(sorted((int(name[2:]), text) for name, _, text in rows))
 
 
 def bleu_of(language: str) -> BLEU:
-    """sacrebleu has tokenisers of their own for Chinese, Japanese and Korean.
+    """Return BLEU with the tokenizer of a language; sacrebleu has special ones for Chinese, Japanese and Korean.
 
     Raises:
-        SystemExit: one that is not installed.
+        SystemExit: The tokenizer is not installed.
     """
     main = language.replace("-", "_").split("_")[0].lower()
     try:
@@ -35,22 +35,29 @@ def bleu_of(language: str) -> BLEU:
 
 
 def tokenizer(language: str) -> str:
-    """The one that BLEU uses, as its signature names it."""
+    """Return the name of BLEU's tokenizer for a language, as in the signature."""
     return str(bleu_of(language).tokenizer.signature())
 
 
-def score(found: dict[int, str], references: list[str], language: str = "", may_refuse: bool = False) -> dict[str, Any]:
-    """No score where sentences are missing; they are named, as `refused`. `language` is the target's.
+def score(
+    translations: dict[int, str], references: list[str], language: str = "", may_refuse: bool = False
+) -> dict[str, Any]:
+    """Return the scores, not rounded; without scores and with the numbers as `refused` if translations are missing.
 
+    Args:
+        translations: Translations by the number of the sentence.
+        references: The raw references.
+        language: Target language.
+        may_refuse: Whether translations may be missing.
     Raises:
-        SystemExit: sentences are missing, and may not be.
+        SystemExit: Translations are missing although they must not be.
     """
-    missing = sorted(set(range(len(references))) - found.keys())
-    if len(found) != len(references) and not (may_refuse and len(found) + len(missing) == len(references)):
-        raise SystemExit(f"error: {len(found)} sentences were decoded, the test set has {len(references)}")
+    missing = sorted(set(range(len(references))) - translations.keys())
+    count = len(translations)
+    if count != len(references) and not (may_refuse and count + len(missing) == len(references)):
+        raise SystemExit(f"error: {count} sentences were translated, but the test set has {len(references)}.")
     bleu, chrf = bleu_of(language), CHRF()
-    lines, whole = list(found.values()), not missing
-    # Not rounded: the report does that.
+    lines, whole = list(translations.values()), not missing
     return {
         "bleu": bleu.corpus_score(lines, [references]).score if whole else None,
         "signature": str(bleu.get_signature()) if whole else None,
@@ -62,19 +69,21 @@ def score(found: dict[int, str], references: list[str], language: str = "", may_
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--generated", type=Path, required=True, help="what fairseq-generate wrote")
-    parser.add_argument("--reference", type=Path, required=True)
-    parser.add_argument("--language", default="", help="of the reference")
-    parser.add_argument("--translation", type=Path, help="where the translation goes as plain lines")
-    parser.add_argument("--may-refuse", action="store_true", help="sentences may be missing: their lines are empty")
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
-    found, references = hypotheses(asked.generated), list(read(asked.reference))
-    facts = score(found, references, asked.language, asked.may_refuse)
-    if asked.translation:
-        lines = (found.get(number, "") for number in range(len(references)))
-        write_whole(asked.translation, "".join(line + "\n" for line in lines))
-    write_whole(asked.output, json.dumps(facts))
+    option = parser.add_argument
+    option("--generated", type=Path, required=True, metavar="FILE", help="Output of fairseq-generate.")
+    option("--reference", type=Path, required=True, metavar="FILE", help="Raw references, one sentence per line.")
+    option("--language", default="", metavar="NAME", help="Language code of the references.")
+    option("--translation", type=Path, metavar="FILE", help="File for the translations, one per line.")
+    text = "Accept missing translations; their lines are empty and no score is computed."
+    option("--may-refuse", action="store_true", help=text)
+    option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
+    arguments = parser.parse_args()
+    translations, references = hypotheses(arguments.generated), list(read(arguments.reference))
+    facts = score(translations, references, arguments.language, arguments.may_refuse)
+    if arguments.translation:
+        lines = (translations.get(number, "") for number in range(len(references)))
+        write_whole(arguments.translation, "".join(line + "\n" for line in lines))
+    write_whole(arguments.output, json.dumps(facts))
 
 
 if __name__ == "__main__":

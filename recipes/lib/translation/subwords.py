@@ -1,7 +1,7 @@
-"""Learn the subwords of both languages on the training set, together or each its own, and write all splits in them.
+"""Learn subwords on the training set, for both languages together or for each one, and encode all splits with them.
 
-Text is put into subwords by fairseq's own tokenizers, those that fairseq-generate and fairseq-interactive undo and
-apply: what is trained on is what is decoded.
+fairseq's own tokenizers encode the text. fairseq-generate and fairseq-interactive use the same tokenizers, so training
+and decoding agree.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tqdm import tqdm
 
 from recipes.lib.lines import read, write
 from recipes.lib.package import whole_folder, write_whole
-from recipes.lib.translation.parallel import COUNTS, SHOWN, SPLITS
+from recipes.lib.translation.parallel import COUNTS, SHOWN, SPLITS, bad_pairs
 
 Encode = Callable[[str], str]
-LEAST_COVERAGE = 0.98  # of characters, that SentencePiece takes
-CHUNK = 2000  # lines that a process encodes at a time
+LEAST_COVERAGE = 0.98  # smallest character coverage that SentencePiece accepts
+CHUNK = 2000  # number of lines that a process encodes at a time
 
 
 class SentencePiece:
-    """A model over raw text, of both languages or of one (Kudo and Richardson 2018)."""
+    """A SentencePiece model of raw text, for one language or for both (Kudo and Richardson 2018)."""
 
     def __init__(self, folder: Path, kind: str, language: str = "", coverage: float = 1.0) -> None:
         self.model, self.kind, self.coverage = folder / f"{_name('model', language)}.model", kind, coverage
@@ -38,30 +38,29 @@ class SentencePiece:
     def learn(self, files: dict[str, Path], vocabulary: int) -> list[str]:
         import sentencepiece
 
-        model = BytesIO()  # into a file, it would name the file in itself
+        model = BytesIO()  # a model that SentencePiece writes to a file contains the name of that file
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=chain.from_iterable(map(read, files.values())),
             model_writer=model,
             model_type=self.kind,
             vocab_size=vocabulary,
             character_coverage=self.coverage,
-            num_threads=16,  # its default, written out: unigram's sums, and with them its pieces, depend on it
-            max_sentence_length=1 << 20,  # bytes; longer lines would be left out without a word
+            num_threads=16,  # the default; the pieces of a unigram model depend on it through the order of sums
+            max_sentence_length=1 << 20,  # bytes; SentencePiece silently skips longer lines
             minloglevel=2,
         )
         self.model.write_bytes(model.getvalue())
-        made = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-        return [made.id_to_piece(number) for number in range(made.get_piece_size())]
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+        return [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
 
     def encoder(self, language: str) -> Encode:
         from fairseq.data.encoders import build_bpe
 
-        pieces = build_bpe(Namespace(bpe="sentencepiece", sentencepiece_model=str(self.model)))
-        return _encode(pieces)
+        return _encode(build_bpe(Namespace(bpe="sentencepiece", sentencepiece_model=str(self.model))))
 
 
 class FastBPE:
-    """Moses' words, split by merges that are learned by `tokenizers` and applied by fastBPE (Sennrich et al. 2016)."""
+    """BPE on words of Moses (Sennrich et al. 2016): `tokenizers` learns the merges, and fastBPE applies them."""
 
     def __init__(self, folder: Path, kind: str = "", language: str = "", coverage: float = 1.0) -> None:
         self.codes = folder / _name("codes", language)
@@ -71,7 +70,7 @@ class FastBPE:
 
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        # The end of a word is part of its last symbol: the convention of subword-nmt, fastBPE and fairseq.
+        # As in subword-nmt, fastBPE and fairseq, the last symbol of a word contains the end of the word.
         trainer = trainers.BpeTrainer(vocab_size=vocabulary, end_of_word_suffix="</w>", show_progress=False)
         words = chain.from_iterable(map(self.words(language), read(path)) for language, path in files.items())
         tokenizer.train_from_iterator(tqdm(words, desc="words", unit=" lines", mininterval=5), trainer)
@@ -98,46 +97,47 @@ def _name(stem: str, language: str) -> str:
 
 
 def _encode(tokenizer: Any) -> Encode:
-    found: Encode = tokenizer.encode
-    return found
+    encode: Encode = tokenizer.encode
+    return encode
 
 
 def merges(tokenizer: str) -> Iterator[str]:
-    """The codes that fastBPE reads: `left right count`, best first; it uses their order, not the counts."""
-    found = json.loads(tokenizer)["model"]["merges"]
-    for number, merge in enumerate(found):
+    """Yield the merges in the format of fastBPE, best first: `left right count`. fastBPE ignores the counts."""
+    pairs = json.loads(tokenizer)["model"]["merges"]
+    for number, merge in enumerate(pairs):
         left, right = merge.split(" ") if isinstance(merge, str) else merge
-        yield f"{left} {right} {len(found) - number}"
+        yield f"{left} {right} {len(pairs) - number}"
 
 
-def learned(asked: argparse.Namespace, output: Path) -> tuple[Callable[[str], Encode], dict[str, dict[str, int]]]:
-    """The models, of both languages or a language each.
+def learn(arguments: argparse.Namespace, output: Path) -> tuple[Callable[[str], Encode], dict[str, dict[str, int]]]:
+    """Learn one model for both languages, or with --separate one for each.
 
     Returns:
-        the encoder of a language; pieces, and those of one character, by the languages of a model: of a crawl's rare
-        characters each takes the place of a longer piece.
+        A function that returns the encoder of a language, and the number of pieces by the languages of a model. Pieces
+        of one character are also counted, because each rare character of crawled text displaces a longer piece.
     Raises:
-        SystemExit: a vocabulary that the text has not.
+        SystemExit: The text is too small for the vocabulary.
     """
-    languages: list[str] = asked.languages
+    languages: list[str] = arguments.languages
     counts: dict[str, dict[str, int]] = {}
-    kinds: dict[str, SentencePiece | FastBPE] = {}
-    for some in [[one] for one in languages] if asked.separate else [languages]:
-        only = some[0] if asked.separate else ""
-        kind = KINDS[asked.kind](output, asked.model_type, only, asked.character_coverage)
+    models: dict[str, SentencePiece | FastBPE] = {}
+    for group in [[language] for language in languages] if arguments.separate else [languages]:
+        only = group[0] if arguments.separate else ""
+        model = KINDS[arguments.kind](output, arguments.model_type, only, arguments.character_coverage)
         try:
-            pieces = kind.learn({language: asked.raw / f"train.{language}" for language in some}, asked.vocabulary)
-        except RuntimeError as error:  # SentencePiece's, when the corpus is too small for the vocabulary
-            name = some[0] if asked.separate else "*"
-            raise SystemExit(f"error: {asked.raw}/train.{name}: --vocabulary {asked.vocabulary}: {error}") from None
-        kinds |= dict.fromkeys(some, kind)
+            files = {language: arguments.raw / f"train.{language}" for language in group}
+            pieces = model.learn(files, arguments.vocabulary)
+        except RuntimeError as error:  # SentencePiece raises it if the corpus is too small for the vocabulary
+            path, size = f"{arguments.raw}/train.{only or '*'}", arguments.vocabulary
+            raise SystemExit(f"error: {path}: SentencePiece failed with --vocabulary {size}: {error}") from None
+        models |= dict.fromkeys(group, model)
         single = sum(len(piece) == 1 for piece in pieces)
-        counts["+".join(some)] = {"all": len(pieces), "of one character": single}
-        print(f"{' and '.join(some)}: {len(pieces):,} pieces, {single:,} of one character", flush=True)
-    return (lambda language: kinds[language].encoder(language)), counts
+        counts["+".join(group)] = {"all": len(pieces), "of one character": single}
+        print(f"{' and '.join(group)}: {len(pieces):,} pieces, {single:,} of one character", flush=True)
+    return (lambda language: models[language].encoder(language)), counts
 
 
-# One encoder a process, made once.
+# Each process builds its encoder once.
 _encoder: Encode
 
 
@@ -157,7 +157,7 @@ def chunks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def encoded(make: Callable[[str], Encode], language: str, path: Path, workers: int) -> Iterator[str]:
-    """The lines of a file in subwords, in their order."""
+    """Yield the lines of a file in subwords, in their order."""
     if workers == 1:
         yield from map(make(language), read(path))
         return
@@ -165,29 +165,35 @@ def encoded(make: Callable[[str], Encode], language: str, path: Path, workers: i
         waiting: deque[Future[list[str]]] = deque()
         for chunk in chunks(read(path)):
             waiting.append(pool.submit(_encode_all, chunk))
-            if len(waiting) > 4 * workers:  # a large corpus does not lie in memory
+            if len(waiting) > 4 * workers:  # do not hold a large corpus in memory
                 yield from waiting.popleft().result()
         for future in waiting:
             yield from future.result()
 
 
 def fault(pair: tuple[str, str], longest: int) -> tuple[int, int] | None:
-    """Which side (0 or 1) is over-long or has no piece at all, and its number of pieces."""
+    """Return the side (0 or 1) that is too long or has no piece, and its number of pieces; None if both are good."""
     lengths = [len(line.split()) for line in pair]
     return next(((side, length) for side, length in enumerate(lengths) if not 0 < length <= longest), None)
 
 
-def encode_split(make: Callable[[str], Encode], split: str, asked: argparse.Namespace, output: Path) -> dict[str, int]:
-    """Both sides of a split; a pair with a fault is refused, or left out of the training set."""
-    names = [f"{split}.{language}" for language in asked.languages]
+def encode_split(
+    make: Callable[[str], Encode], split: str, arguments: argparse.Namespace, output: Path
+) -> dict[str, int]:
+    """Write both sides of a split in subwords, and return the number of pairs written and left out.
+
+    Raises:
+        SystemExit: Pairs are bad. In the training set, --bad-lines drop leaves them out instead.
+    """
+    names = [f"{split}.{language}" for language in arguments.languages]
     sides = [
-        encoded(make, language, asked.raw / name, asked.workers)
-        for language, name in zip(asked.languages, names, strict=True)
+        encoded(make, language, arguments.raw / name, arguments.workers)
+        for language, name in zip(arguments.languages, names, strict=True)
     ]
-    longest = asked.longest if split == "test" else asked.longest_training or asked.longest
-    shortened = longest < asked.longest  # on purpose: what models have no room for is no bad line
-    drop = split == "train" and asked.bad_lines == "drop"
-    told: list[str] = []
+    longest = arguments.longest if split == "test" else arguments.longest_training or arguments.longest
+    shortened = longest < arguments.longest  # the user wants short training pairs, so longer ones are not bad
+    drop = split == "train" and arguments.bad_lines == "drop"
+    errors: list[str] = []
     counts = {"pairs": 0, "left out": 0}
     with (
         (output / names[0]).open("w", encoding="utf-8") as first,
@@ -196,65 +202,68 @@ def encode_split(make: Callable[[str], Encode], split: str, asked: argparse.Name
         for number, pair in enumerate(
             tqdm(zip(*sides, strict=True), desc=split, unit=" pairs", mininterval=5), start=1
         ):
-            found = fault(pair, longest)
-            if found is None:
+            bad = fault(pair, longest)
+            if bad is None:
                 first.write(pair[0] + "\n")
                 other.write(pair[1] + "\n")
                 counts["pairs"] += 1
                 continue
+            side, length = bad
             counts["left out"] += 1
-            if not drop and not (shortened and found[1]) and len(told) < SHOWN:
-                told.append(refusal(asked.raw / names[found[0]], number, found[1], longest))
-    if told:
-        cure = ", or --bad-lines drop" if split == "train" else ""
-        raise SystemExit("\n".join([*told, f"error: {split}: {counts['left out']} bad pairs: mend them{cure}"]))
+            if not drop and not (shortened and length) and len(errors) < SHOWN:
+                errors.append(refusal(arguments.raw / names[side], number, length, longest))
+    if errors:
+        raise SystemExit("\n".join([*errors, f"error: {bad_pairs(split, counts['left out'])}"]))
     return counts
 
 
 def refusal(path: Path, number: int, length: int, longest: int) -> str:
     if not length:
-        return f"error: {path}: line {number}: nothing that can be seen: remove the line from both files"
+        return f"error: {path}: line {number}: the line has no visible character. Remove it from both files."
     return (
-        f"error: {path}: line {number}: over-long: {length} pieces, {longest} are allowed: shorten it, or raise "
-        f"--longest (from 1,024 on with --train.max-source-positions and --train.max-target-positions)"
+        f"error: {path}: line {number}: the sentence has {length} pieces, but at most {longest} are allowed. Shorten "
+        "it, or raise --longest (from 1024 on together with --train.max-source-positions and "
+        "--train.max-target-positions)."
     )
 
 
 def coverage(text: str) -> float:
-    """Raises:
-    argparse.ArgumentTypeError: what SentencePiece does not take.
+    """Return the character coverage.
+
+    Raises:
+        argparse.ArgumentTypeError: SentencePiece does not accept the value.
     """
-    found = float(text)
-    if not LEAST_COVERAGE <= found <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is no part from {LEAST_COVERAGE} to 1")
-    return found
+    share = float(text)
+    if not LEAST_COVERAGE <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between {LEAST_COVERAGE} and 1.")
+    return share
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--raw", type=Path, required=True, help="folder with train.LANGUAGE, valid.*, test.*")
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--languages", nargs=2, required=True, metavar=("SOURCE", "TARGET"))
-    parser.add_argument("--kind", choices=KINDS, default="sentencepiece")
-    parser.add_argument("--separate", action="store_true", help="a model a language: model.LANGUAGE.model, codes.*")
-    parser.add_argument("--model-type", choices=("unigram", "bpe"), default="unigram", help="of SentencePiece")
-    parser.add_argument(
-        "--character-coverage", type=coverage, default=1.0, help="part of the text's characters that get a piece (1)"
-    )
-    parser.add_argument("--vocabulary", type=int, required=True, help="subword types of a model")
-    parser.add_argument("--longest", type=int, default=1023, help="pieces of a sentence")
-    parser.add_argument(
-        "--longest-training", type=int, default=0, help="in training and validation: longer pairs are left out"
-    )
-    parser.add_argument("--bad-lines", choices=("refuse", "drop"), default="refuse", help="over-long ones, in training")
-    parser.add_argument("--workers", type=int, default=1)
-    asked = parser.parse_args()
-    if asked.kind != "sentencepiece" and asked.character_coverage != 1:
-        parser.error("--character-coverage is of SentencePiece")
-    with whole_folder(asked.output) as partial:
-        make, pieces = learned(asked, partial)
-        # The training set last: a bad line of the others is told before the long work.
-        counts = {split: encode_split(make, split, asked, partial) for split in reversed(SPLITS)}
+    option = parser.add_argument
+    option("--raw", type=Path, required=True, metavar="DIR", help="Folder with train.*, valid.* and test.*.")
+    option("--output", type=Path, required=True, metavar="DIR", help="Folder for the models and the encoded text.")
+    option("--languages", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="Codes of the two languages.")
+    option("--kind", choices=KINDS, default="sentencepiece", help="Method that learns and applies subwords.")
+    option("--separate", action="store_true", help="Learn a model for each language, not one for both.")
+    option("--model-type", choices=("unigram", "bpe"), default="unigram", help="Type of the SentencePiece model.")
+    text = "Share of the training text's characters that become pieces (SentencePiece only)."
+    option("--character-coverage", type=coverage, default=1.0, metavar="P", help=text)
+    option("--vocabulary", type=int, required=True, metavar="N", help="Number of subword types in a model.")
+    option("--longest", type=int, default=1023, metavar="N", help="Maximum number of pieces in a sentence.")
+    text = "Leave out training and validation pairs with longer sentences, in pieces (0: use --longest)."
+    option("--longest-training", type=int, default=0, metavar="N", help=text)
+    text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
+    option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)
+    option("--workers", type=int, default=1, metavar="N", help="Number of processes.")
+    arguments = parser.parse_args()
+    if arguments.kind != "sentencepiece" and arguments.character_coverage != 1:
+        parser.error("--character-coverage is only for --kind sentencepiece. Leave it out.")
+    with whole_folder(arguments.output) as partial:
+        make, pieces = learn(arguments, partial)
+        # The training set comes last, so that bad lines of the short sets are reported before the long work.
+        counts = {split: encode_split(make, split, arguments, partial) for split in reversed(SPLITS)}
         write_whole(partial / COUNTS, json.dumps({**counts, "pieces": pieces}, indent=1))
 
 

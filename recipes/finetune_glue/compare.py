@@ -99,7 +99,7 @@ def result(variant: Variant, results: Results) -> Row:
         "updates": facts["updates"],
         "parameters": facts["parameters"],
         **cost(output, f"train:{run.slug}"),
-        "trials": {trial.of_variant: round(results.score(trial), 2) for trial in trials},
+        "trials": {trial.hyperparameters: round(results.score(trial), 2) for trial in trials},
         "pretrained": {name: model[name] for name in ("encoding", "updates", "layers", "dim")},
         "scores": {split: {name: round(one, 2) for name, one in some.items()} for split, some in scores.items()},
     }
@@ -159,7 +159,7 @@ def submission(variants: list[Variant], results: Results) -> None:
     """Copy the GLUE submission files of each model from the run with the median score."""
     with whole_folder(results.output / "submission") as partial:
         for variant in variants:
-            into = partial / variant.of_model
+            into = partial / variant.model_slug
             into.mkdir(exist_ok=True)
             answers = results.output / "predictions" / middle(results.best(variant)).slug
             for file in TASKS[variant.task].submissions.values():

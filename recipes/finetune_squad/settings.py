@@ -69,7 +69,7 @@ class Settings(QuestionSettings):
     train: Flags = field(metadata=about("A flag of fairseq-train."))
 
     decided = DECIDED_OF_QUESTIONS
-    cuts = ("auto", "words", "chars", "spaces")
+    tokenizer_names = ("auto", "words", "chars", "spaces")
 
     def __post_init__(self) -> None:
         super().__post_init__()

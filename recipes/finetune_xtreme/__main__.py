@@ -75,7 +75,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
         told += sentences.strange(prepared)
         rows = [row for row in results(settings, output) if not row["beats baseline"]]
         told += sentences.behind([f"{row['model']} in {row['language']}" for row in rows])
-        return told + [xnli.told(read_json(one / ROWS)["splits"]) for one in prepared[:1]]
+        return told + [xnli.summary(read_json(one / ROWS)["splits"]) for one in prepared[:1]]
     told = [QUESTIONS, *(f"{one.name}: {questions.counted(one)}." for one in prepared)]
     for task in settings.task:
         scored = {row["language"] for row in compared(settings, output) if row["task"] == task}

@@ -86,7 +86,7 @@ BERT = {"optimizer": "adam", "adam-betas": "(0.9, 0.999)", "adam-eps": 1e-6, "we
 BERT |= {"lr-scheduler": "polynomial_decay", "dropout": 0.1, "attention-dropout": 0.1, "pooler-dropout": 0.1}
 ROBERTA = {name: value for name, value in BERT.items() if name != "pooler-dropout"}
 ROBERTA |= {"adam-betas": "(0.9, 0.98)", "weight-decay": 0.1, "clip-norm": 0.0}
-CHECKPOINTS = {"validate-interval-updates": 3500, "save-interval-updates": 3500}  # METHODS.md 6.D
+CHECKPOINTS = {"validate-interval-updates": 3500, "save-interval-updates": 3500}  # Chen et al. 2021 (DIET), Table 7
 GOES_ON = {"validate-interval-updates": 2000, "save-interval-updates": 2000}  # MNLI's epochs have 12,000
 
 
@@ -111,7 +111,7 @@ def test_the_papers_protocols(
     separators: int,
     train: dict[str, Any],
 ) -> None:
-    """METHODS.md 6.A, 6.B, 6.D; what they do not state is BERT's or RoBERTa's."""
+    """Values that the papers do not state are those of BERT or RoBERTa."""
     found = settings(protocol=protocol)
     assert (found.lr, found.epochs, found.runs, found.batch) == (lr, epochs, runs, 32)
     assert (found.longest, found.warmup, found.keep) == (longest, warmup, keep)
@@ -154,16 +154,16 @@ def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
     assert found[1].path == run / "checkpoints" / "m4.clip=8" / "checkpoint_last.pt"
     own = models(["models/shaw.pt", "models/m4.clip=8.pt", "roberta.base/model.pt", "gone/checkpoint_1_500.pt"])
     assert [model.label for model in own] == ["shaw", "m4.clip=8", "roberta.base", "gone"]
-    with pytest.raises(Refused, match="two models that are called shaw"):
+    with pytest.raises(Refused, match="two models have the name shaw"):
         models([str(run), str(found[0].path)])
-    with pytest.raises(Refused, match=r"no run of recipes/pretrain_mlm"):
+    with pytest.raises(Refused, match=r"neither a run of recipes/pretrain_mlm nor"):
         models([str(tmp_path)])
 
 
 @pytest.mark.parametrize("preset", ABLATIONS)
 def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp_path: Path) -> None:
     given = read_preset(FINETUNE_GLUE.conf / f"{preset}.toml")
-    with pytest.raises(Refused, match=r"each is a pretraining of its own: recipes/pretrain_mlm/run\.sh --preset"):
+    with pytest.raises(Refused, match=r"own pretraining: recipes/pretrain_mlm/run\.sh --preset"):
         settings(preset)
     run = run_folder(tmp_path / "run", "none", *reversed(given["pos-enc"]))
     found = settings(preset, checkpoint=str(run))
@@ -188,30 +188,30 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"task": "MLNI"}, "--task: no 'MLNI'; did you mean MNLI"),
-        ({"protocol": "m5"}, "--protocol: no 'm5'"),
-        ({"segments": "heads"}, "--segments: no 'heads'; did you mean head"),
-        ({"data": "no-such"}, "--data no-such: no such folder; there are: glue, builtin"),
-        ({"checkpoint": ""}, "--checkpoint MODEL is wanted"),
-        ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin stands alone"),
+        ({"task": "MLNI"}, "--task: there is no 'MLNI'.* did you mean MNLI"),
+        ({"protocol": "m5"}, "--protocol: there is no protocol 'm5'"),
+        ({"segments": "heads"}, "--segments: there is no 'heads'.* did you mean head"),
+        ({"data": "no-such"}, "--data no-such: .* Name another, glue or builtin"),
+        ({"checkpoint": ""}, "--checkpoint is not given"),
+        ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),
         ({"train__lr": "1"}, "decided by --lr"),
         ({"train__arch": "x"}, "decided by --checkpoint"),
         ({"train__batch-size": "3"}, "decided by --batch"),
         ({"train__warmup-updates": "3"}, "decided by --warmup"),
         ({"train__no-save": "true"}, "decided by the stages that read its checkpoints"),
         ({"train__no-last-checkpoints": "true"}, "decided by the stages that read its checkpoints"),
-        ({"train__keep-interval-updates": "3"}, "decided by the best and the last checkpoint being kept"),
+        ({"train__keep-interval-updates": "3"}, "decided by the recipe, which keeps the best and the last"),
         ({"train__valid-subset": "test"}, "decided by --data"),
-        ({"protocol": "diet", "train__disable-validation": "true"}, "--keep best is chosen by validations"),
-        ({"warmup": "1.5"}, "--warmup is 1.5"),
-        ({"separators": "3"}, "--separators is 3: 1 or 2"),
+        ({"protocol": "diet", "train__disable-validation": "true"}, "--keep best needs validation"),
+        ({"warmup": "1.5"}, "--warmup 1.5: "),
+        ({"separators": "3"}, "--separators 3: .* 1 or 2"),
         ({"epochs": "0"}, "--lr and --epochs"),
-        ({"lr": "1e-5,0.00001"}, "--lr names one twice"),
-        ({"epochs": "3,5,3"}, "--epochs names one twice"),
-        ({"train_rows": "5"}, "--train-rows is for a FOLDER of your own"),
+        ({"lr": "1e-5,0.00001"}, "--lr .* a value occurs twice"),
+        ({"epochs": "3,5,3"}, "--epochs 3,5,3: a value occurs twice"),
+        ({"train_rows": "5"}, "--train-rows is only for --data FOLDER"),
         ({"data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
-        ({"batches": "3"}, "--batch 32 cannot be shared by --batches 3"),
-        ({"task": "RTE,RTE"}, "--task names one twice"),
+        ({"batches": "3"}, "--batch 32 must be a multiple of --batches 3"),
+        ({"task": "RTE,RTE"}, "--task RTE,RTE: a value occurs twice"),
     ],
 )
 def test_what_is_refused(given: dict[str, str], message: str) -> None:
@@ -233,7 +233,7 @@ def test_files_that_are_not_there_are_refused_before_anything_is_written(tmp_pat
     assert told("--task", "RTE", *models) == f"error: --checkpoint {nowhere}: no such file or folder\n"
     tokenizer = ["--checkpoint", there, "--tokenizer-path", nowhere]
     assert told("--task", "RTE", *tokenizer) == f"error: --tokenizer-path {nowhere}: no such file or folder\n"
-    assert f"--data {rows} has no files of MNLI" in told("--task", "RTE,MNLI", "--checkpoint", there)
+    assert f"--data {rows}: the folder has no files of MNLI" in told("--task", "RTE,MNLI", "--checkpoint", there)
     assert not (tmp_path / "out").exists()
     assert main(FINETUNE_GLUE, ["--task", "RTE", "--data", rows, *models, "--list"]) == 0
 
@@ -294,7 +294,7 @@ def test_another_experiment_has_another_folder() -> None:
 def test_help_says_that_0_is_unset() -> None:
     told = {one.name: one.metadata.get("help", "") for one in fields(Settings)}
     for name in ("runs", "batch", "longest", "separators"):
-        assert told[name].endswith("0 or unset: the protocol's.")
+        assert told[name].endswith("(0 or unset: as in the protocol).")
 
 
 EVERY_9 = {"train__save-interval-updates": "9"}
@@ -306,7 +306,7 @@ def test_what_departs_from_the_protocol_is_told() -> None:
     assert found == ["--lr 0.0003, not 3e-05", "--runs 5, not 1", "--train.dropout 0.2, not 0.1"]
     last, best = (settings(protocol=name, **EVERY_9) for name in ("m4m", "diet"))
     assert last.departures() == []
-    assert best.departures() == ["--train.save-interval-updates 9, not 3500"]  # METHODS.md 6.D
+    assert best.departures() == ["--train.save-interval-updates 9, not 3500"]  # DIET, Table 7
     assert settings(protocol="diet", keep="last", **EVERY_9).departures() == ["--keep last, not best"]
     assert settings(**{"train__disable-validation": "true"}).departures() == []
     compare = stages("small")["compare"]

@@ -99,8 +99,8 @@ def test_what_is_cut_off_or_unknown_is_told(tmp_path: Path) -> None:
     record = {"longest": 16, "strange": 0.05, "splits": splits, "problems": {"label": {"left out": 1}}}
     written(tmp_path / "XNLI.m4" / "glue.json", record)
     told = report.counted(tmp_path / "XNLI.m4")
-    assert told.startswith("rows train 4 of 5, valid 4 of 5, valid-zh 4 of 5; cut to 16 pieces: train 3; ")
-    assert told.endswith("does not know: valid 5.00%, valid-zh 6.00%; label 1 left out")
+    assert told.startswith("rows used: train 4 of 5, valid 4 of 5, valid-zh 4 of 5; rows cut to 16 pieces: train 3; ")
+    assert "pieces unknown to the model: valid 5.00%, valid-zh 6.00%; label" in told
     (line,) = report.strange([tmp_path / "XNLI.m4"])
     assert line.startswith("XNLI.m4: more than 5% of the pieces of valid-zh are unknown")
 

@@ -94,7 +94,7 @@ def test_a_model_becomes_a_row_of_the_table_and_a_submission(
     assert files["MNLI-mm.tsv"][1].split("\t")[0] == "9847"
     assert files["MNLI-m.tsv"][1].split("\t")[1] in ("contradiction", "entailment", "neutral")
     remarks = FINETUNE_GLUE.remarks(load(FINETUNE_GLUE, "smoke"), output)
-    assert any(line.startswith("MNLI.shaw: rows train 150 of 150, valid 20 of 20") for line in remarks)
+    assert any(line.startswith("MNLI.shaw: rows used: train 150 of 150, valid 20 of 20") for line in remarks)
 
 
 def test_numbers_are_answered_within_their_bounds() -> None:

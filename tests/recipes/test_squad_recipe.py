@@ -58,7 +58,7 @@ REST = {"lr": 3e-5, "dropout": 0.1, "attention-dropout": 0.1}
 
 @pytest.mark.parametrize("preset", PAPERS)
 def test_the_papers_numbers(preset: str) -> None:
-    """METHODS.md 6.A and 6.B; BERT has one separator between question and context, RoBERTa two."""
+    """BERT has one separator between question and context, RoBERTa two."""
     found = settings(preset)
     assert found.separators == (1 if preset.startswith("m1-m4") else 2)
     assert (ADAM | REST).items() <= found.train.items()
@@ -74,11 +74,11 @@ def test_the_papers_numbers(preset: str) -> None:
 @pytest.mark.parametrize(("preset", "like"), [("clip", "m1-m4"), ("scale", "m4m-small"), ("heads", "m4m-small")])
 def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, like: str, tmp_path: Path) -> None:
     given = read_preset(FINETUNE_SQUAD.conf / f"{preset}.toml")
-    with pytest.raises(Refused, match=r"each is a pretraining of its own: recipes/pretrain_mlm/run\.sh --preset"):
+    with pytest.raises(Refused, match=r"own pretraining: recipes/pretrain_mlm/run\.sh --preset"):
         settings(preset, pos_enc=given["pos-enc"][0])
     places = [f"/run/checkpoints/{parse(label).slug}/checkpoint_last.pt" for label in reversed(given["pos-enc"])]
     found = settings(preset, checkpoint=",".join(places), pos_enc=",".join(given["pos-enc"]))
-    assert f"Models of this preset: {given['pretraining']}" in FINETUNE_SQUAD.plan(found, OUTPUT, "out").notes
+    assert f"To pretrain the models of this preset: {given['pretraining']}" in FINETUNE_SQUAD.plan(found, OUTPUT, "out").notes
     assert [model.label for model in found.models] == given["pos-enc"]
     assert found.paper == like
     assert published.departures(found) == []
@@ -280,15 +280,15 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"checkpoint": ""}, "--checkpoint MODEL is wanted"),
-        ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin stands alone"),
+        ({"checkpoint": ""}, "--checkpoint is not given"),
+        ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),
         ({"train_file": "x.json"}, "--train-file and --dev-file go together"),
         ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "give one of them"),
         ({"train_file": "x.json", "dev_file": "./x.json"}, "--train-file and --dev-file are the same file, x.json"),
         ({"data": "builtin", "version": "2.0"}, "as --version 1.1 has"),
         ({"data": "nowhere"}, "no such file or folder; there are: squad, builtin"),
         ({"version": "1.0"}, "one of 1.1, 2.0 is wanted"),
-        ({"max_length": "44"}, "leaves no room for a context behind --longest-question 40"),
+        ({"max_length": "44"}, "leaves no room for context after a question of --longest-question 40"),
         ({"warmup": "1"}, "a part of the updates"),
         ({"epochs": "0"}, "--epochs is 0: 1 or more"),
         ({"null_threshold": "1"}, "--null-threshold is of --version 2.0"),
@@ -363,7 +363,7 @@ def test_the_table(tmp_path: Path) -> None:
     counts["train"]["questions"] = 87_599
     written(tmp_path / "data-bin" / "m4" / "spans.json", {"version": "1.1", "longest": 512, "splits": counts})
     same, *_ = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
-    assert same["comparable"] == "if pretrained as the paper's"
+    assert same["comparable"] == "yes, if pretrained like the paper's model"
     written(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 4, "dim": 128})
     (small, *_) = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
     assert small["comparable"] == "no: 4 layers of 128, not 12 of 768"

@@ -68,8 +68,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_xnlis_mean_is_over_all_languages_that_are_scored() -> None:
-    """METHODS.md 6.D does not say whether English is in the paper's; it is in XTREME's, and in the counts of languages
-    that the paper has of the sets of questions (XQuAD 11, MLQA 7)."""
+    """The DIET paper does not say whether its mean includes English.
+
+    XTREME's mean does, and so do the paper's numbers of languages for the question sets (XQuAD 11, MLQA 7).
+    """
     scores = {name: {"accuracy": score} for name, score in (("valid", 90.0), ("valid-de", 50.0), ("valid-zh", 40.0))}
     found = xnli.with_means(scores)
     assert (found["mean"]["accuracy"], found["mean but en"]["accuracy"]) == (60.0, 45.0)
@@ -85,11 +87,11 @@ def test_xnlis_mean_is_over_all_languages_that_are_scored() -> None:
 def test_languages_that_are_not_scored_are_named() -> None:
     labelled = ("train", "valid", "valid-zh", "test-en", "test-de")
     splits = {split: {"labelled": split in labelled} for split in (*labelled, "test-fr")}
-    assert xnli.told(splits) == (
-        "XNLI: scored on the test sets of en, de; fr, zh: no test set with labels, not scored."
+    assert xnli.summary(splits) == (
+        "XNLI is scored on the test sets of en, de. It is not scored in fr, zh, which have no labels."
     )
-    assert xnli.told({split: splits[split] for split in ("train", "valid", "valid-zh")}) == (
-        "XNLI: scored on the development sets of en, zh, of which English's is what checkpoints are chosen by."
+    assert xnli.summary({split: splits[split] for split in ("train", "valid", "valid-zh")}) == (
+        "XNLI is scored on the development sets of en, zh. The English set also chooses checkpoints."
     )
 
 
@@ -117,7 +119,7 @@ def test_sets_of_questions_share_a_training(preset: str) -> None:
 
 
 def test_diets_multilingual_setting() -> None:
-    """METHODS.md 6.D."""
+    """The protocol of Chen et al. 2021 (DIET), Table 7."""
     plan = stages("paper", task="xquad", segments="head")
     train = plan["train:shaw.head.lr2e-05.e3.s4"]
     values = [value(train, flag) for flag in ("--lr", "--epochs", "--seed", "--batch-size", "--warmup", "--segments")]
@@ -218,7 +220,7 @@ def test_an_ablation_has_the_papers_rows(preset: str) -> None:
     ]
     assert all(all(row) for row in rows)
     assert len(set(rows)) == len(rows)
-    with pytest.raises(Refused, match="each is a pretraining of its own"):
+    with pytest.raises(Refused, match="Each encoding needs its own pretraining"):
         load(FINETUNE_XTREME, preset, given={"checkpoint": MODEL})
 
 
@@ -266,19 +268,19 @@ def test_the_two_tables_of_languages_are_one() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"task": "MNLI"}, "--task: no 'MNLI'"),
+        ({"task": "MNLI"}, "--task: there is no 'MNLI'"),
         ({"task": "xnli,xquad"}, "--task XNLI stands alone"),
         ({"task": "mlqa", "languages": "de,el"}, "MLQA: no 'el'; there are: en, ar, de"),
         ({"task": "xquad,mlqa", "languages": "el"}, "--languages el: MLQA has en, ar, de"),
         ({"languages": "de,de"}, "--languages names one twice"),
-        ({"task": "xquad", "train_rows": "5"}, "--train-rows is for a FOLDER"),
+        ({"task": "xquad", "train_rows": "5"}, "--train-rows is only for --data FOLDER"),
         ({"task": "xquad", "data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
         ({"pos_enc_args": "extend=repeat"}, "--pos-enc-args: nothing that --task XNLI has"),
         ({"stride": "5"}, "--stride: nothing that --task XNLI has"),
         ({"task": "xquad", "train_file": "x.json"}, "go with a FOLDER of questions"),
         ({"task": "xquad", "data": "recipes"}, "has no train-v1.1.json or train.json"),
-        ({"task": "xquad", "longest": "40"}, "--longest 40 leaves no room for a context"),
-        ({"task": "xquad", "train.disable-validation": "true"}, "--keep best is chosen by validations"),
+        ({"task": "xquad", "longest": "40"}, "--longest 40 leaves no room for context"),
+        ({"task": "xquad", "train.disable-validation": "true"}, "--keep best needs validation"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
@@ -401,4 +403,4 @@ def test_what_is_not_above_the_constant_answer_is_named(tmp_path: Path) -> None:
     row = {"task": "XNLI", "model": "shaw", "score": scores["mean"]["accuracy"], "scores": scores}
     written(tmp_path / "comparison.json", [row])
     told = FINETUNE_XTREME.remarks(load(FINETUNE_XTREME, "small", given={"checkpoint": MODEL}), tmp_path)
-    assert "Not above the constant answer: shaw in en." in told
+    assert "do not beat the constant answer: shaw in en." in told

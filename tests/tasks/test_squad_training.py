@@ -211,7 +211,7 @@ def test_right_answers_have_100_and_a_span_has_a_baseline(data: Path, place: Pat
     found = s.read(place / "baselines.json")
     name, gold = found
     assert gold == files.GOLD
-    assert name == "4 words that are most in the question"
+    assert name == "span of 4 words that shares most with the question"
     told = capsys.readouterr().out
     assert (found[gold]["em"], found[gold]["f1"]) == (100, 100)
     assert f"EM {found[name]['em']:.2f}" in told
@@ -221,10 +221,10 @@ def test_right_answers_that_have_less_than_100_end_the_run(
     data: Path, place: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(squad.Rules, "exact", lambda self, gold, predicted: float(gold == predicted != DEV_ANSWER))
-    with pytest.raises(SystemExit, match="right answers have to have 100: this is a fault of the scores"):
+    with pytest.raises(SystemExit, match="the gold answers must score 100"):
         s.called(baselines, "--data", data, "--output", place / "wrong.json")
     same = sum(DEV_ANSWER in some for some in s.texts(DEV).values())
-    assert f"right answers have EM {100 - 2.5 * same:.4f} and F1 100.0000, not 100" in capsys.readouterr().out
+    assert f"The gold answers score EM {100 - 2.5 * same:.4f} and F1 100.0000, not 100" in capsys.readouterr().out
     assert not (place / "wrong.json").exists()
 
 
@@ -238,7 +238,7 @@ def test_an_answer_without_words_is_told_and_no_fault(place: Path, data: Path, c
     made = s.prepared(place / "article", "--checkpoint", source, "--eval", file, "--longest", 24)
     gold = scores.baselines(made, "valid")[files.GOLD]
     assert (gold["em"], gold["f1"]) == (100, 75)
-    assert "answers without words, whose F1 is 0 by squad-v1.1: q9.0" in capsys.readouterr().out
+    assert "Answers without words have F1 0 by squad-v1.1: q9.0" in capsys.readouterr().out
 
 
 def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, data: Path, place: Path) -> None:

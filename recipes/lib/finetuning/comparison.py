@@ -1,4 +1,4 @@
-"""Helpers for the comparisons of fine-tuned models: whether a paper's score is comparable, and comparison.json."""
+"""Say whether a paper's score is comparable with that of a fine-tuned model, and write comparison.json."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ def encoding_of(label: str) -> Encoding | None:
         return None
 
 
-def comparable(why: Sequence[str]) -> str:
-    """Say whether a paper's score is comparable with ours, as far as a checkpoint tells: it does not name its corpora.
+def comparable(differences: Sequence[str]) -> str:
+    """Return the text of the column that says whether a paper's score is comparable with ours.
+
+    It cannot say more than the checkpoint does, which does not name the corpora of the pretraining.
 
     Args:
-        why: The differences that prevent a comparison, in a few words each.
+        differences: The differences that prevent a comparison, in a few words each.
     """
-    return f"no: {'; '.join(why)}" if why else "if pretrained as the paper's"
+    return f"no: {'; '.join(differences)}" if differences else "yes, if pretrained like the paper's model"
 
 
 def write_rows(rows: Sequence[Row], output: Path) -> None:

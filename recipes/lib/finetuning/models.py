@@ -47,11 +47,12 @@ def models(places: Sequence[str]) -> list[Model]:
     Raises:
         Refused: Two models have the same name.
     """
-    found = [model for place in places for model in _models_of(Path(place).resolve())]
-    for number, model in enumerate(found):
-        if model.slug in [other.slug for other in found[:number]]:
-            raise Refused(f"--checkpoint names two models that are called {model.label}: run the recipe for each")
-    return found
+    named = [model for place in places for model in _models_of(Path(place).resolve())]
+    for number, model in enumerate(named):
+        if model.slug in [other.slug for other in named[:number]]:
+            problem = f"two models have the name {model.label}, {model.path} is the second one"
+            raise Refused(f"--checkpoint: {problem}. Run the recipe once for each of them.")
+    return named
 
 
 def _models_of(place: Path) -> list[Model]:
@@ -63,7 +64,8 @@ def _models_of(place: Path) -> list[Model]:
     if place.is_dir() and not (place / "config.json").is_file():
         checkpoints = sorted(place.glob(f"checkpoints/*/{LAST}"))
         if not checkpoints:
-            raise Refused(f"--checkpoint {place}: no run of recipes/pretrain_mlm, and no model's folder")
+            problem = "this folder is neither a run of recipes/pretrain_mlm nor a model"
+            raise Refused(f"--checkpoint {place}: {problem}. Name a checkpoint or another folder.")
         return [Model(path.parent.name, path) for path in checkpoints]
     return [Model(_named_after(place).name, place)]
 
@@ -78,23 +80,25 @@ def _named_after(place: Path) -> Path:
     return place.parent if PROGRAMS.fullmatch(place.name) else place.with_suffix("")
 
 
-def of_encodings(found: Sequence[Model], wanted: Sequence[Encoding], pretraining: str) -> list[Model]:
+def with_encodings(named: Sequence[Model], encodings: Sequence[Encoding], pretraining: str) -> list[Model]:
     """Return the models that have these encodings, in the order of the encodings.
 
     Args:
+        named: The models of --checkpoint.
+        encodings: The encodings of --pos-enc.
         pretraining: The command that pretrains the models, for the error message.
     Raises:
         Refused: An encoding has no model.
     """
-    by_slug = {model.slug: model for model in found}
-    for encoding in wanted:
+    by_slug = {model.slug: model for model in named}
+    for encoding in encodings:
         if encoding.slug not in by_slug:
-            named = ", ".join(model.label for model in found) or "none"
+            labels = ", ".join(model.label for model in named) or "none"
             raise Refused(
-                f"--checkpoint has no {encoding.label} (there are: {named}); each is a pretraining of its own: "
-                f"{pretraining or 'recipes/pretrain_mlm'}"
+                f"--checkpoint: no model has the encoding {encoding.label} (models: {labels}). Each encoding needs its "
+                f"own pretraining: {pretraining or 'recipes/pretrain_mlm'}"
             )
-    return [Model(encoding.label, by_slug[encoding.slug].path) for encoding in wanted]
+    return [Model(encoding.label, by_slug[encoding.slug].path) for encoding in encodings]
 
 
 def in_a_name(places: Sequence[str]) -> str:
@@ -109,14 +113,14 @@ def in_a_name(places: Sequence[str]) -> str:
 def _name(place: Path) -> str:
     if place.suffix != ".pt":
         return place.name
-    folder = _named_after(place)  # RUN/checkpoints/ENCODING, a folder of import-hf, or a file that the user named
+    folder = _named_after(place)  # RUN/checkpoints/ENCODING, a folder of import-hf, or the user's file without .pt
     return f"{folder.parents[1].name}.{folder.name}" if folder.parent.name == "checkpoints" else folder.name
 
 
-def cuts_text(model: Path) -> list[Path]:
+def tokenizer_files(model: Path) -> list[Path]:
     """Return the dictionary and the tokenizer next to a checkpoint or in its run of recipes/pretrain_mlm.
 
-    A Hugging Face folder contains its own tokenizer, so the list is empty for one.
+    The list is empty for a Hugging Face folder, which contains its tokenizer.
     """
     if model.suffix != ".pt":
         return []

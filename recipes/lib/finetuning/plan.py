@@ -14,7 +14,7 @@ from recipes.lib.planning import flags, module
 from recipes.lib.recipe import ROOT
 from recipes.lib.stages import Stage
 
-from .models import Model, cuts_text
+from .models import Model, tokenizer_files
 from .settings import FineTuning
 
 S = TypeVar("S", bound=FineTuning)
@@ -33,11 +33,11 @@ class Planner(planning.Planner[S]):
         """Return the weights of a model as input files; none if a stage pretrains the model."""
         return [] if self.settings.builtin else [model.path]
 
-    def cuts(self, model: Model) -> list[Path]:
+    def tokenizer(self, model: Model) -> list[Path]:
         """Return the tokenizer files of a model as input files; none if a stage pretrains the model."""
         if self.settings.tokenizer_file:
             return [self.settings.tokenizer_file]
-        return [] if self.settings.builtin else cuts_text(model.path)
+        return [] if self.settings.builtin else tokenizer_files(model.path)
 
     @cached_property
     def places(self) -> dict[str, str]:
@@ -49,8 +49,8 @@ class Planner(planning.Planner[S]):
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.places.get(word, word) for word in command)
 
-    def given(self, *names: str) -> list[str]:
-        """Return settings as options of a command, without those that are 0 or empty."""
+    def options(self, *names: str) -> list[str]:
+        """Return the named settings as options of a command, without those that are 0 or empty."""
         return flags(**{name: getattr(self.settings, name) or None for name in names})
 
     def run(
@@ -82,18 +82,22 @@ class Planner(planning.Planner[S]):
         """Return the stage of a training.
 
         Args:
+            slug: Name of the training in paths and stages.
+            data: Folder with the binarised data.
             words: Flags of fairseq-train, including those of the user.
             schedule: Options of recipes.lib.scheduled, which computes the number of updates.
+            after: Stages that must run before.
             best: The validation score that chooses the best checkpoint; empty for the loss.
+            inputs: Input files.
         """
         command = [data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
         command += [*PLUGIN, *words, "--save-dir", f"{self.shown}/checkpoints/{slug}"]
         command += flags(best_checkpoint_metric=best, maximize_best_checkpoint_metric=bool(best))
-        kept = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
+        keep = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
         scheduled = flags(**schedule)
         return Stage(
             f"train:{slug}",
-            (*module("lib.scheduled"), *scheduled, "--", *launch.train_command([*command, *kept], self.settings)),
+            (*module("lib.scheduled"), *scheduled, "--", *launch.train_command([*command, *keep], self.settings)),
             (self.output / "checkpoints" / slug,),
             tuple(after),
             tuple(inputs),
@@ -105,7 +109,9 @@ class Planner(planning.Planner[S]):
     def notes_on_models(self) -> list[str]:
         """Return notes for the user about the models and the data of a preset."""
         settings = self.settings
-        told = [f"Models of this preset: {settings.pretraining}"] if settings.pretraining else []
+        notes = [f"To pretrain the models of this preset: {settings.pretraining}"] if settings.pretraining else []
         if settings.invented or settings.builtin:
-            told.append("What is built in shows that the machinery works, not what an encoding is worth.")
-        return told
+            notes.append(
+                "The built-in data and models only test the recipe. Their scores say nothing about an encoding."
+            )
+        return notes

@@ -13,18 +13,20 @@ from recipes.lib.places import RAW
 from recipes.lib.recipe import about, of_files
 from recipes.lib.values import Flags, Refused
 
-from .models import LAST, Model, models, of_encodings
+from .models import LAST, Model, models, with_encodings
 
 BUILTIN = "builtin"
-#: Flags of fairseq-train that the plan writes itself, and the setting that controls each of them.
+#: Flags of fairseq-train that the plan sets itself, and the option that controls each of them.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "segments")},
     **dict.fromkeys(("pos-enc", "pretrained", "finetune-from-model", "arch"), "--checkpoint"),
     **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
     **dict.fromkeys(("max-epoch", "max-update", "total-num-update"), "--epochs"),
-    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "the best and the last checkpoint being kept"),
-    "warmup-updates": "--warmup, a part of the updates",
+    **dict.fromkeys(
+        ("no-epoch-checkpoints", "keep-interval-updates"), "the recipe, which keeps the best and the last checkpoint"
+    ),
+    "warmup-updates": "--warmup, a fraction of the updates",
 }
 
 
@@ -57,7 +59,7 @@ class FineTuning(launch.Training):
     #: Flags of fairseq-train that are refused, and the setting to use instead.
     decided: ClassVar[Mapping[str, str]] = DECIDED
     #: Values of --tokenizer-path that name a tokenizer instead of a file.
-    cuts: ClassVar[tuple[str, ...]] = ()
+    tokenizer_names: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,17 +68,17 @@ class FineTuning(launch.Training):
 
     def _models(self) -> list[Model]:
         if not self.checkpoint:
-            makes = f"{self.pretraining} makes them" if self.pretraining else f"{BUILTIN} pretrains tiny ones"
             raise Refused(
-                "--checkpoint MODEL is wanted: what recipes/pretrain_mlm made (.../checkpoint_last.pt), or a folder of "
-                f"Hugging Face's; {makes}"
+                "--checkpoint is not given. Name a checkpoint of recipes/pretrain_mlm or a Hugging Face folder. "
+                f"To pretrain models, use {self.pretraining or f'--checkpoint {BUILTIN}, which trains tiny ones'}."
             )
         if BUILTIN in self.checkpoint and (not self.builtin or self.pos_enc):
-            raise Refused(f"--checkpoint {BUILTIN} stands alone: its models are made here")
+            problem = "the recipe pretrains these models itself. Give neither other models nor --pos-enc"
+            raise Refused(f"--checkpoint {BUILTIN}: {problem}.")
         if self.builtin:
             return [Model(label, Path("checkpoints") / label / LAST) for label in self.builtin_encodings]
-        found = models(self.checkpoint)
-        return of_encodings(found, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else found
+        named = models(self.checkpoint)
+        return with_encodings(named, parse_all(self.pos_enc), self.pretraining) if self.pos_enc else named
 
     def refuse_missing(self) -> None:
         places.refuse_missing("checkpoint", *([] if self.builtin else [model.path for model in self.models]))
@@ -101,9 +103,9 @@ class FineTuning(launch.Training):
     def tokenizer(self) -> str:
         """Return --tokenizer-path for the commands: paths are absolute, because commands run in the repository."""
         path = self.tokenizer_path
-        return path if path in ("", *self.cuts) else str(Path(path).resolve())
+        return path if path in ("", *self.tokenizer_names) else str(Path(path).resolve())
 
     @property
     def tokenizer_file(self) -> Path | None:
         """Return the tokenizer file of --tokenizer-path; None if the option is empty or not a file."""
-        return Path(self.tokenizer) if self.tokenizer not in ("", *self.cuts) else None
+        return Path(self.tokenizer) if self.tokenizer not in ("", *self.tokenizer_names) else None

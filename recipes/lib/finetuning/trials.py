@@ -32,18 +32,18 @@ class Variant:
 
     @property
     def label(self) -> str:
-        shown = {"none": "", "input": ", segments at the input", "head": ", segments per head"}
-        return self.model.label + shown[self.segments]
+        texts = {"none": "", "input": ", segments at the input", "head": ", segments per head"}
+        return self.model.label + texts[self.segments]
 
     @property
-    def of_model(self) -> str:
+    def model_slug(self) -> str:
         """Return the name of the variant without its task."""
         return self.model.slug + ("" if self.segments == "none" else f".{self.segments}")
 
     @property
     def slug(self) -> str:
         """Return the name of the variant in paths and stages."""
-        return f"{self.task}.{self.of_model}" if self.task else self.of_model
+        return f"{self.task}.{self.model_slug}" if self.task else self.model_slug
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class Trial:
     seed: int
 
     @property
-    def of_variant(self) -> str:
-        """Return the name of the training without its variant."""
+    def hyperparameters(self) -> str:
+        """Return the hyperparameters as text; this is the slug without its variant."""
         return f"lr{self.lr:g}.e{self.epochs}.s{self.seed}"
 
     @property
     def slug(self) -> str:
         """Return the name of the training in paths and stages."""
-        return f"{self.variant.slug}.{self.of_variant}"
+        return f"{self.variant.slug}.{self.hyperparameters}"
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,14 @@ def add_options(parser: argparse.ArgumentParser, *variant: str) -> None:
     """Add the options of a comparison: its folder, variants and grid, and how the run departs from the paper.
 
     Args:
+        parser: Parser that receives the options.
         variant: Metavars of the values that describe a variant.
     """
-    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
-    parser.add_argument("--variant", action="append", nargs=len(variant), required=True, metavar=variant)
-    parser.add_argument("--lr", type=float, action="append", required=True)
-    parser.add_argument("--epochs", type=int, action="append", required=True)
-    parser.add_argument("--seed", type=int, action="append", required=True)
-    parser.add_argument("--differs", action="append", default=[], help="in what the run departs from the paper")
+    option = parser.add_argument
+    option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
+    option("--variant", action="append", nargs=len(variant), required=True, metavar=variant, help="A model to compare.")
+    option("--lr", type=float, action="append", required=True, metavar="LR", help="A learning rate that was tried.")
+    option("--epochs", type=int, action="append", required=True, metavar="N", help="A number of epochs that was tried.")
+    option("--seed", type=int, action="append", required=True, metavar="N", help="Random seed of a run.")
+    text = "A difference between the run and the paper's protocol."
+    option("--differs", action="append", default=[], metavar="TEXT", help=text)

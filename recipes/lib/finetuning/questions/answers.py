@@ -35,7 +35,7 @@ SHOWN = 5  # ids of questions printed on the screen
 
 @torch.no_grad()
 def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np.float64]]:
-    """Return the start and end logits of each window: [T, 2], by the number of the window."""
+    """Return the start and end logits [T, 2] of each window by its number."""
     task.load_dataset(split)
     batches = task.get_batch_iterator(task.dataset(split), max_tokens=TOKENS, disable_iterator_cache=True)
     by_window = {}
@@ -43,8 +43,8 @@ def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np
         moved = utils.move_to_cuda(batch) if gpu else batch
         scores = model(**moved["net_input"], spans=True)[0].double().cpu().numpy()
         lengths = batch["net_input"]["src_lengths"].tolist()
-        for number, length, one in zip(batch["id"].tolist(), lengths, scores, strict=True):
-            by_window[number] = one[:length]
+        for number, length, window in zip(batch["id"].tolist(), lengths, scores, strict=True):
+            by_window[number] = window[:length]
     return by_window
 
 
@@ -70,7 +70,7 @@ def listed(found: Found, how: Search, *, null: bool) -> list[dict[str, Any]]:
     """
     best = [*found.best]
     if null or not best:
-        best = sorted([*best[: max(1, how.n_best - 1)], found.null], key=lambda one: -one.score)
+        best = sorted([*best[: max(1, how.n_best - 1)], found.null], key=lambda answer: -answer.score)
     shares = span_search.probabilities(best)
     return [
         {"text": answer.text, "probability": share, "start_logit": answer.start, "end_logit": answer.end}
@@ -78,42 +78,48 @@ def listed(found: Found, how: Search, *, null: bool) -> list[dict[str, Any]]:
     ]
 
 
-def out_of_reach(asked: Sequence[Question], longest: int) -> dict[str, list[str]]:
+def out_of_reach(questions: Sequence[Question], longest: int) -> dict[str, list[str]]:
     """Return the ids of questions whose gold answers are not among the spans that are searched, by reason.
 
     Args:
+        questions: The questions.
         longest: Maximum number of pieces of an answer.
     """
     return {
-        "in no window": [one.id for one in asked if one.pieces == 0],
-        f"longer than {longest} pieces": [one.id for one in asked if (one.pieces or 0) > longest],
+        "in no window": [question.id for question in questions if question.pieces == 0],
+        f"longer than {longest} pieces": [question.id for question in questions if (question.pieces or 0) > longest],
     }
 
 
 def write(
-    output: Path, found: dict[str, Found], asked: Sequence[Question], how: Search, threshold: float | None = None
+    output: Path,
+    found: dict[str, Found],
+    questions: Sequence[Question],
+    how: Search,
+    threshold: float | None = None,
 ) -> None:
     """Write all files into a folder, which appears only when it is complete.
 
     Args:
         output: The folder.
         found: Answers by question id.
-        asked: The questions.
+        questions: The questions.
         how: Settings of the search.
         threshold: Answer with the empty text if the odds of no answer exceed it. None: Every question has an answer.
     """
-    texts = best = {name: one.best[0].text if one.best else "" for name, one in found.items()}
-    odds = {name: one.odds for name, one in found.items()}
+    texts = best = {name: answer.best[0].text if answer.best else "" for name, answer in found.items()}
+    odds = {name: answer.odds for name, answer in found.items()}
     if threshold is not None:
         best = null_threshold.applied(texts, odds, threshold)
-    nbest = {name: listed(one, how, null=threshold is not None) for name, one in found.items()}
-    missed = out_of_reach(asked, how.longest)
+    nbest = {name: listed(answer, how, null=threshold is not None) for name, answer in found.items()}
+    missed = out_of_reach(questions, how.longest)
     files: dict[str, Any] = {"predictions.json": best, "nbest_predictions.json": nbest, "null_odds.json": odds}
     files |= {OUT_OF_REACH: missed}
     files |= {TEXTS: texts, THRESHOLD: threshold} if threshold is not None else {}
     for why, names in missed.items():
         if names:
-            print(f"{len(names):,} questions whose answers are {why}: {', '.join(names[:SHOWN])}", flush=True)
+            text = f"Questions that the model cannot answer, because the gold answers are {why}: {len(names):,}"
+            print(f"{text} ({', '.join(names[:SHOWN])}{', ...' if len(names) > SHOWN else ''})", flush=True)
     with whole_folder(output) as folder:
         for name, content in files.items():
             (folder / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -137,11 +143,11 @@ def load(checkpoint: Path, data: Path, *, gpu: bool) -> tuple[Any, Any]:
 class Answering:
     """A fine-tuned model that answers prepared questions with the options of a command line."""
 
-    def __init__(self, asked: argparse.Namespace) -> None:
-        self.data: Path = asked.data
-        self.how = Search(asked.n_best, asked.longest_answer)
-        self.gpu = torch.cuda.is_available() and not asked.cpu
-        self.model, self.task = load(asked.checkpoint, asked.data, gpu=self.gpu)
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.data: Path = arguments.data
+        self.how = Search(arguments.n_best, arguments.longest_answer)
+        self.gpu = torch.cuda.is_available() and not arguments.cpu
+        self.model, self.task = load(arguments.checkpoint, arguments.data, gpu=self.gpu)
 
     def write(self, output: Path, split: str, threshold: float | None = None) -> int:
         """Write the answers to a split and return the number of questions."""
@@ -153,8 +159,9 @@ class Answering:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options shared by all commands that answer questions."""
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made")
-    parser.add_argument("--n-best", type=int, default=20)
-    parser.add_argument("--longest-answer", type=int, default=30, help="in pieces")
-    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
+    option = parser.add_argument
+    option("--checkpoint", type=Path, required=True, metavar="FILE", help="Checkpoint of the fine-tuned model.")
+    option("--data", type=Path, required=True, metavar="DIR", help="Questions that prepare_spans.py prepared.")
+    option("--n-best", type=int, default=20, metavar="N", help="Number of answers in nbest_predictions.json.")
+    option("--longest-answer", type=int, default=30, metavar="N", help="Maximum number of pieces of an answer.")
+    option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")

@@ -14,7 +14,7 @@ SCORED = "scored.json"  # SPLIT.scored.json has the questions that are scored, i
 TEXTS = "texts.json"  # SQuAD 2.0: predictions before the threshold is applied
 THRESHOLD = "null_threshold.json"  # SQuAD 2.0: the threshold that was applied
 OUT_OF_REACH = "out_of_reach.json"  # questions that the model cannot answer correctly, by reason
-GOLD = "right answers"  # the baseline that uses the gold answers as predictions
+GOLD = "gold answers"  # the baseline that uses the gold answers as predictions
 
 
 def unreachable(predictions: Path) -> int:

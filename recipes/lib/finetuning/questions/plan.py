@@ -122,18 +122,18 @@ class Questions(Planner[Q]):
         return self.run(f"check:{training.slug}", "finetune_squad.check", words, [output], self.text, inputs)
 
     def prepare_english(
-        self, model: Model, check: Stage, apart: Iterable[str] = (), after: Iterable[Stage] = (), *inputs: Path
+        self, model: Model, check: Stage, more: Iterable[str] = (), after: Iterable[Stage] = (), *inputs: Path
     ) -> Stage:
         """Return the stage that tokenizes the English training and development questions for a model.
 
         Args:
             model: The pretrained model.
             check: The stage that checks the model.
-            apart: More options of prepare_spans.py.
-            after: Stages that write files which those options name.
-            inputs: Input files which those options name.
+            more: More options of prepare_spans.py.
+            after: Stages that write files named by these options.
+            inputs: Input files named by these options.
         """
-        words = [*self._questions(), *self.windows(), *self.given("limit"), "--output", self.data(model), *apart]
+        words = [*self._questions(), *self.windows(), *self.options("limit"), "--output", self.data(model), *more]
         paths = [Path(file).resolve() for file in self.settings.question_files.values()]
         return self.prepare(model.slug, model, words, [*after, check], [*paths, *inputs])
 
@@ -146,13 +146,13 @@ class Questions(Planner[Q]):
             name: Name of the prepared folder.
             model: The pretrained model.
             words: Options of prepare_spans.py that name the questions.
-            after: Stages to run before.
+            after: Stages that must run before.
             inputs: Files with the questions.
         """
         tokenizer = self.settings.tokenizer or "auto"
         command = ["python", PREPARE, *flags(checkpoint=self.place(model), tokenizer_path=tokenizer)]
         scripts = sorted(path for folder in ("questions", "spans") for path in (SCRIPTS / folder).glob("*.py"))
-        files = [ROOT / PREPARE, *scripts, *PIECES, *inputs, *self.weights(model), *self.cuts(model)]
+        files = [ROOT / PREPARE, *scripts, *PIECES, *inputs, *self.weights(model), *self.tokenizer(model)]
         command += ["--version", self.version, *words]
         return self.stage(f"prepare:{name}", command, [f"data-bin/{name}"], [*self.text, *after], files)
 
@@ -167,7 +167,7 @@ class Questions(Planner[Q]):
 
     def windows(self) -> list[str]:
         """Return the options of prepare_spans.py that are the same for all questions."""
-        words = [*self.given("bad"), "--longest", str(self.longest), *self.given("stride", "longest_question")]
+        words = [*self.options("bad"), "--longest", str(self.longest), *self.options("stride", "longest_question")]
         return [*words, *flags(separators=self.separators, limit_eval=self.settings.limit_dev or None)]
 
     @property
@@ -183,7 +183,7 @@ class Questions(Planner[Q]):
         words = ["--task", "posenc_squad", "--criterion", "squad", "--arch", ARCH]
         words += ["--pretrained", self.place(training.model)]
         words += [] if training.segments == "none" else ["--segments", training.segments]
-        words += [*self.given("pos_enc_args"), "--lr-scheduler", "polynomial_decay"]
+        words += [*self.options("pos_enc_args"), "--lr-scheduler", "polynomial_decay"]
         return [*words, *as_arguments(training.train)]
 
     def train(self, training: Training, check: Stage, prepared: Stage) -> Stage:
@@ -191,7 +191,7 @@ class Questions(Planner[Q]):
         words = [*self._model_flags(training), "--seed", str(training.seed)]
         schedule = {"record": f"{data}/{RECORD}", "count": "splits.train.windows", "batch": self.batch}
         schedule |= {"epochs": training.epochs, "warmup": self.settings.warmup}
-        best = "spans" if self.keep == "best" else ""  # spans: share of windows with the right answer
+        best = "spans" if self.keep == "best" else ""  # spans: share of windows with the correct answer
         inputs = self.weights(training.model)
         return self.training(training.slug, data, words, schedule, [check, prepared], best=best, inputs=inputs)
 
@@ -205,7 +205,7 @@ class Questions(Planner[Q]):
     def answering(self, training: Training) -> list[str]:
         """Return the options that name the fine-tuned model and set the search for answers."""
         checkpoint = f"{self.shown}/checkpoints/{training.slug}/checkpoint_{self.keep}.pt"
-        return ["--checkpoint", checkpoint, *self.given("n_best", "longest_answer")]
+        return ["--checkpoint", checkpoint, *self.options("n_best", "longest_answer")]
 
     def score(self, training: Training, predict: Stage) -> Stage:
         slug, output = training.slug, f"scores/{training.slug}.json"

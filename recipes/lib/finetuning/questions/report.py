@@ -14,16 +14,16 @@ def tell(stage: Stage) -> str:
     """Return a short result of a finished stage for the screen."""
     if stage.kind == "check":
         facts = read_json(stage.outputs[0])
-        return f" {facts['encoding']}, {facts['layers']} layers of {facts['dim']}, {facts['vocabulary']:,} pieces"
+        return f" {facts['encoding']}, {facts['layers']} layers of width {facts['dim']}, {facts['vocabulary']:,} pieces"
     if stage.kind == "prepare":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "score":
         scores = read_json(stage.outputs[0])
-        best = f", at best {scores['best_f1']:.2f}" if "best_f1" in scores else ""
+        best = f", best F1 {scores['best_f1']:.2f}" if "best_f1" in scores else ""
         return f" EM {scores['em']:.2f}, F1 {scores['f1']:.2f}{best}"
     if stage.kind == "baselines":
         scores = read_json(stage.outputs[0])
-        return " F1 " + ", ".join(f"{one['f1']:.2f} ({name})" for name, one in scores.items())
+        return " F1 " + ", ".join(f"{score['f1']:.2f} ({name})" for name, score in scores.items())
     return ""
 
 
@@ -31,7 +31,7 @@ def counted(folder: Path) -> str:
     """Return a summary of a prepared folder: its questions, windows and problems."""
     record = read_json(folder / RECORD)
     parts = (
-        f"{name} {one['questions']:,} of {one['given']:,} questions, {one['windows']:,} windows"
-        for name, one in record["splits"].items()
+        f"{name}: {split['questions']:,} of {split['given']:,} questions in {split['windows']:,} windows"
+        for name, split in record["splits"].items()
     )
     return "; ".join(filter(None, [*parts, problems.counted(record["problems"])]))

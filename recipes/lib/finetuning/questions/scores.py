@@ -20,7 +20,7 @@ CHINESE = ("\u4e00", "\u9fff")
 
 def golds(folder: Path, split: str) -> dict[str, list[str]]:
     """Return the gold answers to every question of the file, including questions that could not be used."""
-    return {one.id: one.answers for one in spans.questions(folder, split)}
+    return {question.id: question.answers for question in spans.questions(folder, split)}
 
 
 def rules_of(folder: Path) -> str:
@@ -33,11 +33,11 @@ def named(scores: dict[str, float]) -> dict[str, float]:
     return {"em": scores.get("exact_match", scores.get("exact", 0.0)), **scores}
 
 
-def scored(wanted: dict[str, list[str]], predictions: Path, rules: str) -> dict[str, Any]:
+def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[str, Any]:
     """Return the scores, and for SQuAD 2.0 also the best threshold.
 
     Args:
-        wanted: Gold answers by question.
+        gold: Gold answers by question.
         predictions: A folder with the files that answers.py writes, or a predictions.json alone. A lone file is scored
             without a search for the best threshold.
         rules: One of `squad.RULES`.
@@ -45,9 +45,9 @@ def scored(wanted: dict[str, list[str]], predictions: Path, rules: str) -> dict[
     alone = predictions.is_file()
     if rules == squad.V20 and not alone:
         texts, odds, threshold = (read_json(predictions / name) for name in (TEXTS, "null_odds.json", THRESHOLD))
-        scores = null_threshold.evaluate(wanted, texts, odds, threshold)
+        scores = null_threshold.evaluate(gold, texts, odds, threshold)
     else:
-        scores = squad.evaluate(wanted, read_json(predictions if alone else predictions / "predictions.json"), rules)
+        scores = squad.evaluate(gold, read_json(predictions if alone else predictions / "predictions.json"), rules)
     return {**named(scores), "rules": rules}
 
 
@@ -61,39 +61,41 @@ def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, d
     only), and the gold answers. The gold answers must score 100, which tests the scorer.
 
     Args:
+        folder: The prepared folder.
+        split: Name of the split.
         rules: One of `squad.RULES`; None takes the rules of the prepared version.
     Raises:
         SystemExit: The gold answers score less than 100.
     """
-    rules, wanted = rules or rules_of(folder), golds(folder, split)
-    asked, texts = spans.questions(folder, split), spans.contexts(folder, split)
-    cut = Words(units([one.question for one in asked]), cased=False)
-    learned = "train" if "train" in spans.splits(folder) else split
-    length = mean_length([one.answers for one in spans.questions(folder, learned)], cut)
-    answers = {one.id: overlap(texts[one.context].text, one.question, length, cut) for one in asked}
-    by_name = {f"{length} words that are most in the question": answers}
-    by_name |= {"no answer": dict.fromkeys(wanted, "")} if rules == squad.V20 else {}
-    scores = {name: named(squad.evaluate(wanted, one, rules)) for name, one in by_name.items()}
-    return {**scores, GOLD: _score_right(wanted, rules)}
+    rules, gold = rules or rules_of(folder), golds(folder, split)
+    questions, texts = spans.questions(folder, split), spans.contexts(folder, split)
+    cut = Words(units([item.question for item in questions]), cased=False)
+    train = "train" if "train" in spans.splits(folder) else split
+    length = mean_length([item.answers for item in spans.questions(folder, train)], cut)
+    answers = {item.id: overlap(texts[item.context].text, item.question, length, cut) for item in questions}
+    by_name = {f"span of {length} words that shares most with the question": answers}
+    by_name |= {"no answer": dict.fromkeys(gold, "")} if rules == squad.V20 else {}
+    scores = {name: named(squad.evaluate(gold, predictions, rules)) for name, predictions in by_name.items()}
+    return {**scores, GOLD: _score_gold(gold, rules)}
 
 
-def _score_right(wanted: dict[str, list[str]], rules: str) -> dict[str, float]:
+def _score_gold(gold: dict[str, list[str]], rules: str) -> dict[str, float]:
     """Return the scores of the gold answers, which must be 100 except for answers without words."""
-    scores = named(squad.evaluate(wanted, right(wanted, rules), rules))
+    scores = named(squad.evaluate(gold, first_with_words(gold, rules), rules))
     if not (math.isclose(scores["em"], 100) and math.isclose(scores["f1"], 100)):
         how = squad.rules(rules)
-        empty = [name for name, some in wanted.items() if some and not any(map(how.words, some))]
-        told = f"; answers without words, whose F1 is 0 by {rules}: {', '.join(empty[:5])}" if empty else ""
-        print(f"right answers have EM {scores['em']:.4f} and F1 {scores['f1']:.4f}, not 100{told}", flush=True)
-        if len(empty) != round((100 - scores["f1"]) * len(wanted) / 100) or not math.isclose(scores["em"], 100):
-            raise SystemExit("error: right answers have to have 100: this is a fault of the scores")
+        empty = [name for name, answers in gold.items() if answers and not any(map(how.words, answers))]
+        why = f" Answers without words have F1 0 by {rules}: {', '.join(empty[:5])}." if empty else ""
+        print(f"The gold answers score EM {scores['em']:.4f} and F1 {scores['f1']:.4f}, not 100.{why}", flush=True)
+        if len(empty) != round((100 - scores["f1"]) * len(gold) / 100) or not math.isclose(scores["em"], 100):
+            raise SystemExit("error: the gold answers must score 100, so the scorer is wrong. Please report this.")
     return scores
 
 
-def right(answers: dict[str, list[str]], rules: str) -> dict[str, str]:
+def first_with_words(gold: dict[str, list[str]], rules: str) -> dict[str, str]:
     """Return one gold answer to each question: the first that has words, otherwise the first."""
     how = squad.rules(rules)
-    return {name: next(filter(how.words, some), some[0] if some else "") for name, some in answers.items()}
+    return {name: next(filter(how.words, answers), answers[0] if answers else "") for name, answers in gold.items()}
 
 
 def units(texts: list[str]) -> str:
@@ -105,15 +107,15 @@ def units(texts: list[str]) -> str:
 
 def mean_length(answers: list[list[str]], cut: Words) -> int:
     """Return the mean length, in words, of the first gold answer to each question."""
-    lengths = [len(cut.cut(some[0])) for some in answers if some]
+    lengths = [len(cut.cut(texts[0])) for texts in answers if texts]
     return max(1, round(sum(lengths) / max(len(lengths), 1)))
 
 
 def overlap(context: str, question: str, length: int, cut: Words) -> str:
     """Return the span of `length` words with the most words of the question; the first one if several are equal."""
-    asked, words = {word.name for word in cut.cut(question)}, cut.cut(context)
+    in_question, words = {word.name for word in cut.cut(question)}, cut.cut(context)
     if len(words) <= length:
         return context.strip()
-    shared = np.cumsum([0, *(word.name in asked for word in words)])
+    shared = np.cumsum([0, *(word.name in in_question for word in words)])
     first = int((shared[length:] - shared[:-length]).argmax())
     return context[words[first].start : words[first + length - 1].end]

@@ -15,17 +15,17 @@ from ..settings import DECIDED, FineTuning
 DECIDED_OF_QUESTIONS = {
     **DECIDED,
     "pos-enc-args": "--pos-enc-args",
-    "lr-scheduler": "--warmup: it rises to the rate and falls to 0",
-    "max-positions": "--checkpoint: the model's own; --max-length is that of the windows",
+    "lr-scheduler": "--warmup: the learning rate rises linearly and then falls to 0",
+    "max-positions": "--checkpoint, whose model has a maximum length; --max-length is that of the windows",
     "max-tokens": "--train.batch-size, in windows",
-    **dict.fromkeys(("task", "criterion"), "posenc_squad"),
+    **dict.fromkeys(("task", "criterion"), "the recipe, which uses posenc_squad"),
 }
 
 
 @dataclass(kw_only=True)
 class QuestionSettings(FineTuning):
-    train_file: str = field(default="", metadata=about("Training questions, plain or .gz."))
-    dev_file: str = field(default="", metadata=about("Questions for validation, plain or .gz."))
+    train_file: str = field(default="", metadata=about("File with the training questions, plain or .gz."))
+    dev_file: str = field(default="", metadata=about("File with the validation questions, plain or .gz."))
     limit_dev: int = launch.at_least(0, "Number of questions to score (0: all).", default=0)
     stride: int = launch.at_least(1, "For questions: number of pieces between the starts of two windows.", default=128)
     longest_question: int = launch.at_least(
@@ -51,10 +51,13 @@ class QuestionSettings(FineTuning):
 
         Args:
             option: The option that sets the length of windows, for the error message.
+            length: Length of windows.
+            separators: Number of </s> between question and context.
         """
         if length < self.longest_question + separators + 3:
             raise Refused(
-                f"{option} {length} leaves no room for a context behind --longest-question {self.longest_question}"
+                f"{option} {length} leaves no room for context after a question of --longest-question "
+                f"{self.longest_question} pieces. Use longer windows or shorter questions."
             )
 
     @property
@@ -66,7 +69,9 @@ class QuestionSettings(FineTuning):
 def refuse_same(train: str, dev: str) -> None:
     """Refuse one file for training and development: scores on training questions mean nothing."""
     if train and dev and Path(train).resolve() == Path(dev).resolve():
-        raise Refused(f"--train-file and --dev-file are the same file, {train}: a score would be of what was learned")
+        raise Refused(
+            f"--train-file and --dev-file are the same file, {train}. Score questions that are not trained on."
+        )
 
 
 def file_names(split: str, version: str) -> tuple[str, str]:

@@ -37,15 +37,15 @@ class Sentences(Planner[SentenceSettings]):
     @property
     def notes(self) -> list[str]:
         settings = self.settings
-        told = launch.notes(settings, f"An update: {settings.batch} rows.")
+        notes = launch.notes(settings, f"An update consists of {settings.batch} rows.")
         singles = [task for task in settings.task if not TASKS[task].pair]
         if singles and settings.segments != ["none"]:
-            told.append(f"{', '.join(singles)}: one sentence, nothing for segments to tell apart; none are made.")
-        told += self.notes_on_models
+            notes.append(f"Rows of {', '.join(singles)} are single sentences, so these tasks get no segments.")
+        notes += self.notes_on_models
         if len(self.trials) > len(self.variants):
-            counts = f"{len(self.trials)} trainings: {len(self.variants)} models and tasks"
-            told.append(f"{counts}, of each the best settings count.")
-        return told
+            counts = f"{len(self.trials)} trainings of {len(self.variants)} combinations of model and task"
+            notes.append(f"There are {counts}. The best hyperparameters of each combination are reported.")
+        return notes
 
     @cached_property
     def builtin(self) -> list[Stage]:
@@ -70,10 +70,10 @@ class Sentences(Planner[SentenceSettings]):
     def _check(self, model: Model) -> Stage:
         settings, report = self.settings, f"models/{model.slug}.json"
         pairs = any(TASKS[task].pair for task in settings.task)
-        words = ["--checkpoint", self.place(model), *self.given("longest"), "--output", f"{self.shown}/{report}"]
+        words = ["--checkpoint", self.place(model), *self.options("longest"), "--output", f"{self.shown}/{report}"]
         words += flags(tokenizer_path=settings.tokenizer, pos_enc=model.label if settings.pos_enc else None)
         words += flags(segments=settings.segments if pairs else "none")
-        inputs = [*self.weights(model), *self.cuts(model)]
+        inputs = [*self.weights(model), *self.tokenizer(model)]
         return self.run(f"check:{model.slug}", "lib.check_pretrained", words, [report], self.builtin, inputs)
 
     # --- rows
@@ -94,8 +94,8 @@ class Sentences(Planner[SentenceSettings]):
 
     def _prepare(self, task: str, model: Model) -> Stage:
         settings = self.settings
-        words = ["--task", task, "--checkpoint", self.place(model), *self.given("longest", "separators")]
-        words += [*flags(tokenizer_path=settings.tokenizer), *self.given("bad", "limit", "train_rows")]
+        words = ["--task", task, "--checkpoint", self.place(model), *self.options("longest", "separators")]
+        words += [*flags(tokenizer_path=settings.tokenizer), *self.options("bad", "limit", "train_rows")]
         words += [*settings.chosen, "--output", self.data(task, model)]
         if settings.own:
             words += ["--text", str(Path(settings.data).resolve())]
@@ -105,7 +105,7 @@ class Sentences(Planner[SentenceSettings]):
             ROOT / settings.script,
             *sorted((SCRIPTS / "glue").glob("*.py")),
             *(SCRIPTS / "questions" / "vocabulary.py", PACKAGE / "data" / "question_pieces.py"),
-            *(*self.weights(model), *self.cuts(model)),
+            *(*self.weights(model), *self.tokenizer(model)),
             *(files_that_count(Path(settings.data).resolve(), task) if settings.own else []),
         ]
         name, after = f"{task}.{model.slug}", [*self.builtin, self.checks[model]]
@@ -155,7 +155,7 @@ class Sentences(Planner[SentenceSettings]):
 
     def compare(self, chains: list[list[Stage]]) -> Stage:
         settings = self.settings
-        variants = [(one.task, one.model.label, one.segments, one.row) for one in self.variants]
+        variants = [(item.task, item.model.label, item.segments, item.row) for item in self.variants]
         words = flags(output=self.shown, protocol=settings.protocol, variant=variants)
         words += [*settings.grid.flags(), *flags(differs=settings.departures())]
         inputs = [ROOT / "recipes" / "finetune_glue" / "published.py", HERE.parent / "trials.py"]

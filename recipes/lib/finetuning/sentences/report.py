@@ -16,12 +16,12 @@ def tell(stage: Stage) -> str:
     """Return a short result of a finished stage for the screen."""
     if stage.kind == "check":
         facts = read_json(stage.outputs[0])
-        return f" {facts['encoding']}, {facts['layers']} layers of {facts['dim']}, {facts['updates']} updates"
+        return f" {facts['encoding']}, {facts['layers']} layers of width {facts['dim']}, {facts['updates']} updates"
     if stage.kind == "prepare":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "baseline":
         scores = read_json(stage.outputs[0])["valid"]
-        return " " + ", ".join(f"{name} {one['score']} (always {one['constant']})" for name, one in scores.items())
+        return " " + ", ".join(f"{name} {best['score']} (always {best['constant']})" for name, best in scores.items())
     if stage.kind == "evaluate":
         scores = read_json(stage.outputs[0])["scores"]["valid"]
         return " " + ", ".join(f"{name} {score:.2f}" for name, score in scores.items())
@@ -32,12 +32,12 @@ def counted(folder: Path) -> str:
     """Return a summary of a prepared folder: its rows, cut items, unknown pieces and problems."""
     record = read_json(folder / RECORD)
     splits = record["splits"].items()
-    told = ["rows " + ", ".join(f"{split} {facts['items']:,} of {facts['given']:,}" for split, facts in splits)]
+    parts = ["rows used: " + ", ".join(f"{split} {facts['items']:,} of {facts['given']:,}" for split, facts in splits)]
     if cut := ", ".join(f"{split} {facts['cut']:,}" for split, facts in splits if facts["cut"]):
-        told.append(f"cut to {record['longest']} pieces: {cut}")
+        parts.append(f"rows cut to {record['longest']} pieces: {cut}")
     if unknown := ", ".join(f"{split} {_unknown(facts):.2%}" for split, facts in splits if facts["unknown"]):
-        told.append(f"pieces that the model does not know: {unknown}")
-    return "; ".join(filter(None, [*told, problems.counted(record["problems"])]))
+        parts.append(f"pieces unknown to the model: {unknown}")
+    return "; ".join(filter(None, [*parts, problems.counted(record["problems"])]))
 
 
 def _unknown(facts: dict[str, Any]) -> float:
@@ -47,15 +47,15 @@ def _unknown(facts: dict[str, Any]) -> float:
 
 def strange(prepared: Sequence[Path]) -> list[str]:
     """Name the splits with many pieces that are unknown to the model, because their scores say little."""
-    told = []
+    lines = []
     for folder in prepared:
         record = read_json(folder / RECORD)
-        named = [split for split, facts in record["splits"].items() if _unknown(facts) > record["strange"]]
-        part = f"{folder.name}: more than {record['strange']:.0%} of the pieces of {', '.join(named)}"
-        told += [f"{part} are unknown to the model: scores on it say little."] if named else []
-    return told
+        splits = [split for split, facts in record["splits"].items() if _unknown(facts) > record["strange"]]
+        part = f"{folder.name}: more than {record['strange']:.0%} of the pieces of {', '.join(splits)}"
+        lines += [f"{part} are unknown to the model, so these scores say little."] if splits else []
+    return lines
 
 
 def behind(names: Sequence[str]) -> list[str]:
-    """Return a line with the models that do not beat the baseline; no line if all do."""
-    return [f"Not above the constant answer: {', '.join(names)}."] if names else []
+    """Return a line with the results that do not beat the baseline; no line if all do."""
+    return [f"These results do not beat the constant answer: {', '.join(names)}."] if names else []

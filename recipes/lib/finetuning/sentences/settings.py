@@ -23,8 +23,8 @@ from .tasks import TASKS
 from .xnli import XNLI
 
 PROTOCOLS = Path(__file__).parents[1] / "protocols"
-OF_PROTOCOL = "unset: the protocol's"
-OR_0 = f"0 or {OF_PROTOCOL}"
+UNSET_TEXT = "(unset: as in the protocol)"
+ZERO_TEXT = "(0 or unset: as in the protocol)"
 #: Values that mean 'unset' for settings that a protocol can fill in; for settings not listed here 0 means it.
 UNSET: dict[str, Any] = {"lr": [], "epochs": [], "segments": [], "keep": "", "warmup": -1.0}
 ENDS = ("tsv", "tsv.gz", "txt", "txt.gz")  # suffixes of files with rows
@@ -43,32 +43,36 @@ class SentenceSettings(FineTuning):
     task: list[str]
     protocol: str
     bad: Literal["refuse", "skip"] = field(
-        default="refuse", metadata=about("What to do with unusable rows: stop with a list, or leave them out.")
+        default="refuse",
+        metadata=about("What to do with unusable rows: refuse stops with a list, skip leaves them out."),
     )
     train_rows: int = launch.at_least(
         0, "For a FOLDER without a training file: number of rows of its development set to train on.", default=0
     )
     lr: list[float] = field(
-        default_factory=list, metadata=about(f"Learning rates; the best one is reported; {OF_PROTOCOL}.")
+        default_factory=list, metadata=about(f"Learning rates; the best one is reported {UNSET_TEXT}.")
     )
     epochs: list[int] = field(
-        default_factory=list, metadata=about(f"Numbers of epochs; the best one is reported; {OF_PROTOCOL}.")
+        default_factory=list, metadata=about(f"Numbers of epochs; the best one is reported {UNSET_TEXT}.")
     )
-    runs: int = launch.at_least(1, f"Number of seeds per setting; the median is reported; {OR_0}.", default=0)
+    runs: int = launch.at_least(1, f"Number of seeds per setting; the median is reported {ZERO_TEXT}.", default=0)
     keep: Literal["", "last", "best"] = field(
-        default="", metadata=about(f"Checkpoint to score: the last or the best; {OF_PROTOCOL}.")
+        default="", metadata=about(f"Checkpoint to score: the last or the best {UNSET_TEXT}.")
     )
-    batch: int = launch.at_least(1, f"Number of rows per update; {OR_0}.", default=0)
+    batch: int = launch.at_least(1, f"Number of rows per update {ZERO_TEXT}.", default=0)
     warmup: float = field(
-        default=-1.0, metadata=about(f"Fraction of the updates in which the learning rate rises; {OF_PROTOCOL}.")
+        default=-1.0, metadata=about(f"Fraction of the updates in which the learning rate rises {UNSET_TEXT}.")
     )
-    longest: int = launch.at_least(8, f"Maximum number of pieces of an item; longer ones are cut; {OR_0}.", default=0)
+    longest: int = launch.at_least(
+        8, f"Maximum number of pieces of an item; longer ones are cut {ZERO_TEXT}.", default=0
+    )
     separators: int = field(
-        default=0, metadata=about(f"Number of </s> between the sentences of a pair: 1 for BERT, 2 for RoBERTa; {OR_0}.")
+        default=0,
+        metadata=about(f"Number of </s> between the sentences of a pair: 1 for BERT, 2 for RoBERTa {ZERO_TEXT}."),
     )
     segments: list[str] = field(
         default_factory=list,
-        metadata=about(f"Segments of pairs to compare: none, input, head (biases per head); {OF_PROTOCOL}."),
+        metadata=about(f"Segment encodings of pairs to compare: none, input, head (biases per head) {UNSET_TEXT}."),
     )
 
     decided: ClassVar[Mapping[str, str]] = {
@@ -77,11 +81,13 @@ class SentenceSettings(FineTuning):
         "pos-enc-args": "--checkpoint",
         **dict.fromkeys(("max-tokens", "max-sentences", "batch-size"), "--batch"),
         **dict.fromkeys(("num-classes", "regression-target", "metrics", "classification-head-name"), "--task"),
-        **dict.fromkeys(("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "the first score of the --task"),
+        **dict.fromkeys(
+            ("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "--task, whose first metric chooses"
+        ),
         **dict.fromkeys(("init-token", "separator-token"), "--separators"),
         **dict.fromkeys(("train-subset", "valid-subset"), "--data"),
         "max-positions": "--checkpoint",
-        "criterion": "posenc_sentence_prediction",
+        "criterion": "the recipe, which uses posenc_sentence_prediction",
     }
     #: The allowed tasks, the script that fetches and prepares them, and the value of --data that asks for fetched data.
     known: ClassVar[tuple[str, ...]]
@@ -92,46 +98,50 @@ class SentenceSettings(FineTuning):
         self._take_protocol()
         super().__post_init__()
         if self.keep == "best" and self.train.get("disable-validation"):
-            raise Refused("--train.disable-validation: --keep best is chosen by validations; take --keep last")
-        _known("task", self.task, self.known)
-        _known("segments", self.segments, ("none", "input", "head"))
+            raise Refused(
+                "--train.disable-validation: --keep best needs validation. Leave this flag out or use --keep last."
+            )
+        _refuse_unknown("task", self.task, self.known)
+        _refuse_unknown("segments", self.segments, ("none", "input", "head"))
         if self.separators not in (1, 2):
-            raise Refused(f"--separators is {self.separators}: 1 or 2 is wanted")
+            raise Refused(f"--separators {self.separators}: the value must be 1 or 2.")
         if self.train_rows and not self.own:
-            raise Refused("--train-rows is for a FOLDER of your own without a training file: leave it out")
+            raise Refused("--train-rows is only for --data FOLDER without a training file. Leave it out.")
         if not 0 <= self.warmup < 1:
-            raise Refused(f"--warmup is {self.warmup}: 0 to 1, a part of the updates, is wanted")
+            raise Refused(f"--warmup {self.warmup}: the fraction of updates must be at least 0 and below 1.")
         if min(self.lr) <= 0 or min(self.epochs) < 1:
-            raise Refused("--lr and --epochs: numbers above 0 are wanted")
+            raise Refused("--lr and --epochs must be greater than 0.")
         for name in ("lr", "epochs"):  # compared as they are printed in the names of trainings
-            _once(name, [f"{number:g}" for number in getattr(self, name)])
+            _refuse_twice(name, [f"{number:g}" for number in getattr(self, name)])
         if self.batch % self.batches:
-            raise Refused(f"--batch {self.batch} cannot be shared by --batches {self.batches}")
+            raise Refused(f"--batch {self.batch} must be a multiple of --batches {self.batches}.")
         if self.own and not Path(self.data).is_dir():
-            raise Refused(f"--data {self.data}: no such folder; there are: {self.fetched}, {BUILTIN}")
+            raise Refused(f"--data {self.data}: the folder does not exist. Name another, {self.fetched} or {BUILTIN}.")
 
     def _take_protocol(self) -> None:
         """Fill the unset settings and flags with those of the protocol."""
         known = [path.stem for path in PROTOCOLS.glob("*.toml")]
         if self.protocol not in known:
-            raise Refused(f"--protocol: no '{self.protocol}'{nearest(self.protocol, known)}")
-        theirs, flags = protocol(self.protocol)
-        for name, value in theirs.items():
+            raise Refused(f"--protocol: there is no protocol '{self.protocol}'{nearest(self.protocol, known)}")
+        values, flags = protocol(self.protocol)
+        for name, value in values.items():
             if getattr(self, name) == UNSET.get(name, 0):
                 setattr(self, name, value)
         self.train = {**flags, **self.train}
 
     def departures(self) -> list[str]:
         """Return how the run departs from the protocol. Segments do not count, because they choose the paper's row."""
-        theirs, flags = protocol(self.protocol)
-        del theirs["segments"]
-        return of_settings(theirs, self) + of_flags(flags, self.train, intervals=self.keep == "best")
+        values, flags = protocol(self.protocol)
+        del values["segments"]
+        return of_settings(values, self) + of_flags(flags, self.train, intervals=self.keep == "best")
 
     def refuse_missing(self) -> None:
         super().refuse_missing()
         for task in self.task if self.own else []:
             if not self.files(task):
-                raise Refused(f"--data {self.data} has no files of {task}, plain or .gz, in it or below")
+                raise Refused(
+                    f"--data {self.data}: the folder has no files of {task}, plain or .gz, also not in its subfolders."
+                )
 
     def files(self, task: str) -> list[Path]:
         """Return the user's files of a task; the list is empty if there are none."""
@@ -165,22 +175,22 @@ class SentenceSettings(FineTuning):
         return [Variant(task, model, kind or "none", kind or row) for task, kind in kinds for model in self.models]
 
 
-def _known(option: str, given: list[str], known: tuple[str, ...]) -> None:
-    if not given:
-        raise Refused(f"--{option} is empty: name at least one of {', '.join(known)}")
-    for name in given:
+def _refuse_unknown(option: str, values: list[str], known: tuple[str, ...]) -> None:
+    if not values:
+        raise Refused(f"--{option} is empty. Name at least one of {', '.join(known)}.")
+    for name in values:
         if name not in known:
-            raise Refused(f"--{option}: no '{name}'{nearest(name, known)}")
-    _once(option, given)
+            raise Refused(f"--{option}: there is no '{name}'{nearest(name, known)}")
+    _refuse_twice(option, values)
 
 
-def _once(option: str, given: list[str]) -> None:
-    if len(set(given)) < len(given):
-        raise Refused(f"--{option} names one twice")
+def _refuse_twice(option: str, values: list[str]) -> None:
+    if len(set(values)) < len(values):
+        raise Refused(f"--{option} {','.join(values)}: a value occurs twice. Remove it.")
 
 
 def files_that_count(folder: Path, task: str) -> list[Path]:
-    """Return the user's files that decide the rows of a task, from all places where data-bin-scripts/glue/ looks."""
+    """Return all of the user's files that data-bin-scripts/glue/ may read for a task."""
     files = files_of_task(folder, task)
     if task == "MNLI":  # the diagnostic set, next to the folders of the tasks
         files += [path for name in ("AX", "diagnostic") for path in sorted(folder.parent.glob(f"{name}.tsv*"))]

@@ -1,4 +1,4 @@
-"""Facts about the tasks of GLUE and XNLI for planning: classes, metrics and published numbers of rows.
+"""Define the tasks of GLUE and XNLI for planning: classes, metrics and published numbers of rows.
 
 Their columns and labels are in data-bin-scripts/glue/formats.py.
 """

@@ -37,8 +37,8 @@ def with_means(scores: Scores) -> dict[str, Mapping[str, float]]:
     """Return the scores with two means added: over all languages, and over all except English."""
     chosen = scored(scores)
     others = _others(chosen)
-    made = {**scores, MEAN: _mean(scores, chosen)}
-    return made | ({OTHERS: _mean(scores, others)} if 0 < len(others) < len(chosen) else {})
+    with_mean = {**scores, MEAN: _mean(scores, chosen)}
+    return with_mean | ({OTHERS: _mean(scores, others)} if 0 < len(others) < len(chosen) else {})
 
 
 def _mean(scores: Scores, splits: Collection[str]) -> dict[str, float]:
@@ -49,11 +49,11 @@ def _mean(scores: Scores, splits: Collection[str]) -> dict[str, float]:
 def differences(labelled: Collection[str]) -> list[str]:
     """Return how a mean differs from that of XTREME, which is over the test sets of all languages."""
     chosen = scored(labelled)
-    told = [] if len(chosen) == len(LANGUAGES) else [f"{len(chosen)} of {len(LANGUAGES)} languages"]
-    return told + ([] if chosen[0].startswith("test-") else ["development sets"])
+    languages = [] if len(chosen) == len(LANGUAGES) else [f"{len(chosen)} of {len(LANGUAGES)} languages"]
+    return languages + ([] if chosen[0].startswith("test-") else ["scores of development sets"])
 
 
-def told(splits: Mapping[str, Mapping[str, object]]) -> str:
+def summary(splits: Mapping[str, Mapping[str, object]]) -> str:
     """Say which sets of which languages are scored, and which languages have files without labels.
 
     Args:
@@ -63,7 +63,7 @@ def told(splits: Mapping[str, Mapping[str, object]]) -> str:
     chosen = scored(labelled)
     kind = "test" if chosen[0].startswith("test-") else "development"
     names = [language(split) for split in chosen]
-    without = {language(split) for split in splits if split != "train"} - {*names}
-    line = f"{XNLI}: scored on the {kind} sets of {', '.join(names)}"
-    line += "" if kind == "test" else ", of which English's is what checkpoints are chosen by"
-    return f"{line}; {', '.join(sorted(without))}: no {kind} set with labels, not scored." if without else f"{line}."
+    missing = sorted({language(split) for split in splits if split != "train"} - {*names})
+    text = f"{XNLI} is scored on the {kind} sets of {', '.join(names)}."
+    text += "" if kind == "test" else " The English set also chooses checkpoints."
+    return text + (f" It is not scored in {', '.join(missing)}, which have no labels." if missing else "")

@@ -17,17 +17,19 @@ from .published import differences
 from .settings import CONF, SPLITS, Settings
 
 DESCRIPTION = """\
-Translation, from raw parallel text to sacreBLEU: subwords, fairseq-train, averaged checkpoints, beam search, scores on
-the raw references. With several encodings they share the prepared text and are compared: BLEU with its signature, chrF,
-parameters, words per second, memory, and sacrebleu's paired bootstrap against the first."""
+Train translation models from raw parallel text and score them with sacreBLEU. The stages learn subwords, train with
+fairseq-train, average checkpoints, translate with beam search and score against the raw references. Several encodings
+share the prepared text and are compared with the first one: BLEU with its signature and sacrebleu's paired bootstrap
+test, chrF, parameters, words per second and memory."""
 
 LEGEND = """\
-±: half of BLEU's 95 % bootstrap interval. p: paired bootstrap of BLEU against the first row of the direction. Of
-several seeds: BLEU, ± and chrF are means, sd the standard deviation of BLEU, p the largest. Parameters: of the model.
-Words/s: source words of one validation batch, all models in turns in one process on one device in float32; time:
-against the first row, the median of the turns. All translate to one length, the references' mean, in as many steps: in
-free translation a model that ends its sentences earlier takes less time. MB: of a process that translates this batch
-(resident; on a GPU: allocated), model included; memory: against the first row."""
+± is half the width of BLEU's 95 % bootstrap interval. p is the result of the paired bootstrap test of BLEU against the
+first row of the direction. With several seeds, BLEU, ± and chrF are means, sd is the standard deviation of BLEU, and p
+is the largest of the seeds. Parameters are those of the whole model. Words/s are source words of one validation batch,
+in float32 on one device; all models take turns in one process. Times are relative to the first row; each is the median
+over the turns. All models translate to the same length, the mean of the references, because a model that ends its
+sentences earlier would look faster. MB is the memory of a process that translates this batch, including the model
+(resident memory; on a GPU, allocated memory). Memory is relative to the first row."""
 
 COLUMNS = (
     *("direction", "encoding", "BLEU", "sd", "paper", "±", "p", "chrF", "parameters"),
@@ -41,69 +43,70 @@ def tell(stage: Stage) -> str:
     if stage.kind in ("corpus", "subwords"):
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "score":
-        found = read_json(stage.outputs[1])
-        if found["bleu"] is None:
-            return f" no score: {len(found['refused']):,} sentences were refused"
-        return f" BLEU {found['bleu']:.1f} {found['signature']}, chrF {found['chrf']:.1f}"
+        scores = read_json(stage.outputs[1])
+        if scores["bleu"] is None:
+            return f" no score, because the model refused {len(scores['refused']):,} sentences"
+        return f" BLEU {scores['bleu']:.1f} {scores['signature']}, chrF {scores['chrf']:.1f}"
     return ""
 
 
 def counted(folder: Path) -> str:
+    """Return how many pairs a prepared folder has, and how many were left out and why."""
     counts = read_json(folder / "counts.json")
     parts = ["pairs: " + ", ".join(f"{split} {counts[split]['pairs']:,}" for split in SPLITS)]
     chosen = [(split, counts[split]) for split in SPLITS if counts[split].get("longer")]
-    parts += [f"{one['longer']:,} of {split} longer than {one['longest']} words" for split, one in chosen]
-    left, why = counts["train"]["left out"], counts["train"].get("because", "over-long or without a piece")
-    parts += [f"{left:,} left out of training ({why})"] if left else []
+    parts += [f"{count['longer']:,} {split} pairs longer than {count['longest']} words" for split, count in chosen]
+    left, why = counts["train"]["left out"], counts["train"].get("because", "too long or without a piece")
+    parts += [f"{left:,} training pairs left out ({why})"] if left else []
     return "; ".join(parts)
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
     planner = Planner(settings, output, "")
-    told = [LEGEND, of_the_paper(settings)]
+    lines = [LEGEND, paper_note(settings)]
     for text in planner.texts.values():
         raw, subwords = (text.place.path(name) for name in ("raw", "subwords"))
         pair = f" ({text.direction.label})" if text.place.inner else ""
-        told.append(f"Text{pair}: {counted(raw)}. In subwords: {counted(subwords)}.")
+        lines.append(f"Text{pair}: {counted(raw)}. After encoding in subwords: {counted(subwords)}.")
     for models in planner.models.values() if settings.length_bounds else ():
-        told += by_length(models.direction.label, models.place)
-    return told
+        lines += by_length(models.direction.label, models.place)
+    return lines
 
 
-def of_the_paper(settings: Settings) -> str:
+def paper_note(settings: Settings) -> str:
     departs = differences(settings)
-    told = "Paper: Table 4 of Chen et al. 2021 (DIET), newstest2018"
-    return f"{told}; not comparable with this run, which differs in {', '.join(departs)}." if departs else f"{told}."
+    source = "The column `paper` has BLEU on newstest2018 from Table 4 of Chen et al. 2021 (DIET)."
+    return f"{source} It is not comparable with this run, which differs in {', '.join(departs)}." if departs else source
 
 
 def by_length(direction: str, place: Place) -> list[str]:
     """Return the lines of a direction's table of BLEU by length, and of its figure."""
-    found = read_json(place.path("lengths.json"))
+    lengths = read_json(place.path("lengths.json"))
     rows: list[Row] = [
-        {"BLEU by words of the source": name}
+        {"BLEU by source length in words": name}
         | {f"{row['words']} (n = {row['sentences']:,})": shown(row) for row in rows}
-        for name, rows in found["systems"].items()
+        for name, rows in lengths["systems"].items()
     ]
-    reasons = [f"Refused: `{name}` {reason}." for name, reason in found["reasons"].items()]
+    reasons = [f"`{name}` refused sentences, because it {reason}." for name, reason in lengths["reasons"].items()]
     figure = "/".join([*([place.inner] if place.inner else []), "lengths.png"])
-    return [f"{direction}, by length:", table(rows), *reasons, f"![BLEU by length]({figure})"]
+    return [f"BLEU of {direction} by length:", table(rows), *reasons, f"![BLEU by length]({figure})"]
 
 
 def shown(row: Row) -> str:
-    return f"{row['bleu']:.1f}" if row["bleu"] is not None else f"refused {row['refused']}"
+    return f"{row['bleu']:.1f}" if row["bleu"] is not None else f"{row['refused']} refused"
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder of its own for each corpus, directions, architecture, maximum length and seed."""
+    """Return a folder name that differs for every corpus, direction, architecture, maximum length and seed."""
     corpus = Path(settings.corpus).resolve().name
-    directions = "+".join(one.label for one in settings.directions)
+    directions = "+".join(direction.label for direction in settings.directions)
     longest = f".{settings.train_longest_words}-words" if settings.train_longest_words else ""
     return f"translation_wmt18/{corpus}.{directions}.{settings.arch}{longest}.{settings.seed}"
 
 
 def best(settings: Settings, output: Path, direction: str) -> str | None:
     """Return the encoding with the highest BLEU, or None if no encoding has a score."""
-    own = {one.label for one in settings.encodings}
+    own = {encoding.label for encoding in settings.encodings}
     rows = [row for row in compared(settings, output) if row["direction"] == direction and row["encoding"] in own]
     scored = {row["encoding"]: row["BLEU"] for row in rows if row["BLEU"] is not None}
     return max(scored, key=lambda label: scored[label]) if scored else None
@@ -111,19 +114,21 @@ def best(settings: Settings, output: Path, direction: str) -> str | None:
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
     """Return the commands that translate with the best model of each direction."""
-    found: Hints = {}
+    commands: Hints = {}
     planner = Planner(settings, output, shown)
     for direction, models in planner.models.items():
         if (label := best(settings, output, direction)) is None:
             continue
-        way = f" ({direction})" if models.place.inner else ""
-        title = f"Translate raw text, a sentence a line, with {label}{way} (from the repository's root, .venv active):"
-        variant = next(one for one in models.timed if one.encoding.label == label)
-        found[title] = models.served(variant)
-        chosen = [*(["--direction", direction] if way else []), "--pos-enc", label]
+        note = f" ({direction})" if models.place.inner else ""
+        title = f"Translate raw text with {label}{note}, one sentence per line (in the repository, with .venv active):"
+        variant = next(variant for variant in models.timed if variant.encoding.label == label)
+        commands[title] = models.served(variant)
+        chosen = [*(["--direction", direction] if note else []), "--pos-enc", label]
         script = shlex.join(["recipes/translation_wmt18/translate.sh", "--run", shown, *chosen])
-        found[f"The same, every line in its place and those that cannot be translated named{way}:"] = f"{script} < FILE"
-    return found
+        commands[f"The same with one output line per input line, and errors for untranslated lines{note}:"] = (
+            f"{script} < FILE"
+        )
+    return commands
 
 
 TRANSLATION = Recipe(

@@ -1,4 +1,4 @@
-"""Write comparison.json and bleu.png: scores and cost of each encoding, and its significance against the first."""
+"""Write comparison.json and bleu.png: scores and cost of each encoding, with a significance test against the first."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ from .finished import Finished, finished
 from .layout import Direction, Place, Variant
 from .published import paper
 
-Found = dict[str, dict[str, Any]]  # results by metric
+Scores = dict[str, dict[str, Any]]  # results by metric
 METRICS = ("BLEU", "chrF2")
 
 
-def bootstrap(translations: dict[str, list[str]], references: list[str], language: str) -> dict[str, Found]:
+def bootstrap(translations: dict[str, list[str]], references: list[str], language: str) -> dict[str, Scores]:
     """Run sacrebleu's paired bootstrap of every system against the first.
 
-    The result has score, interval, p and signature by metric. Translations that equal the first system's get p = 1.
-    sacrebleu would report p = 0.001, because its test counts the samples with a larger difference, and here no sample
-    differs.
+    The result has score, interval, p and signature by metric. Translations that equal those of the first system get
+    p = 1. sacrebleu would report 0.001 for them: it counts the samples with a larger difference, and none has one.
     """
     metrics = {"BLEU": bleu_of(language), "chrF2": CHRF()}
     signatures, scores = PairedTest(list(translations.items()), metrics, [references], "bs")()
-    found = {
+    results = {
         name: {metric: {**vars(scores[metric][number]), "signature": str(signatures[metric])} for metric in metrics}
         for number, name in enumerate(translations)
     }
@@ -47,43 +46,42 @@ def bootstrap(translations: dict[str, list[str]], references: list[str], languag
     for name in others:
         if translations[name] == translations[first]:
             for metric in metrics:
-                found[name][metric]["p_value"] = 1.0
-    return found
+                results[name][metric]["p_value"] = 1.0
+    return results
 
 
-def tested(variants: list[Variant], direction: Direction, place: Place, text: Place) -> dict[str, Found]:
+def tested(variants: list[Variant], direction: Direction, place: Place, text: Place) -> dict[str, Scores]:
     """Return the results of one seed's models, by label; a model that refused sentences has no score."""
-    refused = {one.slug: read_json(place.path("scores", f"{one.slug}.json")).get("refused") for one in variants}
-    whole = [one for one in variants if not refused[one.slug]]
-    files = {one.encoding.label: place.path("translations", f"{one.slug}.{direction.target}") for one in whole}
+    refused = {model.slug: read_json(place.path("scores", f"{model.slug}.json")).get("refused") for model in variants}
+    whole = [model for model in variants if not refused[model.slug]]
+    files = {model.encoding.label: place.path("translations", f"{model.slug}.{direction.target}") for model in whole}
     references = list(read(text.path("raw", f"test.{direction.target}")))
     if not files:
         return {}
-    found = bootstrap({label: list(read(path)) for label, path in files.items()}, references, direction.target)
+    results = bootstrap({label: list(read(path)) for label, path in files.items()}, references, direction.target)
     if variants[0] not in whole:  # no baseline to compare with
-        for one in found.values():
+        for scores in results.values():
             for metric in METRICS:
-                one[metric]["p_value"] = None
-    return found
+                scores[metric]["p_value"] = None
+    return results
 
 
-def row(encoding: Either, seeds: list[Found], direction: Direction, differs: str) -> Row:
+def row(encoding: Either, seeds: list[Scores], direction: Direction, differs: str) -> Row:
     """Return the scores of an encoding: means over the seeds, and the largest p of the seeds."""
-    bleu, chrf = ([found[metric] for found in seeds] for metric in METRICS)
-    scores = [round(float(one["score"]), 2) for one in bleu]
+    bleu, chrf = ([scores[metric] for scores in seeds] for metric in METRICS)
     return {
         "direction": direction.label,
         "encoding": encoding.label,
         "BLEU": _mean(bleu, "score"),
-        "sd": round(stdev(float(one["score"]) for one in bleu), 2) if len(bleu) > 1 else None,
+        "sd": round(stdev(float(score["score"]) for score in bleu), 2) if len(bleu) > 1 else None,
         "paper": paper(encoding, direction.label),
         "differs from the paper": differs,
         "±": _mean(bleu, "ci"),
         "p": _largest(bleu),
         "chrF": _mean(chrf, "score"),
         "p (chrF)": _largest(chrf),
-        "BLEU of seeds": scores,
-        "p of seeds": [_rounded(one["p_value"], 4) for one in bleu],
+        "BLEU of seeds": [round(float(score["score"]), 2) for score in bleu],
+        "p of seeds": [_rounded(score["p_value"], 4) for score in bleu],
         "signature of BLEU": bleu[0]["signature"] if bleu else None,
         "signature of chrF": chrf[0]["signature"] if chrf else None,
     }
@@ -102,12 +100,12 @@ def costs(measured: dict[str, Any]) -> Row:
     }
 
 
-def _mean(found: list[dict[str, Any]], key: str) -> float | None:
-    return round(mean(float(one[key]) for one in found), 2) if found else None
+def _mean(scores: list[dict[str, Any]], key: str) -> float | None:
+    return round(mean(float(score[key]) for score in scores), 2) if scores else None
 
 
-def _largest(found: list[dict[str, Any]]) -> float | None:
-    values = [one["p_value"] for one in found]
+def _largest(scores: list[dict[str, Any]]) -> float | None:
+    values = [score["p_value"] for score in scores]
     return None if not values or None in values else _rounded(max(values), 4)
 
 
@@ -117,24 +115,24 @@ def _rounded(value: float | None, digits: int | None = None) -> float | None:
 
 def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: Place, differs: str) -> list[Row]:
     """Return one row for each encoding; `groups` holds the models of each seed."""
-    found = [tested(variants, direction, place, text) for variants in groups]
+    results = [tested(variants, direction, place, text) for variants in groups]
     measured = read_json(place.path("measured.json"))
     lengths = place.path("lengths.json")
     by_length = read_json(lengths)["systems"] if lengths.exists() else {}
-    made: list[Row] = []
+    table: list[Row] = []
     for number, first in enumerate(groups[0]):
         label = first.encoding.label
-        seeds = [one[label] for one in found if label in one]
-        variants = [one[number] for one in groups]
-        trained = cost(place.output, *(place.stage("train", one.slug) for one in variants))
-        row_ = row(first.encoding, seeds, direction, differs) | costs(measured[label])
-        made.append(row_ | {"by length": by_length.get(label), "seeds": [one.seed for one in variants]} | trained)
-    return made
+        seeds = [scores[label] for scores in results if label in scores]
+        variants = [group[number] for group in groups]
+        trained = cost(place.output, *(place.stage("train", variant.slug) for variant in variants))
+        facts = {"by length": by_length.get(label), "seeds": [variant.seed for variant in variants]}
+        table.append(row(first.encoding, seeds, direction, differs) | costs(measured[label]) | facts | trained)
+    return table
 
 
 @dataclass(frozen=True)
 class Own:
-    """The text and the baselines of this run, with which those of earlier runs must agree.
+    """The text and the baselines of this run. Those of earlier runs must be the same.
 
     Args:
         texts: Places of the text, by pair of languages.
@@ -155,92 +153,102 @@ class Own:
                 continue
             for name in (f"{split}.{language}" for split in ("train", "test") for language in sorted(pair)):
                 if content(theirs.path("raw", name)) != content(ours.path("raw", name)):
-                    raise SystemExit(f"error: --beside {earlier.folder}: its raw/{name} is not the same text as here")
+                    problem = f"its raw/{name} has other text than that of this run"
+                    raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Leave this folder out.")
         for direction in self.shared(earlier):
             first = earlier.settings.encodings[0].label
             if first != encoding:
-                what = f"{direction.label} was compared with {first}, here with {encoding}"
+                problem = f"its first encoding in {direction.label} is {first}, but that of this run is {encoding}"
             elif earlier.baseline(direction) != [content(path) for path in self.baselines[direction]]:
-                what = f"its {first} of {direction.label} is another model, or of other seeds, than the one here"
+                problem = f"its model of {first} in {direction.label} differs from that of this run"
             else:
                 continue
-            raise SystemExit(f"error: --beside {earlier.folder}: {what}: train those encodings in one run")
+            raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Train those encodings in one run.")
 
     def shared(self, earlier: Finished) -> list[Direction]:
-        return [one for one in earlier.settings.directions if one in self.baselines]
+        return [direction for direction in earlier.settings.directions if direction in self.baselines]
 
 
-def beside(folders: list[Path], made: list[Row], own: Own) -> list[Row]:
-    """Return the rows of earlier runs, except their baselines for directions of this run, which equal this run's.
+def beside(folders: list[Path], own_rows: list[Row], own: Own) -> list[Row]:
+    """Return the rows of earlier runs, without baselines that equal those of this run.
 
     Raises:
         SystemExit: A row exists twice or cannot be compared, or a folder has no comparison.
     """
-    found = list[Row]()
-    known = {(row["direction"], row["encoding"]) for row in made}
-    baseline = str(made[0]["encoding"])
+    rows = list[Row]()
+    known = {(row["direction"], row["encoding"]) for row in own_rows}
+    baseline = str(own_rows[0]["encoding"])
     for folder in folders:
         path = folder / "comparison.json"
         if not path.is_file():
-            raise SystemExit(f"error: {path}: no such file: --beside is for folders of finished runs of this recipe")
+            raise SystemExit(f"error: --beside {folder}: {path} does not exist. Name a finished run of this recipe.")
         try:
             earlier = finished(folder, "--beside")
         except Refused as error:
             raise SystemExit(f"error: {error}") from None
         own.refuse(earlier, baseline)
-        same = {(one.label, baseline) for one in own.shared(earlier)}
-        for one in read_json(path):
-            name = (one["direction"], one["encoding"])
+        same = {(direction.label, baseline) for direction in own.shared(earlier)}
+        for row in read_json(path):
+            name = (row["direction"], row["encoding"])
             if name not in earlier.labels or name in same:
                 continue
-            if one.keys() != made[0].keys():
-                raise SystemExit(f"error: --beside: {one['encoding']} was compared by another version: run it again")
+            where = f"error: --beside {folder}: the row {' '.join(map(str, name))}"
+            if row.keys() != own_rows[0].keys():
+                raise SystemExit(f"{where} was written by another version of the recipe. Run that recipe again.")
             if name in known:
-                raise SystemExit(f"error: --beside: {' '.join(map(str, name))} is there already")
+                raise SystemExit(f"{where} is already in the table. Leave this folder out.")
             known.add(name)
-            found.append(one)
-    return found
+            rows.append(row)
+    return rows
 
 
-def panels(made: list[Row]) -> dict[str, Bars]:
+def panels(rows: list[Row]) -> dict[str, Bars]:
     """Return the bars of the figure by direction, for the rows that have a score."""
-    found: dict[str, Bars] = {}
-    for one in made:
-        if one["BLEU"] is not None:
-            bars = found.setdefault(one["direction"], Bars({}, one["encoding"], {}))
-            bars.values[one["encoding"]] = one["BLEU"]
-            bars.within[one["encoding"]] = one["±"]
-    return found
+    by_direction: dict[str, Bars] = {}
+    for row in rows:
+        if row["BLEU"] is not None:
+            bars = by_direction.setdefault(row["direction"], Bars({}, row["encoding"], {}))
+            bars.values[row["encoding"]] = row["BLEU"]
+            bars.within[row["encoding"]] = row["±"]
+    return by_direction
 
 
-def compare(asked: argparse.Namespace) -> list[Row]:
+def compare(arguments: argparse.Namespace) -> list[Row]:
     """Return the rows of all directions, and those of earlier runs."""
-    encodings = parse_stacks(asked.pos_enc)
-    groups = [[Variant(one, seed, asked.seed) for one in encodings] for seed in asked.trained_seed]
-    directions = [Direction(*languages) for languages in asked.direction]
-    made, own = list[Row](), Own({}, {})
+    encodings = parse_stacks(arguments.pos_enc)
+    groups = [[Variant(encoding, seed, arguments.seed) for encoding in encodings] for seed in arguments.trained_seed]
+    directions = [Direction(*languages) for languages in arguments.direction]
+    table, own = list[Row](), Own({}, {})
     for direction in directions:
-        place = Place(asked.output, "", direction.label if len(directions) > 1 else "")
+        place = Place(arguments.output, "", direction.label if len(directions) > 1 else "")
         text = own.texts.setdefault(direction.pair, place)
         firsts = [group[0].slug for group in groups]
         own.baselines[direction] = [place.path("translations", f"{slug}.{direction.target}") for slug in firsts]
-        made += rows(direction, groups, place, text, asked.differs)
-    return made + beside(asked.beside, made, own)
+        table += rows(direction, groups, place, text, arguments.differs)
+    return table + beside(arguments.beside, table, own)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
-    parser.add_argument("--direction", nargs=2, action="append", required=True, metavar=("SOURCE", "TARGET"))
-    parser.add_argument("--pos-enc", action="append", required=True, help="the first is compared with")
-    parser.add_argument("--seed", type=int, required=True, help="of the run")
-    parser.add_argument("--trained-seed", type=int, action="append", required=True)
-    parser.add_argument("--differs", default="", help="in what the run departs from the paper's")
-    parser.add_argument("--beside", type=Path, action="append", default=[], help="folders of earlier runs")
-    asked = parser.parse_args()
-    made = compare(asked)
-    draw_panels(panels(made), "sacreBLEU, 95 % intervals (dashed: the first)", asked.output / "bleu.png")
-    write_whole(asked.output / "comparison.json", json.dumps(made, indent=1) + "\n")
+    option = parser.add_argument
+    option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
+    names, text = ("SOURCE", "TARGET"), "Languages of a trained direction."
+    option("--direction", nargs=2, action="append", required=True, metavar=names, help=text)
+    text = "An encoding to compare. The first one is the baseline."
+    option("--pos-enc", action="append", required=True, metavar="NAME", help=text)
+    option(
+        "--seed", type=int, required=True, metavar="N", help="Random seed of the run; its models have no seed in names."
+    )
+    text = "Random seed of a training of each encoding."
+    option("--trained-seed", type=int, action="append", required=True, metavar="N", help=text)
+    option("--differs", default="", metavar="A,B", help="How the run differs from the paper.")
+    text = "Folder of an earlier run whose rows are added."
+    option("--beside", type=Path, action="append", default=[], metavar="DIR", help=text)
+    arguments = parser.parse_args()
+    table = compare(arguments)
+    label = "sacreBLEU with 95 % intervals (dashed: the first encoding)"
+    draw_panels(panels(table), label, arguments.output / "bleu.png")
+    write_whole(arguments.output / "comparison.json", json.dumps(table, indent=1) + "\n")
 
 
 if __name__ == "__main__":

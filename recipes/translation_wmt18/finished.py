@@ -1,4 +1,4 @@
-"""Read the folder of a finished run: its models, its text, and the runs that its table includes."""
+"""Read the folder of a finished run, and check whether its rows may join the table of another run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recipes.lib.values import Refused
 from .layout import Direction, Place
 from .settings import Settings
 
-#: settings that may differ within one table: the text is compared by content, and the rows name the rest
+#: Settings that may differ within one table. The text is compared by content, and the rows show the other differences.
 FREE = {
     *("direction", "source_lang", "target_lang", "seed", "seeds", "pos_enc", "beside", "lengths"),
     *("corpus", "raw", "newstest", "train_set", "valid_set", "test_set", "limit", "bad_lines"),
@@ -22,26 +22,29 @@ FREE = {
 
 @dataclass(frozen=True)
 class Finished:
+    """A finished run: its folder and its settings."""
+
     folder: Path
     settings: Settings
 
     @property
     def labels(self) -> set[tuple[str, str]]:
         """Return direction and encoding of the run's own rows; its table may also have those of earlier runs."""
-        return {(one.label, encoding.label) for one in self.settings.directions for encoding in self.settings.encodings}
+        settings = self.settings
+        return {(way.label, encoding.label) for way in settings.directions for encoding in settings.encodings}
 
     def place(self, direction: Direction) -> Place:
         return Place(self.folder, "", direction.label if len(self.settings.directions) > 1 else "")
 
     def text(self, pair: frozenset[str]) -> Place | None:
         """Return the place of a pair's text, which its first direction prepared, or None without such a pair."""
-        return next((self.place(one) for one in self.settings.directions if one.pair == pair), None)
+        return next((self.place(way) for way in self.settings.directions if way.pair == pair), None)
 
     def baseline(self, direction: Direction) -> list[str]:
         """Return the hashes of the baseline's translations for a direction, one per seed."""
         place = self.place(direction)
         first = self.settings.variants[:: len(self.settings.encodings)]
-        return [content(place.path("translations", f"{one.slug}.{direction.target}")) for one in first]
+        return [content(place.path("translations", f"{variant.slug}.{direction.target}")) for variant in first]
 
 
 def finished(run: Path, option: str) -> Finished:
@@ -55,18 +58,19 @@ def finished(run: Path, option: str) -> Finished:
     """
     path = run / RESULT
     if not path.is_file():
-        raise Refused(f"{option} {run}: it has no {RESULT}; name the --output of a finished run of this recipe")
+        raise Refused(
+            f"{option} {run}: this folder has no {RESULT}. Name the --output of a finished run of this recipe."
+        )
     facts = read_json(path)
     if facts["recipe"] != "translation_wmt18":
-        raise Refused(f"{option} {run}: a run of {facts['recipe']}, not of translation_wmt18")
+        raise Refused(f"{option} {run}: this is a run of the recipe {facts['recipe']}, not of translation_wmt18.")
     return Finished(run, Settings(**facts["settings"]))
 
 
 def refuse_unlike(settings: Settings) -> None:
     """Refuse earlier runs whose models were trained or decoded with other settings.
 
-    Only encoding, direction, seed and the settings in `FREE` may differ. Runs that are not finished are skipped here,
-    because a stage reports them.
+    Only the settings in `FREE` may differ. Runs that are not finished are skipped here, because a stage reports them.
 
     Raises:
         Refused: A folder of --beside has other settings.
@@ -78,11 +82,12 @@ def refuse_unlike(settings: Settings) -> None:
         theirs = asdict(finished(Path(folder), "--beside").settings)
         for name in ours:
             if name not in FREE and ours[name] != theirs[name]:
-                raise Refused(f"--beside {folder}: {_difference(name, theirs[name], ours[name])}: not to be compared")
+                problem = _difference(name, theirs[name], ours[name])
+                raise Refused(f"--beside {folder}: {problem}. Use the same value in both, or leave out --beside.")
 
 
 def _difference(name: str, theirs: object, ours: object) -> str:
     if isinstance(theirs, dict) and isinstance(ours, dict):
         key = next(key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key))
         name, theirs, ours = f"{name}.{key}", theirs.get(key, "not given"), ours.get(key, "not given")
-    return f"its --{name.replace('_', '-')} is {theirs}, here it is {ours}"
+    return f"its --{name.replace('_', '-')} is {theirs}, but that of this run is {ours}"

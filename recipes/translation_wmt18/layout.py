@@ -11,6 +11,7 @@ from recipes.lib.encodings import Either
 from recipes.lib.stages import Stage
 from recipes.lib.values import Refused
 
+CHANGE = "Give two codes such as en and pt_BR with --direction, or with --source-lang and --target-lang."
 LANGUAGE = r"[A-Za-z]{2,}([_-][A-Za-z0-9]+)*"
 
 
@@ -43,7 +44,8 @@ def parse_direction(label: str) -> Direction:
     """
     source, hyphen, target = label.partition("-")
     if not hyphen or "-" in target:
-        raise Refused(f"--direction {label}: write SOURCE-TARGET, en-de say; with other hyphens --source-lang")
+        problem = "write SOURCE-TARGET, for example en-de"
+        raise Refused(f"--direction {label}: {problem}. For codes with hyphens use --source-lang and --target-lang.")
     return checked(Direction(source, target))
 
 
@@ -51,13 +53,13 @@ def checked(direction: Direction) -> Direction:
     """Return the direction unchanged if its languages are valid.
 
     Raises:
-        Refused: A language is no language code, or both are the same.
+        Refused: A language is not a language code, or both are the same.
     """
     for language in (direction.source, direction.target):
         if not re.fullmatch(LANGUAGE, language):
-            raise Refused(f"'{language}' is no language code: en, de, zh, pt_BR, ...")
+            raise Refused(f"Direction {direction.label}: '{language}' is not a language code. {CHANGE}")
     if direction.source == direction.target:
-        raise Refused(f"--source-lang and --target-lang are both {direction.source}")
+        raise Refused(f"Direction {direction.label}: source and target language must differ. {CHANGE}")
     return direction
 
 
@@ -66,6 +68,8 @@ class Variant:
     """A model: its encoding and the seed of its training.
 
     Args:
+        encoding: Position encoding of the model.
+        seed: Random seed of the training.
         first: Seed that is left out of names.
     """
 
@@ -86,11 +90,12 @@ class Place:
     Args:
         output: Folder of the run.
         shown: Name of the run's folder in commands.
+        inner: Subfolder of the direction; empty if the run has only one.
     """
 
     output: Path
     shown: str
-    inner: str = ""  # subfolder of the direction if there are several
+    inner: str = ""
 
     def path(self, *parts: str) -> Path:
         return self.output.joinpath(*([self.inner] if self.inner else []), *parts)
@@ -119,7 +124,13 @@ class Place:
         """Return a stage of this place.
 
         Args:
+            kind: Kind of the stage, the first part of its name.
+            command: Words of the command.
             outputs: Paths relative to this place.
+            after: Stages that must run before.
+            inputs: Files that the stage reads.
+            variant: Model of the stage, the second part of its name.
+            resumes: Whether the command continues an interrupted run.
             identity: The words that determine the result, if they are not the whole command.
         """
         return Stage(

@@ -15,7 +15,7 @@ from .layout import Direction, Place, Variant
 from .settings import MAX_POSITIONS, Settings
 from .text import SHARED
 
-LEAST_KEPT = 10  # checkpoints that are kept at least
+LEAST_KEPT = 10  # smallest number of checkpoints that are kept
 GNMT = "lenpen-form"  # flag of this package's task
 
 
@@ -35,7 +35,10 @@ class Models:
     """The models of a direction.
 
     Args:
-        text: Place of the pair's text, which another direction may have prepared.
+        settings: Settings of the run.
+        direction: The direction.
+        place: Folder of the direction.
+        text: Folder of the text, which the opposite direction may share.
     """
 
     settings: Settings
@@ -57,7 +60,7 @@ class Models:
         command += ["--save-dir", self.place.named("checkpoints", variant.slug)]
         return Stage(
             self.place.stage("train", variant.slug),
-            launch.train_command([*command, *self.kept()], settings),
+            launch.train_command([*command, *self.keep_flags()], settings),
             (self.place.path("checkpoints", variant.slug),),
             (binary,),
             resumes=True,
@@ -68,7 +71,7 @@ class Models:
     def by_update(self) -> bool:
         return "save-interval-updates" in self.settings.train
 
-    def kept(self) -> list[str]:
+    def keep_flags(self) -> list[str]:
         """Return the flags that keep at least as many checkpoints as are averaged.
 
         The extra checkpoints allow averaging over another number without training again.
@@ -84,7 +87,10 @@ class Models:
         command += flags(inputs=self.place.named("checkpoints", variant.slug), **{number: self.settings.average})
         command += flags(output=self.averaged(variant))
         every = self.settings.number("save-interval-updates", 1) if self.by_update else None
-        command, identity = command + flags(every=every), command  # only a check, which does not change the result
+        command, identity = (
+            command + flags(every=every),
+            command,
+        )  # --every is only a check, which does not change the result
         outputs = [f"averaged/{variant.slug}.pt"]
         return self.place.runs("average", command, outputs, [train], variant=variant.slug, identity=identity)
 
@@ -95,12 +101,19 @@ class Models:
         """Return the arguments that fairseq-generate and fairseq-interactive share."""
         settings, named = self.settings, self.text.named
         command = [named("data-bin"), *PLUGIN, *self.direction.flags(), "--path", self.averaged(variant)]
-        # fairseq takes one subword model: the source's, which it applies. It undoes the target's with any model.
-        whose = f".{self.direction.source}" if settings.separate else ""
+        # fairseq accepts one subword model. It must be that of the source; undoing subwords works with any model.
+        language = f".{self.direction.source}" if settings.separate else ""
         if settings.subwords == "sentencepiece":
-            command += ["--bpe", "sentencepiece", "--sentencepiece-model", named("subwords", f"model{whose}.model")]
+            command += ["--bpe", "sentencepiece", "--sentencepiece-model", named("subwords", f"model{language}.model")]
         else:
-            command += ["--tokenizer", "moses", "--bpe", "fastbpe", "--bpe-codes", named("subwords", f"codes{whose}")]
+            command += [
+                "--tokenizer",
+                "moses",
+                "--bpe",
+                "fastbpe",
+                "--bpe-codes",
+                named("subwords", f"codes{language}"),
+            ]
         if settings.longest >= MAX_POSITIONS:  # allow sentences of --longest pieces, independently of the model
             for side in ("source", "target"):
                 command += [f"--max-{side}-positions", str(settings.longest + 1)]
@@ -110,7 +123,7 @@ class Models:
         folder = f"generated/{variant.slug}"
         command = ["fairseq-generate", *WHOLE, *QUIET, *ALONE, *self.decoding(variant), "--gen-subset", "test"]
         command += flags(results_path=self.place.named(folder))
-        # A table of positions may be too short for long sentences; the score reports which translations are missing.
+        # Skip sentences that are longer than the model's table of positions; the score stage reports them.
         command += flags(skip_invalid_size_inputs_valid_test=bool(self.settings.train_longest_words))
         on_device = launch.on_one_device(command, self.settings)
         return self.place.runs("generate", on_device, [folder], [average], variant=variant.slug, identity=command)
@@ -131,7 +144,7 @@ class Models:
         outputs = [f"translations/{variant.slug}.{target}", f"scores/{variant.slug}.json"]
         command = module("lib.translation.score")
         command += flags(generated=named("generated", variant.slug, "generate-test.txt"))
-        # Score against the raw references; fairseq would use references that went through the subwords.
+        # Score against the raw references; fairseq itself would score against encoded and decoded references.
         command += flags(reference=self.text.named("raw", f"test.{target}"), language=target)
         command += flags(translation=named(outputs[0]), output=named(outputs[1]))
         command += flags(may_refuse=bool(self.settings.train_longest_words))
@@ -146,7 +159,7 @@ class Models:
         return self.settings.variants[: len(self.settings.encodings)]
 
     def measure(self, averaged: list[Stage]) -> Stage:
-        checkpoints = [f"{one.encoding.label}:{self.averaged(one)}" for one in self.timed]
+        checkpoints = [f"{variant.encoding.label}:{self.averaged(variant)}" for variant in self.timed]
         command = module("lib.translation.measure") + flags(output=self.place.named("measured.json"))
         command += flags(generate=(shlex.join(search_flags(self.settings)),), checkpoint=checkpoints)
         identity = [*command, "--precision", self.settings.precision]

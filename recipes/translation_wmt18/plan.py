@@ -36,9 +36,9 @@ class Planner(planning.Planner[Settings]):
         ends: list[Stage] = []
         for models in self.models.values():
             binary = self.texts[models.direction.pair].stages[-1]
-            mine = [models.chain(variant, binary) for variant in self.settings.variants]
-            chains += mine
-            ends += self.ends(models, mine)
+            chains_of_direction = [models.chain(variant, binary) for variant in self.settings.variants]
+            chains += chains_of_direction
+            ends += self.ends(models, chains_of_direction)
         texts = [text.stages for text in self.texts.values()]
         compare = self.compare([*ends, *(chain[-1] for chain in chains)])
         return Plan([[[self.check()]], texts, chains, [[*ends, compare]]], tuple(self.notes()))
@@ -50,17 +50,17 @@ class Planner(planning.Planner[Settings]):
     @cached_property
     def texts(self) -> dict[frozenset[str], Text]:
         """Return the text of each pair; the first direction of the pair prepares it."""
-        found: dict[frozenset[str], Text] = {}
+        texts: dict[frozenset[str], Text] = {}
         for direction in self.settings.directions:
-            found.setdefault(direction.pair, Text(self.settings, direction, self.place(direction)))
-        return found
+            texts.setdefault(direction.pair, Text(self.settings, direction, self.place(direction)))
+        return texts
 
     @cached_property
     def models(self) -> dict[str, Models]:
         """Return the models by direction."""
         return {
-            one.label: Models(self.settings, one, self.place(one), self.texts[one.pair].place)
-            for one in self.settings.directions
+            direction.label: Models(self.settings, direction, self.place(direction), self.texts[direction.pair].place)
+            for direction in self.settings.directions
         }
 
     @property
@@ -84,7 +84,7 @@ class Planner(planning.Planner[Settings]):
         Errors there would otherwise appear only after hours.
         """
         settings = self.settings
-        languages = list(dict.fromkeys(one.target for one in settings.directions))
+        languages = list(dict.fromkeys(direction.target for direction in settings.directions))
         command = module("lib.check_models") + flags(output=f"{self.shown}/checked.json", target_lang=languages)
         command += flags(pos_enc=self.labels, generate=(shlex.join(search_flags(settings)),))
         command += ["--", *model_flags(settings, settings.directions[0])]
@@ -93,8 +93,8 @@ class Planner(planning.Planner[Settings]):
     def compare(self, after: list[Stage]) -> Stage:
         settings = self.settings
         command = module("translation_wmt18.compare") + flags(output=self.shown, seed=settings.seed)
-        command += flags(direction=[(one.source, one.target) for one in settings.directions])
-        command += flags(trained_seed=[one.seed for one in settings.variants[:: len(settings.encodings)]])
+        command += flags(direction=[(way.source, way.target) for way in settings.directions])
+        command += flags(trained_seed=[variant.seed for variant in settings.variants[:: len(settings.encodings)]])
         command += flags(pos_enc=self.labels, differs=(", ".join(differences(settings)),))
         free = flags(beside=[str(path.parent) for path in self.beside])
         own = [HERE / f"{name}.py" for name in ("compare", "finished", "published", "layout")]
@@ -104,11 +104,11 @@ class Planner(planning.Planner[Settings]):
     def notes(self) -> list[str]:
         settings = self.settings
         most = settings.number("max-tokens", 0)
-        told = launch.notes(settings, launch.effective_batch(settings, most) if most else "")
-        told += dict.fromkeys(note for text in self.texts.values() for note in text.notes())
+        notes = launch.notes(settings, launch.effective_batch(settings, most) if most else "")
+        notes += dict.fromkeys(note for text in self.texts.values() for note in text.notes())
         if settings.train_longest_words:
-            told.append(
-                f"Trained and validated on pairs of at most {settings.train_longest_words} words and "
-                f"{settings.longest_training} pieces a side; the test set is whole."
+            notes.append(
+                f"The models are trained and validated on pairs with at most {settings.train_longest_words} words and "
+                f"{settings.longest_training} pieces per side. The test set has sentences of all lengths."
             )
-        return told
+        return notes

@@ -1,4 +1,4 @@
-"""Provide the BLEU of the DIET paper's Table 4, and list what makes a run incomparable with it."""
+"""Look up the BLEU in Table 4 of the DIET paper, and list how a run differs from the paper."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from recipes.lib.package import figures
 from recipes.lib.settings import read_preset
 from recipes.lib.stages import read_json
 
-from .settings import CONF, MADE, WMT18, Settings
+from .settings import CONF, RECORD, WMT18, Settings
 
 TEXT = {"train": {"europarl-v7", "commoncrawl", "news-commentary-v13"}, "test": {"newstest2018"}}
-#: default options of prepare_wmt18.sh
+#: Default options of prepare_wmt18.sh.
 CLEANING = {
     "longest_words": 250,
     "ratio": 2.0,
@@ -23,7 +23,7 @@ CLEANING = {
     "language_id": False,
     "limit": 0,
 }
-PRESET = CONF / "table4-vaswani.toml"  # the paper's settings, and tensor2tensor's where the paper states none
+PRESET = CONF / "table4-vaswani.toml"  # the paper's settings; those that it does not state are tensor2tensor's
 UPDATES = ("max-update", "max-epoch", "patience", "stop-time-hours", "stop-min-lr")
 
 
@@ -41,25 +41,25 @@ def papers_text(settings: Settings) -> bool:
         return False
     if settings.corpus == WMT18:
         return True
-    made = Path(settings.corpus) / MADE
-    if not made.is_file() or (settings.train_set, settings.sets["test"]) != ("train", "test"):
+    path = Path(settings.corpus) / RECORD
+    if not path.is_file() or (settings.train_set, settings.sets["test"]) != ("train", "test"):
         return False
-    record: dict[str, Any] = read_json(made)
+    record: dict[str, Any] = read_json(path)
     options: dict[str, Any] = record.get("identity", {}).get("options", {})
     cleaned = all(options.get(name, value) == value for name, value in CLEANING.items())
     sources = record.get("sources", [])
-    # the corpus's name ends before the pair, as in `europarl-v7.de-en`
-    named = {split: {one["name"].partition(".")[0] for one in sources if one["split"] == split} for split in TEXT}
-    return named == TEXT and cleaned
+    # the name of a corpus ends before the pair: `europarl-v7.de-en`
+    names = {split: {row["name"].partition(".")[0] for row in sources if row["split"] == split} for split in TEXT}
+    return names == TEXT and cleaned
 
 
 def differences(settings: Settings) -> list[str]:
-    """Return in what a run differs from the paper, as far as it is stated, and from the preset.
+    """Return in what a run differs from the paper, or from the preset where the paper does not state a setting.
 
-    An empty list means that its BLEU can be compared with the paper's.
+    An empty list means that BLEU can be compared with the paper's.
     """
     preset = read_preset(PRESET)
-    train = changed(preset["train"], settings.train, intervals=True)  # --average takes several
+    train = changed(preset["train"], settings.train, intervals=True)  # they decide which checkpoints are averaged
     batch = preset["batches"] * preset["train"]["max-tokens"]
     departs = {
         "text": not papers_text(settings),

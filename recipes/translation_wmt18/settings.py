@@ -19,9 +19,9 @@ CONF = Path(__file__).parent / "conf"
 BUILTIN, WMT18 = "builtin", "wmt18"
 SPLITS = ("train", "valid", "test")
 MAX_POSITIONS = 1024  # fairseq's default, which includes </s>
-MADE = "corpus.json"  # exists in folders of prepare_wmt18.sh, whose validation set is `valid`
+RECORD = "corpus.json"  # exists in folders of prepare_wmt18.sh, whose validation set is `valid`
 
-# Flags that the plan sets itself, and the recipe's options for them.
+#: Flags that the plan sets itself, and the option that controls each of them.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "arch")},
@@ -36,7 +36,7 @@ DECIDED_GENERATE = {
     "path": "--average",
     "task": "--generate.lenpen-form",
     "skip-invalid-size-inputs-valid-test": "--train-longest-words",
-    "nbest": "the score of one translation a sentence",
+    "nbest": "the recipe, which scores one translation per sentence",
     **dict.fromkeys(("gen-subset", "results-path", "user-dir"), "--output"),
     **dict.fromkeys(("source-lang", "target-lang"), "--direction"),
     **dict.fromkeys(
@@ -51,22 +51,24 @@ class Settings(launch.Training):
         default_factory=list, metadata=about("Directions to train and score: SOURCE-TARGET, such as de-en,cs-en.")
     )
     source_lang: str = field(
-        default="", metadata=about("Language at the end of the files' names, instead of --direction.")
+        default="", metadata=about("Source language as file names end in it; replaces that of --direction.")
     )
     target_lang: str = field(
-        default="", metadata=about("Language at the end of the files' names, instead of --direction.")
+        default="", metadata=about("Target language as file names end in it; replaces that of --direction.")
     )
     seeds: list[int] = field(
         default_factory=list,
         metadata=about("Train with these random seeds, such as 1,2,3, and report the mean (unset: --seed)."),
     )
     corpus: str = field(
-        metadata=about(f"Text: {WMT18}, {BUILTIN} (small, invented), or a FOLDER with train.SRC, train.TGT and so on.")
+        metadata=about(
+            f"Parallel text: {WMT18}, {BUILTIN} (small, invented), or a FOLDER with train.SRC, train.TGT etc."
+        )
     )
     raw: str = field(default=RAW, metadata=about(f"Folder for the archives of {WMT18}."))
     newstest: str = field(
         default="",
-        metadata=about(f"For {WMT18}: your folder with the test sets, or sacrebleu (unset: they are downloaded)."),
+        metadata=about(f"For {WMT18}: your folder with the test sets, or sacrebleu (unset: download them)."),
     )
     train_set: str = field(
         default="train", metadata=about("Name of the training files NAME.SRC and NAME.TGT in the FOLDER, plain or .gz.")
@@ -105,16 +107,15 @@ class Settings(launch.Training):
     )
     train_longest_words: int = launch.at_least(
         0,
-        "Train and validate on pairs of at most this number of words per side, and report BLEU by"
-        " length (0: all lengths). --train.max-source-positions sets the length of the models; "
-        "longer pairs are left out.",
+        "Train and validate on pairs with at most this number of words per side, and report BLEU by length "
+        "(0: use all lengths). Pairs longer than --train.max-source-positions are left out.",
         default=0,
     )
     lengths: list[int] = field(
         default_factory=list,
         metadata=about(
-            "Report BLEU by source length in words: upper bounds of the groups, such as 10,20,40; "
-            "--train-longest-words is one of them."
+            "Report BLEU by source length in words. These are upper bounds of the groups, such as 10,20,40; "
+            "--train-longest-words is always one of them."
         ),
     )
     workers: int = launch.at_least(1, "Number of processes that prepare the text.", default=1)
@@ -138,7 +139,7 @@ class Settings(launch.Training):
         launch.refuse_decided(self.generate, DECIDED_GENERATE, "generate")
         self.directions = self._directions()
         if not LEAST_COVERAGE <= self.character_coverage <= 1:
-            raise Refused(f"--character-coverage is {self.character_coverage}: {LEAST_COVERAGE} to 1 is wanted")
+            raise Refused(f"--character-coverage {self.character_coverage}: the value must be {LEAST_COVERAGE} to 1.")
         self._refuse_sets()
         self._refuse_shared()
         self._refuse_lengths()
@@ -146,18 +147,22 @@ class Settings(launch.Training):
 
     def _directions(self) -> list[Direction]:
         """Return the directions; --source-lang and --target-lang may replace the languages of a single one."""
-        found = list(dict.fromkeys(map(parse_direction, self.direction)))
+        directions = list(dict.fromkeys(map(parse_direction, self.direction)))
         if self.source_lang or self.target_lang:
-            if len(found) > 1:
-                raise Refused("--source-lang and --target-lang are of one direction: leave them out, or --direction")
-            source, target = (found[0].source, found[0].target) if found else ("", "")
-            found = [checked(Direction(self.source_lang or source, self.target_lang or target))]
-        if not found:
-            raise Refused("--direction is empty: SOURCE-TARGET, en-de say")
-        for one in found:
-            if self.corpus == WMT18 and one.pair not in ({"de", "en"}, {"cs", "en"}):
-                raise Refused(f"{WMT18} is de-en and cs-en, both ways, not {one.label}: give a FOLDER")
-        return found
+            if len(directions) > 1:
+                raise Refused(
+                    f"--direction {','.join(self.direction)}: --source-lang and --target-lang set a single direction. "
+                    "Use either these two options or --direction."
+                )
+            source, target = (directions[0].source, directions[0].target) if directions else ("", "")
+            directions = [checked(Direction(self.source_lang or source, self.target_lang or target))]
+        if not directions:
+            raise Refused("--direction is empty. Give SOURCE-TARGET, for example en-de.")
+        for direction in directions:
+            if self.corpus == WMT18 and direction.pair not in ({"de", "en"}, {"cs", "en"}):
+                problem = f"{WMT18} has de-en and cs-en in both directions, but not {direction.label}"
+                raise Refused(f"--corpus {WMT18}: {problem}. Give a FOLDER with your own text.")
+        return directions
 
     @property
     def variants(self) -> list[Variant]:
@@ -170,8 +175,8 @@ class Settings(launch.Training):
         """Return the base name of the files of each split."""
         if self.corpus in (BUILTIN, WMT18):
             return dict(zip(SPLITS, SPLITS, strict=True))
-        made = (Path(self.corpus) / MADE).is_file()
-        return {"train": self.train_set, "valid": self.valid_set or ("valid" if made else "val"), "test": self.test_set}
+        valid = self.valid_set or ("valid" if (Path(self.corpus) / RECORD).is_file() else "val")
+        return {"train": self.train_set, "valid": valid, "test": self.test_set}
 
     @property
     def longest_training(self) -> int:
@@ -189,33 +194,37 @@ class Settings(launch.Training):
 
     @property
     def length_bounds(self) -> list[int]:
-        """Return the upper bounds of the source lengths by which the test set is scored; empty: it is not."""
+        """Return the upper bounds of the groups of source lengths; without bounds there are no scores by length."""
         longest = self.train_longest_words
         steps = self.lengths or [longest * 5 // 4, longest * 3 // 2, longest * 2]
         return sorted({*steps, longest} - {0})
 
     def unused(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         if self.corpus != WMT18:
-            found["raw"] = f"nothing is fetched for --corpus {self.corpus}"
+            reasons["raw"] = f"nothing is fetched for --corpus {self.corpus}"
         if self.subwords == "fastbpe":
-            found |= dict.fromkeys(("model_type", "character_coverage"), "it is SentencePiece's, not fastBPE's")
-        return found
+            reasons |= dict.fromkeys(("model_type", "character_coverage"), "only SentencePiece uses this option")
+        return reasons
 
     def _refuse_sets(self) -> None:
         if self.newstest and self.corpus != WMT18:
-            raise Refused(f"--newstest is for --corpus {WMT18}: a FOLDER has its test set, --test-set")
+            raise Refused(f"--newstest is only for --corpus {WMT18}. Name the test set of a FOLDER with --test-set.")
         if self.corpus in (BUILTIN, WMT18):
-            for one in fields(Settings):
-                if one.name.endswith("_set") and getattr(self, one.name) != one.default:
-                    raise Refused(f"--{one.name.replace('_', '-')} is for a FOLDER: {self.corpus} has its own sets")
+            for setting in fields(Settings):
+                if setting.name.endswith("_set") and getattr(self, setting.name) != setting.default:
+                    option = f"--{setting.name.replace('_', '-')}"
+                    raise Refused(
+                        f"{option} is only for --corpus FOLDER; {self.corpus} has its own sets. Leave it out."
+                    )
 
     def _refuse_shared(self) -> None:
         """Refuse shared embeddings of separate dictionaries; fairseq would refuse them after preparing the text."""
         if self.separate and self.train.get("share-all-embeddings"):
             raise Refused(
-                "--separate gives each language its own dictionary: --train.share-all-embeddings false, and "
-                "--train.share-decoder-input-output-embed true to tie the decoder's"
+                "--separate gives each language its own dictionary, so embeddings cannot be shared. Add "
+                "--train.share-all-embeddings false, and to tie those of the decoder "
+                "--train.share-decoder-input-output-embed true."
             )
 
     def _refuse_lengths(self) -> None:
@@ -224,21 +233,22 @@ class Settings(launch.Training):
             room = self.room(side)
             if self.longest >= room and not self.train_longest_words:
                 raise Refused(
-                    f"--longest {self.longest} and the end of the sentence do not fit into {room} positions: "
-                    f"--train.max-{side}-positions {self.longest + 1}, or a smaller --longest"
+                    f"--longest {self.longest}: sentences of this length and </s> do not fit into {room} positions. "
+                    f"Add --train.max-{side}-positions {self.longest + 1} or reduce --longest."
                 )
         if any(bound < 1 for bound in self.lengths):
-            raise Refused(f"--lengths is {','.join(map(str, self.lengths))}: numbers of words from 1 on are wanted")
+            raise Refused(f"--lengths {','.join(map(str, self.lengths))}: each number of words must be at least 1.")
 
     def _refuse_average(self) -> None:
         """Refuse to average more checkpoints than the training writes; otherwise this fails only after the training."""
         if "save-interval-updates" in self.train:
             every = self.number("save-interval-updates", 1)
             if every < 1:
-                raise Refused(f"--train.save-interval-updates is {every}: 1 or more is wanted; leave it out for epochs")
-            made = self.number("max-update", 0) // every
+                problem = f"--train.save-interval-updates {every}: the value must be at least 1"
+                raise Refused(f"{problem}. To save after each epoch, leave the flag out.")
+            saved = self.number("max-update", 0) // every
         else:
             ends = [self.number(f"max-{unit}", 0) for unit in ("epoch", "update")]  # an epoch has at least one update
-            made = min(filter(None, ends), default=0)
-        if 0 < made < self.average:
-            raise Refused(f"--average {self.average}: the training makes {made} checkpoints")
+            saved = min(filter(None, ends), default=0)
+        if 0 < saved < self.average:
+            raise Refused(f"--average {self.average}: the training saves only {saved} checkpoints. Average fewer.")

@@ -17,7 +17,7 @@ from .settings import BUILTIN, SPLITS, WMT18, Settings
 SHARED = LIB / "translation"
 TEXT = (LIB / "lines.py", SHARED / "parallel.py")
 BUILTIN_SIZES = {"train": 1000, "valid": 50, "test": 50}
-#: files besides data-bin-scripts/parallel/ that determine the prepared text
+#: Files besides data-bin-scripts/parallel/ that determine the prepared text.
 SHARED_SCRIPTS = ("prepare_parallel.py", "sources.tsv", "corpora/lines.py", "corpora/compressed.py")
 PREPARE_WMT18 = "data-bin-scripts/prepare_wmt18.sh"
 
@@ -40,11 +40,13 @@ class Text:
     def notes(self) -> list[str]:
         """Return notes about the text for the user."""
         if self.settings.corpus == WMT18 and not (ROOT / PREPARE_WMT18).exists():
-            return [f"--corpus {WMT18} can be looked at only: {PREPARE_WMT18} is not there yet; give a FOLDER"]
+            return [
+                f"--corpus {WMT18} can only be listed, because {PREPARE_WMT18} does not exist. Give a FOLDER to run."
+            ]
         if self.settings.corpus == BUILTIN:
             return [
-                f"The built-in corpus: English, as {self.direction.source}, into an invented language, as "
-                f"{self.direction.target}. It shows that the machinery works, not what an encoding is worth."
+                f"The built-in corpus has English text as {self.direction.source} and an invented language as "
+                f"{self.direction.target}. It only tests the recipe; the scores say nothing about an encoding."
             ]
         return []
 
@@ -68,18 +70,18 @@ class Text:
         command += [*self.direction.flags(), *flags(**{f"{split}_set": name for split, name in settings.sets.items()})]
         command += flags(bad_lines=settings.bad_lines, limit=settings.limit)
         command += flags(longest_words=settings.train_longest_words or None)
-        identity = [word for word in command if word != folder]  # the text matters, not its folder
+        identity = [word for word in command if word != folder]  # the name of the folder does not change the text
         return [*before, self.place.runs("corpus", command, ["raw"], before[-1:], inputs, identity=identity)]
 
     def files(self, folder: Path) -> list[Path]:
         """Return the files of the user's folder that exist; the stage reports missing ones."""
-        wanted = [
+        paths = [
             folder / f"{name}.{language}{end}"
             for name in self.settings.sets.values()
             for language in self.languages
             for end in ("", ".gz")
         ]
-        return [path for path in wanted if path.exists()]
+        return [path for path in paths if path.exists()]
 
     def builtin(self) -> Stage:
         command = module("lib.invented.sentences")
@@ -90,8 +92,8 @@ class Text:
     @property
     def newstest(self) -> str:
         """Return the absolute path of the --newstest folder, because commands run in another working directory."""
-        named = self.settings.newstest
-        return named if named in ("", "sacrebleu") else str(Path(named).resolve())
+        place = self.settings.newstest
+        return place if place in ("", "sacrebleu") else str(Path(place).resolve())
 
     @property
     def raw(self) -> str:
@@ -114,7 +116,7 @@ class Text:
         command = module("lib.translation.subwords") + flags(raw=named("raw"), output=named("subwords"))
         command += flags(languages=self.languages, kind=settings.subwords, separate=settings.separate)
         command += flags(model_type=settings.model_type if settings.subwords == "sentencepiece" else None)
-        # Leave out the default, so that models which were trained before the option existed keep their identity.
+        # Omit the default, so that stages that ran before the option existed keep their identity.
         command += flags(character_coverage=None if settings.character_coverage == 1 else settings.character_coverage)
         command += flags(vocabulary=settings.vocabulary, longest=settings.longest)
         shorter = settings.longest_training != settings.longest

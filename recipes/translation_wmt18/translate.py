@@ -1,8 +1,8 @@
 """Translate raw text, one sentence per line, with a model that a run of the recipe trained.
 
-fairseq-interactive applies the run's subwords and undoes them, so input and output are raw text. The output has a line
-for every line of the input, in the same order. It is empty for lines that are empty or have no visible character (such
-as U+200B), and for lines that cannot be translated. The latter are reported, and make the exit status 1.
+fairseq-interactive encodes and decodes the run's subwords, so input and output are raw text. The output has one line
+for each input line, in the same order. Lines without a visible character give an empty line. Lines that cannot be
+translated also give an empty line; they are reported, and the exit status is 1.
 
   recipes/translation_wmt18/translate.sh --run results/en-de < text.en > text.de
   recipes/translation_wmt18/translate.sh --run results/en-de --pos-enc rope --seed 2 text.en > text.de
@@ -39,7 +39,7 @@ from .plan import Planner
 
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Zs"}  # categories of control and format characters and white space
 INTERRUPTED, CLOSED = 130, 141  # exit statuses of a shell after SIGINT and SIGPIPE
-TOO_LONG = "more pieces than the model or --max-source-positions has room for"
+TOO_LONG = "the line has more pieces than the model or --max-source-positions allows. Split it into shorter sentences."
 
 
 class Closed(Exception):
@@ -50,14 +50,18 @@ class Closed(Exception):
 class Order:
     """Write translations in the order of the input lines, with an empty line for each line without a translation.
 
-    Args:
+    Attributes:
         write: Writes a line of the output.
-        tell: Prints a message about a line.
+        report: Prints a message about a line.
+        waiting: Numbers of the lines without output yet, each with its number in fairseq, or None if it was not sent.
+        sent: Number of lines sent to fairseq.
+        refused: Number of lines that were not translated.
+        lock: Protects the other attributes, which two threads use.
     """
 
     write: Callable[[str], None]
-    tell: Callable[[str], None]
-    waiting: deque[tuple[int, int | None]] = field(default_factory=deque)  # line, and its number in fairseq or None
+    report: Callable[[str], None]
+    waiting: deque[tuple[int, int | None]] = field(default_factory=deque)
     sent: int = 0
     refused: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -77,12 +81,12 @@ class Order:
             self._settle()
 
     def receive(self, number: int, text: str) -> None:
-        """Take a translation of fairseq; the waiting lines before it were skipped by fairseq, and are refused."""
+        """Write a translation of fairseq. Waiting lines before it were skipped by fairseq, so they are refused."""
         with self.lock:
             while self.waiting and self.waiting[0][1] != number:
                 self._pass_over()
             if not self.waiting:
-                raise SystemExit(f"error: fairseq-interactive translated a line {number} that it was not given")
+                raise SystemExit(f"error: fairseq-interactive translated line {number}, which it did not receive.")
             self.waiting.popleft()
             self.write(text)
             self._settle()
@@ -106,7 +110,7 @@ class Order:
     def _refuse(self, line: int, why: str) -> None:
         self.refused += 1
         if self.refused <= SHOWN:
-            self.tell(f"line {line}: {why}")
+            self.report(f"line {line}: {why}")
 
 
 def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, failures: list[OSError]) -> None:
@@ -123,8 +127,8 @@ def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, fa
         with target:
             for number, line in enumerate(lines, start=1):
                 line = line.removesuffix(b"\n")
-                if found := faults(name, number, line):
-                    order.leave_out(number, "" if found[0].kind == "empty" else found[0].what)
+                if problems := faults(name, number, line):
+                    order.leave_out(number, "" if problems[0].kind == "empty" else problems[0].what)
                     continue
                 if all(unicodedata.category(letter) in UNSEEN for letter in line.decode("utf-8")):
                     order.leave_out(number)  # a model would invent a sentence
@@ -132,9 +136,9 @@ def feed(lines: Iterator[bytes], name: Path, target: IO[bytes], order: Order, fa
                 order.send(number)
                 target.write(line + b"\n")
                 target.flush()
-    except OSError as error:  # reading failed, or fairseq has ended, whose status says why
+    except OSError as error:  # reading failed, or fairseq has ended; its exit status says why
         failures.append(error)
-    except (Closed, ValueError):  # the reader has gone, or the pipe was closed on purpose
+    except (Closed, ValueError):  # the reader has closed the pipe, or we have closed it
         pass
 
 
@@ -150,7 +154,7 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
     """Send the input to fairseq-interactive, and write its translations.
 
     Raises:
-        SystemExit: fairseq-interactive failed; the message has its last lines. Or reading failed.
+        SystemExit: Reading failed, or fairseq-interactive failed. The message then contains its last lines.
     """
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
     words = [executable(command[0]), *command[1:]]
@@ -171,64 +175,66 @@ def serve(command: list[str], source: BinaryIO, name: Path, order: Order) -> Non
                 raise
         if process.returncode:
             errors.seek(0)
-            told = errors.read().decode(errors="replace").splitlines()[-10:]
-            raise SystemExit("\n".join([*told, f"error: fairseq-interactive ended with status {process.returncode}"]))
+            lines = errors.read().decode(errors="replace").splitlines()[-10:]
+            raise SystemExit("\n".join([*lines, f"error: fairseq-interactive ended with status {process.returncode}."]))
         feeding.join()
     if failures:
         raise SystemExit(f"error: {name}: {failures[0]}")
     order.end()
 
 
-def chosen(values: list[str], wanted: str | None, option: str) -> str:
-    """Return the wanted value, or the first one if none is given.
+def chosen(values: list[str], value: str | None, option: str) -> str:
+    """Return the value of an option, or the first of the possible values if the option is not given.
 
     Raises:
-        Refused: The wanted value is not available.
+        Refused: The value is not possible.
     """
-    if wanted is None:
+    if value is None:
         return values[0]
-    if wanted not in values:
-        raise Refused(f"{option} {wanted}: the run has no such model{nearest(wanted, values)}")
-    return wanted
+    if value not in values:
+        raise Refused(f"{option} {value}: the run has no such model{nearest(value, values)}")
+    return value
 
 
-def command_of(asked: argparse.Namespace) -> list[str]:
+def command_of(arguments: argparse.Namespace) -> list[str]:
     """Return the command of fairseq-interactive for the chosen model."""
-    settings = finished(asked.run, "--run").settings
-    planner = Planner(settings, asked.run.resolve(), shown_from_root(asked.run.resolve()))
-    models = planner.models[chosen(list(planner.models), asked.direction, "--direction")]
-    seeds = list(dict.fromkeys(str(one.seed) for one in settings.variants))
-    seed = chosen(seeds, asked.seed, "--seed")
-    label = asked.pos_enc or best(settings, asked.run, models.direction.label)
-    label = chosen([one.label for one in settings.encodings], label, "--pos-enc")
-    variant = next(one for one in settings.variants if one.encoding.label == label and str(one.seed) == seed)
-    flags = {"buffer-size": asked.buffer_size, "skip-invalid-size-inputs-valid-test": True, "cpu": asked.cpu}
+    run: Path = arguments.run
+    settings = finished(run, "--run").settings
+    planner = Planner(settings, run.resolve(), shown_from_root(run.resolve()))
+    models = planner.models[chosen(list(planner.models), arguments.direction, "--direction")]
+    seed = chosen(list(dict.fromkeys(str(model.seed) for model in settings.variants)), arguments.seed, "--seed")
+    label = arguments.pos_enc or best(settings, run, models.direction.label)
+    label = chosen([encoding.label for encoding in settings.encodings], label, "--pos-enc")
+    variant = next(model for model in settings.variants if model.encoding.label == label and str(model.seed) == seed)
+    flags = {"buffer-size": arguments.buffer_size, "skip-invalid-size-inputs-valid-test": True, "cpu": arguments.cpu}
     command = [*models.interactive(variant), *as_arguments(flags)]
-    print(f"{models.direction.label}, {label}: {variant.slug}", file=sys.stderr)
+    print(f"Translating {models.direction.label} with {variant.slug}.", file=sys.stderr)
     return command
 
 
 def parse(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.prog = "recipes/translation_wmt18/translate.sh"
-    parser.add_argument("text", nargs="?", type=Path, metavar="FILE", help="default: standard input")
-    parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="the --output of a finished run")
-    parser.add_argument("--pos-enc", metavar="LABEL", help="as the run has it (default: its best)")
-    parser.add_argument("--direction", metavar="SOURCE-TARGET", help="of a run with several (default: its first)")
-    parser.add_argument("--seed", metavar="N", help="of a run with several (default: its first)")
-    parser.add_argument("--buffer-size", type=int, default=64, metavar="N", help="lines read before any is translated")
-    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
+    option = parser.add_argument
+    option("text", nargs="?", type=Path, metavar="FILE", help="Text to translate (default: standard input).")
+    option("--run", type=Path, required=True, metavar="DIR", help="Folder of a finished run (its --output).")
+    text = "Encoding of the model, as in the run's table (default: the one with the highest BLEU)."
+    option("--pos-enc", metavar="NAME", help=text)
+    option("--direction", metavar="SOURCE-TARGET", help="Direction of translation (default: the run's first one).")
+    option("--seed", metavar="N", help="Random seed of the model (default: the run's first one).")
+    option("--buffer-size", type=int, default=64, metavar="N", help="Number of lines to read before translating them.")
+    option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     return parser.parse_args(words)
 
 
 def main(words: list[str]) -> int:
-    asked = parse(words)
+    arguments = parse(words)
     try:
-        if asked.buffer_size < 1:
-            raise Refused(f"--buffer-size is {asked.buffer_size}: 1 or more is wanted")
-        command = command_of(asked)
-        name = asked.text or Path("standard input")
-        source = asked.text.open("rb") if asked.text else sys.stdin.buffer
+        if arguments.buffer_size < 1:
+            raise Refused(f"--buffer-size {arguments.buffer_size}: the value must be at least 1.")
+        command = command_of(arguments)
+        name = arguments.text or Path("standard input")
+        source = arguments.text.open("rb") if arguments.text else sys.stdin.buffer
     except (Refused, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -249,7 +255,9 @@ def main(words: list[str]) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     if order.refused:
-        print(f"error: {name}: {order.refused} lines were not translated; theirs are empty", file=sys.stderr)
+        print(
+            f"error: {name}: {order.refused} lines were not translated. Their output lines are empty.", file=sys.stderr
+        )
     return 1 if order.refused else 0
 
 

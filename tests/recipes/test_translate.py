@@ -150,7 +150,7 @@ def test_a_model_that_is_not_there_is_refused(run: Path, words: list[str], messa
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert translate.main(["--run", str(tmp_path)]) == 2
-    assert "it has no result.json" in capsys.readouterr().err
+    assert "this folder has no result.json" in capsys.readouterr().err
     (tmp_path / "result.json").write_text(json.dumps({"recipe": "demo"}))
     assert translate.main(["--run", str(tmp_path)]) == 2
-    assert "a run of demo, not of translation_wmt18" in capsys.readouterr().err
+    assert "a run of the recipe demo, not of translation_wmt18" in capsys.readouterr().err

@@ -108,7 +108,7 @@ def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.Capt
     monkeypatch.setattr("recipes.translation_wmt18.text.PREPARE_WMT18", "no/such.sh")
     assert main(TRANSLATION, ["--output", str(tmp_path), "--stage", "prepare", "--stop-stage", "prepare"]) == 1
     told = capsys.readouterr().out
-    assert "--corpus wmt18 can be looked at only: no/such.sh is not there yet; give a FOLDER" in told
+    assert "--corpus wmt18 can only be listed, because no/such.sh does not exist" in told
     assert "prepare cannot start: no" in told
 
 
@@ -162,26 +162,26 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--source-lang", "de"], "--source-lang and --target-lang are both de"),
-        (["--target-lang", "../x"], "'../x' is no language code"),
-        (["--preset", "base", "--target-lang", "fr"], "wmt18 is de-en and cs-en, both ways, not en-fr: give a FOLDER"),
+        (["--source-lang", "de"], "Direction de-de: source and target language must differ"),
+        (["--target-lang", "../x"], "'../x' is not a language code"),
+        (["--preset", "base", "--target-lang", "fr"], "wmt18 has de-en and cs-en in both directions, but not en-fr"),
         (["--pos-enc", "shwa"], "did you mean shaw?"),
         (["--pos-enc", ""], "--pos-enc is empty"),
         (["--train.fp16", "true"], "--train.fp16 is decided by --precision"),
         (["--train.save-dir", "x"], "--train.save-dir is decided by --output"),
         (["--longest", "1024"], "do not fit into 1024 positions"),
-        (["--train.max-source-positions", "100"], "do not fit into 100 positions: --train.max-source-positions 257"),
+        (["--train.max-source-positions", "100"], "do not fit into 100 positions. Add --train.max-source-positions 257"),
         (["--average", "0"], "--average is 0: 1 or more is wanted"),
-        (["--average", "12"], "--average 12: the training makes 11 checkpoints"),
-        (["--average", "8", "--train.max-update", "7"], "--average 8: the training makes 7 checkpoints"),
-        (["--train.save-interval-updates", "0"], "--train.save-interval-updates is 0: 1 or more is wanted"),
-        (["--subwords", "fastbpe", "--model-type", "bpe"], "--model-type has no effect: it is SentencePiece's"),
+        (["--average", "12"], "--average 12: the training saves only 11 checkpoints"),
+        (["--average", "8", "--train.max-update", "7"], "--average 8: the training saves only 7 checkpoints"),
+        (["--train.save-interval-updates", "0"], "--train.save-interval-updates 0: the value must be at least 1"),
+        (["--subwords", "fastbpe", "--model-type", "bpe"], "--model-type has no effect: only SentencePiece uses this option"),
         (["--subwords", "fastbpe", "--character-coverage", "0.99"], "--character-coverage has no effect"),
         (["--corpus", "x", "--raw", "y"], "--raw has no effect: nothing is fetched for --corpus x"),
-        (["--character-coverage", "1.1"], "--character-coverage is 1.1: 0.98 to 1 is wanted"),
-        (["--character-coverage", "0.5"], "--character-coverage is 0.5: 0.98 to 1 is wanted"),
+        (["--character-coverage", "1.1"], "--character-coverage 1.1: the value must be 0.98 to 1"),
+        (["--character-coverage", "0.5"], "--character-coverage 0.5: the value must be 0.98 to 1"),
         (["--limit", "-1"], "--limit is -1: 0 or more is wanted"),
-        (["--corpus", "builtin", "--test-set", "x"], "--test-set is for a FOLDER: builtin has its own sets"),
+        (["--corpus", "builtin", "--test-set", "x"], "--test-set is only for --corpus FOLDER; builtin has its own sets"),
         (["--train.max-tokens", "4k"], "--train.max-tokens is '4k': a whole number is wanted"),
         (["--train.pos-enc-encoder", "rope"], "--train.pos-enc-encoder is decided by --pos-enc"),
         (["--generate.path", "other.pt"], "--generate.path is decided by --average"),

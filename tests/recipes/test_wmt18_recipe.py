@@ -39,7 +39,7 @@ def words(stage: Stage) -> str:
 
 @pytest.mark.parametrize("preset", ["base", *TABLE4])
 def test_the_papers_schedule_and_search(preset: str) -> None:
-    """METHODS.md 6.D."""
+    """The DIET paper's decoding and number of updates; its models are tensor2tensor's."""
     found = settings(preset)
     assert {"optimizer": "adam", "max-update": 250_000}.items() <= found.train.items()
     assert found.arch == "posenc_transformer_wmt_en_de"
@@ -240,16 +240,16 @@ def test_training_on_short_pairs_leaves_the_test_set_whole() -> None:
     ("given", "message"),
     [
         ({"direction": "ende"}, "--direction ende: write SOURCE-TARGET"),
-        ({"direction": "en-de,de-de"}, "both de"),
-        ({"direction": "en-de,de-en", "source_lang": "cs"}, "are of one direction"),
-        ({"preset": "base", "direction": "cs-de"}, "wmt18 is de-en and cs-en, both ways, not cs-de"),
+        ({"direction": "en-de,de-de"}, "Direction de-de: source and target"),
+        ({"direction": "en-de,de-en", "source_lang": "cs"}, "set a single direction"),
+        ({"preset": "base", "direction": "cs-de"}, "wmt18 has de-en and cs-en in both directions, but not cs-de"),
         ({"seeds": "1,x"}, "--seeds is '1,x': a list of a whole number is wanted"),
         ({"pos_enc": "rope/t5/none"}, "one for both stacks, or ENCODER/DECODER"),
         ({"pos_enc": "rope/t6"}, "no position encoding 't6'"),
         ({"train_longest_words": "-1"}, "--train-longest-words is -1: 0 or more"),
-        ({"corpus": "builtin", "newstest": "x"}, "--newstest is for --corpus wmt18"),
-        ({"lengths": "0,10"}, "--lengths is 0,10: numbers of words from 1 on"),
-        ({"separate": "true"}, "--separate gives each language its own dictionary: --train.share-all-embeddings false"),
+        ({"corpus": "builtin", "newstest": "x"}, "--newstest is only for --corpus wmt18"),
+        ({"lengths": "0,10"}, "--lengths 0,10: each number of words must be at least 1"),
+        ({"separate": "true"}, "--separate gives each language its own dictionary.*--train.share-all-embeddings false"),
         ({"train__source-lang": "de"}, "--train.source-lang is decided by --direction"),
         ({"generate__task": "translation"}, "--generate.task is decided by --generate.lenpen-form"),
     ],

@@ -182,7 +182,7 @@ def test_directions_and_earlier_runs_stand_in_one_table(tmp_path: Path, monkeypa
     assert found[1]["BLEU"] is None
     assert found[1]["signature of BLEU"] is None
     assert found[4]["BLEU"] > found[0]["BLEU"]
-    with pytest.raises(SystemExit, match=r"no/comparison.json: no such file: --beside is for folders of finished runs"):
+    with pytest.raises(SystemExit, match=r"--beside no: no/comparison.json does not exist"):
         compared(old, monkeypatch, *one, "--direction", "en", "de", "--beside", "no")
 
 
@@ -198,17 +198,17 @@ def test_rows_of_earlier_runs_are_of_the_same_text_and_compared_with_the_same_mo
     old.write(old.output / "comparison.json", [json.dumps(rows)])
     old.finished("none", "t5")
     assert compare.beside([old.output], rows[:1], own) == [rows[1]]
-    with pytest.raises(SystemExit, match="en-de t5 is there already"):
+    with pytest.raises(SystemExit, match="the row en-de t5 is already in the table"):
         compare.beside([old.output], rows[:2], own)
     old.finished("t5", "none")
-    with pytest.raises(SystemExit, match="en-de was compared with t5, here with none"):
+    with pytest.raises(SystemExit, match="its first encoding in en-de is t5, but that of this run is none"):
         compare.beside([old.output], rows[:1], own)
     old.finished("none", "t5")
     old.model("", "none", "de", 4)
-    with pytest.raises(SystemExit, match="its none of en-de is another model"):
+    with pytest.raises(SystemExit, match="its model of none in en-de differs"):
         compare.beside([old.output], rows[:1], own)
     old.write(old.output / "raw" / "train.en", ["a"])
-    with pytest.raises(SystemExit, match=r"its raw/train.en is not the same text as here"):
+    with pytest.raises(SystemExit, match=r"its raw/train.en has other text"):
         compare.beside([old.output], rows[:1], own)
 
 
@@ -217,7 +217,7 @@ def test_rows_of_earlier_runs_are_of_models_that_were_trained_alike(tmp_path: Pa
     given = {"beside": str(tmp_path), "corpus": "x", "device": "cpu"}
     alike = {**given, "train.max-update": "7"}
     TRANSLATION.plan(load(TRANSLATION, "short", given=alike), tmp_path, "x")
-    updates = "its --train.max-update is 7, here it is 600"
+    updates = "its --train.max-update is 7, but that of this run is 600"
     for other, differs in ((given, updates), ({**alike, "batches": "2"}, "batches")):
         with pytest.raises(Refused, match=differs):
             TRANSLATION.plan(load(TRANSLATION, "short", given=other), tmp_path, "x")
@@ -256,13 +256,13 @@ def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Pa
     for direction in ("en-de", "de-en"):
         Run.write(tmp_path / direction / "lengths.json", [json.dumps(lengths)])
     told = unaligned("\n".join(remarks(found, tmp_path)))
-    assert "Text (en-de): pairs: train 5, valid 5, test 5; 1,200 of train longer than 12 words. In subwords" in told
-    assert "train 4, valid 5, test 5; 1 left out of training (over-long or without a piece)" in told
+    assert "Text (en-de): pairs: train 5, valid 5, test 5; 1,200 train pairs longer than 12 words. After" in told
+    assert "train 4, valid 5, test 5; 1 training pairs left out (too long or without a piece)" in told
     assert "which differs in text, model, updates, training, decoding" not in told
     assert "which differs in text, model, updates, training." in told
-    assert "| learned | 20.0 | refused 7 |" in told
-    assert "| BLEU by words of the source | 1-12 (n = 1,633) | 13+ (n = 9) |" in told
-    assert "Refused: `learned` has positions for 20 pieces." in told
+    assert "| learned | 20.0 | 7 refused |" in told
+    assert "| BLEU by source length in words | 1-12 (n = 1,633) | 13+ (n = 9) |" in told
+    assert "`learned` refused sentences, because it has positions for 20 pieces." in told
     assert "(de-en/lengths.png)" in told
     scores = [("en-de", "rope", 9.0), ("en-de", "learned", None), ("de-en", "learned", 8.0)]
     made = [dict(zip(("direction", "encoding", "BLEU"), one, strict=True)) for one in scores]

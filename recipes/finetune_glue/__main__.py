@@ -15,19 +15,20 @@ from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
-Pretrained masked language models of any position encoding on the tasks of GLUE: rows to pieces, fairseq-train by a
-paper's protocol, scores beside what a constant answer gets and the paper's figures, answers of the test sets in GLUE's
-submission format. Several models, tasks and kinds of segments are compared."""
+Fine-tune pretrained masked language models with any position encoding on the tasks of GLUE. The stages tokenize the
+rows, train with fairseq-train by the protocol of a paper, score the development sets and write GLUE submissions for the
+test sets. Several models, tasks and segment encodings are compared with each other, with a constant answer and with the
+paper."""
 
 LEGEND = """\
-Scores are of the development set (of MNLI the matched one), in percent: of several learning rates and numbers of epochs
-those with the best median of the runs, and the median of each score. Baseline: the constant answer that scores best on
-the training rows. A model beats it that is more than two standard errors above it: those of the constant's score on so
-many rows, of accuracy 2 sqrt(p (1 - p) / rows); of correlations, where it is 0, those of answers that have nothing to
-do with the labels, 2 / sqrt(rows - 1).
-Paper: the figure of the protocol's paper for this encoding, of models of 12 layers pretrained on its corpora; of m4m
-also roberta-base's, and those of what went on from it. Rows are told from the published ones by their number.
-submission/MODEL has the test sets' answers of the run of the median."""
+Scores are in percent on the development set (for MNLI, the matched one). If there are several learning rates or
+numbers of epochs, those with the best median over the runs are reported; each score is a median over the runs.
+Baseline is the constant answer that scores best on the training rows. A model beats it if its score is higher by more
+than two standard errors. These are 2 sqrt(p (1 - p) / rows) for the accuracy p of the constant, and 2 / sqrt(rows - 1)
+for correlations. Paper is the score that the protocol's paper reports for this encoding, for models with 12 layers
+that were pretrained on the paper's corpora. For m4m, it also has roberta-base and models that started from it. Whether
+the rows are the published ones is judged by their number. submission/MODEL has the test predictions of the run with
+the median score."""
 
 COLUMNS = (
     *("task", "model", "score", "of", "also", "baseline", "beats baseline", "paper", "comparable", "lr", "epochs"),
@@ -38,13 +39,13 @@ COLUMNS = (
 def remarks(settings: Settings, output: Path) -> list[str]:
     rows = compared(settings, output)
     prepared = sorted((output / "data-bin").iterdir())
-    told = [LEGEND, *(f"{folder.name}: {counted(folder)}." for folder in prepared)]
+    lines = [LEGEND, *(f"{folder.name}: {counted(folder)}." for folder in prepared)]
     for model in dict.fromkeys(row["model"] for row in rows):
         scores = [row["score"] for row in rows if row["model"] == model]
         if len(scores) > 1:
-            told.append(f"Mean of {model} over {len(scores)} tasks: {fmean(scores):.2f}.")
-    told += strange(prepared)
-    return told + behind([f"{row['model']} on {row['task']}" for row in rows if not row["beats baseline"]])
+            lines.append(f"The mean of {model} over {len(scores)} tasks is {fmean(scores):.2f}.")
+    lines += strange(prepared)
+    return lines + behind([f"{row['model']} on {row['task']}" for row in rows if not row["beats baseline"]])
 
 
 def default_output(settings: Settings) -> str:

@@ -27,10 +27,10 @@ def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, A
         if split == "train" or not facts["labelled"]:
             continue
         by_split[split] = {}
-        wanted = labels(folder, split)
+        gold = labels(folder, split)
         for name in names:
-            constant, score = classification.constants(name, train, wanted)
-            margin = classification.margin(name, len(wanted), score)
+            constant, score = classification.constants(name, train, gold)
+            margin = classification.margin(name, len(gold), score)
             label = record["labels"][constant] if record["labels"] else round(constant, 3)
             in_percent = {"score": round(100 * score, 2), "margin": round(100 * margin, 2)}
             by_split[split][name] = {"constant": label, **in_percent}
@@ -39,11 +39,13 @@ def baselines(folder: Path, names: list[str]) -> dict[str, dict[str, dict[str, A
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="what prepare_glue.py made")
-    parser.add_argument("--metrics", required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
-    write_whole(asked.output, json.dumps(baselines(asked.data, asked.metrics.split(",")), indent=1))
+    option = parser.add_argument
+    option("--data", type=Path, required=True, metavar="DIR", help="Rows that prepare_glue.py prepared.")
+    option("--metrics", required=True, metavar="A,B", help="Names of the metrics.")
+    option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
+    arguments = parser.parse_args()
+    scores = baselines(arguments.data, arguments.metrics.split(","))
+    write_whole(arguments.output, json.dumps(scores, indent=1))
 
 
 if __name__ == "__main__":

@@ -61,15 +61,15 @@ def is_text(column: str) -> bool:
 def swapped(rng: random.Random, sentence: str) -> str:
     """Return the sentence with two random words swapped."""
     words = sentence.split()
-    one, other = rng.sample(range(len(words)), 2)
-    words[one], words[other] = words[other], words[one]
+    first, second = rng.sample(range(len(words)), 2)
+    words[first], words[second] = words[second], words[first]
     return " ".join(words)
 
 
 def files(task: str) -> dict[str, str]:
     """Return the files of a task, each with its kind of rows: train, dev or test."""
     if task == "XNLI":
-        return {"train-en.tsv": "train", **{f"dev-{one}.tsv": "dev" for one in ("en", "de")}, "test-de.tsv": "test"}
+        return {"train-en.tsv": "train", **{f"dev-{code}.tsv": "dev" for code in ("en", "de")}, "test-de.tsv": "test"}
     if task != "MNLI":
         return {f"{name}.tsv": name for name in ROWS}
     both = {f"{name}_{kind}.tsv": name for name in ("dev", "test") for kind in ("matched", "mismatched")}
@@ -77,25 +77,27 @@ def files(task: str) -> dict[str, str]:
 
 
 def lines(rng: random.Random, grammar: Grammar, task: str, name: str) -> list[str]:
+    """Return the lines of a file; `name` is its kind of rows."""
     test = name == "test"
     columns = [column for column in COLUMNS[task] if not (test and column in LABELS)]
     if test and task != "XNLI" and not {"index", "id"} & set(columns):
         columns = ["index", *(column for column in columns if is_text(column))]
     rows = [row(rng, grammar, task, number) | {"index": str(number)} for number in range(ROWS[name])]
     header = [] if task == "XNLI" or (task == "CoLA" and not test) else ["\t".join(columns)]
-    return header + ["\t".join(one[column] for column in columns) for one in rows]
+    return header + ["\t".join(values[column] for column in columns) for values in rows]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="folder for TASK/train.tsv and so on")
-    parser.add_argument("--task", action="append", required=True, choices=list(COLUMNS))
-    parser.add_argument("--seed", type=int, required=True)
-    asked = parser.parse_args()
-    rng = random.Random(asked.seed)
+    option = parser.add_argument
+    option("--output", type=Path, required=True, metavar="DIR", help="Folder for TASK/train.tsv and so on.")
+    option("--task", action="append", required=True, choices=list(COLUMNS), help="A task to write.")
+    option("--seed", type=int, required=True, metavar="N", help="Random seed of the rows.")
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
     grammar = Grammar(rng, Lexicon())
-    with whole_folder(asked.output) as partial:
-        for task in asked.task:
+    with whole_folder(arguments.output) as partial:
+        for task in arguments.task:
             (partial / task).mkdir()
             for file, name in files(task).items():
                 write(partial / task / file, lines(rng, grammar, task, name))

@@ -26,7 +26,7 @@ from .published import MISMATCHED, ROBERTA, WARM, paper
 
 NAMES = {"f1": "F1", "matthews": "Matthews", "pearson": "Pearson", "spearman": "Spearman"}
 #: Remarks after the paper's scores. A checkpoint does not say whether its training started from another model.
-BEHIND = {ROBERTA: " (roberta-base itself)", WARM: " (gone on from roberta-base)"}
+BEHIND = {ROBERTA: " (roberta-base itself)", WARM: " (started from roberta-base)"}
 BASE = {"layers": 12, "dim": 768}  # the sizes of all models in the papers' tables
 
 
@@ -56,7 +56,7 @@ class Results:
         """Return the median over the runs, separately for each split and metric."""
         scores = [self.scores(run) for run in runs]
         return {
-            split: {name: median(one[split][name] for one in scores) for name in names}
+            split: {name: median(values[split][name] for values in scores) for name in names}
             for split, names in scores[0].items()
         }
 
@@ -80,7 +80,7 @@ def result(variant: Variant, results: Results) -> Row:
     baseline = read_json(output / "baselines" / f"{variant.task}.json")["valid"][first]
     headline = HEADLINE.get(variant.task, "valid")
     score = round(scores[headline][first], 2)  # rounded like the baseline, because a model may answer with the constant
-    theirs = figures(variant, model, results.protocol)
+    reported = figures(variant, model, results.protocol)
     trials = results.grid.trials(variant)
     return {
         "task": variant.task,
@@ -91,26 +91,28 @@ def result(variant: Variant, results: Results) -> Row:
         "baseline": baseline["score"],
         "constant": baseline["constant"],
         "beats baseline": score > baseline["score"] + baseline["margin"],
-        "paper": theirs,
-        "comparable": comparable([*differences(model, record, scores), *results.differs]) if theirs else None,
+        "paper": reported,
+        "comparable": comparable([*differences(model, record, scores), *results.differs]) if reported else None,
         "lr": run.lr,
         "epochs": run.epochs,
-        "runs": [round(results.scores(one)[headline][first], 2) for one in runs],
+        "runs": [round(results.scores(trial)[headline][first], 2) for trial in runs],
         "updates": facts["updates"],
         "parameters": facts["parameters"],
         **cost(output, f"train:{run.slug}"),
         "trials": {trial.hyperparameters: round(results.score(trial), 2) for trial in trials},
         "pretrained": {name: model[name] for name in ("encoding", "updates", "layers", "dim")},
-        "scores": {split: {name: round(one, 2) for name, one in some.items()} for split, some in scores.items()},
+        "scores": {
+            split: {name: round(value, 2) for name, value in values.items()} for split, values in scores.items()
+        },
     }
 
 
 def also(scores: Scores, names: list[str]) -> str:
     """Return the other metrics of the task and the scores on its other splits, as text."""
-    told = [f"{NAMES.get(name, name)} {scores['valid'][name]:.2f}" for name in names[1:]]
-    others = {split: found for split, found in scores.items() if split not in ("valid", xnli.MEAN, xnli.OTHERS)}
-    told += [f"{split.removeprefix('valid-')} {found[names[0]]:.2f}" for split, found in others.items()]
-    return ", ".join(told)
+    parts = [f"{NAMES.get(name, name)} {scores['valid'][name]:.2f}" for name in names[1:]]
+    others = {split: values for split, values in scores.items() if split not in ("valid", xnli.MEAN, xnli.OTHERS)}
+    parts += [f"{split.removeprefix('valid-')} {values[names[0]]:.2f}" for split, values in others.items()]
+    return ", ".join(parts)
 
 
 def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | None:
@@ -120,12 +122,12 @@ def figures(variant: Variant, model: Mapping[str, Any], protocol: str) -> str | 
     """
     encoding = encoding_of(model["encoding"])
     sets = [variant.task, *([MISMATCHED] if variant.task == "MNLI" else [])]
-    told = []
+    parts = []
     for name in (protocol, *(BEHIND if protocol == "m4m" else [])):
-        numbers = [paper(name, encoding, variant.row, one) for one in sets]
-        if some := "/".join(f"{number:g}" for number in numbers if number is not None):
-            told.append(some + BEHIND.get(name, ""))
-    return "; ".join(told) or None
+        numbers = [paper(name, encoding, variant.row, task) for task in sets]
+        if text := "/".join(f"{number:g}" for number in numbers if number is not None):
+            parts.append(text + BEHIND.get(name, ""))
+    return "; ".join(parts) or None
 
 
 def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Scores) -> list[str]:
@@ -137,22 +139,23 @@ def differences(model: Mapping[str, Any], record: Mapping[str, Any], scores: Sco
         scores: Scores by split.
     """
     sized = all(model[name] == size for name, size in BASE.items())
-    told = [] if sized else [f"{model['layers']} layers of {model['dim']}"]
-    told += other_rows(record)
+    parts = [] if sized else [f"{model['layers']} layers of width {model['dim']}"]
+    parts += other_rows(record)
     left_out = sum(done.get("left out", 0) for done in record["problems"].values())
-    told += [f"{left_out:,} rows left out"] if left_out else []
-    return told + (xnli.differences(scores) if record["task"] == xnli.XNLI else [])
+    parts += [f"{left_out:,} rows left out"] if left_out else []
+    return parts + (xnli.differences(scores) if record["task"] == xnli.XNLI else [])
 
 
 def other_rows(record: Mapping[str, Any]) -> list[str]:
     """Name the splits with labels whose number of rows differs from the published number."""
-    wanted, others = TASKS[record["task"]].rows, dict[str, tuple[int, int]]()
+    published, others = TASKS[record["task"]].rows, dict[str, tuple[int, int]]()
     for split, facts in record["splits"].items():
-        theirs = wanted.get(split, wanted.get(split.partition("-")[0]))  # XNLI has one number for all languages
-        if facts["labelled"] and theirs and facts["given"] != theirs:
-            others[split] = facts["given"], theirs
-    told = [f"{ours:,} rows of training, not {theirs:,}" for ours, theirs in [others.pop("train", (0, 0))] if theirs]
-    return told + ([f"other rows in {', '.join(others)}"] if others else [])
+        number = published.get(split, published.get(split.partition("-")[0]))  # XNLI has one number for all languages
+        if facts["labelled"] and number and facts["given"] != number:
+            others[split] = facts["given"], number
+    ours, theirs = others.pop("train", (0, 0))
+    parts = [f"{ours:,} training rows, not {theirs:,}"] if theirs else []
+    return parts + ([f"other numbers of rows in {', '.join(others)}"] if others else [])
 
 
 def submission(variants: list[Variant], results: Results) -> None:
@@ -169,13 +172,13 @@ def submission(variants: list[Variant], results: Results) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--protocol", required=True)
+    parser.add_argument("--protocol", required=True, metavar="NAME", help="Protocol of the run, such as m1-m4.")
     add_options(parser, "TASK", "MODEL", "SEGMENTS", "ROW")
-    asked = parser.parse_args()
-    results = Results(asked.output, asked.protocol, Grid.from_flags(asked), asked.differs)
-    variants = [Variant(task, Model(label, Path()), segments, row) for task, label, segments, row in asked.variant]
+    arguments = parser.parse_args()
+    results = Results(arguments.output, arguments.protocol, Grid.from_flags(arguments), arguments.differs)
+    variants = [Variant(task, Model(label, Path()), kind, row) for task, label, kind, row in arguments.variant]
     submission(variants, results)
-    write_rows([result(variant, results) for variant in variants], asked.output)
+    write_rows([result(variant, results) for variant in variants], arguments.output)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from fairseq.data import data_utils
 
 from recipes.lib.lines import read
 
-FIRST = 4  # index of the first label: fairseq puts four special symbols before it
+FIRST = 4  # index of the first label in its dictionary, which begins with fairseq's four special symbols
 
 
 def labels(folder: Path, split: str) -> list[int] | list[float]:

@@ -46,45 +46,46 @@ def answers(trained: Loaded, split: str) -> list[int] | list[float]:
     return [by_row[number] for number in range(len(by_row))]
 
 
-def told(given: list[Any], record: dict[str, Any]) -> list[str]:
+def as_text(predictions: list[Any], record: dict[str, Any]) -> list[str]:
     """Return predictions in GLUE's format: names of labels, or scores clipped to the range of the task."""
     if record["labels"]:
-        return [record["labels"][answer] for answer in given]
+        return [record["labels"][answer] for answer in predictions]
     low, high = record["bounds"]
-    return [f"{min(max(answer, low), high):.3f}" for answer in given]
+    return [f"{min(max(answer, low), high):.3f}" for answer in predictions]
 
 
 def evaluate(trained: Loaded, folder: Path, names: list[str], output: Path) -> dict[str, Any]:
-    """Write the predictions for each split into `output` and return the scores by split, in percent."""
+    """Write the predictions for each split into `output`, and return the scores by split in percent."""
     record, scores = read_json(folder / RECORD), dict[str, Any]()
     files = TASKS[record["task"]].submissions
     with whole_folder(output) as partial:
         for split in record["splits"]:
             if split == "train":
                 continue
-            given = answers(trained, split)
-            rows = zip(ids(folder, split), told(given, record), strict=True)
+            predictions = answers(trained, split)
+            rows = zip(ids(folder, split), as_text(predictions, record), strict=True)
             write(partial / files.get(split, f"{split}.tsv"), [HEADER, *("\t".join(row) for row in rows)])
             if record["splits"][split]["labelled"]:
-                wanted = labels(folder, split)
-                scores[split] = {name: 100 * classification.METRICS[name](given, wanted) for name in names}
+                gold = labels(folder, split)
+                scores[split] = {name: 100 * classification.METRICS[name](predictions, gold) for name in names}
     return scores
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="what prepare_glue.py made")
-    parser.add_argument("--metrics", required=True)
-    parser.add_argument("--predictions", type=Path, required=True, help="folder for the answers")
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
-    asked = parser.parse_args()
-    trained = load(asked.checkpoint, {"data": str(asked.data)}, cpu=asked.cpu)
-    scores = evaluate(trained, asked.data, asked.metrics.split(","), asked.predictions)
+    option = parser.add_argument
+    option("--checkpoint", type=Path, required=True, metavar="FILE", help="Checkpoint of the fine-tuned model.")
+    option("--data", type=Path, required=True, metavar="DIR", help="Rows that prepare_glue.py prepared.")
+    option("--metrics", required=True, metavar="A,B", help="Names of the metrics.")
+    option("--predictions", type=Path, required=True, metavar="DIR", help="Folder for the predictions.")
+    option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
+    option("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
+    arguments = parser.parse_args()
+    trained = load(arguments.checkpoint, {"data": str(arguments.data)}, cpu=arguments.cpu)
+    scores = evaluate(trained, arguments.data, arguments.metrics.split(","), arguments.predictions)
     weights = sum(weight.numel() for weight in trained.model.parameters())
-    facts = {"scores": scores, "parameters": weights, "updates": updates(asked.checkpoint)}
-    write_whole(asked.output, json.dumps(facts, indent=1))
+    facts = {"scores": scores, "parameters": weights, "updates": updates(arguments.checkpoint)}
+    write_whole(arguments.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

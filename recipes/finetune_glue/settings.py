@@ -18,8 +18,8 @@ class Settings(SentenceSettings):
     task: list[str] = field(metadata=about(f"Tasks to fine-tune on: {', '.join(GLUE)}."))
     protocol: str = field(
         metadata=about(
-            "Settings of a paper: m1-m4, m4m or diet (diet-xtreme is for XTREME's tasks). They are in"
-            " recipes/lib/finetuning/protocols."
+            "Paper whose settings are used: m1-m4, m4m or diet (diet-xtreme is for XTREME). The values are in "
+            "recipes/lib/finetuning/protocols."
         )
     )
     data: str = field(

@@ -16,17 +16,19 @@ from .plan import make_plan
 from .settings import CONF, SQUAD, Settings
 
 DESCRIPTION = """\
-Answers to questions that are spans of a text: pretrained masked language models, with the position encodings that they
-have, fine-tuned on SQuAD 1.1 or 2.0. Questions to windows of pieces, fairseq-train, predictions in the files that
-SQuAD's own scripts read, EM and F1 as they have them, beside answers that need no model and the papers' figures."""
+Fine-tune pretrained masked language models on SQuAD 1.1 or 2.0, whose answers are spans of a text. The models keep the
+position encodings that they have. The stages cut questions into windows of pieces, train with fairseq-train and write
+predictions that SQuAD's own scripts can read. EM and F1 are those of the scripts; they are shown next to baselines that
+need no model and next to the numbers of a paper."""
 
 LEGEND = """\
-EM, F1: of SQuAD's scripts, in percent. Best F1: of version 2.0, with the threshold of the odds of no answer that is
-best on the scored questions themselves, as its script has it; otherwise the threshold is --null-threshold. Comparable:
-whether sizes, questions and the numbers of the training are the paper's; corpora of the pretraining cannot be told.
-Scored is checkpoint_last.pt. Out of reach: questions whose answers no prediction can be. A model beats a baseline
-that is two standard errors above it, 2 sqrt((p (1 - p) + q (1 - q)) / questions) of F1 p and q. Right answers have to
-have 100."""
+EM and F1 are those of SQuAD's scripts, in percent. Best F1 is for version 2.0: the script computes it with the
+threshold that is best on the scored questions themselves. All other scores use --null-threshold. Comparable says
+whether model sizes, questions and training settings are the paper's; the corpora of the pretraining are not known. The
+scored checkpoint is checkpoint_last.pt. Out of reach is the number of questions that cannot be answered correctly,
+because their gold answers are in no window or too long. A model beats a baseline if its F1 is higher by more than two
+standard errors, 2 sqrt((p (1 - p) + q (1 - q)) / questions) for their F1 p and q. The row `gold answers` tests the
+scorer and must have 100."""
 
 COLUMNS = (
     *("model", "encoding", "EM", "F1", "best F1", "threshold of best F1", "paper's EM", "paper's F1", "comparable"),
@@ -54,10 +56,12 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
     best = max((row for row in compared(settings, output) if row["model"] in slugs), key=lambda row: row["F1"])["model"]
     folder, dev = f"{shown}/predictions/{slugs[best]}", f"{shown}/data-bin/{slugs[best]}/valid.{SCORED}"
     words = f"{dev} {folder}/predictions.json"
-    if settings.version == "2.0":  # the script gets texts without a threshold, applies ours and searches for the best
+    if settings.version == "2.0":  # the script itself applies our threshold and searches for the best one
         words = f"{dev} {folder}/{TEXTS} --na-prob-file {folder}/null_odds.json"
         words += f" --na-prob-thresh {settings.null_threshold}"
-    return {f"SQuAD's own script says the same of {best}:": f"python evaluate-v{settings.version}.py {words}"}
+    return {
+        f"SQuAD's own script computes the same scores for {best}:": f"python evaluate-v{settings.version}.py {words}"
+    }
 
 
 FINETUNE_SQUAD = Recipe(

@@ -13,14 +13,15 @@ from recipes.lib.package import write_whole
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made")
-    parser.add_argument("--split", default="valid")
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
-    scores = baselines(asked.data, asked.split)
+    option = parser.add_argument
+    option("--data", type=Path, required=True, metavar="DIR", help="Questions that prepare_spans.py prepared.")
+    option("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
+    option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
+    arguments = parser.parse_args()
+    scores = baselines(arguments.data, arguments.split)
     for name, facts in scores.items():
         print(f"{name}: EM {facts['em']:.2f}, F1 {facts['f1']:.2f}", flush=True)
-    write_whole(asked.output, json.dumps(scores, indent=1, ensure_ascii=False))
+    write_whole(arguments.output, json.dumps(scores, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":

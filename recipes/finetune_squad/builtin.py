@@ -14,17 +14,18 @@ from recipes.lib.package import whole_folder
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="folder for {train,dev}.json and text/")
-    parser.add_argument("--seed", type=int, required=True)
-    asked = parser.parse_args()
-    rng = random.Random(asked.seed)
-    with whole_folder(asked.output) as partial:
+    text = "Folder for train.json, dev.json and text/."
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help=text)
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the questions.")
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
+    with whole_folder(arguments.output) as partial:
         (partial / "text").mkdir()
-        for split, number in ARTICLES.items():
-            articles = [article(rng, split, one) for one in range(number)]
+        for split, count in ARTICLES.items():
+            articles = [article(rng, split, number) for number in range(count)]
             file = partial / f"{'dev' if split == 'valid' else split}.json"
             file.write_text(json.dumps({"version": "builtin", "data": articles}, indent=1) + "\n", encoding="utf-8")
-            texts = (part["context"] for one in articles for part in one["paragraphs"])
+            texts = (part["context"] for item in articles for part in item["paragraphs"])
             write(partial / "text" / f"{split}.txt", (line for text in texts for line in (text, "")))
 
 

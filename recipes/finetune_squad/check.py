@@ -28,8 +28,12 @@ from recipes.lib.package import write_whole
 
 
 def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
-    """Return the encoding of the fine-tuned model, that of the pretrained model, and the sizes.
+    """Return the encodings of the fine-tuned and the pretrained model, and the sizes.
 
+    Args:
+        source: The pretrained model.
+        longest: Length of windows in pieces.
+        model: fairseq's configuration of the fine-tuned model.
     Raises:
         ValueError: The encoding cannot be built, or is not defined for windows of `longest` pieces.
     """
@@ -40,25 +44,26 @@ def facts(source: Path, longest: int, model: Any) -> dict[str, Any]:
         pos = build(name, args, own.stack)
     check_windows(pos, longest)
     sizes = {field: getattr(own, field) for field in ("layers", "dim", "heads", "max_length", "vocabulary")}
-    if args and "+" not in name:  # shortened to m4[clip=16]
+    if args and "+" not in name:  # shorten m4[m4.clip=16] to m4[clip=16]
         args = args.replace(f"{name.replace('-', '_')}.", "")
     return {"encoding": labelled(name, args), "pretrained": labelled(own.pos_enc, own.pos_enc_args), **sizes}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--max-length", type=int, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("flags", nargs="*", help="after --, of fairseq-train; without data")
-    asked = parser.parse_args()
-    flags = options.parse_args_and_arch(options.get_training_parser(), ["data-bin", *asked.flags])
+    option = parser.add_argument
+    option("--checkpoint", type=Path, required=True, metavar="PATH", help="Pretrained model: a checkpoint or a folder.")
+    option("--max-length", type=int, required=True, metavar="N", help="Maximum number of pieces of a window.")
+    option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the facts about the model.")
+    option("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
+    arguments = parser.parse_args()
+    flags = options.parse_args_and_arch(options.get_training_parser(), ["data-bin", *arguments.flags])
     model = convert_namespace_to_omegaconf(flags).model
     try:
-        report = facts(asked.checkpoint, asked.max_length, model)
+        report = facts(arguments.checkpoint, arguments.max_length, model)
     except (CheckpointError, ValueError, OSError) as error:
-        sys.exit(f"error: --checkpoint {asked.checkpoint}: {error}")
-    write_whole(asked.output, json.dumps(report, indent=1))
+        sys.exit(f"error: --checkpoint {arguments.checkpoint}: {error}")
+    write_whole(arguments.output, json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

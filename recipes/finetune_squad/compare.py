@@ -19,7 +19,12 @@ from . import published
 
 
 class Beside(NamedTuple):
-    """The paper whose scores are shown next to ours, and the differences of the run from it, in a few words each."""
+    """The paper whose scores are shown next to ours.
+
+    Attributes:
+        name: Name of the paper.
+        differs: Differences of the run from the paper, in a few words each.
+    """
 
     name: str
     differs: Sequence[str] = ()
@@ -45,21 +50,22 @@ def _rounded(number: float | None) -> float | None:
 
 
 def row(label: str, slug: str, output: Path, paper: Beside, baselines: dict[str, dict[str, float]]) -> Row:
+    """Return the row of a model."""
     score = read_json(output / "scores" / f"{slug}.json")
     record, model = read_json(output / "data-bin" / slug / RECORD), read_json(output / "checked" / f"{slug}.json")
     curve = read(output / "logs" / f"{slug}.train.log")
     counts, version = record["splits"], record["version"]
     exact, f1 = published.figures(paper.name, version, record["longest"], model["encoding"])
-    given, used = ((counts["train"][name], counts["valid"][name]) for name in ("given", "questions"))
-    why = [*published.differences(paper.name, version, model, given, used), *paper.differs]
+    total, used = ((counts["train"][name], counts["valid"][name]) for name in ("given", "questions"))
+    differences = [*published.differences(paper.name, version, model, total, used), *paper.differs]
     spans = figures(output / "logs" / f"{slug}.train.log", "valid_spans")
     return {
         **common(label, score),
         "encoding": model["encoding"],
         "paper's EM": exact,
         "paper's F1": f1,
-        "comparable": None if f1 is None else comparable(why),
-        "beats baselines": all(above(score["f1"], one) for name, one in baselines.items() if name != GOLD),
+        "comparable": None if f1 is None else comparable(differences),
+        "beats baselines": all(above(score["f1"], scores) for name, scores in baselines.items() if name != GOLD),
         "windows right": round(spans[-1][1], 4) if spans else None,
         "out of reach": unreachable(output / "predictions" / slug),
         "longest window": record["longest"],
@@ -79,20 +85,22 @@ def compare(models: list[tuple[str, str]], output: Path, paper: Beside) -> list[
     """Return the rows of the models, then those of the baselines with the same columns."""
     baselines = read_json(output / "baselines.json")
     rows = [row(label, slug, output, paper, baselines) for label, slug in models]
-    return rows + [{**dict.fromkeys(rows[0]), **common(name, one)} for name, one in baselines.items()]
+    return rows + [{**dict.fromkeys(rows[0]), **common(name, scores)} for name, scores in baselines.items()]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
-    parser.add_argument("--paper", required=True, help="whose figures stand beside")
-    parser.add_argument("--differs", action="append", default=[], help="in what the run departs from the paper's")
-    parser.add_argument("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"))
-    asked = parser.parse_args()
-    models = [(label, slug) for label, slug in asked.model]
-    points = {label: read(asked.output / "logs" / f"{slug}.train.log").train for label, slug in models}
-    draw(points, "training loss, bits a window", asked.output / "curves.png")
-    write_rows(compare(models, asked.output, Beside(asked.paper, asked.differs)), asked.output)
+    option = parser.add_argument
+    option("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
+    option("--paper", required=True, metavar="NAME", help="Paper whose numbers are shown next to ours, or none.")
+    text = "A difference between the run and the paper."
+    option("--differs", action="append", default=[], metavar="TEXT", help=text)
+    option("--model", action="append", nargs=2, required=True, metavar=("LABEL", "SLUG"), help="A fine-tuned model.")
+    arguments = parser.parse_args()
+    output, models = arguments.output, [(label, slug) for label, slug in arguments.model]
+    points = {label: read(output / "logs" / f"{slug}.train.log").train for label, slug in models}
+    draw(points, "training loss in bits per window", output / "curves.png")
+    write_rows(compare(models, output, Beside(arguments.paper, arguments.differs)), output)
 
 
 if __name__ == "__main__":

@@ -42,13 +42,13 @@ def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
 
 def _notes(squad: Questions[Settings]) -> list[str]:
     settings = squad.settings
-    told = launch.notes(settings, f"An update: {settings.batch:,} windows of up to {settings.max_length} pieces")
-    told += squad.notes_on_models
+    update = f"An update consists of {settings.batch:,} windows of up to {settings.max_length} pieces."
+    notes = launch.notes(settings, update) + squad.notes_on_models
     if settings.limit:
-        told.append(f"The first {settings.limit:,} questions of training, of all that there are.")
+        notes.append(f"Only the first {settings.limit:,} training questions are used.")
     if settings.limit_dev:
-        told.append(f"The first {settings.limit_dev:,} questions of what is scored.")
-    return told
+        notes.append(f"Only the first {settings.limit_dev:,} development questions are scored.")
+    return notes
 
 
 def _baselines(squad: Questions[Settings], prepared: Stage) -> Stage:

@@ -15,15 +15,18 @@ from recipes.lib.finetuning.questions.answers import Answering, add_options
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
-    parser.add_argument("--split", default="valid")
-    parser.add_argument("--output", type=Path, required=True, help="folder of the files")
-    parser.add_argument("--null-threshold", type=float, help="of version 2.0 (0)")
-    asked = parser.parse_args()
-    version = spans.record(asked.data)["version"]
-    if asked.null_threshold is not None and version != "2.0":
-        parser.error(f"--null-threshold: all questions of version {version} have answers; leave it out")
-    threshold = (asked.null_threshold or 0.0) if version == "2.0" else None
-    Answering(asked).write(asked.output, asked.split, threshold)
+    option = parser.add_argument
+    option("--split", default="valid", metavar="NAME", help="Split to answer (default: valid).")
+    option("--output", type=Path, required=True, metavar="DIR", help="Folder for the predictions.")
+    text = "For version 2.0: give no answer if the odds of no answer exceed this threshold (default: 0)."
+    option("--null-threshold", type=float, metavar="X", help=text)
+    arguments = parser.parse_args()
+    version, threshold = spans.record(arguments.data)["version"], arguments.null_threshold
+    if threshold is not None and version != "2.0":
+        problem = f"all questions of version {version} have answers. Leave this option out"
+        parser.error(f"--null-threshold {threshold}: {problem}.")
+    threshold = (threshold or 0.0) if version == "2.0" else None
+    Answering(arguments).write(arguments.output, arguments.split, threshold)
 
 
 if __name__ == "__main__":

@@ -77,11 +77,11 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
 
     def shown(score: str) -> float | str | None:
         column = f"SQuAD{version} {score}"
-        found = {
+        scores = {
             name: published(printed(theirs.name, column=column, model=model, length=longest), encoding, UNSET)
             for name, model in {"": theirs.model, **theirs.others}.items()
         }
-        numbers = {name: number for name, number in found.items() if number is not None}
+        numbers = {name: number for name, number in scores.items() if number is not None}
         if not any(numbers):
             return numbers.get("")
         return "; ".join(f"{number:g} ({name})" if name else f"{number:g}" for name, number in numbers.items())
@@ -90,7 +90,7 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
 
 
 def differences(
-    paper: str, version: str, model: dict[str, Any], given: tuple[int, int], used: tuple[int, int] | None = None
+    paper: str, version: str, model: dict[str, Any], total: tuple[int, int], used: tuple[int, int] | None = None
 ) -> list[str]:
     """Return differences that make scores not comparable with the paper; `departures` returns more of them.
 
@@ -98,20 +98,20 @@ def differences(
         paper: A name in `PAPERS`, or none.
         version: Version of SQuAD.
         model: Layers and dim of the model.
-        given: Number of training and development questions in the files.
+        total: Number of training and development questions in the files.
         used: Number of those questions that were used; the others were left out because of errors.
     """
     if paper not in PAPERS:
         return []
     theirs = PAPERS[paper]
-    told = []
+    texts = []
     if (model["layers"], model["dim"]) != (theirs.layers, theirs.dim):
-        told.append(f"{model['layers']} layers of {model['dim']}, not {theirs.layers} of {theirs.dim}")
-    if given != QUESTIONS[version]:
-        told.append(f"{_and(given)} questions, not {_and(QUESTIONS[version])}")
-    if used and used != given:
-        told.append(f"{_and((given[0] - used[0], given[1] - used[1]))} of them left out")
-    return told
+        texts.append(f"{model['layers']} layers of width {model['dim']}, not {theirs.layers} of width {theirs.dim}")
+    if total != QUESTIONS[version]:
+        texts.append(f"{_and(total)} training and development questions, not {_and(QUESTIONS[version])}")
+    if used and used != total:
+        texts.append(f"{_and((total[0] - used[0], total[1] - used[1]))} training and development questions left out")
+    return texts
 
 
 def _and(numbers: tuple[int, int]) -> str:
@@ -124,9 +124,9 @@ def departures(settings: Settings) -> list[str]:
     if settings.paper not in PAPERS:
         return []
     preset = read_preset(PRESETS / f"{settings.paper}.toml")
-    usual = {name: getattr(type(settings), name, None) for name in PROTOCOL}
-    told = of_settings({name: preset.get(name.replace("_", "-"), usual[name]) for name in PROTOCOL}, settings)
-    told += of_flags(preset["train"], settings.train)
+    default = {name: getattr(type(settings), name, None) for name in PROTOCOL}
+    texts = of_settings({name: preset.get(name.replace("_", "-"), default[name]) for name in PROTOCOL}, settings)
+    texts += of_flags(preset["train"], settings.train)
     theirs = preset["batches"] * preset["train"]["batch-size"]
     ours = settings.batches * settings.number("batch-size", 0)
-    return told + ([f"{ours} windows an update, not {theirs}"] if ours != theirs else [])
+    return texts + ([f"{ours} windows per update, not {theirs}"] if ours != theirs else [])

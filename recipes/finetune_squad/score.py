@@ -16,19 +16,21 @@ from recipes.lib.package import write_whole
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made")
-    parser.add_argument("--split", default="valid")
-    parser.add_argument("--predictions", type=Path, required=True, help="predict.py's folder, or a predictions.json")
-    parser.add_argument("--rules", choices=squad.RULES, help="of the scores (by the version that was prepared)")
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
-    wanted = golds(asked.data, asked.split)
+    option = parser.add_argument
+    option("--data", type=Path, required=True, metavar="DIR", help="Questions that prepare_spans.py prepared.")
+    option("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
+    text = "Output folder of recipes.finetune_squad.predict, or a predictions.json."
+    option("--predictions", type=Path, required=True, metavar="PATH", help=text)
+    option("--rules", choices=squad.RULES, help="Scoring rules (default: those of the prepared version of SQuAD).")
+    option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
+    arguments = parser.parse_args()
+    gold = golds(arguments.data, arguments.split)
     try:
-        scores = scored(wanted, asked.predictions, asked.rules or rules_of(asked.data))
+        scores = scored(gold, arguments.predictions, arguments.rules or rules_of(arguments.data))
     except (OSError, ValueError) as error:
-        raise SystemExit(f"error: {asked.predictions}: {error}") from None
+        raise SystemExit(f"error: --predictions {arguments.predictions}: {error}") from None
     print(json.dumps(scores), flush=True)
-    write_whole(asked.output, json.dumps(scores, indent=1))
+    write_whole(arguments.output, json.dumps(scores, indent=1))
 
 
 if __name__ == "__main__":

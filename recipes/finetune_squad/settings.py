@@ -32,20 +32,25 @@ class Settings(QuestionSettings):
         default=SQUAD,
         metadata=about(
             f"Questions: {SQUAD} (downloaded), {BUILTIN} (small, invented), a FOLDER with "
-            "train-v1.1.json and dev-v1.1.json or train.json and dev.json, or a single FILE, which is"
-            " split by article, 8:2; plain or .gz."
+            "train-v1.1.json and dev-v1.1.json or train.json and dev.json, or a single FILE, which is "
+            "split by article into 80 % training and 20 % development; plain or .gz."
         ),
     )
     train_file: str = field(
-        default="", metadata=about("Training questions instead of --data, together with --dev-file; plain or .gz.")
+        default="",
+        metadata=about("File with the training questions, plain or .gz. With --dev-file it replaces --data."),
     )
-    dev_file: str = field(default="", metadata=about("Questions to answer and to score; plain or .gz."))
+    dev_file: str = field(default="", metadata=about("File with the questions to answer and score, plain or .gz."))
     bad: Literal["refuse", "skip", "repair"] = field(
-        metadata=about("What to do with unusable questions: stop with a list, leave them out, or repair them.")
+        metadata=about(
+            "What to do with unusable questions: refuse stops with a list, skip leaves them out, repair corrects them."
+        )
     )
     tokenizer_path: str = field(
         default="auto",
-        metadata=about("Tokenizer of the models, if it is not next to their dict.txt; or words or chars."),
+        metadata=about(
+            "Tokenizer of the models: a file or folder, words, chars or spaces (auto: the one next to dict.txt)."
+        ),
     )
     max_length: int = launch.at_least(8, "Maximum number of pieces of a window, including the question.")
     separators: Literal[1, 2] = field(
@@ -53,13 +58,11 @@ class Settings(QuestionSettings):
     )
     segments: Literal["none", "input", "head"] = field(
         default="none",
-        metadata=about("New segments of question and context: vectors at the input, or biases per head."),
+        metadata=about("Segment encoding to add: none, input (vectors at the input) or head (biases per head)."),
     )
     null_threshold: float = field(
         default=0.0,
-        metadata=about(
-            "For version 2.0: a question whose odds of having no answer exceed this threshold gets no answer."
-        ),
+        metadata=about("For version 2.0: give no answer if the odds of no answer exceed this threshold."),
     )
     epochs: int = launch.at_least(1, "Number of epochs.")
     warmup: float = field(default=0.0, metadata=about("Fraction of the updates in which the learning rate rises."))
@@ -74,35 +77,37 @@ class Settings(QuestionSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.warmup < 1:
-            raise Refused(f"--warmup is {self.warmup}: a part of the updates, 0 or more and less than 1, is wanted")
+            raise Refused(f"--warmup {self.warmup}: the fraction of updates must be at least 0 and below 1.")
         self.check_windows("--max-length", self.max_length, self.separators)
         if self.number("batch-size", 0) < 1:
-            raise Refused("--train.batch-size N, in windows, is wanted")
+            raise Refused("--train.batch-size is missing. Give the number of windows per batch, for example 32.")
         if self.null_threshold and self.version != "2.0":
-            raise Refused("--null-threshold is of --version 2.0: leave it out")
+            raise Refused("--null-threshold is only for --version 2.0. Leave it out.")
         self._check_data()
 
     def _check_data(self) -> None:
         if bool(self.train_file) != bool(self.dev_file):
-            raise Refused("--train-file and --dev-file go together")
+            raise Refused("--train-file and --dev-file are only possible together. Give both or none.")
         refuse_same(self.train_file, self.dev_file)
         if self.train_file and self.data not in (SQUAD, BUILTIN):
-            raise Refused(f"--data {self.data} and --train-file: give one of them")
+            raise Refused(f"--data {self.data} and --train-file are both given. Give only one of them.")
         if self.invented and self.version != "1.1":
-            raise Refused(f"--data {BUILTIN}: its questions have answers, as --version 1.1 has")
+            raise Refused(f"--data {BUILTIN}: all of these questions have answers. Use --version 1.1.")
         if self.data not in (SQUAD, BUILTIN) and not Path(self.data).exists():
-            raise Refused(f"--data {self.data}: no such file or folder; there are: {SQUAD}, {BUILTIN}")
+            raise Refused(f"--data {self.data}: the file does not exist. Name a file, a folder, {SQUAD} or {BUILTIN}.")
 
     def unused(self) -> dict[str, str]:
         reasons: dict[str, str] = {}
         if self.question_files or self.invented:
             reasons["raw"] = "nothing is fetched"
         if self.train_file:
-            reasons["data"] = "--train-file and --dev-file take its place"
+            reasons["data"] = "--train-file and --dev-file replace it"
         if self.version == "1.1":
             reasons["null_threshold"] = "all questions of version 1.1 have answers"
         if self.paper != "none" and not published.has_figures(self.paper, self.version, self.max_length):
-            reasons["paper"] = f"{self.paper} has no figure for version {self.version} and windows of {self.max_length}"
+            reasons["paper"] = (
+                f"{self.paper} has no scores for version {self.version} and windows of {self.max_length} pieces"
+            )
         return reasons
 
     @property
@@ -128,5 +133,6 @@ class Settings(QuestionSettings):
         file = english([Path(self.data)], split, self.version)
         if file is None:
             names = " or ".join(file_names(split, self.version))
-            raise Refused(f"--data {self.data} has no {names}, plain or .gz; or name --train-file, --dev-file")
+            problem = f"the folder has no {names}, plain or .gz"
+            raise Refused(f"--data {self.data}: {problem}. Name the files with --train-file and --dev-file.")
         return file

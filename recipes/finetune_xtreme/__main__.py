@@ -23,21 +23,24 @@ from .sets import SETS
 from .settings import Settings
 
 DESCRIPTION = """\
-Pretrained multilingual masked language models of any position encoding, trained on English and scored in other
-languages without having seen any task in them (zero-shot), by the DIET paper's protocol: XNLI; the questions of XQuAD,
-MLQA and TyDiQA-GoldP, trained on SQuAD 1.1."""
+Fine-tune pretrained multilingual masked language models on English, and score them in other languages without further
+training (zero-shot), by the protocol of the DIET paper. The tasks are XNLI and the question sets XQuAD, MLQA and
+TyDiQA-GoldP; models for the question sets are trained on SQuAD 1.1."""
 
 SENTENCES = """\
-Score: accuracy by language, in percent, of the test sets, or of the development sets where the tests have no labels.
-Learning rates and checkpoints are chosen on English's development set. Baseline: the constant answer that scores best
-on the training rows; a model beats it that is more than two standard errors above it, 2 sqrt(p (1 - p) / rows). Chance
-is 33.33. Paper: the DIET paper's mean over XNLI's languages, beside ours with English, as XTREME's means are."""
+Score is the accuracy in percent on the test set of a language, or on the development set if the test sets have no
+labels. Learning rates and checkpoints are chosen on the English development set. Baseline is the constant answer that
+scores best on the training rows. A model beats it if its score is higher by more than two standard errors, 2 sqrt(p (1
+- p) / rows). Chance is 33.33. Paper is the DIET paper's mean over the languages of XNLI; it is shown next to our mean
+that includes English, as in XTREME."""
 QUESTIONS = """\
-EM, F1: in percent, by each set's own rules: MLQA's for its language, otherwise SQuAD 1.1's. Baseline: the span of the
-language's mean length in which most words of the question are, beaten by two standard errors, 2 sqrt((p
-(1 - p) + q (1 - q)) / questions) of F1 p and q. Learning rates, epochs and checkpoints (--keep best; without --dev-file
-the last) are chosen by English questions that are not scored; of several runs the median counts. Out of reach:
-questions whose answers no prediction can be. Paper: the DIET paper's means over all languages of a set."""
+EM and F1 are in percent, by MLQA's rules for each language or, for the other sets, by SQuAD 1.1's. Baseline is the
+span of the language's mean answer length that contains most words of the question. A model beats it if its F1 is
+higher by more than two standard errors, 2 sqrt((p (1 - p) + q (1 - q)) / questions) for their F1 p and q. Learning
+rates, epochs and, with --keep best, checkpoints are chosen on English questions that are not scored; without
+--dev-file, the last checkpoint is used. With several runs, scores are medians. Out of reach is the number of questions
+that cannot be answered correctly, because their gold answers are in no window or too long. Paper is the DIET paper's
+mean over all languages of a set."""
 
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),
@@ -53,7 +56,7 @@ def results(settings: Settings, output: Path) -> list[Row]:
 
 def tell(stage: Stage) -> str:
     """Return a short result of a finished stage for the screen."""
-    parts = {one.name for one in SETS.values()} & set(stage.variant.split("."))
+    parts = {known.name for known in SETS.values()} & set(stage.variant.split("."))
     if stage.kind in ("score", "baselines") and parts:
         return f" {by_language(read_json(stage.outputs[0]))}"
     spans = stage.kind == "prepare" and (stage.outputs[0] / RECORD).exists()
@@ -61,38 +64,38 @@ def tell(stage: Stage) -> str:
     return questions.tell(stage) if squad else sentences.tell(stage)
 
 
-def by_language(found: Mapping[str, Any]) -> str:
+def by_language(scores: Mapping[str, Any]) -> str:
     """Return the F1 of each language as text; if there are several baselines, the F1 of the first."""
-    first = {one: facts if "f1" in facts else next(iter(facts.values())) for one, facts in found.items()}
-    return "F1 " + ", ".join(f"{one} {facts['f1']:.2f}" for one, facts in first.items())
+    first = {code: facts if "f1" in facts else next(iter(facts.values())) for code, facts in scores.items()}
+    return "F1 " + ", ".join(f"{code} {facts['f1']:.2f}" for code, facts in first.items())
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
     """Return the remarks of the report: its legend, the counts of the data, and the scores of the gold answers."""
     prepared = sorted((output / "data-bin").iterdir())
     if settings.sentences:
-        told = [SENTENCES, *(f"{one.name}: {sentences.counted(one)}." for one in prepared)]
-        told += sentences.strange(prepared)
+        lines = [SENTENCES, *(f"{folder.name}: {sentences.counted(folder)}." for folder in prepared)]
+        lines += sentences.strange(prepared)
         rows = [row for row in results(settings, output) if not row["beats baseline"]]
-        told += sentences.behind([f"{row['model']} in {row['language']}" for row in rows])
-        return told + [xnli.summary(read_json(one / ROWS)["splits"]) for one in prepared[:1]]
-    told = [QUESTIONS, *(f"{one.name}: {questions.counted(one)}." for one in prepared)]
+        lines += sentences.behind([f"{row['model']} in {row['language']}" for row in rows])
+        return lines + [xnli.summary(read_json(folder / ROWS)["splits"]) for folder in prepared[:1]]
+    lines = [QUESTIONS, *(f"{folder.name}: {questions.counted(folder)}." for folder in prepared)]
     for task in settings.task:
         scored = {row["language"] for row in compared(settings, output) if row["task"] == task}
         missing = [language for language in SETS[task].languages if language not in scored]
-        told += [f"{task}: not scored in {', '.join(missing)}."] if missing else []
+        lines += [f"{task} is not scored in {', '.join(missing)}."] if missing else []
     for file in sorted((output / "baselines").glob("*.json")):
         gold = {language: scores[GOLD] for language, scores in read_json(file).items()}
-        scores = ", ".join(f"{language} {one['em']:g}/{one['f1']:g}" for language, one in gold.items())
-        told.append(f"The right answers of {file.stem} have EM/F1 {scores}.")
-    return told
+        scores = ", ".join(f"{code} {score['em']:g}/{score['f1']:g}" for code, score in gold.items())
+        lines.append(f"EM/F1 of the gold answers of {file.stem}, which test the scorer: {scores}.")
+    return lines
 
 
 def default_output(settings: Settings) -> str:
     """Return a folder name that differs for every preset, task, dataset, model, protocol, segment encoding and seed."""
-    what = ".".join(one.lower() for one in settings.task)
+    tasks = ".".join(task.lower() for task in settings.task)
     data = Path(settings.data).resolve().name
-    parts = [settings.preset, what, data, in_a_name(settings.checkpoint), settings.protocol, *settings.segments]
+    parts = [settings.preset, tasks, data, in_a_name(settings.checkpoint), settings.protocol, *settings.segments]
     return f"finetune_xtreme/{'.'.join(filter(None, parts))}.{settings.seed}"
 
 

@@ -18,12 +18,13 @@ from recipes.lib.package import whole_folder
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser)
-    parser.add_argument("--output", type=Path, required=True, help="folder of a folder each")
-    asked = parser.parse_args()
-    model = Answering(asked)
-    with whole_folder(asked.output) as folder:
-        for language in spans.splits(asked.data):
-            print(f"{language}: {model.write(folder / language, language):,} questions", flush=True)
+    text = "Folder for the predictions, with a subfolder for each language."
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help=text)
+    arguments = parser.parse_args()
+    model = Answering(arguments)
+    with whole_folder(arguments.output) as folder:
+        for language in spans.splits(arguments.data):
+            print(f"{language}: {model.write(folder / language, language):,} questions answered", flush=True)
 
 
 if __name__ == "__main__":

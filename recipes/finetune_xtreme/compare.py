@@ -50,7 +50,9 @@ class Results:
         """Return the scores of the best baseline by language, and their means over languages."""
         baselines: dict[str, Scores] = read_json(self.output / "baselines" / f"{SETS[task].name}.json")
         best = {
-            language: max((one for name, one in named.items() if name != GOLD), key=lambda one: float(one["f1"]))
+            language: max(
+                (score for name, score in named.items() if name != GOLD), key=lambda score: float(score["f1"])
+            )
             for language, named in baselines.items()
         }
         return best | means(best)
@@ -58,14 +60,14 @@ class Results:
 
 def means(scores: Scores) -> Scores:
     """Return the means over all languages and, if it differs, over all except English."""
-    others = {language: one for language, one in scores.items() if language != ENGLISH}
+    others = {language: score for language, score in scores.items() if language != ENGLISH}
     groups = {MEAN: scores} | ({OTHERS: others} if 0 < len(others) < len(scores) else {})
     return {name: _mean(group) for name, group in groups.items()}
 
 
 def _mean(scores: Scores) -> dict[str, Any]:
-    found: dict[str, Any] = {name: fmean(one[name] for one in scores.values()) for name in ("em", "f1")}
-    return found | {"total": sum(one["total"] for one in scores.values())}
+    means: dict[str, Any] = {name: fmean(score[name] for score in scores.values()) for name in ("em", "f1")}
+    return means | {"total": sum(score["total"] for score in scores.values())}
 
 
 def _beats(f1: float, baseline: Scores, language: str) -> bool:
@@ -77,21 +79,21 @@ def _beats(f1: float, baseline: Scores, language: str) -> bool:
     groups = {MEAN: set(baseline) - {MEAN, OTHERS}, OTHERS: set(baseline) - {MEAN, OTHERS, ENGLISH}}
     languages = sorted(groups.get(language, {language}))
     theirs = float(baseline[language]["f1"])
-    return f1 > theirs + fmean(margin(f1, theirs, baseline[one]["total"]) for one in languages)
+    return f1 > theirs + fmean(margin(f1, theirs, baseline[code]["total"]) for code in languages)
 
 
 def rows(task: str, variant: Variant, results: Results) -> list[Row]:
     """Return the rows of the means, then those of the languages."""
     runs = results.best(variant)
     scores, baseline = [results.scores(run, task) for run in runs], results.baseline(task)
-    model, theirs = compared(task, variant, results, scores[0])
+    model, columns = compared(task, variant, results, scores[0])
     predictions = results.output / "predictions" / f"{runs[0].slug}.{SETS[task].name}"
     order = [name for name in (MEAN, OTHERS) if name in scores[0]]
     order += [name for name in scores[0] if name not in order]
 
     def row(language: str) -> Row:
-        exact, f1 = (median(one[language][name] for one in scores) for name in ("em", "f1"))
-        known = language in SETS[task].languages  # a mean is no language
+        exact, f1 = (median(run[language][name] for run in scores) for name in ("em", "f1"))
+        known = language in SETS[task].languages  # False for a mean
         return {
             "task": task,
             "model": variant.label,
@@ -101,13 +103,13 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
             "baseline EM": round(baseline[language]["em"], 2),
             "baseline F1": round(baseline[language]["f1"], 2),
             "beats baseline": _beats(f1, baseline, language),
-            **(theirs if language == MEAN else dict.fromkeys(theirs)),
+            **(columns if language == MEAN else dict.fromkeys(columns)),
             "questions": int(scores[0][language]["total"]),
             "out of reach": unreachable(predictions / language) if known else None,
             "rules": SETS[task].rules(language) if known else None,
             "lr": runs[0].lr,
             "epochs": runs[0].epochs,
-            "runs": [round(one[language]["f1"], 2) for one in scores],
+            "runs": [round(run[language]["f1"], 2) for run in scores],
             **cost(results.output, f"train:{runs[0].slug}"),
             "pretrained": model,
         }
@@ -116,7 +118,7 @@ def rows(task: str, variant: Variant, results: Results) -> list[Row]:
 
 
 def compared(task: str, variant: Variant, results: Results, scored: Scores) -> tuple[dict[str, Any], Row]:
-    """Return facts about the pretrained model, and the columns with the paper's mean and how it differs from ours.
+    """Return facts about the pretrained model, and the columns with the paper's mean and its comparability.
 
     Args:
         task: Name of a dataset.
@@ -126,43 +128,42 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
     """
     facts = read_json(results.output / "checked" / f"{variant.slug}.json")
     model = {"encoding": facts["pretrained"], "layers": facts["layers"], "dim": facts["dim"]}
-    theirs = published.figures(task, encoding_of(model["encoding"]), variant.row)
+    reported = published.figures(task, encoding_of(model["encoding"]), variant.row)
     data = results.output / "data-bin"
     english = read_json(data / variant.model.slug / RECORD)["splits"]["train"]
     splits = read_json(data / f"{variant.model.slug}.{SETS[task].name}" / RECORD)["splits"]
-    splits = {language: one for language, one in splits.items() if language in scored}
-    given = {language: one["given"] for language, one in splits.items()}
-    left = {name: one["given"] - one["questions"] for name, one in {"training": english, **splits}.items()}
-    why = differences(task, model, english["given"], given)
-    why += [f"{number:,} questions left out of {name}" for name, number in left.items() if number]
-    exact, f1 = theirs or (None, None)
-    shown = comparable([*why, *results.differs]) if theirs else None
-    return model, {"paper's EM": exact, "paper's F1": f1, "comparable": shown}
+    splits = {language: split for language, split in splits.items() if language in scored}
+    questions = {language: split["given"] for language, split in splits.items()}
+    left = {name: split["given"] - split["questions"] for name, split in {"training": english, **splits}.items()}
+    texts = differences(task, model, english["given"], questions)
+    texts += [f"{number:,} questions left out of {name}" for name, number in left.items() if number]
+    exact, f1 = reported or (None, None)
+    text = comparable([*texts, *results.differs]) if reported else None
+    return model, {"paper's EM": exact, "paper's F1": f1, "comparable": text}
 
 
 def differences(task: str, model: Mapping[str, Any], training: int, questions: Mapping[str, int]) -> list[str]:
     """Return the differences from the paper, in a few words each."""
-    known, told = SETS[task].questions, list[str]()
+    known, texts = SETS[task].questions, list[str]()
     if (model["layers"], model["dim"]) != (published.LAYERS, published.DIM):
-        told.append(f"{model['layers']} layers of {model['dim']}")
+        texts.append(f"{model['layers']} layers of width {model['dim']}")
     if training != published.TRAINING:
-        told.append(f"{training:,} questions of training")
+        texts.append(f"{training:,} training questions")
     if len(questions) < len(known):
-        told.append(f"{len(questions)} of {len(known)} languages")
+        texts.append(f"{len(questions)} of {len(known)} languages")
     parts = [language for language, number in questions.items() if number != known[language]]
-    return told + ([f"other questions in {', '.join(parts)}"] if parts else [])
+    return texts + ([f"other numbers of questions in {', '.join(parts)}"] if parts else [])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", action="append", required=True, choices=list(SETS))
+    parser.add_argument("--task", action="append", required=True, choices=list(SETS), help="A dataset to compare.")
     add_options(parser, "MODEL", "SEGMENTS", "ROW")
-    asked = parser.parse_args()
-    results = Results(asked.output, Grid.from_flags(asked), asked.differs)
-    variants = [Variant("", Model(label, Path()), *rest) for label, *rest in asked.variant]
-    write_rows(
-        [row for task in asked.task for variant in variants for row in rows(task, variant, results)], asked.output
-    )
+    arguments = parser.parse_args()
+    results = Results(arguments.output, Grid.from_flags(arguments), arguments.differs)
+    variants = [Variant("", Model(label, Path()), *rest) for label, *rest in arguments.variant]
+    table = [row for task in arguments.task for variant in variants for row in rows(task, variant, results)]
+    write_rows(table, arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Turn the rows that recipes.finetune_glue.compare writes for XNLI into a table by language: means first."""
+"""Turn the rows that recipes.finetune_glue.compare writes for XNLI into a table by language, means first."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ ONLY_OF_MEANS = ("paper", "comparable", "also", "trials", "scores", "runs")
 def rows_of_sentences(rows: list[Row], output: Path) -> list[Row]:
     """Return the rows of each model, one for each mean and each language."""
     baselines: dict[str, Any] = read_json(output / "baselines" / f"{XNLI}.json")
-    return [row for one in rows for row in _rows(one, baselines)]
+    return [row for model in rows for row in _rows(model, baselines)]
 
 
 def _rows(row: Row, baselines: dict[str, Any]) -> list[Row]:
     """Return the rows of one model. Only the first has the paper's score, because the paper reports the same mean."""
-    found: Any = row["scores"]
-    chosen = scored(found)
+    scores: Any = row["scores"]
+    chosen = scored(scores)
     constant = {split: baselines[split]["accuracy"] for split in chosen}
     groups = {MEAN: chosen, OTHERS: [split for split in chosen if language(split) != ENGLISH]}
-    named = [(name, name, groups[name]) for name in groups if name in found] if len(chosen) > 1 else []
+    named = [(name, name, groups[name]) for name in groups if name in scores] if len(chosen) > 1 else []
     named += [(language(split), split, [split]) for split in chosen]
-    made = [
-        _row(row, name, float(found[key]["accuracy"]), [constant[split] for split in some]) for name, key, some in named
+    table = [
+        _row(row, name, float(scores[key]["accuracy"]), [constant[split] for split in splits])
+        for name, key, splits in named
     ]
     blank = dict.fromkeys(ONLY_OF_MEANS)
-    return [made[0], *({**one, **blank} for one in made[1:])]
+    return [table[0], *({**other, **blank} for other in table[1:])]
 
 
 def _row(row: Row, name: str, score: float, constants: list[dict[str, float]]) -> Row:
     """Return a row for one language or mean, with its score, its baseline and chance."""
-    baseline = round(fmean(one["score"] for one in constants), 2)  # rounded like the score
-    margin = fmean(one["margin"] for one in constants)  # not smaller for a mean: translations share labels
+    baseline = round(fmean(answer["score"] for answer in constants), 2)  # rounded like the score
+    margin = fmean(answer["margin"] for answer in constants)  # a mean has no smaller margin: translations share labels
     own = {"score": score, "baseline": baseline, "chance": CHANCE, "beats baseline": score > baseline + margin}
     return {"task": row["task"], "model": row["model"], "language": name, **row, **own}

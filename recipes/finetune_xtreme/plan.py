@@ -63,24 +63,24 @@ class Languages(Questions[Settings]):
     @property
     def notes(self) -> list[str]:
         settings = self.settings
-        told = launch.notes(settings, f"An update: {settings.batch} windows of up to {settings.longest} pieces.")
-        told += self.notes_on_models
+        update = f"An update consists of {settings.batch} windows of up to {settings.longest} pieces."
+        notes = launch.notes(settings, update) + self.notes_on_models
         if settings.limit or settings.limit_dev:
-            counts = f"{settings.limit or 'all'} of training, {settings.limit_dev or 'all'} of each language"
-            told.append(f"The first questions, not all that there are: {counts}.")
+            counts = f"{settings.limit or 'all'} for training, {settings.limit_dev or 'all'} in each language"
+            notes.append(f"Only the first questions are used: {counts}.")
         if settings.kept != settings.keep:
-            told.append("No English questions tell which checkpoint is the best: the last one answers.")
+            notes.append("There are no English questions to choose the best checkpoint, so the last one is used.")
         if len(self.trials) > len(self.variants):
-            counts = f"{len(self.trials)} trainings: {len(self.variants)} models"
-            told.append(f"{counts}, of each the best settings count.")
-        return told
+            counts = f"{len(self.trials)} trainings of {len(self.variants)} models"
+            notes.append(f"There are {counts}. The best hyperparameters of each model are reported.")
+        return notes
 
     @cached_property
     def places(self) -> dict[str, str]:
         if not self.settings.own:
             return super().places
-        apart = {f"{known.name}={self.folder}": f"{known.name}=DATA" for known in SETS.values()}
-        return {**super().places, self.folder: "DATA", **apart}
+        excluded = {f"{known.name}={self.folder}": f"{known.name}=DATA" for known in SETS.values()}
+        return {**super().places, self.folder: "DATA", **excluded}
 
     # --- models and English questions
 
@@ -92,7 +92,7 @@ class Languages(Questions[Settings]):
     def trials(self) -> list[Trial]:
         return [trial for variant in self.variants for trial in self.settings.grid.trials(variant)]
 
-    def of(self, variant: Variant, trial: Trial | None = None) -> Training:
+    def settings_of(self, variant: Variant, trial: Trial | None = None) -> Training:
         """Return the training of a trial, or without one the settings that all trainings of a variant share."""
         settings = self.settings
         train = {**settings.flags_of_questions(), "batch-size": settings.batch // settings.batches}
@@ -103,7 +103,7 @@ class Languages(Questions[Settings]):
 
     @cached_property
     def checks(self) -> dict[Variant, Stage]:
-        return {variant: self.check(self.of(variant)) for variant in self.variants}
+        return {variant: self.check(self.settings_of(variant)) for variant in self.variants}
 
     def checked(self, model: Model) -> Stage:
         """Return the first check of a model; its tokenizer does not depend on the segment encoding."""
@@ -117,12 +117,12 @@ class Languages(Questions[Settings]):
         scored on the development questions themselves, so nothing is excluded.
         """
         settings = self.settings
-        apart: list[str] = []
+        excluded: list[str] = []
         if not settings.invented:
-            apart = flags(without=[f"{SETS[task].name}={self.folder}" for task in settings.task]) + settings.chosen
+            excluded = flags(without=[f"{SETS[task].name}={self.folder}" for task in settings.task]) + settings.chosen
         files = [path for task in settings.task for path in self.files(task)]
         return {
-            model: self.prepare_english(model, self.checked(model), apart, self.fetch, *files)
+            model: self.prepare_english(model, self.checked(model), excluded, self.fetch, *files)
             for model in settings.models
         }
 
@@ -137,12 +137,12 @@ class Languages(Questions[Settings]):
         settings = self.settings
         if settings.own or settings.invented:
             return []
-        named = [one for task in settings.task for one in SETS[task].fetched(self.languages(SETS[task]))]
-        command = ["python", "data-bin-scripts/fetch.py", *named, "--output", self.raw]
+        names = [name for task in settings.task for name in SETS[task].fetched(self.languages(SETS[task]))]
+        command = ["python", "data-bin-scripts/fetch.py", *names, "--output", self.raw]
         return [self.stage("fetch:languages", command, [])]
 
     def languages(self, known: QuestionSet) -> tuple[str, ...]:
-        return tuple(one for one in known.languages if one in (self.settings.languages or known.languages))
+        return tuple(code for code in known.languages if code in (self.settings.languages or known.languages))
 
     @property
     def folder(self) -> str:
@@ -151,7 +151,7 @@ class Languages(Questions[Settings]):
 
     def files(self, task: str) -> list[Path]:
         """Return the user's files of a dataset."""
-        return SETS[task].found(Path(self.settings.data).resolve()) if self.settings.own else []
+        return SETS[task].files_in(Path(self.settings.data).resolve()) if self.settings.own else []
 
     @cached_property
     def sets(self) -> dict[tuple[str, Model], Stage]:
@@ -165,9 +165,9 @@ class Languages(Questions[Settings]):
     def _questions_of(self, task: str) -> list[str]:
         settings, known = self.settings, SETS[task]
         if settings.invented:
-            languages = [one for one in self.languages(known) if one in (settings.languages or INVENTED)]
+            languages = [code for code in self.languages(known) if code in (settings.languages or INVENTED)]
             return flags(eval=[f"{language}={self.shown}/builtin/dev.json" for language in languages])
-        chosen = ["--languages", ",".join(self.languages(known))]  # fetched data: name all languages
+        chosen = ["--languages", ",".join(self.languages(known))]  # downloaded data needs the names of its languages
         return ["--set", known.name, *(chosen if settings.languages or not settings.own else []), "--data", self.folder]
 
     def _prepare_set(self, task: str, model: Model) -> Stage:
@@ -203,7 +203,7 @@ class Languages(Questions[Settings]):
         The score on English questions chooses among trials.
         """
         variant, model = trial.variant, trial.variant.model
-        training = self.of(variant, trial)
+        training = self.settings_of(variant, trial)
         train = self.train(training, self.checks[variant], self.prepared[model])
         stages = [train]
         if self.settings.chooses:
@@ -221,11 +221,11 @@ class Languages(Questions[Settings]):
         name, after, outputs = f"predict:{slug}", [train, self.sets[task, model]], [f"predictions/{slug}"]
         return self.run(name, "finetune_xtreme.answer", words, outputs, after, SEARCH, on_device=True)
 
-    # --- all of them
+    # --- comparison
 
     def compare(self, chains: list[list[Stage]]) -> Stage:
         settings = self.settings
-        variants = [(one.model.label, one.segments, one.row) for one in self.variants]
+        variants = [(variant.model.label, variant.segments, variant.row) for variant in self.variants]
         words = flags(output=self.shown, task=settings.task, variant=variants)
         words += [*settings.grid.flags(), *flags(differs=departures(settings))]
         after = [*self.baselines.values(), *(stage for chain in chains for stage in chain)]

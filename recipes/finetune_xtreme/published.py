@@ -44,8 +44,10 @@ def departures(settings: Settings) -> list[str]:
 
     Segments do not count, because they choose the paper's row.
     """
-    (theirs, flags), preset = protocol(PAPER), read_preset(PRESET)
-    wanted = {name: value for name, value in theirs.items() if name not in ("segments", "keep")}
-    wanted |= {name: preset[name.replace("_", "-")] for name in WINDOWS}
-    told = of_settings(wanted, settings) + of_flags(flags, settings.train, intervals=settings.kept == "best")
-    return told + ([f"the {settings.kept} checkpoint"] if settings.kept != theirs["keep"] else [])
+    (values, flags), preset = protocol(PAPER), read_preset(PRESET)
+    compared = {name: value for name, value in values.items() if name not in ("segments", "keep")}
+    compared |= {name: preset[name.replace("_", "-")] for name in WINDOWS}
+    texts = of_settings(compared, settings) + of_flags(flags, settings.train, intervals=settings.kept == "best")
+    return texts + (
+        [f"the {settings.kept} checkpoint, not the {values['keep']}"] if settings.kept != values["keep"] else []
+    )

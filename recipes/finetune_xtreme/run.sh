@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
-# Fine-tunes pretrained masked language models on English, and scores them on XNLI or questions in other languages.
+# Fine-tune pretrained masked language models on English, and score them on XNLI or questions in other languages.
+# `recipes/finetune_xtreme/run.sh --help` lists the options; conf/ holds the settings and the reasons for them.
 set -euo pipefail
 exec "$(dirname "${BASH_SOURCE[0]}")/../lib/start.sh" finetune_xtreme "$@"

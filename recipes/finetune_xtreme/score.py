@@ -29,42 +29,46 @@ def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, A
     Raises:
         ValueError: No language has answers.
     """
-    labelled = [one for one in spans.splits(folder) if has_answers(folder, one, SETS[task].rules(one))]
-    for one in spans.splits(folder):
-        if one not in labelled:
-            print(f"{one}: its file has no answers: predicted, not scored", flush=True)
+    labelled = [code for code in spans.splits(folder) if has_answers(folder, code, SETS[task].rules(code))]
+    for language in spans.splits(folder):
+        if language not in labelled:
+            print(f"{language}: the file has no answers, so its predictions are not scored.", flush=True)
     if not labelled:
-        raise ValueError(f"no file of {task} has answers; XTREME's own copies may have none, the published files do")
-    return {one: score(one, SETS[task].rules(one)) for one in labelled}
+        raise ValueError(f"no file of {task} has answers. XTREME's copies may have none. Use the published files.")
+    return {language: score(language, SETS[task].rules(language)) for language in labelled}
 
 
 def has_answers(folder: Path, language: str, rules: str) -> bool:
-    """Return whether any gold answer has words: where XTREME withholds the answers, their texts are empty."""
+    """Return whether any gold answer has words. If XTREME withholds answers, their texts are empty."""
     how = squad.rules(rules)
-    return any(how.words(answer) for some in golds(folder, language).values() for answer in some)
+    return any(how.words(answer) for answers in golds(folder, language).values() for answer in answers)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", choices=list(SETS), required=True)
-    parser.add_argument("--data", type=Path, required=True, help="what prepare_spans.py made, a split each language")
-    parser.add_argument("--predictions", type=Path, help="answer.py's folder; unset: the baselines")
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
+    option = parser.add_argument
+    option("--task", choices=list(SETS), required=True, help="The dataset.")
+    text = "Questions that prepare_spans.py prepared, with a split for each language."
+    option("--data", type=Path, required=True, metavar="DIR", help=text)
+    text = "Output folder of recipes.finetune_xtreme.answer (default: score the baselines)."
+    option("--predictions", type=Path, metavar="DIR", help=text)
+    option("--output", type=Path, required=True, metavar="FILE", help="JSON file for the scores.")
+    arguments = parser.parse_args()
+    data, predictions = arguments.data, arguments.predictions
 
-    def of_model(language: str, rules: str) -> dict[str, Any]:
-        return scored(golds(asked.data, language), asked.predictions / language, rules)
+    def score_predictions(language: str, rules: str) -> dict[str, Any]:
+        return scored(golds(data, language), predictions / language, rules)
 
-    def of_none(language: str, rules: str) -> dict[str, Any]:
-        return baselines(asked.data, language, rules)
+    def score_baselines(language: str, rules: str) -> dict[str, Any]:
+        return baselines(data, language, rules)
 
     try:
-        found = by_language(asked.task, asked.data, of_model if asked.predictions else of_none)
+        scores = by_language(arguments.task, data, score_predictions if predictions else score_baselines)
     except ValueError as error:
-        raise SystemExit(f"error: {error}") from None
-    for language, facts in found.items():
+        raise SystemExit(f"error: --data {data}: {error}") from None
+    for language, facts in scores.items():
         print(language, json.dumps(facts), flush=True)
-    write_whole(asked.output, json.dumps(found, indent=1, ensure_ascii=False))
+    write_whole(arguments.output, json.dumps(scores, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Facts about XNLI and the multilingual question datasets: languages, numbers of questions, files and scoring rules.
+"""Define XNLI and the multilingual question datasets: languages, numbers of questions, files and scoring rules.
 
 data-bin-scripts/spans/sets.py has the file names that the preparation reads.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from recipes.lib.finetuning.sentences import xnli
 
 ENGLISH, XNLI, XNLI_LANGUAGES = xnli.ENGLISH, xnli.XNLI, xnli.LANGUAGES
-DEPTH = 4  # published files are searched in this many levels of folders
+DEPTH = 4  # number of levels of folders that are searched for published files
 ALL_LANGUAGES = ("xnli.", "tydiqa-")  # files that have all languages, or full language names, begin with these
 CHANCE = round(100 / 3, 2)  # accuracy in percent of a random choice among XNLI's three classes
 
@@ -45,12 +45,12 @@ class QuestionSet:
 
     def fetched(self, languages: tuple[str, ...]) -> list[str]:
         """Return the names of the files that fetch.py downloads."""
-        return [self.archive] if self.archive else [f"{self.name}/{self.name}.{one}.json" for one in languages]
+        return [self.archive] if self.archive else [f"{self.name}/{self.name}.{code}.json" for code in languages]
 
-    def found(self, folder: Path) -> list[Path]:
+    def files_in(self, folder: Path) -> list[Path]:
         """Return the user's files. If some are missing, the stage that reads them reports it."""
         below = ["*/" * depth for depth in range(DEPTH)]
-        return sorted({path for one in self.files for above in below for path in folder.glob(f"{above}{one}")})
+        return sorted({path for name in self.files for above in below for path in folder.glob(f"{above}{name}")})
 
 
 SETS = {
@@ -84,12 +84,12 @@ def task_named(word: str) -> str:
     return {name.lower(): name for name in TASKS}.get(word.lower(), word)
 
 
-def without_files(languages: Sequence[str], there: Sequence[Path]) -> list[str]:
+def without_files(languages: Sequence[str], files: Sequence[Path]) -> list[str]:
     """Return the languages without a file, judged by names such as `dev-de.tsv` and `xquad.de.part1.json.gz`."""
-    names = [path.name for path in there]
+    names = [path.name for path in files]
     if any(name.startswith(ALL_LANGUAGES) for name in names):
         return []
-    return [one for one in languages if not any(f"{sign}{one}." in name for sign in ".-" for name in names)]
+    return [code for code in languages if not any(f"{sign}{code}." in name for sign in ".-" for name in names)]
 
 
 def languages_of(task: str) -> tuple[str, ...]:

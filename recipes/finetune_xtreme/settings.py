@@ -38,13 +38,13 @@ class Settings(SentenceSettings, QuestionSettings):
     )
     protocol: str = field(
         metadata=about(
-            "Settings of a paper: diet-xtreme (m1-m4, m4m and diet are for GLUE). They are in "
+            "Paper whose settings are used: diet-xtreme (m1-m4, m4m and diet are for GLUE). The values are in "
             "recipes/lib/finetuning/protocols."
         )
     )
     languages: list[str] = field(
         default_factory=list,
-        metadata=about("Languages to score, such as en,de,zh. Unset: all languages that have files."),
+        metadata=about("Languages to score, such as en,de,zh (unset: all languages that have files)."),
     )
     data: str = field(
         metadata=about(
@@ -54,12 +54,15 @@ class Settings(SentenceSettings, QuestionSettings):
     )
     train_file: str = field(
         default="",
-        metadata=about("English training questions. Unset: train-v1.1.json or train.json in --data or its squad/."),
+        metadata=about(
+            "File with English training questions (unset: train-v1.1.json or train.json in --data or its squad/)."
+        ),
     )
     dev_file: str = field(
         default="",
         metadata=about(
-            "English questions that choose --lr, --epochs and the checkpoint. Unset: dev-v1.1.json or dev.json."
+            "File with English questions that choose --lr, --epochs and the checkpoint (unset: dev-v1.1.json or "
+            "dev.json)."
         ),
     )
 
@@ -68,58 +71,62 @@ class Settings(SentenceSettings, QuestionSettings):
     fetched = PUBLISHED
 
     def __post_init__(self) -> None:
-        self.task = [task_named(one) for one in self.task]
+        self.task = [task_named(word) for word in self.task]
         super().__post_init__()
         if XNLI in self.task and len(self.task) > 1:
-            raise Refused(f"--task {XNLI} stands alone: questions are another training")
+            raise Refused(
+                f"--task {XNLI} cannot be combined with other tasks, which need another training. Run it alone."
+            )
         self._check_languages()
         if not self.sentences:
             self._check_questions()
 
     def _check_languages(self) -> None:
         if len(set(self.languages)) < len(self.languages):
-            raise Refused("--languages names one twice")
-        known = dict.fromkeys(one for task in self.task for one in languages_of(task))
-        for one in self.languages:
-            if one not in known:
-                raise Refused(f"--languages: {', '.join(self.task)}: no '{one}'; there are: {', '.join(known)}")
+            raise Refused(f"--languages {','.join(self.languages)}: a language occurs twice. Remove it.")
+        known = dict.fromkeys(code for task in self.task for code in languages_of(task))
+        for code in self.languages:
+            if code not in known:
+                raise Refused(f"--languages {code}: {', '.join(self.task)} has only {', '.join(known)}.")
         for task in self.task:
             if self.languages and not set(self.languages) & set(languages_of(task)):
-                raise Refused(f"--languages {','.join(self.languages)}: {task} has {', '.join(languages_of(task))}")
+                raise Refused(
+                    f"--languages {','.join(self.languages)}: {task} has only {', '.join(languages_of(task))}."
+                )
 
     def _check_questions(self) -> None:
         launch.refuse_decided(self.flags_of_questions(), DECIDED_OF_QUESTIONS)
         self.check_windows("--longest", self.longest, self.separators)
         if self.own and not self.english("train"):
-            raise Refused(
-                f"--data {self.data} has no {' or '.join(file_names('train', VERSION))}, plain or .gz, in it or in "
-                "squad/: name English questions with --train-file"
-            )
+            problem = f"the folder and its squad/ have no {' or '.join(file_names('train', VERSION))}, plain or .gz"
+            raise Refused(f"--data {self.data}: {problem}. Name English questions with --train-file.")
         if (self.train_file or self.dev_file) and not self.own:
-            raise Refused(f"--train-file and --dev-file go with a FOLDER of questions: --data is {self.data}")
+            raise Refused(
+                f"--train-file and --dev-file need --data FOLDER with the questions to score, not --data {self.data}."
+            )
         refuse_same(self.english("train") or "", self.english("dev") or "")
         if len(self.lr) * len(self.epochs) > 1 and not self.chooses:
-            raise Refused("several --lr or --epochs are chosen by English questions: --dev-file F is wanted")
+            raise Refused("Choosing among several --lr or --epochs needs English questions. Name them with --dev-file.")
 
     def refuse_missing(self) -> None:
         super().refuse_missing()
         for task in self.task if self.own else []:
-            wanted = [one for one in self.languages if one in languages_of(task)]
-            if missing := without_files(wanted, self.files(task)):
-                raise Refused(f"--languages {','.join(missing)}: --data {self.data} has no such files of {task}")
+            languages = [code for code in self.languages if code in languages_of(task)]
+            if missing := without_files(languages, self.files(task)):
+                raise Refused(f"--languages {','.join(missing)}: --data {self.data} has no files of {task} for them.")
 
     def files(self, task: str) -> list[Path]:
-        return super().files(task) if task == XNLI else SETS[task].found(Path(self.data))
+        return super().files(task) if task == XNLI else SETS[task].files_in(Path(self.data))
 
     def refuse_unused(self, named: Set[str]) -> None:
-        """Refuse unused settings, including those that the task does not have."""
+        """Refuse settings that the user gave although nothing uses them, also those that the task does not have."""
         unused = sorted(named & (OF_QUESTIONS if self.sentences else OF_XNLI))
         if unused:
-            options = ", ".join(f"--{one.replace('_', '-')}" for one in unused)
-            raise Refused(f"{options}: nothing that --task {','.join(self.task)} has; leave it out")
+            options = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
+            raise Refused(f"{options}: not used by --task {','.join(self.task)}. Leave it out.")
         super().refuse_unused(named)
         if not self.sentences and self.keep == "best" and "keep" in named and not self.chooses:
-            raise Refused("--keep best is chosen by English questions: --dev-file F is wanted")
+            raise Refused("--keep best needs English questions to choose the checkpoint. Name them with --dev-file.")
 
     def flags_of_questions(self) -> Flags:
         """Return the flags of fairseq-train for questions, without the schedule, which their plan sets itself."""

@@ -125,7 +125,7 @@ def test_files_without_answers_are_not_scored(place: Path, tmp_path: Path, capsy
     assert prepared(place, tmp_path / "both", *asked, *english) == 0
     scoring = ("--task", "TyDiQA", "--output", tmp_path / "scores.json", "--data")
     s.called(score, *scoring, tmp_path / "both")
-    assert "ko: its file has no answers: predicted, not scored" in capsys.readouterr().out
+    assert "ko: the file has no answers, so its predictions are not scored" in capsys.readouterr().out
     assert list(json.loads((tmp_path / "scores.json").read_text())) == ["en"]
     assert prepared(place, tmp_path / "none", *asked) == 0
     with pytest.raises(SystemExit, match="no file of TyDiQA has answers"):

@@ -73,11 +73,11 @@ def test_rows_are_compared_with_the_published_by_their_number() -> None:
         return compare.other_rows({"task": task, "splits": {**given, "test-ax": {"given": 1, "labelled": False}}})
 
     assert told("MNLI", train=392_702, valid=9_815, valid_mismatched=9_832, test=3) == []
-    assert told("RTE", train=2_490, valid=276) == ["other rows in valid"]
-    assert told("RTE", train=30, valid=277) == ["30 rows of training, not 2,490"]
+    assert told("RTE", train=2_490, valid=276) == ["other numbers of rows in valid"]
+    assert told("RTE", train=30, valid=277) == ["30 training rows, not 2,490"]
     assert told("XNLI", train=392_702, valid=2_490, test_en=5_010, test_de=5_010) == []
     found = told("XNLI", train=1_500, valid=990, valid_de=990, test_de=5_009)
-    assert found == ["1,500 rows of training, not 392,702", "other rows in valid, valid-de, test-de"]
+    assert found == ["1,500 training rows, not 392,702", "other numbers of rows in valid, valid-de, test-de"]
 
 
 def test_what_a_model_of_robertas_size_may_be_is_named() -> None:
@@ -86,9 +86,9 @@ def test_what_a_model_of_robertas_size_may_be_is_named() -> None:
     def figures(encoding: str, protocol: str = "m4m", task: str = "MNLI") -> str | None:
         return compare.figures(Variant(task, Model("x", Path()), "none"), {"encoding": encoding}, protocol)
 
-    assert figures("learned") == "81.25; 87.32/87.31 (roberta-base itself); 87.35/86.99 (gone on from roberta-base)"
-    assert figures("learned", task="RTE") == "71.84 (roberta-base itself); 72.92 (gone on from roberta-base)"
-    assert figures("m4m", task="CoLA") == "47.02 (gone on from roberta-base)"
+    assert figures("learned") == "81.25; 87.32/87.31 (roberta-base itself); 87.35/86.99 (started from roberta-base)"
+    assert figures("learned", task="RTE") == "71.84 (roberta-base itself); 72.92 (started from roberta-base)"
+    assert figures("m4m", task="CoLA") == "47.02 (started from roberta-base)"
     assert figures("learned", "m1-m4") == "83.57/83.65"
     assert figures("raffel", "diet") is None
 

@@ -98,7 +98,7 @@ def test_a_model_becomes_a_row_of_the_table_and_a_submission(
 
 
 def test_numbers_are_answered_within_their_bounds() -> None:
-    told = evaluate.told([-0.4, 2.23456, 7.0], {"labels": [], "bounds": [0.0, 5.0]})
+    told = evaluate.as_text([-0.4, 2.23456, 7.0], {"labels": [], "bounds": [0.0, 5.0]})
     assert told == ["0.000", "2.235", "5.000"]
 
 

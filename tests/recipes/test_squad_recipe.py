@@ -78,7 +78,10 @@ def test_an_ablation_is_its_papers_protocol_on_models_of_their_own(preset: str, 
         settings(preset, pos_enc=given["pos-enc"][0])
     places = [f"/run/checkpoints/{parse(label).slug}/checkpoint_last.pt" for label in reversed(given["pos-enc"])]
     found = settings(preset, checkpoint=",".join(places), pos_enc=",".join(given["pos-enc"]))
-    assert f"To pretrain the models of this preset: {given['pretraining']}" in FINETUNE_SQUAD.plan(found, OUTPUT, "out").notes
+    assert (
+        f"To pretrain the models of this preset: {given['pretraining']}"
+        in FINETUNE_SQUAD.plan(found, OUTPUT, "out").notes
+    )
     assert [model.label for model in found.models] == given["pos-enc"]
     assert found.paper == like
     assert published.departures(found) == []
@@ -91,7 +94,7 @@ def test_what_departs_from_the_papers_protocol() -> None:
     found = settings("m4m", epochs="3", stride="64", train__lr="1e-4", batches="4")
     assert published.departures(found) == [
         *("--epochs 3, not 2", "--stride 64, not 128", "--train.lr 0.0001, not 3e-05"),
-        "24 windows an update, not 48",
+        "24 windows per update, not 48",
     ]
     (stage,) = (one for one in stages("m4m", warmup="0.1").values() if one.kind == "compare")
     assert value(stage, "--differs") == "--warmup 0.1, not 0"
@@ -132,11 +135,11 @@ def test_other_sizes_and_questions_are_not_comparable() -> None:
     base = {"layers": 12, "dim": 768}
     assert published.differences("m1-m4", "1.1", base, (87_599, 10_570)) == []
     told = published.differences("m1-m4", "2.0", {"layers": 4, "dim": 128}, (11_877, 4961))
-    assert told[0] == "4 layers of 128, not 12 of 768"
-    assert told[1] == "11,877 and 4,961 questions, not 130,319 and 11,873"
+    assert told[0] == "4 layers of width 128, not 12 of width 768"
+    assert told[1] == "11,877 and 4,961 training and development questions, not 130,319 and 11,873"
     assert published.differences("none", "1.1", {"layers": 1, "dim": 8}, (1, 1)) == []
     (left,) = published.differences("m1-m4", "1.1", base, (87_599, 10_570), (87_590, 10_570))
-    assert left == "9 and 0 of them left out"
+    assert left == "9 and 0 training and development questions left out"
 
 
 def test_squad_is_fetched_and_trained_for_epochs() -> None:
@@ -263,7 +266,7 @@ def test_nothing_has_to_be_there_for_a_dry_run(capsys: pytest.CaptureFixture[str
     words = ["--preset", "m4m", "--version", "2.0", "--checkpoint", "/nowhere/m4m/checkpoint_last.pt", "--dry-run"]
     assert main(FINETUNE_SQUAD, words) == 0
     told = capsys.readouterr().out
-    assert "# An update: 48 windows of up to 512 pieces" in told
+    assert "# An update consists of 48 windows of up to 512 pieces." in told
     assert "# train:m4m\npython -m recipes.lib.scheduled" in told
 
 
@@ -282,24 +285,24 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
     [
         ({"checkpoint": ""}, "--checkpoint is not given"),
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),
-        ({"train_file": "x.json"}, "--train-file and --dev-file go together"),
-        ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "give one of them"),
+        ({"train_file": "x.json"}, "--train-file and --dev-file are only possible together"),
+        ({"train_file": "x.json", "dev_file": "y.json", "data": "mine"}, "Give only one of them"),
         ({"train_file": "x.json", "dev_file": "./x.json"}, "--train-file and --dev-file are the same file, x.json"),
-        ({"data": "builtin", "version": "2.0"}, "as --version 1.1 has"),
-        ({"data": "nowhere"}, "no such file or folder; there are: squad, builtin"),
+        ({"data": "builtin", "version": "2.0"}, "Use --version 1.1"),
+        ({"data": "nowhere"}, "--data nowhere: the file does not exist"),
         ({"version": "1.0"}, "one of 1.1, 2.0 is wanted"),
         ({"max_length": "44"}, "leaves no room for context after a question of --longest-question 40"),
-        ({"warmup": "1"}, "a part of the updates"),
+        ({"warmup": "1"}, "--warmup 1.0: the fraction of updates"),
         ({"epochs": "0"}, "--epochs is 0: 1 or more"),
-        ({"null_threshold": "1"}, "--null-threshold is of --version 2.0"),
+        ({"null_threshold": "1"}, "--null-threshold is only for --version 2.0"),
         ({"train__max-update": "5"}, "--train.max-update is decided by --epochs"),
         ({"train__pos-enc": "shaw"}, "--train.pos-enc is decided by --checkpoint"),
         ({"train__max-positions": "600"}, "--max-length is that of the windows"),
-        ({"train__batch-size": "0"}, "--train.batch-size N, in windows, is wanted"),
+        ({"train__batch-size": "0"}, "--train.batch-size is missing"),
         ({"data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
         ({"train_file": "x", "dev_file": "y", "data": "squad"}, "--data has no effect: --train-file and --dev-file"),
         ({"null_threshold": "0"}, "--null-threshold has no effect: all questions of version 1.1 have answers"),
-        ({"paper": "m1-m4"}, "--paper has no effect: m1-m4 has no figure for version 1.1 and windows of 128"),
+        ({"paper": "m1-m4"}, "--paper has no effect: m1-m4 has no scores for version 1.1 and windows of 128"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:
@@ -323,7 +326,9 @@ def test_files_that_are_not_there_are_refused_before_anything_is_written(
 
 
 def test_a_folder_without_the_questions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=r"has no train-v2\.0\.json or train\.json, plain or \.gz; or name --train-file"):
+    with pytest.raises(
+        Refused, match=r"has no train-v2\.0\.json or train\.json, plain or \.gz\. Name the files with --train-file"
+    ):
         stages(data=str(tmp_path), version="2.0")
 
 
@@ -353,7 +358,7 @@ def test_the_table(tmp_path: Path) -> None:
     model, span, gold = compare.compare([("m4", "m4")], tmp_path, paper)
     wanted = {"EM": 83.0, "F1": 90.0, "paper's EM": 83.63, "paper's F1": 90.53, "out of reach": 3, "updates": 20}
     assert wanted.items() <= model.items()
-    assert model["comparable"] == "no: 99 and 0 of them left out; --epochs 3, not 2"
+    assert model["comparable"] == "no: 99 and 0 training and development questions left out; --epochs 3, not 2"
     assert model["beats baselines"]
     found = {"f1": 5.0, "total": 10_570}  # 5.62 is two standard errors above it
     assert [compare.above(f1, found) for f1 in (5.1, 5.6, 5.7)] == [False, False, True]
@@ -366,7 +371,7 @@ def test_the_table(tmp_path: Path) -> None:
     assert same["comparable"] == "yes, if pretrained like the paper's model"
     written(tmp_path / "checked" / "m4.json", {"encoding": "m4", "layers": 4, "dim": 128})
     (small, *_) = compare.compare([("m4", "m4")], tmp_path, compare.Beside("m1-m4"))
-    assert small["comparable"] == "no: 4 layers of 128, not 12 of 768"
+    assert small["comparable"] == "no: 4 layers of width 128, not 12 of width 768"
 
 
 FULL = {"em": 100.0, "f1": 100.0, "total": 10_570}

@@ -105,7 +105,9 @@ def test_learning_again_gives_the_same(learned: tuple[str, Path], raw: Path, tmp
 def test_an_over_long_sentence_is_refused_or_left_out(raw: Path, tmp_path: Path) -> None:
     found = run(raw, tmp_path / "out", "sentencepiece", "--longest", "40")
     assert found.returncode == 1
-    assert f"error: {raw}/test.en: line 1: the sentence has " in found.stderr  # before the long work on the training set
+    assert (
+        f"error: {raw}/test.en: line 1: the sentence has " in found.stderr
+    )  # before the long work on the training set
     assert "number of bad pairs" in found.stderr.splitlines()[-1]
     assert not list(tmp_path.iterdir())
     dropped = run(raw, tmp_path / "out", "sentencepiece", "--longest", "40", "--bad-lines", "drop")

@@ -97,7 +97,7 @@ def differences(
     Args:
         paper: A name in `PAPERS`, or none.
         version: Version of SQuAD.
-        model: Layers and dim of the model.
+        model: Number of layers and width of the model, as `layers` and `dim`.
         total: Number of training and development questions in the files.
         used: Number of those questions that were used; the others were left out because of errors.
     """

@@ -54,9 +54,7 @@ class Settings(SentenceSettings, QuestionSettings):
     )
     train_file: str = field(
         default="",
-        metadata=about(
-            "File with English training questions (unset: train-v1.1.json or train.json in --data or its squad/)."
-        ),
+        metadata=about("English training questions (unset: train-v1.1.json or train.json in --data or its squad/)."),
     )
     dev_file: str = field(
         default="",
@@ -113,7 +111,9 @@ class Settings(SentenceSettings, QuestionSettings):
         for task in self.task if self.own else []:
             languages = [code for code in self.languages if code in languages_of(task)]
             if missing := without_files(languages, self.files(task)):
-                raise Refused(f"--languages {','.join(missing)}: --data {self.data} has no files of {task} for them.")
+                raise Refused(
+                    f"--languages {','.join(missing)}: --data {self.data} has no files of {task} in these languages."
+                )
 
     def files(self, task: str) -> list[Path]:
         return super().files(task) if task == XNLI else SETS[task].files_in(Path(self.data))
@@ -123,7 +123,7 @@ class Settings(SentenceSettings, QuestionSettings):
         unused = sorted(named & (OF_QUESTIONS if self.sentences else OF_XNLI))
         if unused:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in unused)
-            raise Refused(f"{options}: not used by --task {','.join(self.task)}. Leave it out.")
+            raise Refused(f"{options}: --task {','.join(self.task)} does not use this. Leave it out.")
         super().refuse_unused(named)
         if not self.sentences and self.keep == "best" and "keep" in named and not self.chooses:
             raise Refused("--keep best needs English questions to choose the checkpoint. Name them with --dev-file.")
@@ -157,7 +157,7 @@ class Settings(SentenceSettings, QuestionSettings):
 
     @property
     def kept(self) -> str:
-        """Return which checkpoint answers questions: --keep, or the last without English development questions."""
+        """Return the checkpoint that answers questions: --keep, or the last one if no English questions can choose."""
         return self.keep if self.chooses else "last"
 
     @property

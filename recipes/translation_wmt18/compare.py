@@ -132,7 +132,7 @@ def rows(direction: Direction, groups: list[list[Variant]], place: Place, text: 
 
 @dataclass(frozen=True)
 class Own:
-    """The text and the baselines of this run. Those of earlier runs must be the same.
+    """The text and the baselines of this run. Earlier runs in the same table must have the same ones.
 
     Args:
         texts: Places of the text, by pair of languages.
@@ -236,10 +236,8 @@ def main() -> None:
     option("--direction", nargs=2, action="append", required=True, metavar=names, help=text)
     text = "An encoding to compare. The first one is the baseline."
     option("--pos-enc", action="append", required=True, metavar="NAME", help=text)
-    option(
-        "--seed", type=int, required=True, metavar="N", help="Random seed of the run; its models have no seed in names."
-    )
-    text = "Random seed of a training of each encoding."
+    option("--seed", type=int, required=True, metavar="N", help="Random seed of the run. File names do not contain it.")
+    text = "Random seed with which all encodings were trained."
     option("--trained-seed", type=int, action="append", required=True, metavar="N", help=text)
     option("--differs", default="", metavar="A,B", help="How the run differs from the paper.")
     text = "Folder of an earlier run whose rows are added."

@@ -54,7 +54,7 @@ def finished(run: Path, option: str) -> Finished:
         run: Folder of the run.
         option: Option that named the folder, for errors.
     Raises:
-        Refused: The folder has no result, or that of another recipe.
+        Refused: The folder has no result, or the result of another recipe.
     """
     path = run / RESULT
     if not path.is_file():

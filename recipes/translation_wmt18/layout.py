@@ -121,7 +121,7 @@ class Place:
         identity: Sequence[str] = (),
         resumes: bool = False,
     ) -> Stage:
-        """Return a stage of this place.
+        """Return a stage that writes into this folder.
 
         Args:
             kind: Kind of the stage, the first part of its name.

@@ -1,4 +1,4 @@
-"""Train, average, translate with, score and measure the models of one direction."""
+"""Define the stages that train, average, score and measure the models of one direction."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Models:
 
     Args:
         settings: Settings of the run.
-        direction: The direction.
+        direction: Direction of translation.
         place: Folder of the direction.
         text: Folder of the text, which the opposite direction may share.
     """

@@ -51,10 +51,10 @@ class Settings(launch.Training):
         default_factory=list, metadata=about("Directions to train and score: SOURCE-TARGET, such as de-en,cs-en.")
     )
     source_lang: str = field(
-        default="", metadata=about("Source language as file names end in it; replaces that of --direction.")
+        default="", metadata=about("Source language, as in the suffix of the files; replaces that of --direction.")
     )
     target_lang: str = field(
-        default="", metadata=about("Target language as file names end in it; replaces that of --direction.")
+        default="", metadata=about("Target language, as in the suffix of the files; replaces that of --direction.")
     )
     seeds: list[int] = field(
         default_factory=list,
@@ -62,7 +62,7 @@ class Settings(launch.Training):
     )
     corpus: str = field(
         metadata=about(
-            f"Parallel text: {WMT18}, {BUILTIN} (small, invented), or a FOLDER with train.SRC, train.TGT etc."
+            f"Parallel text: {WMT18}, {BUILTIN} (small, invented), or a FOLDER with one file per split and language."
         )
     )
     raw: str = field(default=RAW, metadata=about(f"Folder for the archives of {WMT18}."))
@@ -71,7 +71,7 @@ class Settings(launch.Training):
         metadata=about(f"For {WMT18}: your folder with the test sets, or sacrebleu (unset: download them)."),
     )
     train_set: str = field(
-        default="train", metadata=about("Name of the training files NAME.SRC and NAME.TGT in the FOLDER, plain or .gz.")
+        default="train", metadata=about("Name of the training files in the FOLDER, without the suffix of the language.")
     )
     valid_set: str = field(
         default="",

@@ -55,7 +55,7 @@ class Text:
         return (self.direction.source, self.direction.target)
 
     def corpus(self) -> list[Stage]:
-        """Return the stages that write raw/{train,valid,test}.{source,target}."""
+        """Return the stages that write the checked text into the folder raw."""
         settings = self.settings
         before: list[Stage] = []
         inputs = [*TEXT]

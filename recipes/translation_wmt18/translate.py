@@ -73,7 +73,7 @@ class Order:
             self.sent += 1
 
     def leave_out(self, line: int, why: str = "") -> None:
-        """Note that a line does not go to fairseq because it is empty, or because of `why`."""
+        """Note that a line does not go to fairseq. Without a reason in `why`, the line is empty."""
         with self.lock:
             if why:
                 self._refuse(line, why)

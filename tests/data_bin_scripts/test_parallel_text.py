@@ -80,8 +80,8 @@ def test_a_last_line_without_lf_counts(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"", "empty: remove the line from both files"),
-        (b" \t ", "empty: remove the line from both files"),
+        (b"", "the line is empty. Remove it from both files."),
+        (b" \t ", "the line is empty. Remove it from both files."),
         (b"Ein Hund.\r", r"the line ends in CR LF. Convert the file with: sed -i 's/\r$//' train.de"),
         (b"Ein\rHund.", "the line contains a CR or NUL"),
         (b"Ein\0Hund.", "the line contains a CR or NUL"),
@@ -145,7 +145,7 @@ def test_a_missing_side_is_told_with_what_is_there(folder: Path) -> None:
     assert f"{folder / 'train.cs'}: neither this file nor train.cs.gz exists. The folder has train in de, en." in told
     for language in ("en", "de"):
         (folder / f"test.{language}").rename(folder / f"test_2016.{language}")
-    assert "In en it has test_2016, train, val. Name them with --train-set" in refused(folder)
+    assert "these sets in en: test_2016, train, val. Name yours with --train-set" in refused(folder)
     assert "is not a folder. Name one with --corpus" in refused(folder / "nowhere")
 
 

@@ -154,7 +154,7 @@ def test_models_are_checkpoints_runs_and_folders(tmp_path: Path) -> None:
     assert found[1].path == run / "checkpoints" / "m4.clip=8" / "checkpoint_last.pt"
     own = models(["models/shaw.pt", "models/m4.clip=8.pt", "roberta.base/model.pt", "gone/checkpoint_1_500.pt"])
     assert [model.label for model in own] == ["shaw", "m4.clip=8", "roberta.base", "gone"]
-    with pytest.raises(Refused, match="two models have the name shaw"):
+    with pytest.raises(Refused, match="another model of --checkpoint also has the name shaw"):
         models([str(run), str(found[0].path)])
     with pytest.raises(Refused, match=r"neither a run of recipes/pretrain_mlm nor"):
         models([str(tmp_path)])

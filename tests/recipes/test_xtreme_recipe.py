@@ -275,8 +275,8 @@ def test_the_two_tables_of_languages_are_one() -> None:
         ({"languages": "de,de"}, "--languages de,de: a language occurs twice"),
         ({"task": "xquad", "train_rows": "5"}, "--train-rows is only for --data FOLDER"),
         ({"task": "xquad", "data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
-        ({"pos_enc_args": "extend=repeat"}, "--pos-enc-args: not used by --task XNLI"),
-        ({"stride": "5"}, "--stride: not used by --task XNLI"),
+        ({"pos_enc_args": "extend=repeat"}, "--pos-enc-args: --task XNLI does not use this"),
+        ({"stride": "5"}, "--stride: --task XNLI does not use this"),
         ({"task": "xquad", "train_file": "x.json"}, "need --data FOLDER with the questions"),
         ({"task": "xquad", "data": "recipes"}, "have no train-v1.1.json or train.json"),
         ({"task": "xquad", "longest": "40"}, "--longest 40 leaves no room for context"),
@@ -306,7 +306,7 @@ def test_files_that_are_not_there_are_refused_before_anything_is_written(folder:
     assert f"--checkpoint {folder}/none.pt: {nowhere}" in told(folder, capsys, checkpoint=f"{folder}/none.pt")
     assert "has no files of MLQA" in told(folder, capsys, task="mlqa")
     assert "--languages ar: --data" in told(folder, capsys, task="xquad", languages="de,ar")
-    assert "has no files of XNLI for them" in told(folder, capsys, task="xnli", languages="en,ar")
+    assert "has no files of XNLI in these languages" in told(folder, capsys, task="xnli", languages="en,ar")
 
 
 def test_languages_are_found_by_the_names_that_the_readers_know() -> None:
@@ -403,4 +403,4 @@ def test_what_is_not_above_the_constant_answer_is_named(tmp_path: Path) -> None:
     row = {"task": "XNLI", "model": "shaw", "score": scores["mean"]["accuracy"], "scores": scores}
     written(tmp_path / "comparison.json", [row])
     told = FINETUNE_XTREME.remarks(load(FINETUNE_XTREME, "small", given={"checkpoint": MODEL}), tmp_path)
-    assert "do not beat the constant answer: shaw in en." in told
+    assert "These results do not beat the constant answer: shaw in en." in told

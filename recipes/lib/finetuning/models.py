@@ -26,7 +26,7 @@ class Model:
 
     Attributes:
         label: The encoding if the path shows it, otherwise the name of the file or folder.
-        path: A checkpoint of fairseq, or a folder of Hugging Face.
+        path: A fairseq checkpoint or a Hugging Face folder.
     """
 
     label: str
@@ -50,8 +50,8 @@ def models(places: Sequence[str]) -> list[Model]:
     named = [model for place in places for model in _models_of(Path(place).resolve())]
     for number, model in enumerate(named):
         if model.slug in [other.slug for other in named[:number]]:
-            problem = f"two models have the name {model.label}, {model.path} is the second one"
-            raise Refused(f"--checkpoint: {problem}. Run the recipe once for each of them.")
+            problem = f"another model of --checkpoint also has the name {model.label}"
+            raise Refused(f"--checkpoint {model.path}: {problem}. Run the recipe once for each of them.")
     return named
 
 

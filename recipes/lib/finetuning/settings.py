@@ -38,20 +38,22 @@ class FineTuning(launch.Training):
         default_factory=list,
         metadata=about(
             "Pretrained models: checkpoints, runs of recipes/pretrain_mlm with all their encodings, "
-            f"folders of import-hf or export-hf, or Hugging Face folders. {BUILTIN}: tiny models that "
-            "the recipe pretrains itself."
+            f"folders of import-hf or export-hf, or Hugging Face folders. With {BUILTIN}, the recipe "
+            "pretrains tiny models itself."
         ),
     )
     pos_enc: list[str] = field(
         default_factory=list,
-        metadata=about("Encodings that the models must have, in the order of the report. Unset: those that they have."),
+        metadata=about("Encodings that the models must have, in the order of the report (unset: accept any)."),
     )
-    pretraining: str = field(default="", metadata=of_files("Command that pretrains the models of a preset."))
+    pretraining: str = field(default="", metadata=of_files("Command that pretrains the models of this preset."))
     data: str
     bad: str
     warmup: float
     raw: str = field(default=RAW, metadata=about("Folder for downloads."))
-    tokenizer_path: str = field(default="", metadata=about("Tokenizer of the models, if it is not next to dict.txt."))
+    tokenizer_path: str = field(
+        default="", metadata=about("Tokenizer of the models (unset: the one next to dict.txt).")
+    )
     limit: int = launch.at_least(0, "Number of training rows or questions to use (0: all).", default=0)
     train: Flags = field(default_factory=dict, metadata=about("A flag of fairseq-train."))
 

@@ -125,7 +125,7 @@ def _line(axes: Axes, name: str, rows: list[Row], colour: Any) -> None:
 
 
 def reasons(systems: Mapping[str, list[Row]], measured: Mapping[str, Any]) -> dict[str, str]:
-    """Return why systems refused sentences, by label: the end of a sentence that begins with the label."""
+    """Return the reason why each system refused sentences, as a clause without its subject."""
     texts = {}
     for name, rows in systems.items():
         if any(row["refused"] for row in rows):
@@ -145,8 +145,10 @@ def main() -> None:
     option("--language", required=True, metavar="NAME", help="Language code of the references.")
     option("--bound", type=int, action="append", required=True, metavar="N", help="Upper bound of a bucket, in words.")
     option("--trained", type=int, default=0, metavar="N", help="Longest training sentence in words (0: no limit).")
-    option("--translations", type=Path, required=True, metavar="DIR", help="Folder with NAME.LANGUAGE.")
-    option("--scores", type=Path, required=True, metavar="DIR", help="Folder with NAME.json.")
+    option(
+        "--translations", type=Path, required=True, metavar="DIR", help="Folder with the translations of the systems."
+    )
+    option("--scores", type=Path, required=True, metavar="DIR", help="Folder with the scores of the systems.")
     option("--measured", type=Path, required=True, metavar="FILE", help="Output of recipes.lib.translation.measure.")
     text = "A system and its label. Systems with the same label are averaged."
     option("--system", action="append", required=True, metavar="LABEL:NAME", help=text)

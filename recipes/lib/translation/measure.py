@@ -157,7 +157,9 @@ def translation_memory(checkpoint: Path, decoding: list[str], gpu: bool) -> Memo
     try:
         return memory.of_gpu(translation_step(loaded, utils.move_to_cuda(batch)))
     except torch.OutOfMemoryError as error:
-        print(f"{checkpoint}: the memory was not measured, because the GPU has too little of it: {error}")
+        print(
+            f"{checkpoint}: the memory was not measured, because the model does not fit into that of the GPU: {error}"
+        )
         return None
 
 

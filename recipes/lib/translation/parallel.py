@@ -1,7 +1,7 @@
 """Check a folder of parallel text line by line, and copy it to the file names that later stages read.
 
-The input is a folder with NAME.LANGUAGE (plain or .gz) for training, validation and test. The output is train.en,
-valid.de and so on. Lines that a later program would drop, shift or misread are refused, with file and line number.
+The input files may have other names and may be gzipped. The output files have names such as train.en and valid.de.
+Lines that a later program would drop, shift or misread are refused, with file and line number.
 """
 
 from __future__ import annotations
@@ -89,10 +89,11 @@ def advice(folder: Path, name: str, language: str) -> str:
     names = [path.name.removesuffix(".gz") for path in sorted(folder.iterdir()) if path.is_file()]
     languages = [file.removeprefix(f"{name}.") for file in names if file.startswith(f"{name}.")]
     if languages:
-        return f"The folder has {name} in {', '.join(languages)}. Choose with --source-lang and --target-lang."
+        return f"The folder has {name} in {', '.join(languages)}. Set --source-lang and --target-lang to two of these."
     sets = [file.removesuffix(f".{language}") for file in names if file.endswith(f".{language}")]
     if sets:
-        return f"In {language} it has {', '.join(sets)}. Name them with --train-set, --valid-set and --test-set."
+        names_of_sets = f"The folder has these sets in {language}: {', '.join(sets)}"
+        return f"{names_of_sets}. Name yours with --train-set, --valid-set and --test-set."
     return f"The folder contains {', '.join(names[:20]) or 'no files'}."
 
 
@@ -194,8 +195,8 @@ def lay_out(arguments: argparse.Namespace, output: Path) -> dict[str, dict[str, 
         written, longer = copy(sides[split], targets, problems, limit, longest)
         refuse_bad(problems, split)
         if not written:
-            why = f", because {longer} pairs are longer than --longest-words {longest}" if longer else ""
-            raise SystemExit(f"error: {sides[split][0]}: no pair is left{why}.")
+            why = f" within --longest-words {longest}. Increase this limit" if longer else ""
+            raise SystemExit(f"error: {sides[split][0]}: the file has no good pair{why}.")
         counts[split] = {"pairs": written, "left out": problems.pairs, "because": problems.kinds}
         if longest:
             counts[split] |= {"longer": longer, "longest": longest}
@@ -210,7 +211,7 @@ def main() -> None:
     option("--source-lang", required=True, metavar="NAME", help="Code of the source language.")
     option("--target-lang", required=True, metavar="NAME", help="Code of the target language.")
     for split in SPLITS:
-        option(f"--{split}-set", required=True, metavar="NAME", help="Name of the files NAME.LANGUAGE, plain or .gz.")
+        option(f"--{split}-set", required=True, metavar="NAME", help="Name of its files without the language suffix.")
     text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
     option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)
     option("--limit", type=int, default=0, metavar="N", help="Maximum number of training pairs (0: all).")

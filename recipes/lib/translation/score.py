@@ -42,7 +42,7 @@ def tokenizer(language: str) -> str:
 def score(
     translations: dict[int, str], references: list[str], language: str = "", may_refuse: bool = False
 ) -> dict[str, Any]:
-    """Return the scores, not rounded; without scores and with the numbers as `refused` if translations are missing.
+    """Return the unrounded scores. If translations are missing, scores are None and `refused` has their numbers.
 
     Args:
         translations: Translations by the number of the sentence.

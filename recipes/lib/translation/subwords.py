@@ -242,17 +242,17 @@ def coverage(text: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
-    option("--raw", type=Path, required=True, metavar="DIR", help="Folder with train.*, valid.* and test.*.")
+    option("--raw", type=Path, required=True, metavar="DIR", help="Folder with the raw text of all splits.")
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for the models and the encoded text.")
     option("--languages", nargs=2, required=True, metavar=("SOURCE", "TARGET"), help="Codes of the two languages.")
     option("--kind", choices=KINDS, default="sentencepiece", help="Method that learns and applies subwords.")
-    option("--separate", action="store_true", help="Learn a model for each language, not one for both.")
+    option("--separate", action="store_true", help="Learn one model for each language, instead of one for both.")
     option("--model-type", choices=("unigram", "bpe"), default="unigram", help="Type of the SentencePiece model.")
     text = "Share of the training text's characters that become pieces (SentencePiece only)."
     option("--character-coverage", type=coverage, default=1.0, metavar="P", help=text)
     option("--vocabulary", type=int, required=True, metavar="N", help="Number of subword types in a model.")
     option("--longest", type=int, default=1023, metavar="N", help="Maximum number of pieces in a sentence.")
-    text = "Leave out training and validation pairs with longer sentences, in pieces (0: use --longest)."
+    text = "Leave out training and validation pairs with more pieces per side (0: the value of --longest)."
     option("--longest-training", type=int, default=0, metavar="N", help=text)
     text = "What to do with bad training pairs: refuse stops with a list, drop leaves them out."
     option("--bad-lines", choices=("refuse", "drop"), default="refuse", help=text)

@@ -88,7 +88,7 @@ def _score_gold(gold: dict[str, list[str]], rules: str) -> dict[str, float]:
         why = f" Answers without words have F1 0 by {rules}: {', '.join(empty[:5])}." if empty else ""
         print(f"The gold answers score EM {scores['em']:.4f} and F1 {scores['f1']:.4f}, not 100.{why}", flush=True)
         if len(empty) != round((100 - scores["f1"]) * len(gold) / 100) or not math.isclose(scores["em"], 100):
-            raise SystemExit("error: the gold answers must score 100, so the scorer is wrong. Please report this.")
+            raise SystemExit("error: the gold answers must score 100, so the scorer is wrong. Please report this bug.")
     return scores
 
 

@@ -16,7 +16,7 @@ DECIDED_OF_QUESTIONS = {
     **DECIDED,
     "pos-enc-args": "--pos-enc-args",
     "lr-scheduler": "--warmup: the learning rate rises linearly and then falls to 0",
-    "max-positions": "--checkpoint, whose model has a maximum length; --max-length is that of the windows",
+    "max-positions": "--checkpoint: the model has a maximum length; --max-length sets that of the windows",
     "max-tokens": "--train.batch-size, in windows",
     **dict.fromkeys(("task", "criterion"), "the recipe, which uses posenc_squad"),
 }
@@ -69,9 +69,7 @@ class QuestionSettings(FineTuning):
 def refuse_same(train: str, dev: str) -> None:
     """Refuse one file for training and development: scores on training questions mean nothing."""
     if train and dev and Path(train).resolve() == Path(dev).resolve():
-        raise Refused(
-            f"--train-file and --dev-file are the same file, {train}. Score questions that are not trained on."
-        )
+        raise Refused(f"--train-file and --dev-file are the same file, {train}. Name two different files.")
 
 
 def file_names(split: str, version: str) -> tuple[str, str]:

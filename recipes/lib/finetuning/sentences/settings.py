@@ -47,7 +47,7 @@ class SentenceSettings(FineTuning):
         metadata=about("What to do with unusable rows: refuse stops with a list, skip leaves them out."),
     )
     train_rows: int = launch.at_least(
-        0, "For a FOLDER without a training file: number of rows of its development set to train on.", default=0
+        0, "For a FOLDER without a training file: number of development rows to use for training instead.", default=0
     )
     lr: list[float] = field(
         default_factory=list, metadata=about(f"Learning rates; the best one is reported {UNSET_TEXT}.")

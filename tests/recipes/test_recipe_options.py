@@ -97,7 +97,7 @@ def test_what_only_files_have_is_no_option(recipe, tmp_path, capsys):
     config = tmp_path / "mine.toml"
     config.write_text('pretraining = "mine.sh"\n')
     assert main(recipe, ["--config", str(config), "--checkpoint", "m4/checkpoint_last.pt", "--dry-run"]) == 0
-    assert "# Models of this preset: mine.sh" in capsys.readouterr().out
+    assert "# To pretrain the models of this preset: mine.sh" in capsys.readouterr().out
 
 
 def test_a_config_replaces_the_preset_and_the_command_line_both(tmp_path):

@@ -35,7 +35,7 @@ def _fairseq_works() -> bool:
     try:
         importlib.import_module("fairseq")
     except Exception:
-        text = "fairseq does not import, so nothing is registered with it: python -m fairseq_posenc doctor"
+        text = "fairseq cannot be imported, so no models are registered with it. Run: python -m fairseq_posenc doctor"
         logging.getLogger(__name__).exception(text)
         return False
     return True

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 
 COMMANDS = {
-    "list": ("commands.listing", "the position encodings, their papers, options and capabilities"),
-    "params": ("commands.params", "parameters of each encoding, beside what the papers print"),
-    "drift": ("commands.drift", "what half precision and autocast do to each encoding"),
-    "bench": ("commands.bench", "what each encoding costs, relative to none"),
-    "cost": ("commands.bench.page", "write the page on cost, of what bench measured"),
-    "docs": ("commands.pages", "write a page for every encoding, and what docs/which-encoding.md derives"),
-    "doctor": ("commands.doctor", "check this installation, and say how to mend what is wrong"),
-    "path": ("commands.path", "the folder for --user-dir"),
-    "average": ("commands.average", "average checkpoints"),
-    "import-hf": ("hub.import_hf", "a pretrained BERT or RoBERTa with any position encoding, for fairseq"),
-    "export-hf": ("hub.export_hf", "a masked language model for fairseq_posenc.load and Hugging Face"),
+    "list": ("commands.listing", "Show the position encodings, their papers, options and capabilities."),
+    "params": ("commands.params", "Count the parameters of each encoding and compare them with the papers."),
+    "drift": ("commands.drift", "Measure the rounding errors of each encoding in half precision and autocast."),
+    "bench": ("commands.bench", "Measure time and memory of each encoding, relative to no encoding."),
+    "cost": ("commands.bench.page", "Write docs/cost.md from the measurements of bench."),
+    "docs": ("commands.pages", "Write the page of each encoding and the tables of docs/which-encoding.md."),
+    "doctor": ("commands.doctor", "Check this installation and explain how to repair it."),
+    "path": ("commands.path", "Print the folder for --user-dir."),
+    "average": ("commands.average", "Average the parameters of several checkpoints."),
+    "import-hf": ("hub.import_hf", "Convert a pretrained BERT or RoBERTa to fairseq, with any position encoding."),
+    "export-hf": ("hub.export_hf", "Export a masked language model for fairseq_posenc.load and Hugging Face."),
 }
 #: Commands that import nothing but their own modules, so they run even if this installation is broken.
 ALWAYS = ("doctor", "path")

@@ -48,19 +48,22 @@ class Positions:
 
     def __post_init__(self) -> None:
         if not 0 < self.query_length <= self.key_length:
-            raise ValueError(f"need 0 < queries <= keys, got {self.query_length} and {self.key_length}")
+            numbers = f"{self.query_length} and {self.key_length}"
+            raise ValueError(f"query_length must be from 1 to key_length, but the two are {numbers}")
         if not 0 <= self.memory <= self.offset:
-            raise ValueError(f"memory={self.memory} must lie in the {self.offset} columns before the queries")
+            raise ValueError(f"memory={self.memory} must be from 0 to {self.offset}, the columns before the queries")
         if self.span is not None and (self.span < 1 or not self.causal):
-            raise ValueError(f"span={self.span} counts the last keys that a causal query sees: at least itself")
+            raise ValueError(f"span={self.span} must be at least 1 and needs causal=True: it limits earlier keys")
         if self.padding is not None and self.padding.dtype != torch.bool:
-            raise ValueError(f"padding is a bool mask, true at pads; got {self.padding.dtype}")
+            raise ValueError(f"padding must be a bool mask that is true at padding, but it has {self.padding.dtype}")
         for name, rows in self._rows.items():
             if rows.shape[-1] != self.key_length:
-                raise ValueError(f"{name} covers {rows.shape[-1]} of {self.key_length} columns")
+                raise ValueError(
+                    f"{name} covers {rows.shape[-1]} of {self.key_length} columns: give a value for every column"
+                )
         if len({len(rows) for rows in self._rows.values()}) > 1:
-            sizes = " and ".join(f"{name} of {len(rows)} samples" for name, rows in self._rows.items())
-            raise ValueError(f"positions of one batch have {sizes}: give all of them for the same samples")
+            sizes = " and ".join(f"{name} has {len(rows)} samples" for name, rows in self._rows.items())
+            raise ValueError(f"all tensors of one batch must have the same number of samples, but {sizes}")
         if self.cls_column is not None:
             self._check_cls(self.cls_column)
 
@@ -70,20 +73,22 @@ class Positions:
         On an accelerator, reading the numbers would wait for the device. There `common_cls_column` checks the range.
         """
         if column.dim() != 1 or column.is_floating_point() or column.dtype == torch.bool:
-            raise ValueError(f"cls_column is one integer a sample, [B]; got {column.dtype} {list(column.shape)}")
+            raise ValueError(
+                f"cls_column must hold one integer per sample, [B], but it is {column.dtype} {list(column.shape)}"
+            )
         for name, rows in self._rows.items():
             if len(column) not in (1, len(rows)):
-                raise ValueError(f"cls_column has {len(column)} samples, {name} {len(rows)}")
+                raise ValueError(f"cls_column has {len(column)} samples, but {name} has {len(rows)}")
         if column.device.type == "cpu":
             self._check_cls_range(set(column.tolist()))
 
     def _check_cls_range(self, columns: set[int]) -> None:
         wrong = sorted(column for column in columns if not 0 <= column < self.key_length)
         if wrong:
-            raise ValueError(f"cls_column says {wrong[0]}: the columns are 0 to {self.key_length - 1}")
+            raise ValueError(f"cls_column contains {wrong[0]}, but the columns are 0 to {self.key_length - 1}")
 
     def shared(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
-        """Return a tensor that depends on these positions only, made by the first layer and kept for the others."""
+        """Return a tensor that depends on these positions only. The first layer computes it for all layers."""
         if torch.compiler.is_compiling():  # the compiler merges equal computations of the layers by itself
             return make()
         if key not in self._shared:
@@ -102,7 +107,7 @@ class Positions:
 
     @property
     def _rows(self) -> dict[str, Tensor]:
-        """Return the given tensors that have a row [K] for every sample, by name."""
+        """Return the tensors that have a row [K] for every sample, by name, without those that are None."""
         named = {"padding": self.padding, "restart_ids": self.restart_ids, "segments": self.segments}
         return {name: rows for name, rows in named.items() if rows is not None}
 
@@ -242,15 +247,15 @@ class Positions:
             ValueError: The tokens are not [B, T], or `cached` or `memory` does not fit them.
         """
         if tokens.dim() != 2:
-            raise ValueError(f"tokens are [B, T], one row of ids per sample; got the shape {list(tokens.shape)}")
+            raise ValueError(f"tokens must be [B, T], one row of ids per sample, but the shape is {list(tokens.shape)}")
         if not 0 <= cached < tokens.shape[1]:
             raise ValueError(
-                f"cached={cached}: from 0 to {tokens.shape[1] - 1} of the {tokens.shape[1]} tokens are cached"
+                f"cached={cached} must be from 0 to {tokens.shape[1] - 1}, because at least one token must be new"
             )
         if memory < 0 or (memory_padding is not None and memory_padding.shape[-1] != memory):
-            pads = "no pads" if memory_padding is None else f"pads of {memory_padding.shape[-1]} columns"
+            shape = None if memory_padding is None else list(memory_padding.shape)
             raise ValueError(
-                f"memory={memory} and {pads} (memory_padding): give the columns of earlier segments for both"
+                f"memory={memory} must be at least 0 and match the columns of memory_padding, whose shape is {shape}"
             )
         padding: Tensor | None = tokens.eq(pad)
         if memory:

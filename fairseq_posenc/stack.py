@@ -85,7 +85,7 @@ class Block(nn.Module):
             x = self.self_attn_layer_norm(x + self.dropout(attended))
             return self.final_layer_norm(x + self.dropout(self._feed_forward(x)))
         if memory is not None:
-            raise ValueError("memory holds the inputs of layers, which pre-LN layers do not attend to")
+            raise ValueError("pre-LN layers cannot use memory: leave memory out, or use Norms(before=False)")
         attended, _ = self.self_attn(self.self_attn_layer_norm(x), positions, tensors, cache=cache)
         x = x + self.dropout(attended)
         return x + self.dropout(self._feed_forward(self.final_layer_norm(x)))
@@ -174,7 +174,9 @@ class Stack(nn.Module):
             ValueError: Inputs, positions and stack do not fit each other.
         """
         if caches is not None and self.checkpoint_activations and torch.is_grad_enabled():
-            raise ValueError("activation checkpointing would append to the caches twice")
+            raise ValueError(
+                "activation checkpointing would append to the caches twice: use torch.no_grad() with caches"
+            )
         self.pos.check(positions)
         self._check_inputs(x, positions, memory, caches)
         x = self.pos.embed(x, positions)
@@ -183,11 +185,11 @@ class Stack(nn.Module):
         inputs = []
         for i, (layer, tensors) in enumerate(zip(self.layers, self.pos.per_layer(positions), strict=True)):
             inputs.append(x)
-            given = (memory[i] if memory is not None else None, caches[i] if caches is not None else None)
+            past = (memory[i] if memory is not None else None, caches[i] if caches is not None else None)
             if self.checkpoint_activations and torch.is_grad_enabled():
-                x = checkpoint(layer, x, positions, tensors, *given, use_reentrant=False)
+                x = checkpoint(layer, x, positions, tensors, *past, use_reentrant=False)
             else:
-                x = layer(x, positions, tensors, *given)
+                x = layer(x, positions, tensors, *past)
         return (x if self.layer_norm is None else self.layer_norm(x)), inputs
 
     def _check_inputs(
@@ -199,7 +201,7 @@ class Stack(nn.Module):
     ) -> None:
         """Raise ValueError if the inputs do not fit the positions, before any cache is changed."""
         if x.dim() != 3:
-            raise ValueError(f"the input has the shape {list(x.shape)}, but a stack reads [B, T, d]")
+            raise ValueError(f"the input must be [B, T, d], but its shape is {list(x.shape)}")
         if caches is not None and not self.shape.causal:
             raise ValueError(
                 "caches are for decoders, but this stack sees tokens on both sides (StackShape.causal is False): run "

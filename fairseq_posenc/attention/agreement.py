@@ -22,12 +22,12 @@ def check_tokens(tokens: Size, positions: Positions) -> None:
     """Raise ValueError unless the new tokens [B, T] match the queries and the samples of the positions."""
     if tokens.columns != positions.query_length:
         raise ValueError(
-            f"the input has {tokens.columns} tokens a sample, but its positions are those of "
-            f"{positions.query_length}: make the positions from the same tokens"
+            f"the input has {tokens.columns} tokens per sample, but its positions have {positions.query_length} "
+            "queries: make the positions from the same tokens"
         )
     if positions.batch is not None and tokens.batch != positions.batch:
         raise ValueError(
-            f"the input has {tokens.batch} samples, but its positions are those of {positions.batch}: "
+            f"the input has {tokens.batch} samples, but its positions have {positions.batch} samples: "
             "make the positions from the same tokens"
         )
 
@@ -63,17 +63,17 @@ def check_past(
 
 
 def _check_memory(tokens: Size, memory: Size | None, cached: int, positions: Positions, layer: int) -> None:
-    given, known = 0 if memory is None else memory.columns, positions.memory
-    if cached and given:
+    columns, expected = 0 if memory is None else memory.columns, positions.memory
+    if cached and columns:
         raise ValueError(
-            f"layer {layer}: {given} columns of memory came with a cache of {cached} columns, which holds them since "
-            "the first call: give memory only with an empty cache"
+            f"layer {layer}: {columns} columns of memory came together with a cache of {cached} columns, which already "
+            "holds them: give memory only with an empty cache"
         )
-    if not cached and given != known:
-        cure = f", or give the states of those {known} columns" if known else ""
+    if not cached and columns != expected:
+        cure = f", or give the states of those {expected} columns" if expected else ""
         raise ValueError(
-            f"layer {layer}: the memory has {given} columns, but Positions.memory is {known}: make the positions with "
-            f"memory={given}{cure}"
+            f"layer {layer}: the memory has {columns} columns, but Positions.memory is {expected}: make the positions "
+            f"with memory={columns}{cure}"
         )
     if memory is not None and memory.batch != tokens.batch:
         raise ValueError(

@@ -24,7 +24,7 @@ class KeyValueCache:
     def append(self, *new: Tensor) -> tuple[Tensor, ...]:
         """Add the new columns of each tensor [B, h, T, D] and return all columns of each."""
         if self._buffers and len(new) != len(self._buffers):
-            raise ValueError(f"the cache holds {len(self._buffers)} tensors a column, got {len(new)}")
+            raise ValueError(f"append needs {len(self._buffers)} tensors, as in the first call, but got {len(new)}")
         start, self.length = self.length, self.length + new[0].shape[2]
         if torch.is_grad_enabled():
             self._join(new, start)  # a write would change the buffer that an earlier step saved for its backward

@@ -36,7 +36,7 @@ class SegmentMemory:
 
     def __post_init__(self) -> None:
         if self.length < 0:
-            raise ValueError(f"a memory of {self.length} states: at least 0")
+            raise ValueError(f"length={self.length}: the number of states in memory must be at least 0")
 
     @property
     def columns(self) -> int:
@@ -56,11 +56,11 @@ class SegmentMemory:
             self.states = self._before
         elif segment != self.segment + 1 or (self.length and self.kept != self.segment):
             last = self.kept if self.length else self.segment
-            came = f"segment {last}" if last >= 0 else "nothing"
+            previous = f"segment {last}" if last >= 0 else "nothing"
             raise ValueError(
-                f"segment {segment} of the streams came after {came}: its memory is not there. Streams are read in "
-                "order; was a step skipped (out of memory: lower --batch-size), or a checkpoint made without memory "
-                "(--reset-dataloader)?"
+                f"segment {segment} of the streams came after {previous}, so its memory is missing. Streams must be "
+                "read in order. If a step ran out of memory, lower --batch-size. If the checkpoint comes from training "
+                "without memory, give --reset-dataloader."
             )
         self.segment, self._before = segment, self.states
         return self
@@ -70,7 +70,7 @@ class SegmentMemory:
         if not self.length:
             return
         if self.states and len(inputs) != len(self.states):
-            raise ValueError(f"states of {len(inputs)} layers, memory has {len(self.states)}")
+            raise ValueError(f"the memory has {len(self.states)} layers, but got the inputs of {len(inputs)} layers")
         self.kept = self.segment
         old = self.states or (None,) * len(inputs)
         self.states = tuple(self._last(*pair) for pair in zip(old, inputs, strict=True))

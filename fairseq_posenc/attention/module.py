@@ -39,7 +39,7 @@ class SelfAttention(nn.Module):
     ) -> None:
         super().__init__()
         if dim % heads:
-            raise ValueError(f"width {dim} is not a multiple of {heads} heads")
+            raise ValueError(f"the width {dim} must be a multiple of the number of heads, which is {heads}")
         self.embed_dim, self.num_heads, self.head_dim = dim, heads, dim // heads
         self.dropout = dropout
         self.batch_first = batch_first
@@ -113,7 +113,7 @@ class SelfAttention(nn.Module):
         compressed = self.view.has("compress")
         if compressed:
             if cache is not None:
-                raise ValueError("compressed keys cannot be cached: they stand for all columns of one forward")
+                raise ValueError("keys that an encoding compresses cannot be cached: leave the cache out")
             k_in, v_in = self._compressed(k_in, call)
         raw_q, raw_k = self.project_query(x), self.project_key(k_in)
         q, k, v = call.project_q(raw_q), call.project_k(raw_k), self._split(self.v_proj(v_in))

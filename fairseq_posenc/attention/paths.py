@@ -71,13 +71,13 @@ def attend(
         ValueError: The path is unknown, or it is `fused` where only the explicit path is exact.
     """
     if path not in PATHS:
-        raise ValueError(f"path is one of {', '.join(PATHS)}; got {path!r}")
+        raise ValueError(f"path must be one of {', '.join(PATHS)}, but it is {path!r}")
     reason = _cannot_fuse(x, call, need_weights)
     if path == "fused" and reason:
-        raise ValueError(f"the fused path cannot serve this: {reason}")
+        raise ValueError(f"path=fused is not possible here, because {reason}: use path=auto")
     if path == "auto":
         reason = reason or _better_explicit(x, call, training, dropout)
-    reason = "path=explicit was asked for" if path == "explicit" else reason
+    reason = "path=explicit is set" if path == "explicit" else reason
     if not torch.compiler.is_compiling():
         _log_once(call, reason)
     if not reason:
@@ -134,32 +134,32 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     where = call.positions
     forbidden = where.forbidden if x.positioned else None
     bias = call.additive(x.raw_q, x.raw_k)
-    given: dict[str, Any] = {"scale": call.view.scale, "dropout_p": dropout}
+    settings: dict[str, Any] = {"scale": call.view.scale, "dropout_p": dropout}
     mask: Tensor | None
     if bias is None:
         square = where.query_length == where.key_length
         if forbidden is not None and square and where.padding is None and where.span is None:
-            return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, **given)
+            return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, **settings)
         mask = None if forbidden is None else ~forbidden
     else:
         # Even under no_grad, torch leaves the fused kernel if the mask requires a gradient, so detach it.
         mask = (bias if torch.is_grad_enabled() else bias.detach()).to(x.q.dtype)
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
         mask = mask.expand(-1, x.q.shape[1], -1, -1)
-    attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **given)
+    attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
     return attended if where.empty_rows is None else attended.masked_fill(where.empty_rows, 0.0)
 
 
 def _cannot_fuse(x: Projected, call: LayerCall, need_weights: bool) -> str:
     """Return the reason why the fused kernel would be wrong, or an empty text if it is exact."""
     if need_weights:
-        return "attention weights were asked for"
+        return "the caller needs the attention weights"
     for hook, text in (("scores", "replaces the product of query and key"), ("values", "adds to the values")):
         if call.view.has(hook):
             return f"the encoding {text}"
     biased = call.view.has("bias") or call.view.has("content_bias")
     if biased and x.q.dtype in HALF:
-        return "in half precision the kernel would round the logits' position terms"
+        return "the kernel would round the position terms in half precision"
     return ""
 
 
@@ -171,22 +171,22 @@ def _better_explicit(x: Projected, call: LayerCall, training: bool, dropout: flo
     """
     if x.q.device.type == "cuda":
         deterministic = training and torch.are_deterministic_algorithms_enabled()
-        return "deterministic algorithms were asked for, which its backward is not" if deterministic else ""
+        return "the fused backward is not deterministic" if deterministic else ""
     if training:
-        return "training, where it costs the same and gives the position terms their gradients"
+        return "the fused path saves nothing in training on a CPU"
     if torch.is_grad_enabled() and any(t.requires_grad for t in (x.q, x.k, x.v, *call.tensors.values())):
-        return "gradients were asked for"
+        return "the fused path saves nothing on a CPU if gradients are needed"
     if dropout:
-        return "attention dropout"
+        return "the fused path saves nothing on a CPU with attention dropout"
     if call.positions.query_length == 1:
-        return "one query on a CPU, where two products cost less"
+        return "the explicit path is faster for a single query on a CPU"
     return ""
 
 
 def _log_once(call: LayerCall, reason: str) -> None:
     """Log the path once per encoding and reason, instead of once per layer."""
-    said = call.view.encoding.said
-    if reason not in said:
-        said.add(reason)
+    logged = call.view.encoding.logged
+    if reason not in logged:
+        logged.add(reason)
         path = f"explicit ({reason})" if reason else "fused scaled_dot_product_attention"
         logger.info("attention path of %s: %s", call.view.encoding, path)

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..positions import Positions
 from .base import StackShape
 
-CURE = "make the positions with stack.positions(tokens, pad=...), which takes over what the stack was built with"
+CURE = "make the positions with stack.positions(tokens, pad=...), which uses the settings of the stack"
 
 
 def check_direction(positions: Positions, stack: StackShape) -> None:
@@ -23,8 +23,8 @@ def check_direction(positions: Positions, stack: StackShape) -> None:
         )
     if positions.causal and not stack.causal:
         raise ValueError(
-            "the stack is no decoder (StackShape.causal is False), but its positions hide from every token the tokens "
-            f"after it (Positions.causal is True): {CURE}"
+            "the stack is not a decoder (StackShape.causal is False), but its positions hide the tokens after each "
+            f"token (Positions.causal is True): {CURE}"
         )
 
 
@@ -32,13 +32,13 @@ def check_cls(positions: Positions, stack: StackShape) -> None:
     """Raise ValueError unless the positions and the stack agree on whether the samples have a [CLS]."""
     if stack.has_cls and positions.cls_column is None:
         raise ValueError(
-            "the samples of the stack begin with [CLS] (StackShape.has_cls is True), but the positions do not say in "
-            f"which column it stands (Positions.cls_column is None): {CURE}"
+            "the samples of the stack begin with [CLS] (StackShape.has_cls is True), but the positions do not contain "
+            f"its column (Positions.cls_column is None): {CURE}"
         )
     if positions.cls_column is not None and not stack.has_cls:
         raise ValueError(
-            "the positions say in which column [CLS] stands (Positions.cls_column), but the samples of the stack have "
-            "none (StackShape.has_cls is False): leave cls_column out, or build the stack with has_cls=True"
+            "the positions contain the column of [CLS] (Positions.cls_column), but the samples of the stack have no "
+            "[CLS] (StackShape.has_cls is False): leave cls_column out, or build the stack with has_cls=True"
         )
 
 
@@ -55,6 +55,6 @@ def check_segments(segments: Tensor | None, *, reads: bool, encoding: str, flag:
     """
     if segments is not None and not reads:
         raise ValueError(
-            f"the positions say which segment every token belongs to (Positions.segments), but {flag} {encoding} does "
-            f"not read segments and would ignore them: leave segments out, or add segments-input or segments to {flag}"
+            f"the positions contain segments (Positions.segments), but {flag} {encoding} would ignore them: leave "
+            f"segments out, or add segments-input or segments to {flag}"
         )

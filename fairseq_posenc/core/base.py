@@ -51,7 +51,7 @@ class StackShape:
 
     def __post_init__(self) -> None:
         if self.dim % self.heads:
-            raise ValueError(f"width {self.dim} is not a multiple of {self.heads} heads")
+            raise ValueError(f"the width {self.dim} must be a multiple of the number of heads, which is {self.heads}")
 
     @property
     def head_dim(self) -> int:

@@ -52,8 +52,8 @@ class EvaluationCache:
         """Return whether `get` would keep a value that is computed from these parameters now."""
         if torch.compiler.is_compiling():  # a graph cannot check the parameters, so it computes the value every time
             return False
-        wanted = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
-        return not (training or wanted or any(p.is_inference() for p in parameters))
+        differentiable = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
+        return not (training or differentiable or any(p.is_inference() for p in parameters))
 
     def get(
         self,
@@ -136,9 +136,9 @@ class GrownTables:
             dtype: Dtype of the tables.
             compute: Function that computes float64 tables with any number of rows.
         """
-        have = self._tables
-        rows = len(have[0]) if have else 0
-        if rows < length or have[0].dtype != dtype or have[0].device != device:
+        old = self._tables
+        rows = len(old[0]) if old else 0
+        if rows < length or old[0].dtype != dtype or old[0].device != device:
             longest = rows if rows >= length else max(length, 2 * rows, first)
             with torch.inference_mode(False):  # training may save them for the backward
                 self._tables = tuple(table.to(device, dtype) for table in compute(longest))

@@ -38,14 +38,14 @@ class Composition(nn.Module):
         self.stack = stack
         for name, member in members:
             if name in self._modules:
-                raise ValueError(f"--pos-enc names {name} twice")
+                raise ValueError(f"--pos-enc contains {name} twice; remove one of them")
             self.add_module(name, member)
         refuse_conflicts(dict(members))
         self._capabilities = reduce(Capabilities.combined, [member.capabilities for _, member in members])
         self._refuse_stack()
         self._warned = False
         #: Messages that were already logged about this composition, so that each appears once.
-        self.said: set[str] = set()
+        self.logged: set[str] = set()
 
     # -- properties ------------------------------------------------------------------------------------
 
@@ -126,8 +126,8 @@ class Composition(nn.Module):
         """
         if self.needs_boundaries and not boundaries:
             raise ValueError(
-                f"{self.stack.name_flag} {self.name} counts within sentences, but boundaries is empty: give the ids of "
-                "the tokens that end a sentence, boundaries=(bos, eos)"
+                f"{self.stack.name_flag} {self.name} counts positions within sentences, but boundaries is empty: give "
+                "the ids of the tokens that end a sentence, for example boundaries=(bos, eos)"
             )
         self._check_segments(segments)
         return Positions.of_tokens(
@@ -147,8 +147,8 @@ class Composition(nn.Module):
         """Raise an error for positions that do not fit the stack, or that a member cannot encode.
 
         Raises:
-            ValueError: The positions do not fit. The message names what was given, what the stack or the encoding
-                allows and what to change.
+            ValueError: The positions do not fit. The message says what the stack or the encoding allows and what to
+                change.
         """
         check_direction(positions, self.stack)
         if positions.memory and not self.capabilities.memory:
@@ -167,11 +167,11 @@ class Composition(nn.Module):
         if limit is not None and length > limit:
             cures = [member.cure_for_length for member in self.members.values() if member.limit == limit]
             raise ValueError(
-                f"{self} is defined up to {limit} positions, got {length} ({flag} is {trained}): {cures[0]}"
+                f"{self} is defined up to {limit} positions, but there are {length} ({flag} is {trained}): {cures[0]}"
             )
         if length > trained and not self._warned:
             self._warned = True
-            logger.warning("%s: %d positions, more than the %d of %s", self, length, trained, flag)
+            logger.warning("%s: sequences have up to %d positions, but %s is %d", self, length, flag, trained)
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         """Apply the `embed` of each member, in the order of the command line: [B, Q, d] -> [B, Q, d]."""
@@ -194,7 +194,7 @@ class Composition(nn.Module):
         The projections must be bound methods or modules, not lambdas: a deep copy of the model would share a lambda.
         """
         if not 1 <= index <= self.stack.layers:
-            raise ValueError(f"layer {index} of a stack of {self.stack.layers}")
+            raise ValueError(f"layer {index} does not exist: the layers of the stack are 1 to {self.stack.layers}")
         return LayerView(self, index, project_q, project_k)
 
     def _refuse_stack(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from .base import PositionEncoding
 
+CURE = "use only one of them"
+
 
 def refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
     """Raise ValueError if members cannot be combined.
@@ -19,23 +21,25 @@ def refuse_conflicts(members: Mapping[str, PositionEncoding]) -> None:
     scores, projecting, turning = having("scores"), having("project_q", "project_k"), having("project_k")
     scaling = [name for name, member in members.items() if member.scale is not None]
     if len(scores) > 1:
-        raise ValueError(f"--pos-enc: {' and '.join(scores)} both replace the product of query and key")
+        raise ValueError(f"--pos-enc: {' and '.join(scores)} both replace the product of query and key; {CURE}")
     if scores and projecting:
         text = f"{scores[0]} replaces the product of query and key, which {projecting[0]} needs"
-        raise ValueError(f"--pos-enc: {text}")
+        raise ValueError(f"--pos-enc: {text}; {CURE}")
     if len(turning) > 1:
-        raise ValueError(f"--pos-enc: {' and '.join(turning)} both turn the keys, one by what the other made of them")
+        raise ValueError(f"--pos-enc: {' and '.join(turning)} both rotate the keys; {CURE}")
     if len(projecting) > 1:
-        raise ValueError(f"--pos-enc: {' and '.join(projecting)} each change the queries that are multiplied with keys")
+        raise ValueError(f"--pos-enc: {' and '.join(projecting)} both change the queries; {CURE}")
     if len(scaling) > 1:
-        raise ValueError(f"--pos-enc: {' and '.join(scaling)} each set the scale of the content product")
+        raise ValueError(f"--pos-enc: {' and '.join(scaling)} both set the scale of the content product; {CURE}")
     for scale in scaling:
         others = [name for name in projecting if name != scale]
         if others:
-            raise ValueError(f"--pos-enc: {scale} sets the scale of a product whose queries {others[0]} changes")
+            text = f"{scale} sets the scale of a product whose queries {others[0]} changes"
+            raise ValueError(f"--pos-enc: {text}; {CURE}")
     if scaling and scores and scaling != scores:
-        raise ValueError(f"--pos-enc: {scaling[0]} sets the scale of a product that {scores[0]} replaces")
+        raise ValueError(f"--pos-enc: {scaling[0]} sets the scale of a product that {scores[0]} replaces; {CURE}")
     for name in having("compress"):
         others = [other for other in members if other != name and set(members[other].hooks) - {"embed"}]
         if others:
-            raise ValueError(f"--pos-enc: {name} compresses the keys, which leaves {others[0]} no positions")
+            text = f"{name} compresses the keys, which then have no positions for {others[0]}"
+            raise ValueError(f"--pos-enc: {text}; {CURE}")

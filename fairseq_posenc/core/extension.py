@@ -16,7 +16,8 @@ def extend_option() -> Any:
     """Return the option `extend`."""
     return option(
         "error",
-        "beyond n: refuse, start again from the first row, or stretch the table to `extend_to` positions",
+        "What to do beyond n positions: raise an error (error), start again at the first row (repeat), or stretch the "
+        "table to `extend_to` positions (interpolate).",
         choices=("error", "repeat", "interpolate"),
         example="repeat",
     )
@@ -24,7 +25,7 @@ def extend_option() -> Any:
 
 def extend_to_option() -> Any:
     """Return the option `extend_to`."""
-    return option(None, "with extend=interpolate: the length that the table is stretched to", example=32)
+    return option(None, "Number of positions to which extend=interpolate stretches the table.", example=32)
 
 
 class Extended(PositionEncoding):
@@ -38,8 +39,9 @@ class Extended(PositionEncoding):
         super().__init__(options, stack)
         if (options.extend == "interpolate") != (options.extend_to is not None):
             raise ValueError("extend=interpolate and extend_to=N belong together: give both or neither")
-        if options.extend_to is not None and options.extend_to < max(stack.max_length, 2):
-            raise ValueError(f"extend_to={options.extend_to} is less than the table's {stack.max_length} positions")
+        least = max(stack.max_length, 2)
+        if options.extend_to is not None and options.extend_to < least:
+            raise ValueError(f"extend_to={options.extend_to} must be at least {least}, the length of the table")
 
     @property
     def capabilities(self) -> Capabilities:

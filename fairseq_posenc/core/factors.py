@@ -21,12 +21,12 @@ FACTOR_INITS = ("normal", "xavier-uniform")  # zeros get no gradient through the
 
 def rank_option() -> Any:
     """Return the option `rank`, d_p."""
-    text = "d_p: the width of the factors, which bounds the rank of a head's bias; unset: D"
+    text = "Width d_p of the factors, which limits the rank of the bias of each head (unset: the head width D)."
     return option(None, text, least=1, example=3)
 
 
 def rank_of(rank: int | None, stack: StackShape) -> int:
-    """Return d_p: the option, or D."""
+    """Return d_p, which is the option `rank` or, if unset, D."""
     return stack.head_dim if rank is None else rank
 
 
@@ -44,7 +44,7 @@ class FactoredBias(SharedBias, CachingEncoding):
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         if options.init_std == 0:
-            raise ValueError("init_std=0 makes both factors zero, where they get no gradient")
+            raise ValueError("init_std=0 makes both factors zero, so they never get a gradient: set init_std above 0")
         super().__init__(options, stack)
 
     @classmethod
@@ -74,19 +74,19 @@ class FactoredBias(SharedBias, CachingEncoding):
 
     def key_rows(self, table: Tensor, length: int) -> Tensor:
         """Return the rows of the keys of `length` columns: [..., keys, rank] -> [..., C, rank]."""
-        raise TypeError(f"{type(self).__name__} does not say the rows of its keys")
+        raise TypeError(f"{type(self).__name__} does not implement key_rows")
 
     def read(self, product: Tensor, positions: Positions) -> Tensor:
         """Read the product of all positions [h or 1, N, C] at the positions of a batch: [1 or B, h or 1, Q, K]."""
-        raise TypeError(f"{type(self).__name__} does not read its product")
+        raise TypeError(f"{type(self).__name__} does not implement read")
 
     # -- once a forward
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return the bias if all layers share it, otherwise each layer's factors or, in evaluation, their product."""
         by_layer = CachingEncoding.per_layer(self, positions)
-        one_for_all = len(self.query) == 1
-        if not one_for_all and not self._cache.keeps((self.query, self.key), training=self.training):
+        shared = len(self.query) == 1
+        if not shared and not self._cache.keeps((self.query, self.key), training=self.training):
             return by_layer  # each layer computes the product itself, within its activation checkpoint
         product, _ = self._cache.get(
             positions.key_length,
@@ -97,7 +97,7 @@ class FactoredBias(SharedBias, CachingEncoding):
         )
         for tensors in by_layer:
             del tensors["query"], tensors["key"]
-        if one_for_all:
+        if shared:
             give(by_layer, "bias", self.read(product[0], positions)[None])
         else:
             give(by_layer, "product", product)

@@ -28,7 +28,7 @@ def option(
 
     Args:
         default: Value of the option if the user does not set it.
-        help: One line that explains it, for the command `list` and the docs.
+        help: Text that explains it, for the command `list` and the docs.
         choices: Allowed words.
         least: Smallest allowed number.
         positive: Whether the number must be greater than zero.
@@ -49,7 +49,7 @@ class Options:
         for field in dataclasses.fields(self):
             value, least = getattr(self, field.name), field.metadata.get("least")
             if value is not None and least is not None and value < least:
-                raise ValueError(f"{written(field)}={value}: at least {least}")
+                raise ValueError(f"{written(field)}={value} must be at least {least}")
             if value is not None and field.metadata.get("positive") and value <= 0:
                 raise ValueError(f"{written(field)}={value} must be positive")
 
@@ -81,7 +81,7 @@ def parse(text: str | Mapping[str, Any] | None) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in text.items() if isinstance(text, Mapping) else _pairs(text):
         if _name(key) in values:
-            raise ValueError(f"--pos-enc-args gives {key.strip()!r} twice")
+            raise ValueError(f"--pos-enc-args contains {key.strip()!r} twice; remove one of them")
         values[_name(key)] = value
     return values
 
@@ -90,28 +90,28 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, sign, value = part.partition("=")
         if not sign or not key.strip() or not value.strip():
-            raise ValueError(f"--pos-enc-args takes name=value, separated by commas; got {part!r}")
+            raise ValueError(f"--pos-enc-args: {part!r} is not NAME=VALUE; write, for example, clip=64,share=all")
         yield key, value.strip()
 
 
-def fill(cls: type[Options], given: Mapping[str, Any]) -> Options:
+def fill(cls: type[Options], values: Mapping[str, Any]) -> Options:
     """Return the options of an encoding from parsed values.
 
     Raises:
         ValueError: A name is unknown (the error lists the known ones), or a value has the wrong type.
     """
-    unknown = sorted(set(given) - set(names(cls)))
+    unknown = sorted(set(values) - set(names(cls)))
     if unknown:
-        known = ", ".join(names(cls)) or "none"
-        raise ValueError(f"no option {', '.join(unknown)}{suggestion(unknown[0], names(cls))}; its options: {known}")
+        hint, known = suggestion(unknown[0], names(cls)), ", ".join(names(cls)) or "none"
+        raise ValueError(f"there is no option {', '.join(unknown)}{hint}; known options: {known}")
     hints = typing.get_type_hints(cls)
     fields = {written(field): field for field in dataclasses.fields(cls)}
-    chosen = ((fields[name], value) for name, value in given.items())
+    chosen = ((fields[name], value) for name, value in values.items())
     return cls(**{field.name: _convert(value, hints[field.name], field) for field, value in chosen})
 
 
 def describe(cls: type[Options]) -> list[dict[str, Any]]:
-    """Return one flat row per option: name, default, choices, meaning."""
+    """Return a row for each option, with its name, default, choices and help text."""
     return [
         {
             "name": written(field),
@@ -140,14 +140,14 @@ def _convert(value: Any, hint: Any, field: dataclasses.Field[Any]) -> Any:
         converted = {bool: _bool, int: _whole, float: _finite}.get(kind, kind)(value)
     except (ValueError, TypeError):
         kind_name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
-        raise ValueError(f"{written(field)} takes {kind_name}, got {value!r}") from None
+        raise ValueError(f"{written(field)}={value} must be {kind_name}") from None
     choices = field.metadata["choices"]
     if not choices:
         return converted
     for choice in choices:
         if _name(choice) == _name(str(converted)):
             return choice
-    raise ValueError(f"{written(field)} is one of {', '.join(choices)}; got {value!r}")
+    raise ValueError(f"{written(field)}={value} must be one of {', '.join(choices)}")
 
 
 def _bool(value: Any) -> bool:

@@ -20,10 +20,13 @@ class RotaryOptions(Options):
 
     layout: str = option(
         "interleaved",
-        "which features make a pair: 2m and 2m+1 (interleaved: RoFormer), or m and m + D/2 (half: GPT-NeoX, HF)",
+        "Features that form pair m: 2m and 2m+1 as in RoFormer (interleaved), or m and m + D/2 as in GPT-NeoX and "
+        "Hugging Face (half).",
         choices=("interleaved", "half"),
     )
-    base: float = option(10000.0, "pair m turns by position * base^(-2m/D)", example=100.0)
+    base: float = option(
+        10000.0, "Base of the angles: pair m is rotated by position * base^(-2m/D) radians.", example=100.0
+    )
 
 
 class Rotary(PositionEncoding):
@@ -35,7 +38,7 @@ class Rotary(PositionEncoding):
     def __init__(self, options: Any, stack: StackShape, features: int) -> None:
         super().__init__(options, stack)
         if features % 2 or not features:
-            raise ValueError(f"rotates pairs: the head width must be even, got {stack.head_dim}")
+            raise ValueError(f"the head width is {stack.head_dim}, but it must be even to rotate pairs of features")
         if options.base <= 1:
             raise ValueError(f"base={options.base} must be greater than 1")
         self.features = features

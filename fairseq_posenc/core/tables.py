@@ -18,23 +18,24 @@ INITS = ("normal", "zeros", "ones", "xavier-uniform")
 
 def share_option(default: str) -> Any:
     """Return the option `share`, which says along which axes a table is shared."""
-    text = "one table each layer and head (none), heads share (head-wise), layers share (layer-wise), all share"
+    text = "Tables that are shared: none, those of a layer's heads (head-wise), those of the layers (layer-wise), or all."
     return option(default, text, choices=SHARING)
 
 
 def init_option(default: str, choices: tuple[str, ...] = INITS) -> Any:
     """Return the option `init`. A method passes the `choices` that suit it."""
-    return option(default, "how the table starts", choices=choices)
+    return option(default, "Initial values of the table.", choices=choices)
 
 
 def init_std_option(example: float = 0.1, unset: str = "0.02") -> Any:
     """Return the option `init_std`, the standard deviation of init=normal."""
-    return option(None, f"standard deviation of init=normal; unset: {unset}", example=example)
+    return option(None, f"Standard deviation of init=normal (unset: {unset}).", example=example)
 
 
 def clip_option() -> Any:
     """Return the option `clip`, which the papers call k."""
-    return option(None, "k: distances beyond k share the row of k; unset: n - 1", example=2)
+    text = "Largest distance k with its own row in the table; larger distances share the row of k (unset: n - 1)."
+    return option(None, text, example=2)
 
 
 def copies(share: str, stack: StackShape) -> tuple[int, int]:
@@ -63,7 +64,7 @@ def clip_of(clip: int | None, stack: StackShape) -> int:
     if clip is None:
         return stack.max_length - 1
     if not 1 <= clip <= stack.max_length:
-        raise ValueError(f"clip={clip}: k is from 1 to n, which is {stack.max_length} ({stack.length_flag})")
+        raise ValueError(f"clip={clip} must be from 1 to n, and n is {stack.max_length} ({stack.length_flag})")
     return clip
 
 
@@ -74,7 +75,7 @@ def of_layer(weight: Tensor, index: int, heads: int) -> Tensor:
 
 
 def rows_of(positions: Positions, clip: int) -> Tensor | slice:
-    """Return the table row of each of the L distances, clip(j - i, -k, k) + k, as a slice if none is clipped."""
+    """Return the table row of each of the L distances, clip(j - i, -k, k) + k; a slice if no distance is clipped."""
     longest = max(positions.key_length, positions.query_length) - 1
     if longest <= clip:
         return slice(clip - positions.key_length + 1, clip + positions.query_length)
@@ -86,5 +87,5 @@ def _clipped(distances: Tensor, clip: int) -> Tensor:
 
 
 def pair_by_pair(positions: Positions, row_of: Callable[[int], int]) -> Tensor:
-    """Return row_of(j - i) for every pair, [Q, K], computed one by one; this is for references."""
+    """Return row_of(j - i) for every pair, [Q, K], computed in a loop over the pairs; this is for references."""
     return torch.tensor([[row_of(int(delta)) for delta in row] for row in positions.delta])

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
-    """Return `; did you mean --seed?`, or an empty text where no known name resembles the word.
+    """Return `; did you mean --seed?`, or an empty text if no known name resembles the word.
 
     Args:
         word: The misspelt name.
@@ -23,6 +23,6 @@ def suggestion(word: str, known: Iterable[str], prefix: str = "") -> str:
 
 
 def nearest(word: str, known: Iterable[str], prefix: str = "") -> str:
-    """Return the `suggestion`, or `; there are: --lr, --seed` where no known name resembles the word."""
+    """Return the `suggestion`, or `; choose from: --lr, --seed` if no known name resembles the word."""
     names = sorted(known)
-    return suggestion(word, names, prefix) or f"; there are: {', '.join(prefix + name for name in names)}"
+    return suggestion(word, names, prefix) or f"; choose from: {', '.join(prefix + name for name in names)}"

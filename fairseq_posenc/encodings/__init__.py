@@ -1,4 +1,4 @@
-"""Position encodings in plain torch: one file and one registry line each. Imports no fairseq."""
+"""Position encodings in plain torch. Each one has its own file and a line in `registry.py`; none imports fairseq."""
 
 from ..core.base import ABSOLUTE, RELATIVE, Capabilities, Cost, Facts, Layer, PositionEncoding, StackShape
 from ..core.compose import Composition, LayerView

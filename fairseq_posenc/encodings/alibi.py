@@ -1,4 +1,4 @@
-"""ALiBi: a penalty linear in the distance (Press et al. 2022)."""
+"""ALiBi: a penalty that grows linearly with the distance (Press et al. 2022)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from ..positions import Positions
 
 
 class Alibi(RelativeBias):
-    """e_ij = q_i . k_j / sqrt(D) - slope_h |i - j|, slopes fixed.
+    """ALiBi subtracts a fixed slope times the distance: e_ij = q_i . k_j / sqrt(D) - s_h |i - j|.
 
-    In an encoder the penalty is symmetric: left and right cannot be told apart.
+    Each head h has its own slope s_h. In an encoder the penalty is symmetric, so that it does not distinguish left from
+    right.
     """
 
     facts = Facts(
@@ -32,7 +33,7 @@ class Alibi(RelativeBias):
 
     def __init__(self, options: Options, stack: StackShape) -> None:
         super().__init__(options, stack)
-        # follows the module's dtype and device, which no parameter here tells
+        # An empty buffer follows the dtype and device of the module, because the module has no parameters.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
     capabilities = replace(RELATIVE, directional=False)
@@ -49,7 +50,11 @@ class Alibi(RelativeBias):
 
 
 def slopes_of(heads: int) -> list[float]:
-    """2^(-8/h), its square, and so on; where h is no power of two, every other slope of the next is added."""
+    """Return the slopes of the heads: 2^(-8/h) and its powers.
+
+    If h is not a power of two, the slopes are those of the next smaller power of two, followed by every other slope of
+    the next larger one.
+    """
     power = 2 ** math.floor(math.log2(heads))
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
     if power < heads:

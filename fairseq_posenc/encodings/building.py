@@ -1,4 +1,4 @@
-"""From --pos-enc and --pos-enc-args to the encoding of a stack."""
+"""Building of the encoding of a stack from --pos-enc and --pos-enc-args."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .registry import ENCODINGS
 
 
 def names() -> list[str]:
-    """Return all names that --pos-enc takes, in the order of the registry."""
+    """Return all names for --pos-enc, in the order of the registry."""
     return list(ENCODINGS)
 
 
@@ -22,16 +22,16 @@ def get(name: str) -> type[PositionEncoding]:
     """Return the class of an encoding.
 
     Raises:
-        ValueError: an unknown name; the known ones are listed, the nearest first.
+        ValueError: The name is unknown. The error suggests the nearest name and lists all names.
     """
     if name not in ENCODINGS:
         hint = suggestion(name, ENCODINGS)
-        raise ValueError(f"--pos-enc: unknown position encoding {name!r}{hint}; known: {', '.join(ENCODINGS)}")
+        raise ValueError(f"--pos-enc: unknown position encoding {name!r}{hint}; known names: {', '.join(ENCODINGS)}")
     return _class_at(ENCODINGS[name])
 
 
 def form_of(cls: type[PositionEncoding], options: opts.Options) -> type[PositionEncoding]:
-    """Return the class that serves these options: see `PositionEncoding.forms`."""
+    """Return the class that implements these options (see `PositionEncoding.forms`)."""
     place = cls.forms.get(getattr(options, "form", ""))
     return _class_at(place) if place else cls
 
@@ -46,70 +46,73 @@ def build(spec: str, args: str | Mapping[str, Any] | None, stack: StackShape) ->
     """Build the encoding of a stack, from --pos-enc and --pos-enc-args.
 
     Args:
-        spec: a name, or several joined by `+`: `learned+m4m`.
-        args: `clip=64,share=head-wise`; in a composition an option of several members is `m4m.clip=64`.
-        stack: the stack that it serves.
+        spec: A name, or several names joined by `+`, for example `learned+m4m`.
+        args: Options such as `clip=64,share=head-wise`. If several members of a composition have an option, write the
+            member before it: `m4m.clip=64`.
+        stack: The stack of layers that the encoding is built for.
 
     Raises:
-        ValueError: unknown names, options or values, and combinations that cannot be.
+        ValueError: A name, option or value is unknown, or the encodings cannot be combined.
     """
     members = [part.strip() for part in spec.split("+")]
     classes = {name: get(name) for name in members}
-    given = _split(opts.parse(args), classes)
-    built = [(name, _build_one(name, classes[name], given[name], stack)) for name in members]
-    return Composition(built, stack)
+    values = _split(opts.parse(args), classes)
+    encodings = [(name, _build_encoding(name, classes[name], values[name], stack)) for name in members]
+    return Composition(encodings, stack)
 
 
 def of_members(spec: str, args: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `args` by the members that they are for, as `m4m.clip`: what they mean beside further members too.
+    """Return `args` with the member before each option (`m4m.clip`), so that more members can be added.
 
     Raises:
-        ValueError: an unknown encoding or option, or one of several members.
+        ValueError: An encoding or option is unknown, or several members have the option.
     """
     split = _split(opts.parse(args), {name: get(name) for name in (part.strip() for part in spec.split("+"))})
     return {f"{name.replace('-', '_')}.{key}": value for name, own in split.items() for key, value in own.items()}
 
 
 def with_defaults(spec: str, args: str | Mapping[str, Any] | None, defaults: str | None) -> dict[str, Any]:
-    """Return `args`, and what only `defaults` ('sinusoidal.freq=t2t') say of the members of `spec`.
+    """Return `args`, completed by those `defaults` ('sinusoidal.freq=t2t') that are for members of `spec`.
 
     Raises:
-        ValueError: defaults of an unknown encoding or option.
+        ValueError: The defaults name an unknown encoding or option.
     """
-    given = opts.parse(args)
+    options = opts.parse(args)
     members = {part.strip().replace("-", "_") for part in spec.split("+")}
     for key, value in opts.parse(defaults).items():
         owner, _, option = key.rpartition(".")
         cls = get(next((name for name in ENCODINGS if name.replace("-", "_") == owner), owner))
         opts.fill(cls.Options, {option: value})
-        if owner in members and option not in given:
-            given.setdefault(key, value)
-    return given
+        if owner in members and option not in options:
+            options.setdefault(key, value)
+    return options
 
 
-def _build_one(name: str, cls: type[PositionEncoding], given: Mapping[str, Any], stack: StackShape) -> PositionEncoding:
+def _build_encoding(
+    name: str, cls: type[PositionEncoding], values: Mapping[str, Any], stack: StackShape
+) -> PositionEncoding:
     try:
-        options = opts.fill(cls.Options, given)
+        options = opts.fill(cls.Options, values)
         return form_of(cls, options)(options, stack)
     except ValueError as error:
         raise ValueError(f"{stack.args_flag}: {name}: {error}") from None
 
 
-def _split(given: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]]) -> dict[str, dict[str, Any]]:
+def _split(values: Mapping[str, Any], classes: Mapping[str, type[PositionEncoding]]) -> dict[str, dict[str, Any]]:
     """Return the options of each member."""
     split: dict[str, dict[str, Any]] = {name: {} for name in classes}
-    for key, value in given.items():
+    for key, value in values.items():
         owner, dot, option = key.rpartition(".")
         owners = _owners(owner, classes) if dot else [n for n, c in classes.items() if option in opts.names(c.Options)]
         if not owners:
             known = "; ".join(f"{n}: {', '.join(opts.names(c.Options)) or 'none'}" for n, c in classes.items())
             hint = suggestion(option, [name for c in classes.values() for name in opts.names(c.Options)])
-            raise ValueError(f"--pos-enc-args: no option {key} here{hint}; known options: {known}")
+            raise ValueError(f"--pos-enc-args: there is no option {key}{hint}; known options: {known}")
         if len(owners) > 1:
             choices = " or ".join(f"{name}.{option}" for name in owners)
-            raise ValueError(f"--pos-enc-args: {option} belongs to several encodings; write {choices}")
+            raise ValueError(f"--pos-enc-args: several encodings have the option {option}; write {choices}")
         if option in split[owners[0]]:
-            raise ValueError(f"--pos-enc-args gives {option} of {owners[0]} twice")
+            raise ValueError(f"--pos-enc-args sets the option {option} of {owners[0]} twice; remove one of them")
         split[owners[0]][option] = value
     return split
 

@@ -1,4 +1,4 @@
-"""CoPE: positions counted by what the tokens are (Golovneva et al. 2024)."""
+"""CoPE: positions that are counted depending on the content of the tokens (Golovneva et al. 2024)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CopeOptions(Options):
     """Options of CoPE."""
 
     n_max: int | None = option(
-        None, "how many positions have a vector; counts beyond share the last; unset: n", example=3
+        None, "Number of positions that have a vector; larger counts share the last vector (unset: n).", example=3
     )
     share: str = tables.share_option("head-wise")
     init: str = tables.init_option("zeros")
@@ -27,13 +27,13 @@ class CopeOptions(Options):
 
 
 class Cope(PositionEncoding):
-    """e_ij = q_i . k_j / sqrt(D) + q_i . e[p_ij], p_ij = sum over t from j to i of sigmoid(q_i . k_t / sqrt(D)).
+    """CoPE counts the keys between j and i, each weighted by a gate, and adds q_i . e[p_ij] for this count p_ij.
 
-    p_ij is no whole number: q_i . e is interpolated between the two rows around it, and p_ij is
-    clamped to n_max - 1. The gates of keys that a query may not see (later ones, pads, beyond a span) are zero, so
-    counts are those of the tokens alone. The position term is not divided. For decoders: to the right of i there
-    is nothing to count. `shift_invariant` holds for equal contents, as for every method that reads contents. The table
-    starts at zeros, as in the released code, which is the model without positions.
+    The gate of key t is sigmoid(q_i . k_t / sqrt(D)). As p_ij is not a whole number, q_i . e is interpolated between
+    the two nearest rows; p_ij is clamped to n_max - 1. The gates of hidden keys (later keys, padding and keys beyond a
+    span) are zero, so only visible tokens are counted. The position term is not divided by sqrt(D). CoPE works in
+    decoders only, because there is nothing to count to the right of i. It is shift invariant as long as the contents
+    are equal. The table starts at zeros as in the released code, so training starts from the model without positions.
     """
 
     Options = CopeOptions
@@ -49,7 +49,7 @@ class Cope(PositionEncoding):
 
     def __init__(self, options: CopeOptions, stack: StackShape) -> None:
         if options.n_max is not None and options.n_max < 2:
-            raise ValueError(f"n_max={options.n_max}: interpolates between two positions or more")
+            raise ValueError(f"n_max={options.n_max}: interpolation needs at least two positions")
         super().__init__(options, stack)
 
     capabilities = replace(RELATIVE, bidirectional=False)
@@ -61,11 +61,11 @@ class Cope(PositionEncoding):
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         scale = self.stack.head_dim**-0.5
-        wanted = layer.content
-        same = wanted is not None and wanted.q is q and wanted.k is k and wanted.scale == scale
-        taken = wanted.take() if wanted is not None and same else None
+        factors = layer.content
+        same = factors is not None and factors.q is q and factors.k is k and factors.scale == scale
+        taken = factors.take() if factors is not None and same else None
         content = promoted(torch.matmul(q * scale, k.transpose(-1, -2)))
-        table = layer.tensors["weight"][:, : positions.key_length + 1]  # K gates count to K at most
+        table = layer.tensors["weight"][:, : positions.key_length + 1]  # the sum of K gates is at most K
         by_row = promoted(torch.matmul(q, table.transpose(-1, -2)))  # [B, h, Q, rows]
         bias = _interpolated(by_row, _counts(content, positions.allowed))
         return bias if taken is None else bias + content
@@ -83,7 +83,7 @@ class Cope(PositionEncoding):
 
     @staticmethod
     def _literally_seen(positions: Positions) -> Tensor:
-        """Return where t <= i, within the span, and no pad: [1 or B, 1, Q, K] bool."""
+        """Return where t <= i, t is within the span and t is not padding: [1 or B, 1, Q, K] bool."""
         seen = (positions.delta <= 0)[None, None]
         if positions.span is not None:
             seen = seen & (positions.delta > -positions.span)
@@ -99,7 +99,7 @@ def _counts(content: Tensor, allowed: Tensor | None) -> Tensor:
 
 
 def _interpolated(by_row: Tensor, counts: Tensor) -> Tensor:
-    """Read by_row [B, h, Q, rows] at counts [B, h, Q, K], which need not be whole."""
+    """Interpolate by_row [B, h, Q, rows] at the counts [B, h, Q, K], which need not be whole numbers."""
     last = by_row.shape[-1] - 1
     counts = counts.clamp(max=last)
     below = counts.detach().long()

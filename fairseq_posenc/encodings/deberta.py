@@ -1,7 +1,7 @@
-"""DeBERTa's disentangled attention: queries meet projected distances, and so do keys (He et al. 2020).
+"""DeBERTa's disentangled attention: queries and keys are multiplied with projected distances (He et al. 2020).
 
-Two forms: that of the M4M papers, here, small tables and D x D matrices in each layer, and the original, one
-table of the model's width for all layers (deberta_original.py).
+It has two forms. In the form of the M4M papers, which is in this file, each layer has small tables and D x D matrices.
+In the original form (deberta_original.py), all layers share one table of the model's width.
 """
 
 from __future__ import annotations
@@ -29,31 +29,38 @@ class DebertaOptions(Options):
 
     form: str = option(
         "paper",
-        "a table and two D x D matrices a layer, shared by its heads (paper: M4M), or one table for all layers, "
-        "projected by each layer for each head (original)",
+        "paper: each layer has a table and two D x D matrices, which its heads share (M4M paper). original: all layers "
+        "share one table, which each layer projects for each head (authors' code).",
         choices=("paper", "original"),
     )
     clip: int | None = option(
-        None, "k: distances beyond k share the row of k; unset: n - 1, with form=original n", example=2
+        None,
+        "Largest distance k with its own row; larger distances share the row of k (unset: n - 1; form=original: n).",
+        example=2,
     )
-    tie_wr_wt: bool = option(False, "form=paper: one matrix for both terms", example=True)
+    tie_wr_wt: bool = option(False, "Use one matrix for both position terms (form=paper only).", example=True)
     buckets: int | None = option(
-        None, "form=original: logarithmic buckets a side, up to the distance k (v2, v3: 256)", example=4
+        None,
+        "Number of logarithmic buckets per direction up to the distance k, 256 in DeBERTa v2 and v3 (form=original "
+        "only; unset: no buckets).",
+        example=4,
     )
     share_att_key: bool = option(
-        False, "form=original: project the table as the layer projects its content", example=True
+        False, "Project the table with the layer's projections of queries and keys (form=original only).", example=True
     )
-    layer_norm: bool = option(False, "form=original: normalise the table (v2, v3)", example=True)
+    layer_norm: bool = option(
+        False, "Apply a layer norm to the table, as DeBERTa v2 and v3 do (form=original only).", example=True
+    )
     share: str = tables.share_option("head-wise")
     init: str = tables.init_option("normal")
     init_std: float | None = tables.init_std_option()
 
 
 class Deberta(CachingEncoding):
-    """e_ij = (q_i . k_j + q_i . r_ij + k_j . t_ij) / sqrt(3D), r and t projections of one table.
+    """DeBERTa adds two position terms to q_i . k_j: e_ij = (q_i . k_j + q_i . r_ij + k_j . t_ij) / sqrt(3D).
 
-    Both terms read the same distance. `init` is that of the table; matrices are drawn from N(0, 0.02).
-    A form gives `row_of`, non-decreasing, and `project`.
+    r and t are two projections of one table of distances, and both terms read the same distance. The option `init` is
+    for this table; matrices start from N(0, 0.02). Each form is a subclass with its own `row_of` and `project`.
     """
 
     Options = DebertaOptions
@@ -62,12 +69,12 @@ class Deberta(CachingEncoding):
         paper="He et al. 2020; form=paper: as in Huang et al., M4M (arXiv)",
         equation="(4); form=paper: (13)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot (a_{ij} W^R) + k_j \cdot (a_{ij} W^T)}{\sqrt{3D}}",
-        count="m ((2k+1) d/h + 2 (d/h)^2), one (d/h)^2 less with tie_wr_wt, as the papers count; "
-        "form=original: 2k d + 2m (d^2 + d)",
+        count="m ((2k+1) d/h + 2 (d/h)^2); with tie_wr_wt m ((2k+1) d/h + (d/h)^2), which is the papers' count; "
+        "with form=original 2k d + 2m (d^2 + d)",
     )
     forms: ClassVar = {"paper": "deberta:PaperDeberta", "original": "deberta_original:OriginalDeberta"}
     options: DebertaOptions
-    #: rows are distances, not buckets of them
+    #: Whether every distance within k has a row of its own; false if distances share buckets.
     one_row_each = True
 
     @property
@@ -75,20 +82,24 @@ class Deberta(CachingEncoding):
         return float((3 * self.stack.head_dim) ** -0.5)
 
     def row_of(self, delta: Tensor) -> Tensor:
-        """Return the row of any j - i; it never decreases with j - i."""
-        raise TypeError(f"{type(self).__name__} does not say its rows")
+        """Return the rows of the distances j - i; a larger j - i never has a smaller row."""
+        raise TypeError(f"{type(self).__name__} does not implement row_of")
 
     @property
     def flat_from(self) -> int:
-        """Return the distance from which on all distances share a row, on either side."""
-        raise TypeError(f"{type(self).__name__} does not say where its rows end")
+        """Return the distance from which on all distances in a direction share one row."""
+        raise TypeError(f"{type(self).__name__} does not implement flat_from")
 
     def project(self, first: int, rows: int) -> Tensor:
-        """Return r and t (or one for both) of the table's rows from `first`: [1 or 2, L or 1, h or 1, rows, D]."""
-        raise TypeError(f"{type(self).__name__} does not project its table")
+        """Return r and t of `rows` rows from `first`; a single tensor if both are the same.
+
+        Returns:
+            [1 or 2, L or 1, h or 1, rows, D].
+        """
+        raise TypeError(f"{type(self).__name__} does not implement project")
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return r and t of the rows that occur, made here: the batch shares them, and in evaluation all forwards."""
+        """Return r and t of the rows that occur, which the whole batch shares; in evaluation they are cached."""
         projected, n = self._cache.get(
             positions.key_length,
             list(self.parameters()),
@@ -102,7 +113,7 @@ class Deberta(CachingEncoding):
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         projected = self.projected(positions, layer)
-        # the tables are divided, not q and k: as in M4
+        # Scale the tables instead of q and k: in decoding there are few rows, but every key.
         scaled = promoted(projected) * (3 * self.stack.head_dim) ** -0.5
         rows, clip = self._rows(positions), self.flat_from
         return promoted(toeplitz.both_products(q, k, scaled[0], scaled[-1], positions, rows, clip, layer.content))
@@ -116,7 +127,7 @@ class Deberta(CachingEncoding):
         first, rows = self._range_of(positions)
         if self.one_row_each and rows == len(positions.distances):
             return slice(0, rows)
-        # the module stands for what its rows depend on: two stacks may share positions
+        # The key contains this module, because its rows depend on it and two stacks may share positions.
         return positions.shared((self, "rows"), lambda: self._all_rows(positions) - first)
 
     def _all_rows(self, positions: Positions) -> Tensor:
@@ -126,7 +137,7 @@ class Deberta(CachingEncoding):
         return self._range(1 - positions.key_length, positions.query_length - 1)
 
     def _range(self, left: int, right: int) -> tuple[int, int]:
-        """Return the first row of the distances left .. right, and how many rows they span; in a graph, all."""
+        """Return the first row of the distances left .. right and the number of rows they span; all in a graph."""
         if torch.compiler.is_compiling():
             return 0, self.weight.shape[-2]
         first, last = self.row_of(torch.tensor([left, right])).tolist()
@@ -139,15 +150,15 @@ class Deberta(CachingEncoding):
         return (content + terms) / (3 * self.stack.head_dim) ** 0.5
 
     def reference_projected(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
-        """Return r_ij and t_ij written out, [h, Q, K, D] each."""
-        raise TypeError(f"{type(self).__name__} has no reference")
+        """Return r_ij and t_ij for all pairs, [h, Q, K, D] each; this is for references."""
+        raise TypeError(f"{type(self).__name__} does not implement reference_projected")
 
 
 class PaperDeberta(RelativeTable, Deberta):
-    """r_ij = a_ij W^R, t_ij = a_ij W^T, a_ij = w[clip(j - i, -k, k)]: (13) of M4M (arXiv), (7) of its submission.
+    """The form of the M4M papers: r_ij = a_ij W^R and t_ij = a_ij W^T with a_ij = w[clip(j - i, -k, k)].
 
-    The papers print d_x x d_z for the matrices, which fits with D x D only, and count one of the two.
-    `share` holds for the table and the matrices.
+    This is equation (13) of M4M (arXiv). The papers print d_x x d_z as the shape of the matrices, but only D x D fits
+    the equation; they count one of the two matrices. `share` applies to the table and to the matrices.
     """
 
     w_r: Tensor
@@ -156,11 +167,11 @@ class PaperDeberta(RelativeTable, Deberta):
     def __init__(self, options: DebertaOptions, stack: StackShape) -> None:
         for name in ("buckets", "share_att_key", "layer_norm"):
             if getattr(options, name):
-                raise ValueError(f"{name}={getattr(options, name)} belongs to form=original")
+                raise ValueError(f"{name}={getattr(options, name)} belongs to form=original: set form=original too")
         super().__init__(options, stack)
 
     def reset_parameters(self) -> None:
-        """N(0, 0.02); the table as told."""
+        """Draw the matrices from N(0, 0.02) and the table according to the options."""
         draw_with_matrices(self, self.options, *self._matrices)
 
     @property

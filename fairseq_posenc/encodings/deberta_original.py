@@ -1,4 +1,4 @@
-"""DeBERTa's disentangled attention as its authors' code has it (He et al. 2020; v2 and v3)."""
+"""DeBERTa's disentangled attention as in its authors' code (He et al. 2020; also v2 and v3)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from ..ops.precision import exact_product, promoted
 from ..positions import Positions
 from .deberta import Deberta, DebertaOptions
 
-#: of LayerNorm
+#: Number that the layer norm adds to variances.
 EPSILON = 1e-7
 
 
 class OriginalDeberta(Deberta):
-    """r_ij = P W_k, t_ij = P W_q in row clip(i - j + k, 0, 2k - 1) of P [2k, d]: the authors' code.
+    """The form of the authors' code: r = P W_k and t = P W_q, read in row clip(i - j + k, 0, 2k - 1) of P [2k, d].
 
-    The paper's text reads t at the distance from j to i; the code ends at i - j in both terms. Rows are in
-    the code's order, i - j, so that its tables can be loaded; a distance of k to the left is lost, as there.
-    Projections are the layer's own, with biases, of which that of W_k moves all logits of a query alike; or,
-    with share_att_key, those of its content: then they are made anew at each step of decoding, as the layer
-    owns them. Sharing is fixed: one table for all layers, other columns of the projections for every head.
+    In the paper's text, t belongs to the distance from j to i, but the code reads i - j in both terms. The rows have
+    the order of the code, i - j, so that its tables can be loaded. As in the code, the distance k to the left shares
+    the row of k - 1. Each layer has its own projections with biases; the bias of W_k changes all logits of a query by
+    the same number. With share_att_key, the layer's projections of the content are used, and the table is projected
+    again at every decoding step. All layers share one table, and each head has its own columns of the projections;
+    the option `share` cannot change this.
     """
 
     norm_weight: Tensor
@@ -38,15 +39,15 @@ class OriginalDeberta(Deberta):
 
     def __init__(self, options: DebertaOptions, stack: StackShape) -> None:
         if options.share != "head-wise":
-            raise ValueError(f"share={options.share} belongs to form=paper; the original's sharing is fixed")
+            raise ValueError(f"share={options.share} belongs to form=paper; form=original always shares its table")
         if options.tie_wr_wt:
-            raise ValueError("tie_wr_wt=true belongs to form=paper; share_att_key=true ties them to the content's")
+            raise ValueError("tie_wr_wt=true belongs to form=paper; with form=original, use share_att_key=true")
         super().__init__(options, stack)
         self.longest = _longest(options, stack)
         self.one_row_each = options.buckets is None
 
     def reset_parameters(self) -> None:
-        """N(0, 0.02) without biases; the table as told."""
+        """Draw the projections from N(0, 0.02), their biases as zeros and the table according to the options."""
         draw_with_matrices(self, self.options, "key_weight", "query_weight")
 
     @classmethod
@@ -66,11 +67,11 @@ class OriginalDeberta(Deberta):
 
     @property
     def _half(self) -> int:
-        """Return the number of rows on each side."""
+        """Return the number of rows per direction."""
         return self.options.buckets or self.longest
 
     def row_of(self, delta: Tensor) -> Tensor:
-        """Return the rows of P, from the last to the first: j - i grows where i - j falls."""
+        """Return the rows of the reversed P, because j - i grows when i - j falls."""
         if self.options.buckets is not None:
             delta = log_bucket(delta, self.options.buckets, self.longest)
         return (delta + self._half - 1).clamp(0, 2 * self._half - 1)
@@ -98,7 +99,10 @@ class OriginalDeberta(Deberta):
         if not self.options.share_att_key:
             return super().projected(positions, layer)
         if layer.project_q is None or layer.project_k is None:
-            raise ValueError("deberta with share_att_key needs the content projections of its layers")
+            raise ValueError(
+                "deberta with share_att_key needs the content projections of its layers: give project_q and project_k "
+                "to Composition.layer"
+            )
         table = layer.tensors["table"][None]
         return torch.cat([layer.project_k(table), layer.project_q(table)])  # [1, h, rows, D] each
 
@@ -130,7 +134,7 @@ class OriginalDeberta(Deberta):
         return (table @ weight.t() + bias).unflatten(-1, (self.stack.heads, -1)).transpose(0, 1)
 
     def _literal_row(self, delta: int) -> int:
-        """Return the row of j - i; the authors' code reads x = i - j."""
+        """Return the row of j - i as the authors' code computes it from x = i - j."""
         x = -delta
         if self.options.buckets is not None:
             x = _literal_bucket(x, self.options.buckets, self.longest)
@@ -138,7 +142,10 @@ class OriginalDeberta(Deberta):
 
 
 def log_bucket(distances: Tensor, buckets: int, longest: int) -> Tensor:
-    """Return buckets: exact up to half of them, then logarithmic up to the distance `longest` - 1; odd."""
+    """Return the bucket of each distance, which has the sign of the distance.
+
+    Distances up to half of the buckets have a bucket each. Larger ones share logarithmic buckets up to `longest` - 1.
+    """
     exact = buckets // 2
     size = distances.abs()
     growth = torch.log(size.clamp(min=exact).double() / exact) / math.log((longest - 1) / exact)
@@ -147,7 +154,7 @@ def log_bucket(distances: Tensor, buckets: int, longest: int) -> Tensor:
 
 
 def _literal_bucket(x: int, buckets: int, longest: int) -> int:
-    """Return the bucket of one number."""
+    """Return the bucket of one distance."""
     exact = buckets // 2
     if abs(x) <= exact:
         return x
@@ -156,13 +163,15 @@ def _literal_bucket(x: int, buckets: int, longest: int) -> int:
 
 
 def _longest(options: DebertaOptions, stack: StackShape) -> int:
-    """Return k of the original: the clip, and with buckets the end of their scale."""
+    """Return k: the option `clip`, or n if unset. With buckets, k is where their scale ends."""
     buckets = options.buckets
     if buckets is not None and (buckets < 4 or buckets % 2):
-        raise ValueError(f"buckets={buckets}: an even number of at least 4, as half of them are exact")
+        raise ValueError(f"buckets={buckets}: give an even number of at least 4, because half of them are exact")
     if options.clip is None:
         return max(stack.max_length, buckets or 1)
     longest = tables.clip_of(options.clip, stack)
     if buckets is not None and longest - 1 <= buckets // 2:
-        raise ValueError(f"clip={longest} must exceed {buckets // 2 + 1}: buckets={buckets} are exact up to there")
+        raise ValueError(
+            f"clip={longest} must be greater than {buckets // 2 + 1}, because half of buckets={buckets} are exact"
+        )
     return longest

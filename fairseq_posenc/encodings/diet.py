@@ -1,4 +1,4 @@
-"""DIET's position biases per head, decoupled from the content: relative scalars, absolute factors."""
+"""DIET's position biases per head, which do not depend on the content: relative scalars or absolute factors."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ class DietRelOptions(Options):
 
 
 class DietRel(DistanceScalars):
-    """e_ij = q_i . k_j / sqrt(D) + R[j - i], one scalar a distance, head and layer, undivided.
+    """DIET-REL adds one scalar per distance, head and layer: e_ij = q_i . k_j / sqrt(D) + R[j - i].
 
-    The paper prints R_{i-j}: the same table in reverse. Its segment term E_S is `diet-rel+segments`. Not
-    shared unless asked, as the paper recommends. Starts at zeros: the model without positions.
-    With `clip` it is what the LFHC paper calls T5.
+    The scalars are not divided by sqrt(D). The paper prints R_{i-j}, which is the same table in reverse order. For its
+    segment term E_S, use `diet-rel+segments`. By default no tables are shared, as the paper recommends. The table
+    starts at zeros, so training starts from the model without positions. With `clip`, this is what the LFHC paper
+    calls T5.
     """
 
     Options = DietRelOptions
@@ -64,10 +65,10 @@ class DietAbsOptions(Options):
 
 
 class DietAbs(Extended, FactoredBias):
-    """e_ij = q_i . k_j / sqrt(D) + P_Q[i] . P_K[j], the second product undivided.
+    """DIET-ABS adds a product of two learned tables: e_ij = q_i . k_j / sqrt(D) + P_Q[i] . P_K[j].
 
-    P_Q, P_K: [n, rank] a head, by default the same in all layers, which the paper found best. Its segment
-    term E_S is `diet-abs+segments`.
+    The second product is not divided by sqrt(D). Each head has its own P_Q and P_K, [n, rank] each. By default all
+    layers share them, which was best in the paper. For the segment term E_S, use `diet-abs+segments`.
     """
 
     Options = DietAbsOptions

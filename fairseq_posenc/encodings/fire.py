@@ -1,4 +1,4 @@
-"""FIRE: a small network of the distance, relative to how much there is to see (Li et al. 2024)."""
+"""FIRE: a small network of the distance relative to the position of the query (Li et al. 2024)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..ops import toeplitz
 from ..ops.precision import promoted
 from ..positions import Positions
 
-#: how many numbers the hidden layer holds at a time where every row has a bias of its own
+#: Maximum number of activations of the hidden layer at a time if every row has its own bias.
 CHUNK = 2**22
 
 
@@ -27,20 +27,24 @@ class FireOptions(Options):
     """Options of FIRE."""
 
     threshold: float = option(
-        512.0, "T at the start: up to position T distances are relative to T", positive=True, example=3.0
+        512.0,
+        "Initial threshold T: distances are relative to T up to position T, and to the query's position beyond it.",
+        positive=True,
+        example=3.0,
     )
-    width: int = option(32, "of the hidden layer", least=1, example=5)
+    width: int = option(32, "Width of the hidden layer.", least=1, example=5)
     share: str = tables.share_option("none")
 
 
 class Fire(SharedBias, CachingEncoding):
-    """e_ij = q_i . k_j / sqrt(D) + f_h(log(|c (i-j)| + 1) / (log(|c max(i, T)| + 1) + 1e-6)), T = |l threshold|.
+    """FIRE adds f_h(log(|c (i-j)| + 1) / (log(|c max(i, T)| + 1) + 1e-6)) to the logits, with T = |l threshold|.
 
-    f: 32 ReLUs and one output a head; f, c and l are learned, each layer its own (share=layer-wise
-    is the paper's FIRE-S; heads that share have one output). i is the position in its sample from 0, pads not
-    counted. Up to T the bias depends on the distance alone, and an encoder cannot tell left from right. Beyond T
-    it depends on i too: FIRE is not shift invariant, and memory, which would move the positions, is refused. The
-    outputs' own biases add the same to a whole row, which the softmax does not see; the paper's code has them.
+    The network f has 32 ReLUs and one output per head; f, c and l are learned. Each layer has its own;
+    share=layer-wise is the paper's FIRE-S. Heads that share have one output. The position i counts the tokens of its
+    sample from 0, without padding. Up to T the bias depends on the distance alone, so an encoder cannot distinguish
+    left from right. Beyond T it also depends on i. FIRE is therefore not shift invariant, and it does not allow
+    memory, which would change the positions. The biases of the outputs add the same number to a whole row. They have no
+    effect after the softmax, but the paper's code has them.
     """
 
     Options = FireOptions
@@ -69,7 +73,7 @@ class Fire(SharedBias, CachingEncoding):
         return {**scalars, **hidden, "output_weight": (layers, heads, width), "output_bias": (layers, heads)}
 
     def reset_parameters(self) -> None:
-        """As the paper's code: c = 0.1, l = 1, and torch's nn.Linear, uniform up to 1 / sqrt(inputs)."""
+        """Draw the parameters as the paper's code does: c = 0.1, l = 1, the network as torch's nn.Linear."""
         nn.init.constant_(self.c, 0.1)
         nn.init.ones_(self.multiplier)
         for weight in (self.hidden_weight, self.hidden_bias):
@@ -84,7 +88,10 @@ class Fire(SharedBias, CachingEncoding):
     constant_along_row = ("output_bias",)
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return what is added at each distance up to T; beyond it the parameters, as every row has its own bias."""
+        """Return the bias at each distance if no position is beyond T, otherwise the parameters of each layer.
+
+        Beyond T every row has its own bias.
+        """
         if self._within_threshold(positions):
             return [{"by_distance": vector} for vector in self._by_distances(positions)]
         return [{name: promoted(x) for name, x in tensors.items()} for tensors in super().parts(positions)]
@@ -95,35 +102,35 @@ class Fire(SharedBias, CachingEncoding):
         return self._by_row(tensors, positions)
 
     def _within_threshold(self, positions: Positions) -> bool:
-        """Whether no position is beyond T in any layer: one look at the parameters a forward, not in a graph."""
+        """Return whether no position is beyond T in any layer; false in a graph, which cannot read the parameters."""
         if torch.compiler.is_compiling():
             return False
         smallest = float(promoted(self.multiplier.detach()).abs().min()) * self.options.threshold
         return positions.key_length - 1 <= smallest
 
     def _by_distances(self, positions: Positions) -> tuple[Tensor, ...]:
-        """Return what layers add at each distance, for rows up to T, [h or 1, L] each; kept in evaluation."""
+        """Return the bias of each layer at each distance, [h or 1, L] each, for rows up to T; cached in evaluation."""
         vectors, longest = self._cache.get(
             positions.key_length,
             list(self.parameters()),
-            lambda n: self._made(torch.arange(1 - n, n, device=positions.device)),
+            lambda n: self._of_all_layers(torch.arange(1 - n, n, device=positions.device)),
             training=self.training,
         )
         return vectors.narrow(-1, longest - positions.key_length, len(positions.distances)).unbind(0)
 
-    def _made(self, distances: Tensor) -> Tensor:
-        """Return what all layers add at these distances, [L or 1, h or 1, len(distances)]."""
+    def _of_all_layers(self, distances: Tensor) -> Tensor:
+        """Return the biases of all layers at these distances, [L or 1, h or 1, len(distances)]."""
         named = [name for name, _ in self.named_parameters()]
         parts = zip(*(promoted(getattr(self, name)).unbind(0) for name in named), strict=True)
         return torch.stack([self._by_distance(dict(zip(named, part, strict=True)), distances) for part in parts])
 
     def _by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
-        """Return what one layer adds at these distances, [h or 1, len(distances)]."""
+        """Return the bias of a layer at these distances, [h or 1, len(distances)]."""
         x = self._numerator(tensors, distances) / self._denominator(tensors, distances.new_zeros(()))
         return self._network(x[None, None], tensors)[0, :, 0]
 
     def _by_row(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
-        """Return the bias [1 or B, h or 1, Q, K], made some rows at a time: the hidden layer is 32 times as large."""
+        """Return the bias [1 or B, h or 1, Q, K], computed in chunks of rows because the hidden layer is large."""
         numerator = toeplitz.spread(self._numerator(tensors, positions.distances), positions)
         x = numerator / self._denominator(tensors, positions.query_ids)[..., None]
         x = x if x.dim() == 3 else x[None]  # [1 or B, Q, K]
@@ -151,20 +158,20 @@ class Fire(SharedBias, CachingEncoding):
         """Apply f: [B, Q, K] -> [B, h or 1, Q, K]."""
         named = ("hidden_weight", "hidden_bias", "output_weight", "output_bias")
         weight, bias, output_weight, output_bias = (tensors[name] for name in named)
-        with torch.autocast(x.device.type, enabled=False):  # which would round distances to half precision
+        with torch.autocast(x.device.type, enabled=False):  # autocast would round distances to half precision
             hidden = torch.relu(x[..., None] * weight + bias)
             return (torch.matmul(hidden, output_weight.t()) + output_bias).movedim(-1, 1)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        mine, heads = (layer.index - 1) % len(self.c), self.stack.heads
-        c, threshold = self.c[mine], (self.multiplier[mine] * self.options.threshold).abs()
+        own, heads = (layer.index - 1) % len(self.c), self.stack.heads
+        c, threshold = self.c[own], (self.multiplier[own] * self.options.threshold).abs()
         i = positions.query_ids[..., None].to(q.dtype)  # [Q, 1] or [B, Q, 1]
         relative = torch.log((c * positions.delta).abs() + 1) / (torch.log((c * i.maximum(threshold)).abs() + 1) + 1e-6)
         relative = relative.reshape(-1, 1, *positions.delta.shape)  # [1 or B, 1, Q, K]
         f = tables.of_layer(self.output_bias, layer.index, heads)[:, None, None]
         for weight, bias, out in zip(
-            self.hidden_weight[mine],
-            self.hidden_bias[mine],
+            self.hidden_weight[own],
+            self.hidden_bias[own],
             tables.of_layer(self.output_weight, layer.index, heads).unbind(-1),
             strict=True,
         ):

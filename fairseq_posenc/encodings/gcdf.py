@@ -17,15 +17,17 @@ from .xl import XL, XLOptions
 class GCDFOptions(XLOptions):
     """Options of GCDF."""
 
-    lambda_: float = option(4.0, "R_p goes from 0, far to the right, to lambda, far to the left", example=2.0)
+    lambda_: float = option(
+        4.0, "Height of R, which grows from 0 far to the right to lambda far to the left.", example=2.0
+    )
 
 
 class GCDF(XL):
-    """XL with R_p[k] = lambda Phi(p / sigma_k), p = i - j, sigma_k = d^(k/d), k = 1..d.
+    """GCDF is `xl` with R_p[k] = lambda Phi(p / sigma_k) for p = i - j, sigma_k = d^(k/d) and k = 1..d.
 
-    p keeps its sign, and i - j holds at any distance (the author's code reads the other sign beyond its
-    table). What is projected is R - lambda/2, which takes the same number from all logits of a query, so
-    that the softmax stays, and halves what half precision has to round.
+    Phi is the Gaussian distribution function. p keeps its sign at any distance, whereas the authors' code reads the
+    other sign beyond its table. The projection is applied to R - lambda/2. This subtracts the same number from all
+    logits of a query, which does not change the softmax, and it reduces rounding errors in half precision.
     """
 
     Options = GCDFOptions
@@ -41,7 +43,7 @@ class GCDF(XL):
 
     def __init__(self, options: GCDFOptions, stack: StackShape) -> None:
         if options.lambda_ <= 0:
-            raise ValueError(f"lambda={options.lambda_} must be positive: it is the height of R")
+            raise ValueError(f"lambda={options.lambda_} must be positive, because it is the height of R")
         super().__init__(options, stack)
 
     def encode(self, p: Tensor) -> Tensor:

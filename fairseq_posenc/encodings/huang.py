@@ -40,13 +40,13 @@ class M2Options(Options):
 
 
 class _Scalars(RelativeTable):
-    """e_ij = (q_i . k_j) a_ij / sqrt(D), a_ij one number a distance."""
+    """Base of M1 and M2: e_ij = (q_i . k_j) a_ij / sqrt(D), where a_ij is one number per distance."""
 
-    no_decay = ("weight",)  # from ones, plain attention, towards zeros, where it is flat
+    no_decay = ("weight",)  # decay would pull ones (plain attention) towards zeros (flat attention)
 
     def factors(self, weight: Tensor, positions: Positions) -> Tensor:
         """Return the number at each distance, [1 or h, L]."""
-        raise TypeError(f"{type(self).__name__} does not say its factor at a distance")
+        raise TypeError(f"{type(self).__name__} does not implement factors")
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         factors = self.factors(promoted(layer.tensors["weight"]), positions)
@@ -59,10 +59,10 @@ class _Scalars(RelativeTable):
 
 
 class M1(_Scalars):
-    """e_ij = (q_i . k_j) w[|j - i|] / sqrt(D), one scalar an unsigned distance.
+    """M1 multiplies q_i . k_j by one scalar per unsigned distance: e_ij = (q_i . k_j) w[|j - i|] / sqrt(D).
 
-    Not clipped; beyond n it saturates at n - 1, as everywhere. Starts at ones: exactly the model without
-    positions. In an encoder left and right cannot be told apart.
+    Distances are not clipped within n; all distances beyond n use the scalar of n - 1. The table starts at ones, so
+    training starts exactly from the model without positions. An encoder with M1 cannot distinguish left from right.
     """
 
     Options = M1Options
@@ -71,7 +71,7 @@ class M1(_Scalars):
         paper=PAPER,
         equation="(11), (12)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{|j-i|}}{\sqrt{D}}",
-        count="m n (the paper: m h n, without sharing)",
+        count="m n (in the paper m h n, because heads do not share)",
     )
 
     capabilities = replace(RELATIVE, directional=False)
@@ -92,9 +92,9 @@ class M1(_Scalars):
 
 
 class M2(_Scalars):
-    """e_ij = (q_i . k_j) w[j - i] / sqrt(D), one scalar a signed distance.
+    """M2 multiplies q_i . k_j by one scalar per signed distance: e_ij = (q_i . k_j) w[j - i] / sqrt(D).
 
-    Starts at ones: exactly the model without positions.
+    The table starts at ones, so training starts exactly from the model without positions.
     """
 
     Options = M2Options
@@ -114,16 +114,18 @@ class M2(_Scalars):
         return toeplitz.take(weight, self.rows(positions), -1)
 
 
-#: numbers in the largest temporary of M3: the cache of a CPU holds them; a GPU has memory, and pays for each launch
+#: Numbers in the largest temporary tensor of M3. On a CPU it fits into the cache. On a GPU it is larger, because memory
+#: is plentiful and every kernel launch costs time.
 CHUNK = 1 << 18
 CHUNK_ON_GPU = 1 << 24
 
 
 class M3(RelativeTable):
-    """e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D), one vector a signed distance.
+    """M3 multiplies q_i, k_j and one vector per signed distance: e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D).
 
-    Starts at ones: exactly the model without positions. No matrix product gives it: some queries at a time,
-    and again in the backward. Where a clip leaves distances that share a vector, those are two products.
+    The table starts at ones, so training starts exactly from the model without positions. The sum is not a matrix
+    product. It is therefore computed for a few queries at a time, and again in the backward. Distances that share a
+    vector because of `clip` need only one matrix product per direction.
     """
 
     Options = M2Options
@@ -134,17 +136,18 @@ class M3(RelativeTable):
         formula=r"e_{ij} = \frac{\sum_d q_{id}\, k_{jd}\, a_{ijd}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",
         count="m (2k+1) d/h; k = n-1 if unset",
     )
-    no_decay = ("weight",)  # as M1 and M2
+    no_decay = ("weight",)  # for the same reason as M1 and M2
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         scale, table, rows = self.stack.head_dim**-0.5, promoted(layer.tensors["weight"]), self.rows(positions)
         if toeplitz.one_by_one(positions):
             return toeplitz.trilinear_product(q * scale, k, table, positions, rows, self.clip)
         if q.dtype not in HALF and compiled.usable(q.numel() * k.shape[2], trilinear.LEAST, q.device):
-            # the vectors are scaled, not the queries, which the backward would keep once more
-            made: Tensor = trilinear.TrilinearProduct.apply(q, k, (toeplitz.take(table, rows, -2) * scale).to(q.dtype))
-            return made
-        q = q * scale  # what a chunk reads is cast back: the gradients of all chunks are summed in float32
+            # Scale the vectors instead of the queries: the backward would keep a copy of scaled queries.
+            vectors = (toeplitz.take(table, rows, -2) * scale).to(q.dtype)
+            product: Tensor = trilinear.TrilinearProduct.apply(q, k, vectors)
+            return product
+        q = q * scale  # each chunk casts the float32 table itself, so the gradients of all chunks add up in float32
         if 0 < 2 * self.clip < positions.key_length:
             return self._clipped(q, k, table, positions)
         return self._by_key(q, k, toeplitz.take(table, rows, -2), positions)
@@ -152,18 +155,19 @@ class M3(RelativeTable):
     def _by_key(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
         """Return all products, with the vectors [1 or h, L, D] of the distances."""
         parts, stop, last = [], 0, positions.query_length
-        for some in _chunks(q, positions.key_length):
-            start, stop = stop, stop + some.shape[2]
+        for queries in _chunks(q, positions.key_length):
+            start, stop = stop, stop + queries.shape[2]
             seen = positions.offset + stop if positions.causal else positions.key_length
-            # a later query reads an earlier window; cut before, as the gradient of a cut has the size of the whole
+            # A later query reads an earlier window. Slice first, because the gradient of a slice of `windows` would be
+            # as large as `windows`.
             window = vectors[:, last - stop : last - start + seen - 1].to(q.dtype)
             windows = window.unfold(-2, seen, 1).transpose(-1, -2)
-            part = _products(some, k[:, :, None, :seen], windows, flipped=True)
+            part = _products(queries, k[:, :, None, :seen], windows, flipped=True)
             parts.append(F.pad(part, (0, positions.key_length - seen)))
         return torch.cat(parts, -2)
 
     def _clipped(self, q: Tensor, k: Tensor, table: Tensor, positions: Positions) -> Tensor:
-        """Return all products: with the vectors of -k and k by a product each, with those between by distance."""
+        """Return all products: one matrix product for each of the vectors of -k and k, the others by distance."""
         distances, clip = positions.distances, self.clip
         far = torch.matmul(q * table[:, :1].to(q.dtype), k.transpose(-1, -2))
         if not positions.causal:
@@ -175,14 +179,14 @@ class M3(RelativeTable):
         return torch.where(toeplitz.spread(distances.abs() < clip, positions), here, far)
 
     def _near(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
-        """Return the products of the distances from 1-k to k-1, [B, h, Q, 2k-1]; vectors [1 or h, 1, 2k-1, D]."""
+        """Return the products [B, h, Q, 2k-1] for the distances from 1-k to k-1; vectors are [1 or h, 1, 2k-1, D]."""
         around, width = self.clip - 1, 2 * self.clip - 1
         padded = F.pad(k[:, :, max(positions.offset - around, 0) :], (0, 0, max(around - positions.offset, 0), around))
         parts, stop = [], 0
-        for some in _chunks(q, width):
-            start, stop = stop, stop + some.shape[2]
+        for queries in _chunks(q, width):
+            start, stop = stop, stop + queries.shape[2]
             windows = padded[:, :, start : stop + width - 1].unfold(-2, width, 1).transpose(-1, -2)
-            parts.append(_products(some, windows, vectors.to(q.dtype)))
+            parts.append(_products(queries, windows, vectors.to(q.dtype)))
         return torch.cat(parts, -2)
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
@@ -191,22 +195,25 @@ class M3(RelativeTable):
 
 
 def _chunks(q: Tensor, vectors: int) -> tuple[Tensor, ...]:
-    """Split the queries so that each chunk, whose queries meet so many vectors, fits a cache."""
+    """Split the queries into chunks whose products with `vectors` vectors each have at most CHUNK numbers."""
     batch, heads, _, dim = q.shape
     numbers = CHUNK if q.device.type == "cpu" else CHUNK_ON_GPU
     return q.split(max(1, numbers // max(1, batch * heads * vectors * dim)), 2)
 
 
 def _products(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool = False) -> Tensor:
-    """Return sum_d q_id keys_ird vectors_ird, [B, h, c, R]; in the backward the large factor is made again."""
+    """Return sum_d q_id keys_ird vectors_ird, [B, h, c, R]; the backward computes the large factor again."""
     if not torch.is_grad_enabled():
         return _contract(q, keys, vectors, flipped)
-    given = (q, keys, vectors, flipped)
-    part: Tensor = checkpoint(_contract, *given, use_reentrant=False, preserve_rng_state=False)
+    arguments = (q, keys, vectors, flipped)
+    part: Tensor = checkpoint(_contract, *arguments, use_reentrant=False, preserve_rng_state=False)
     return part
 
 
 def _contract(q: Tensor, keys: Tensor, vectors: Tensor, flipped: bool) -> Tensor:
-    """Multiply q [B, h, c, D], keys [B, h, 1 or c, R, D] and vectors [1 or h, 1 or c, R, D], perhaps in reverse."""
+    """Multiply q [B, h, c, D], keys [B, h, 1 or c, R, D] and vectors [1 or h, 1 or c, R, D], and sum over D.
+
+    With `flipped`, the vectors are read in the reverse order of the queries.
+    """
     factor = keys * (vectors.flip(-3) if flipped else vectors)
     return torch.matmul(factor, q[..., None])[..., 0]

@@ -15,8 +15,8 @@ from ..core.relative_bias import RelativeBias
 from ..ops.precision import promoted
 from ..positions import Positions
 
-#: the released code clamps both parameters from below, and the exponent of the power form from above, where the
-#: kernel would no longer be conditionally positive definite
+#: Lower bound of both parameters and upper bound of the exponent in the power form, as in the released code. With a
+#: larger exponent the kernel would not be conditionally positive definite.
 LEAST, LARGEST_EXPONENT = 0.01, 2.0
 
 
@@ -25,19 +25,19 @@ class KerpleOptions(Options):
     """Options of KERPLE."""
 
     form: str = option(
-        "log", "the penalty: p log(1 + a |i - j|) (log) or p |i - j|^a (power)", choices=("log", "power")
+        "log", "Form of the penalty: p log(1 + a |i - j|) (log) or p |i - j|^a (power).", choices=("log", "power")
     )
     share: str = tables.share_option("layer-wise")
 
 
 class Kerple(RelativeBias):
-    """e_ij = q_i . k_j / sqrt(D) - p log(1 + a |i - j|), or - p |i - j|^a with a <= 2.
+    """KERPLE subtracts a learned penalty from the logits: p log(1 + a |i - j|), or p |i - j|^a with a <= 2.
 
-    p and a: one number each a head, both at least 0.01. The released code hands one module to all layers, so
-    layers share them here by default, and calls the power form's factor a and its exponent p; here p is the
-    factor in both forms. It clamps the parameters themselves before each forward; here their values are clamped
-    and the gradient passes, as it does there, so that none is stuck below its bound. In an encoder the penalty is
-    symmetric: left and right cannot be told apart.
+    Each head has one p and one a, both at least 0.01. All layers share them by default, because the released code gives
+    all layers the same module. That code calls the factor of the power form a and its exponent p; here p is the factor
+    in both forms. The released code clamps the parameters before each forward. Here only the values that are used are
+    clamped. The gradient passes in both cases, so no parameter gets stuck below its bound. In an encoder the penalty is
+    symmetric, so that it does not distinguish left from right.
     """
 
     Options = KerpleOptions
@@ -46,7 +46,7 @@ class Kerple(RelativeBias):
         paper="Chi et al. 2022 (KERPLE)",
         equation="section 4: logarithmic and power variants",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} - p_h \log(1 + a_h |i - j|)",
-        count="2h a stack, times m where the layers do not share",
+        count="2h, times m if the layers do not share",
     )
     options: KerpleOptions
 
@@ -54,7 +54,7 @@ class Kerple(RelativeBias):
     a: Tensor
 
     def reset_parameters(self) -> None:
-        """p ~ U(0, 2) and a ~ U(0, 1) in the log form; factor ~ U(0, 1) and exponent ~ U(0, 2) in the power form."""
+        """Draw p ~ U(0, 2) and a ~ U(0, 1) in the log form, and p ~ U(0, 1) and a ~ U(0, 2) in the power form."""
         log = self.options.form == "log"
         nn.init.uniform_(self.p, 0.0, 2.0 if log else 1.0)
         nn.init.uniform_(self.a, 0.0, 1.0 if log else 2.0)
@@ -85,5 +85,5 @@ class Kerple(RelativeBias):
 
 
 def _clamped(x: Tensor, low: float, high: float | None = None) -> Tensor:
-    """Return x within its bounds, with the gradient of x."""
+    """Return x clamped to its bounds, with the gradient of the unclamped x."""
     return x + (x.clamp(low, high) - x).detach()

@@ -1,4 +1,4 @@
-"""Absolute positions learned as vectors at the input: counted from the start, or from each sentence's."""
+"""Learned vectors of absolute positions at the input, counted from the start of the sample or of the sentence."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class LearnedOptions(Options):
 
 
 class Learned(Extended):
-    """x_i = t_i + w_i with w [n, d] (BERT).
+    """Add a learned vector of the absolute position to each token: x_i = t_i + w_i with w [n, d] (BERT).
 
-    Row p serves the token with p tokens before it, pads not counted.
+    Row p belongs to the token with p tokens before it; padding is not counted.
     """
 
     Options = LearnedOptions
@@ -41,7 +41,7 @@ class Learned(Extended):
     )
     options: LearnedOptions
 
-    layer_tables = ()  # read at the input only
+    layer_tables = ()  # the table is read at the input only
 
     @classmethod
     def shapes(cls, options: LearnedOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
@@ -61,10 +61,11 @@ class Learned(Extended):
 
 
 class SentenceRestart(Learned):
-    """x_i = t_i + w_{i'} with i' the position in the sentence, from 1; row i' - 1.
+    """Add a learned vector of the position i' within the sentence: x_i = t_i + w_{i'}, in row i' - 1 of the table.
 
-    A sentence is what ends with </s> (or <s>): the paper's 'real' absolute position, with which masked-LM
-    pretraining did not converge. `positions.restart_ids` come from the model, which knows its symbols.
+    i' counts from 1, and a sentence ends with </s> (or <s>). The M4M paper calls this the 'real' absolute position; its
+    masked-LM pretraining did not converge with it. The model computes `positions.restart_ids`, because it knows the ids
+    of its special tokens.
     """
 
     needs_boundaries = True
@@ -78,7 +79,10 @@ class SentenceRestart(Learned):
 
     def check(self, positions: Positions) -> None:
         if positions.restart_ids is None:
-            raise ValueError("sentence-restart needs sentence boundaries, which this model does not give")
+            raise ValueError(
+                "sentence-restart needs positions within sentences (Positions.restart_ids), which this model does not "
+                f"provide: choose another {self.stack.name_flag}, for example learned"
+            )
 
     def ids(self, positions: Positions) -> Tensor:
         assert positions.restart_ids is not None

@@ -1,4 +1,4 @@
-"""LFHC: Shaw's vectors on keys, each for a range of distances that is wider the higher the layer."""
+"""LFHC: Shaw's vectors on keys, each for a range of distances that is wider in higher layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..core.relative_table import RelativeTable
 from ..ops import toeplitz
 from ..positions import Positions
 
-#: k where the user gives none (Qu et al. 2021, Table 3: the best on WikiText-103, which has the longest context)
+#: k if the option `clip` is unset (Qu et al. 2021, Table 3: the best k on WikiText-103, which has the longest context).
 DEFAULT_CLIP = 16
 
 
@@ -24,12 +24,14 @@ class LFHCOptions(Options):
 
     clip: int | None = option(
         None,
-        "k: in layer l, distances beyond k l share the row of k; unset: 16, or n - 1 where that is less",
+        "Number k of rows per direction: layer l divides distances by l, and results beyond k share the row of k "
+        "(unset: 16, or n - 1 if that is smaller).",
         example=2,
     )
     rounding: str = option(
         "ceil",
-        "|distance| / l rounded up as in the author's code (ceil), or floors as equation 9 prints (floor_eq9)",
+        "Rounding in layer l: |i - j| / l up as in the authors' code (ceil), or (i - j) / l down as in the printed "
+        "equation (9) (floor_eq9).",
         choices=("ceil", "floor_eq9"),
     )
     share: str = tables.share_option("none")
@@ -38,10 +40,11 @@ class LFHCOptions(Options):
 
 
 class LFHC(RelativeTable):
-    """e_ij = q_i . (k_j + w[g_l(j - i)]) / sqrt(D), g_l(x) = sign(x) min(k, ceil(|x| / l)).
+    """LFHC adds a vector to the keys as `shaw` does, but layer l divides the distances by l.
 
-    Layers count from 1 in every stack, so that the first is Shaw. The printed (9) rounds both signs of
-    i - j down, which leaves l distances in row 0; that reading is `rounding=floor_eq9`.
+    The formula is e_ij = q_i . (k_j + w[g_l(j - i)]) / sqrt(D) with g_l(x) = sign(x) min(k, ceil(|x| / l)). Layers are
+    counted from 1 in every stack, so the first layer equals `shaw`. The printed equation (9) instead rounds i - j down
+    for both signs, so that l distances share row 0; for this choose `rounding=floor_eq9`.
     """
 
     Options = LFHCOptions
@@ -81,14 +84,14 @@ class LFHC(RelativeTable):
 
 
 def coarse(distances: Tensor, index: int, rounding: str) -> Tensor:
-    """Return j - i divided by the layer's index, rounded away from zero, or so that i - j is rounded down."""
+    """Return j - i divided by the layer's index, rounded away from zero or, with floor_eq9, with i - j rounded down."""
     if rounding == "floor_eq9":
         return -torch.div(-distances, index, rounding_mode="floor")
     return distances.sign() * torch.div(distances.abs() + index - 1, index, rounding_mode="floor")
 
 
 def _literal_row(x: int, index: int, clip: int, rounding: str) -> int:
-    """Return clip^l(x, k) of one x = i - j, case by case as (9)."""
+    """Return clip^l(x, k) for a single x = i - j, case by case as in equation (9)."""
     if x > clip * index:
         return clip
     if x < -clip * index:

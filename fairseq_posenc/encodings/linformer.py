@@ -1,4 +1,4 @@
-"""Linformer: keys and values compressed to a few slots; alone, and with DIET's factors of positions and slots."""
+"""Linformer, which compresses keys and values to a few slots, alone and with DIET's factors of positions and slots."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ from .diet import PAPER
 
 
 def slots_of(slots: int | None, stack: StackShape) -> int:
-    """Return k: the option, or n / 4.
+    """Return k, which is the option `slots` or, if unset, n / 4.
 
     Raises:
-        ValueError: no slot, or more slots than columns.
+        ValueError: There are no slots, or more slots than columns.
     """
     if slots is None:
         return max(1, stack.max_length // 4)
     if not 1 <= slots <= stack.max_length:
-        raise ValueError(f"slots={slots}: from 1 to n, which is {stack.max_length} ({stack.length_flag})")
+        raise ValueError(
+            f"slots={slots} must be a number from 1 to n, and n is {stack.max_length} ({stack.length_flag})"
+        )
     return slots
 
 
 class Compressing(PositionEncoding):
-    """Keys of E X, values of F X: `weight` [L or 1, 1 or 2, slots, n], E and F.
+    """Base of the encodings that compute keys from E X and values from F X, where `weight` holds E and F.
 
-    E acts before the heads are split, so they share it. Column p is that of the token with p tokens before
-    it: pads are zeros, and where they stand on the left the columns move with the tokens. Encoders only, as
-    a slot mixes all columns.
+    `weight` is [L or 1, 1 or 2, slots, n]. E is applied before the heads are split, so all heads share it. Column p
+    belongs to the token with p tokens before it. Padding counts as zeros; if it is on the left, the columns move with
+    the tokens. This works in encoders only, because a slot mixes all columns.
     """
 
     capabilities = replace(ABSOLUTE, causal=False, extrapolates=False)
@@ -51,7 +53,7 @@ class Compressing(PositionEncoding):
         return {"weight": (*copies, slots_of(options.slots, stack), stack.max_length)}
 
     def reset_parameters(self) -> None:
-        """Draw E and F as fairseq's Linformer does: Xavier with gain 1/sqrt(2)."""
+        """Draw E and F as fairseq's Linformer does, by Xavier initialisation with gain 1/sqrt(2)."""
         draw(self.weight, "xavier-uniform", None, gain=2**-0.5)
 
     def compress(self, k_in: Tensor, v_in: Tensor, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor]:
@@ -70,7 +72,11 @@ class Compressing(PositionEncoding):
 
 
 def _of_columns(weight: Tensor, positions: Positions) -> Tensor:
-    """Return K columns of [1 or 2, slots, n]: [1 or 2, slots, K], or [1 or 2, B, slots, K] with pads on the left."""
+    """Return the columns of E and F [1 or 2, slots, n] that belong to the K columns of a batch.
+
+    Returns:
+        [1 or 2, slots, K], or [1 or 2, B, slots, K] if there is padding on the left.
+    """
     if not positions.left_padded:
         return weight[..., : positions.key_length]
     columns = nn.functional.embedding(positions.key_ids, weight.flatten(0, 1).t())  # [B, K, (1 or 2) slots]
@@ -78,7 +84,7 @@ def _of_columns(weight: Tensor, positions: Positions) -> Tensor:
 
 
 def _literal_slots(mix: Tensor, x: Tensor, pads: Tensor) -> Tensor:
-    """Return E X of each sample's tokens alone."""
+    """Return E X for each sample, computed from its tokens without padding."""
     tokens = [sample[~of_sample] for sample, of_sample in zip(x, pads, strict=True)]
     return torch.stack([mix[:, : len(sample)] @ sample for sample in tokens])
 
@@ -88,16 +94,19 @@ class LinformerOptions(Options):
     """Options of Linformer."""
 
     slots: int | None = option(
-        None, "k: how many slots the n columns are compressed to; unset: n / 4, as in fairseq's example", example=2
+        None,
+        "Number k of slots to which the n columns are compressed (unset: n / 4, as in fairseq's example).",
+        example=2,
     )
-    share_kv: bool = option(False, "F = E: values are compressed as keys are", example=True)
-    share_layers: bool = option(False, "all layers compress alike", example=True)
+    share_kv: bool = option(False, "Compress values with the matrix of the keys (F = E).", example=True)
+    share_layers: bool = option(False, "Use the same matrices in all layers.", example=True)
 
 
 class Linformer(Compressing):
-    """e_ij = q_i . (E X W_K)_j / sqrt(D), z_i = sum_j alpha_ij (F X W_V)_j, j over slots.
+    """Linformer compresses the columns of keys and values to k slots by two matrices E and F, which it learns.
 
-    It knows positions only by the columns of E: `learned+linformer` is the DIET paper's Linformer.
+    In e_ij = q_i . (E X W_K)_j / sqrt(D) and z_i = sum_j alpha_ij (F X W_V)_j, j is a slot. Positions have an effect
+    only through the columns of E and F. The Linformer of the DIET paper is `learned+linformer`.
     """
 
     Options = LinformerOptions
@@ -106,14 +115,14 @@ class Linformer(Compressing):
         paper="Wang et al. 2020; Chen et al. 2021 (DIET)",
         equation="(4) of DIET without its position term",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}},\quad z_i = \sum_j \alpha_{ij} (F X W_V)_j",
-        count="2 m slots n, half of it with share_kv, 1/m with share_layers; slots = n/4 if unset",
+        count="2 m slots n, half of that with share_kv and 1/m of it with share_layers; slots = n/4 if unset",
     )
     options: LinformerOptions
 
 
 @dataclass(frozen=True)
 class DietAbsLinOptions(LinformerOptions):
-    """Options of DIET-ABS-LIN: those of Linformer, and of DIET-ABS."""
+    """Options of DIET-ABS-LIN: the options of Linformer, and most of those of DIET-ABS."""
 
     rank: int | None = factors.rank_option()
     share: str = tables.share_option("layer-wise")
@@ -122,11 +131,11 @@ class DietAbsLinOptions(LinformerOptions):
 
 
 class DietAbsLin(Compressing, FactoredBias):
-    """e_ij = q_i . (E X W_K)_j / sqrt(D) + P_Q[i] . P_K[j], j over slots.
+    """DIET-ABS-LIN is Linformer with a product of learned tables: e_ij = q_i . (E X W_K)_j / sqrt(D) + P_Q[i] . P_K[j].
 
-    P_Q: [n, rank], P_K: [slots, rank] a head; the paper prints the width d for both, and calls the slots d_p
-    in its tables. `share`, `init` and `init_std` are of P_Q and P_K, as in DIET-ABS; `share_kv` and
-    `share_layers` of E and F, as in Linformer.
+    Here j is a slot. Each head has its own P_Q [n, rank] and P_K [slots, rank]. The paper prints the width d for both
+    tables, and calls the number of slots d_p in its result tables. The options `share`, `init` and `init_std` apply to
+    P_Q and P_K as in DIET-ABS; `share_kv` and `share_layers` apply to E and F as in Linformer.
     """
 
     Options = DietAbsLinOptions
@@ -135,7 +144,8 @@ class DietAbsLin(Compressing, FactoredBias):
         paper=PAPER,
         equation="(4)",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
-        count="2 m slots n + h rank (n + slots), the latter times m with share=none; slots = n/4, rank = D if unset",
+        count="2 m slots n + h rank (n + slots), the second term times m with share=none; if unset, slots = n/4 and "
+        "rank = D",
     )
     options: DietAbsLinOptions
 
@@ -144,18 +154,18 @@ class DietAbsLin(Compressing, FactoredBias):
         return super().shapes(options, stack) | cls.factor_shapes(options, stack, slots_of(options.slots, stack))
 
     def reset_parameters(self) -> None:
-        """Draw E and F as Linformer's, P_Q and P_K as DIET-ABS's."""
+        """Draw E and F as Linformer does, and P_Q and P_K as DIET-ABS does."""
         super().reset_parameters()
         for factor in (self.query, self.key):
             draw(factor, self.options.init, self.options.init_std)
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Return the cost of compressing, and of factors for n queries and k slots."""
+        """Return the costs of compressing and of the factors for n queries and k slots."""
         return *super().costs, *self.costs_of_factors("nk")
 
     def key_rows(self, table: Tensor, length: int) -> Tensor:
-        return table  # all slots, however many columns they stand for
+        return table  # all slots, for any number of columns
 
     def read(self, product: Tensor, positions: Positions) -> Tensor:
         if positions.left_padded:

@@ -1,4 +1,4 @@
-"""Huang et al.: query, key and relative vector in all pairs (M4), and the product of these pairs (M4M)."""
+"""Huang et al.: the sum (M4) or product (M4M) of the dot products of query, key and relative vector in all pairs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,18 @@ class M4Options(Options):
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
-    scale: float = option(1.0, "s: all three terms are divided by sqrt(s D)", positive=True, example=3.0)
+    scale: float = option(
+        1.0, "Scale s of the divisor sqrt(s D), by which all three terms are divided.", positive=True, example=3.0
+    )
     scale_mode: str = option(
-        "sqrt", "what s divides by: sqrt(s D), as the papers, or s sqrt(D)", choices=("sqrt", "linear")
+        "sqrt",
+        "Divisor of all terms: sqrt(s D) as in the papers (sqrt), or s sqrt(D) (linear).",
+        choices=("sqrt", "linear"),
     )
     reset: str = option(
         "none",
-        "[CLS] has vectors of its own, or scalars in place of both position terms; needs a [CLS]",
+        "For pairs with [CLS], use special vectors (vector), or scalars instead of both position terms (scalar). Needs "
+        "samples that begin with [CLS].",
         choices=("none", "vector", "scalar"),
     )
     init: str = tables.init_option("normal")
@@ -37,18 +42,20 @@ class M4Options(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale == 1 and self.scale_mode != "sqrt":
-            raise ValueError(f"scale_mode={self.scale_mode} has no effect with scale=1: set scale too")
+            raise ValueError(f"scale_mode={self.scale_mode} has no effect with scale=1: set scale too, e.g. scale=3")
 
 
 class M4(RelativeTable):
-    """e_ij = (q_i . k_j + q_i . a_ij + k_j . a_ij) / sqrt(s D), a_ij = w[clip(j - i, -k, k)].
+    """M4 adds the products of query and key with a relative vector: (q_i . k_j + q_i . a_ij + k_j . a_ij) / sqrt(s D).
 
-    The same vector for query and key. `scale` is the s of the M4M papers' ablation, 1 elsewhere.
+    Query and key use the same vector a_ij = w[clip(j - i, -k, k)]. `scale` is the s in the ablation of the M4M papers;
+    it is 1 in all their other experiments.
 
-    M4+Reset (`reset`; M4M arXiv (19)): i = [CLS] has a_ij = theta_1, whatever j is; otherwise j = [CLS] has theta_2.
-    With `scalar`, (19) literally, the scalars replace q_i . a_ij + k_j . a_ij and are divided with it, unlike
-    TUPE's; theta_1 is then the same in a whole row, which the softmax does not see. theta is shared as w is; vectors
-    start as w does, scalars at zero.
+    The option `reset` is M4+Reset, equation (19) of M4M (arXiv). If i is [CLS], a_ij is theta_1 for every j; otherwise,
+    if j is [CLS], a_ij is theta_2. With `reset=scalar`, which is (19) literally, the scalars replace
+    q_i . a_ij + k_j . a_ij and are divided by sqrt(s D), unlike in TUPE. A scalar theta_1 is the same in a whole row,
+    so it has no effect after the softmax. theta is shared in the same way as w. Vectors theta start in the same way as
+    w, and scalars theta start at zero.
     """
 
     Options = M4Options
@@ -58,7 +65,7 @@ class M4(RelativeTable):
         equation="(14), (16); M4M: (12), reset (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot a_{ij} + k_j \cdot a_{ij}}{\sqrt{s D}},"
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
-        count="m (2k+1) d/h; k = n-1 if unset; + 2 m d/h with reset=vector, + 2 m with scalar",
+        count="m (2k+1) d/h; k = n-1 if unset; 2 m d/h more with reset=vector, 2 m more with reset=scalar",
     )
     options: M4Options
     theta: Tensor
@@ -101,9 +108,9 @@ class M4(RelativeTable):
         return float((s * dim) ** -0.5 if self.options.scale_mode == "sqrt" else dim**-0.5 / s)
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        # the tables are divided, not q and k: decoding has few rows to divide, and every key
+        # Scale the tables instead of q and k: in decoding there are few rows, but every key.
         weight = promoted(layer.tensors["weight"]) * self._factor
-        # what a reset overwrites is without the content
+        # A reset overwrites terms of the bias, so the bias must not include the content.
         content = layer.content if self.options.reset == "none" else None
         rows = self.rows(positions)
         bias = promoted(toeplitz.both_products(q, k, weight, weight, positions, rows, self.clip, content))
@@ -127,7 +134,7 @@ class M4(RelativeTable):
         return (content + terms) / ((s * dim) ** 0.5 if self.options.scale_mode == "sqrt" else s * dim**0.5)
 
     def _literal_reset(self, v: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        """Return what (19) makes of [B, h, Q, K] or [B, h, Q, K, D]."""
+        """Return v [B, h, Q, K] or [B, h, Q, K, D] after the reset of equation (19)."""
         assert positions.cls_column is not None
         theta = tables.of_layer(self.theta, layer.index, self.stack.heads)
         v = v.clone()
@@ -144,7 +151,10 @@ class M4MOptions(Options):
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
     gate_offset: float = option(
-        0.0, "o in (q.k) (o + q.a) (o + k.a), which the paper has not: 1 keeps what was learned without", example=1.0
+        0.0,
+        "Offset o in (q.k) (o + q.a) (o + k.a), which the paper does not have. With 1 and a small table, a model that "
+        "was trained without positions stays almost the same at first.",
+        example=1.0,
     )
     init: str = tables.init_option("normal")
     init_std: float | None = tables.init_std_option(unset="D^-0.5")
@@ -153,22 +163,22 @@ class M4MOptions(Options):
         super().__post_init__()
         o = self.gate_offset
         if o < 0:
-            raise ValueError(f"gate_offset={o}: take {-o}, which gives the same with the other sign of the table")
+            raise ValueError(f"gate_offset={o}: use {-o}, which is equivalent to it if the table changes its sign")
         if not o and (self.init == "zeros" or self.init_std == 0):
             raise ValueError(
-                "a table of zeros never learns, all its gradients are zero: choose another init or init_std"
+                "a table of zeros never learns, because all its gradients are zero: choose another init or init_std"
             )
 
 
 class M4M(RelativeTable):
-    """e_ij = (q_i . k_j) (q_i . a_ij) (k_j . a_ij) / sqrt(D), a_ij as in M4.
+    """M4M multiplies the products of all pairs: e_ij = (q_i . k_j) (q_i . a_ij) (k_j . a_ij) / sqrt(D), a_ij as in M4.
 
-    Even in a, and dead at a = 0, where every gradient through the logits vanishes: such a start is refused. It starts
-    at N(0, D^-0.5); the usual 0.02 makes the first logits a hundred times smaller than those without positions, and
-    slow to grow.
+    At a = 0 every gradient through the logits is zero, so a table of zeros is refused. The table starts from a normal
+    distribution with standard deviation D^-0.5. With the usual 0.02, the first logits are a hundred times smaller than
+    those without positions, and they grow slowly.
 
-    `gate_offset` is a deviation from the paper: (q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D). With o = 1 and
-    a small a, a network trained without this encoding goes on where it was.
+    The option `gate_offset` is not in the paper: (q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D). With o = 1
+    and a small a, a model that was trained without this encoding stays almost the same at first.
     """
 
     Options = M4MOptions
@@ -179,10 +189,10 @@ class M4M(RelativeTable):
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, (q_i \cdot a_{ij})\, (k_j \cdot a_{ij})}{\sqrt{D}},"
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h; k = n-1 if unset",
-        notes="gate_offset is not of the paper",
+        notes="The paper does not have the option `gate_offset`.",
     )
     options: M4MOptions
-    no_decay = ("weight",)  # towards zeros, where it is dead
+    no_decay = ("weight",)  # decay would pull the table towards zeros, where all gradients are zero
 
     @property
     def default_std(self) -> float:
@@ -200,10 +210,13 @@ class M4M(RelativeTable):
 
 
 def overwritten(bias: Tensor, from_cls: Tensor, to_cls: Tensor, positions: Positions) -> Tensor:
-    """Overwrite the row and the column of [CLS] in `bias` [B, h, Q, K], in place; the row wins.
+    """Return `bias` [B, h, Q, K] with a new row and column of [CLS]; where they cross, the row is used.
 
     Args:
-        from_cls: [1 or B, h, 1, 1 or K], the row. to_cls: [1 or B, h, 1 or Q, 1], the column.
+        bias: The bias, which may be changed in place.
+        from_cls: The row, [1 or B, h, 1, 1 or K].
+        to_cls: The column, [1 or B, h, 1 or Q, 1].
+        positions: The positions, with `cls_column`.
     """
     assert positions.cls_column is not None
     common = positions.common_cls_column
@@ -230,6 +243,6 @@ def _of_vectors(q: Tensor, k: Tensor, theta: Tensor, positions: Positions) -> tu
 
 def _check_reset(options: M4Options, stack: StackShape) -> None:
     if options.reset != "none" and stack.causal:
-        raise ValueError(f"reset={options.reset} is for encoders: a decoder has no [CLS]; set reset=none")
+        raise ValueError(f"reset={options.reset} is for encoders, but this stack is a decoder: set reset=none")
     if options.reset != "none" and not stack.has_cls:
         raise ValueError(f"reset={options.reset} needs a [CLS], which this architecture does not have: set reset=none")

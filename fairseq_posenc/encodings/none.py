@@ -1,4 +1,4 @@
-"""No position encoding; in a decoder, NoPE."""
+"""No position encoding, which is called NoPE in decoders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..core.base import RELATIVE, Facts, PositionEncoding
 
 
 class NoEncoding(PositionEncoding):
-    """e_ij = q_i . k_j / sqrt(D). An encoder is then permutation-equivariant."""
+    """Use no positions: e_ij = q_i . k_j / sqrt(D). An encoder without positions is permutation-equivariant."""
 
     facts = Facts(
         title="No position encoding",

@@ -1,4 +1,4 @@
-"""Raffel as the M4M papers define it: one scalar a distance, inside the division by sqrt(D)."""
+"""Raffel as the M4M papers define it: one scalar per distance, which is divided by sqrt(D)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ class RaffelOptions(Options):
 
 
 class Raffel(DistanceScalars):
-    """e_ij = (q_i . k_j + a_ij) / sqrt(D), a_ij = w[j - i]. No buckets, no clip.
+    """Raffel adds one scalar per distance before the division: e_ij = (q_i . k_j + a_ij) / sqrt(D), a_ij = w[j - i].
 
-    Starts at zeros: the model without positions. Beyond n the distances saturate at n - 1.
+    There are no buckets, and distances are not clipped within n; distances beyond n use the scalar of n - 1. The table
+    starts at zeros, so training starts from the model without positions.
     """
 
     Options = RaffelOptions

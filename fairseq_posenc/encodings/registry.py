@@ -1,9 +1,9 @@
-"""The one list of encodings: a new one is its file and its line here.
+"""The list of all encodings. A new encoding needs its own file and a line in this list.
 
-It imports nothing, so that `--help` and `--dry-run` of recipes read it without torch.
+This file imports nothing, so that `--help` and `--dry-run` of recipes can read it without torch.
 """
 
-#: The name for --pos-enc, and the file and class of the encoding.
+#: The file and class of each encoding, by the name for --pos-enc.
 ENCODINGS = {
     "none": "none:NoEncoding",
     "learned": "learned:Learned",

@@ -13,8 +13,8 @@ from ..core.base import Facts, Layer, StackShape
 from ..core.options import option
 from ..positions import Positions
 
-#: YaRN's alpha and beta: pairs that turn less often than SLOW within the original length are interpolated,
-#: those that turn more often than FAST are left alone (section 3.2, for LLaMA)
+#: YaRN's alpha and beta (section 3.2, for LLaMA). Pairs that turn less often than SLOW within the original length are
+#: interpolated; pairs that turn more often than FAST are not changed.
 SLOW, FAST = 1, 32
 
 
@@ -22,48 +22,60 @@ SLOW, FAST = 1, 32
 class RopeOptions(rotary.RotaryOptions):
     """Options of RoPE."""
 
-    fraction: float = option(1.0, "the part of a head that is rotated, in whole pairs (GPT-NeoX: 0.25)", example=0.5)
+    fraction: float = option(
+        1.0, "Fraction of each head that is rotated, rounded down to whole pairs (GPT-NeoX: 0.25).", example=0.5
+    )
     scaling: str = option(
         "none",
-        "for sequences `factor` times longer: positions / factor (linear), a larger base (ntk), or each pair by "
-        "how often it turns, and a temperature (yarn)",
+        "How to extend a model to sequences `factor` times longer: divide positions by factor (linear), enlarge the "
+        "base (ntk), or slow each pair depending on how often it turns and scale the logits (yarn).",
         choices=("none", "yarn", "linear", "ntk"),
     )
-    factor: float | None = option(None, "s, how many times longer; belongs to scaling", example=4.0)
-    original_length: int | None = option(None, "L, the length before scaling=yarn; unset: n", least=1, example=8)
+    factor: float | None = option(
+        None, "How many times longer sequences become (s in the papers); required with scaling.", example=4.0
+    )
+    original_length: int | None = option(
+        None, "Maximum length L before the extension by scaling=yarn (unset: n).", least=1, example=8
+    )
     form: str = option(
         "paper",
-        "of scaling=yarn: linear in how often a pair turns (paper), or in its number m (original: its code, HF)",
+        "How scaling=yarn interpolates: linearly in how often a pair turns (paper), or in the number m of the pair "
+        "(original, as in the authors' code and in Hugging Face).",
         choices=("paper", "original"),
     )
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction <= 1:
-            raise ValueError(f"fraction={self.fraction} is a part: above 0, up to 1")
+            raise ValueError(f"fraction={self.fraction} must be above 0 and up to 1")
         if (self.scaling == "none") != (self.factor is None):
             raise ValueError(
-                f"scaling={self.scaling} with factor={self.factor}: give both (scaling=linear,factor=2) or neither"
+                f"scaling={self.scaling} with factor={self.factor}: set both, e.g. scaling=linear,factor=2, or neither"
             )
         if self.factor is not None and self.factor <= 1:
-            raise ValueError(f"factor={self.factor} must exceed 1: sequences get longer")
+            raise ValueError(f"factor={self.factor} must be greater than 1, because sequences become longer")
         if self.scaling != "yarn" and (self.original_length is not None or self.form != "paper"):
             raise ValueError(f"original_length and form belong to scaling=yarn, not to scaling={self.scaling}")
         super().__post_init__()
 
 
 class Rope(rotary.Rotary):
-    """e_ij = (R_i q_i) . (R_j k_j) / sqrt(D), R_p a rotation of each feature pair m by p base^(-2m/D).
+    """RoPE rotates queries and keys: e_ij = (R_i q_i) . (R_j k_j) / sqrt(D).
 
-    The two layouts are not interchangeable without permuting the projections. With `fraction`
-    the first R = fraction D features are rotated, at speeds base^(-2m/R), and the others are not.
+    R_p rotates each pair m of features by the angle p base^(-2m/D). A model that was trained with one `layout` works
+    with the other one only if its projections are permuted. With `fraction`, the first R = fraction D features are
+    rotated by p base^(-2m/R), and the other features are not changed.
 
-    `scaling` is for a model that was trained on shorter sequences, with s the factor:
-    linear (Chen et al. 2023): R_(p/s). ntk (bloc97; Peng et al. 2023, 3.1): base s^(R/(R-2)), fixed, not HF's
-    'dynamic', which depends on the length. yarn (Peng et al. 2023, 3.2 and 3.3): R_(p/s) for the pairs that
-    turn less than once within L, R_p for those that turn more than 32 times, in between a mixture; all logits
-    by (0.1 ln s + 1)^2. The mixture is linear in the number of turns in the paper and in m in its released
-    code (`form`). HF multiplies q and k by the temperature's root, which with `fraction` leaves the rest of a
-    head as it is; here it is in the scale of the logits, as in the paper.
+    `scaling` extends a model that was trained on shorter sequences by the factor s:
+
+    - linear (Chen et al. 2023): use R_(p/s) instead of R_p.
+    - ntk (bloc97; Peng et al. 2023, section 3.1): multiply the base by s^(R/(R-2)). The base does not depend on the
+      length, as it does in Hugging Face's 'dynamic' variant.
+    - yarn (Peng et al. 2023, sections 3.2 and 3.3): use R_(p/s) for pairs that turn less than once within L, R_p for
+      pairs that turn more than 32 times, and a mixture for the others. Multiply all logits by (0.1 ln s + 1)^2.
+
+    YaRN's mixture is linear in the number of turns in the paper, and linear in m in the released code (`form`). The
+    factor on the logits applies to all features, as in the paper. Hugging Face multiplies the rotated q and k by its
+    root instead, so with `fraction` the other features are not scaled.
     """
 
     Options = RopeOptions
@@ -77,11 +89,14 @@ class Rope(rotary.Rotary):
 
     def __init__(self, options: RopeOptions, stack: StackShape) -> None:
         if stack.head_dim % 2 == 0 and stack.head_dim * options.fraction < 2:
-            raise ValueError(f"fraction={options.fraction} of a head width of {stack.head_dim} is less than one pair")
+            raise ValueError(
+                f"fraction={options.fraction} of the head width {stack.head_dim} is less than one pair of features: "
+                f"set fraction={2 / stack.head_dim:g} or more"
+            )
         features = stack.head_dim if options.fraction == 1 else 2 * int(stack.head_dim * options.fraction / 2)
         super().__init__(options, stack, features)
         if options.scaling == "ntk" and features < 4:
-            raise ValueError("scaling=ntk spreads over the pairs, of which a head must rotate two or more: use linear")
+            raise ValueError("scaling=ntk needs two or more rotated pairs of features per head: use scaling=linear")
 
     @property
     def scale(self) -> float | None:
@@ -91,7 +106,7 @@ class Rope(rotary.Rotary):
 
     @property
     def _inverse_temperature(self) -> float:
-        """Return YaRN's 1/t, by which its logits are multiplied."""
+        """Return YaRN's 1/t, the factor on the logits."""
         assert self.options.factor is not None
         return float((0.1 * math.log(self.options.factor) + 1) ** 2)
 
@@ -108,16 +123,16 @@ class Rope(rotary.Rotary):
             return plain * factor ** (-2 * pairs / (self.features - 2))
         if self.options.scaling == "linear":
             return plain / factor
-        kept = self._kept_by_turns(plain) if self.options.form == "paper" else self._kept_by_pair(len(plain))
-        return torch.lerp(plain / factor, plain, kept)
+        gamma = self._gamma_by_turns(plain) if self.options.form == "paper" else self._gamma_by_pair(len(plain))
+        return torch.lerp(plain / factor, plain, gamma)
 
-    def _kept_by_turns(self, speeds: Tensor) -> Tensor:
-        """Return YaRN's gamma, [R/2]: 1 where a pair keeps its speed, 0 where it is slowed down."""
+    def _gamma_by_turns(self, speeds: Tensor) -> Tensor:
+        """Return YaRN's gamma, [R/2]: 1 for pairs that keep their speed, 0 for pairs that are slowed down by s."""
         turns = self._original_length * speeds / (2 * math.pi)
         return ((turns - SLOW) / (FAST - SLOW)).clamp(0, 1)
 
-    def _kept_by_pair(self, pairs: int) -> Tensor:
-        """Return gamma as the released code has it: linear between the pairs that turn FAST and SLOW times."""
+    def _gamma_by_pair(self, pairs: int) -> Tensor:
+        """Return gamma as in the released code: linear between the pairs that turn FAST and SLOW times."""
 
         def pair_of(turns: int) -> float:
             ratio = self._original_length / (turns * 2 * math.pi)
@@ -136,7 +151,7 @@ class Rope(rotary.Rotary):
         return product / (root_of_t**2 * self.stack.head_dim**0.5)
 
     def _literal_speed(self, m: int) -> float:
-        """Return theta_m, as its paper writes it."""
+        """Return theta_m as the paper of the scaling defines it."""
         base, count, s = self.options.base, self.features, self.options.factor or 1.0
         theta = float(base ** (-2 * m / count))
         if self.options.scaling in ("none", "linear"):
@@ -149,7 +164,7 @@ class Rope(rotary.Rotary):
 
     def _literal_gamma(self, m: int, rotations: float) -> float:
         if self.options.form == "original":
-            return float(self._kept_by_pair(self.features // 2)[m])  # compared with HF in tests/oracles
+            return float(self._gamma_by_pair(self.features // 2)[m])  # tests/oracles compares it with Hugging Face
         if rotations < 1:
             return 0.0
         return 1.0 if rotations > 32 else (rotations - 1) / (32 - 1)

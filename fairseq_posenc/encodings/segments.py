@@ -1,4 +1,4 @@
-"""Which sentence of a pair a token belongs to: as vectors at the input, or as biases of each head."""
+"""Encodings of the sentence of a pair that a token belongs to, as vectors at the input or as biases of each head."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from ..positions import Positions
 
 def segments_option() -> Any:
     """Return the option `segments`."""
-    return option(2, "how many segments there are; they count from 0", example=3)
+    return option(2, "Number of segments; their ids start at 0.", example=3)
 
 
 def missing(name: str, flag: str) -> str:
-    """Return the error of a model that gives no segments to an encoding that needs them, with the cure."""
-    return f"{name} needs the segments of sentence pairs, which this model does not give: take {name} out of {flag}"
+    """Return the text of the error about an encoding that needs segments in a model that has none."""
+    return f"{name} needs the segments of sentence pairs, which this model does not have: remove {name} from {flag}"
 
 
 class Segmented(PositionEncoding):
-    """Base of what reads `positions.segments`, which models of pair tasks give.
+    """Base of the encodings that read `positions.segments`, which models of sentence pairs provide.
 
-    Encoders only: segments apply neither in decoding nor in cross-attention. Segments move
-    with their tokens, so logits depend neither on where a pair stands nor on left and right.
+    They work in encoders only, because segments apply neither in decoding nor in cross-attention. Segments move with
+    their tokens, so the logits depend neither on the columns of a pair nor on which token is to the left.
     """
 
     needs_segments = True
@@ -40,7 +40,7 @@ class Segmented(PositionEncoding):
 
     def __init__(self, options: Any, stack: StackShape) -> None:
         if options.segments < 2:
-            raise ValueError(f"segments={options.segments}: at least 2, or there is nothing to tell apart")
+            raise ValueError(f"segments={options.segments} must be at least 2: a single segment distinguishes nothing")
         super().__init__(options, stack)
 
     capabilities = replace(RELATIVE, causal=False, memory=False, directional=False)
@@ -49,15 +49,17 @@ class Segmented(PositionEncoding):
         segments = positions.segments
         if segments is None:
             raise ValueError(missing(self.name, self.stack.name_flag))
-        if torch.compiler.is_compiling():  # a graph cannot ask; an index out of range is an error there too
+        if torch.compiler.is_compiling():  # a graph cannot read the ids; there, an id out of range raises an error too
             return
         lowest, highest = (int(bound) for bound in segments.aminmax())
         if lowest < 0:
-            raise ValueError(f"{self.name}: segments count from 0, and pads are in one too; the model gave {lowest}")
+            raise ValueError(
+                f"{self.name}: Positions.segments contains {lowest}, but segments count from 0, also at padding"
+            )
         if highest >= self.options.segments:
             raise ValueError(
-                f"{self.name} knows segments 0 to {self.options.segments - 1}, got {lowest} to {highest}: "
-                f"set {self.stack.args_flag} segments={highest + 1}"
+                f"{self.name} knows the segments 0 to {self.options.segments - 1}, but Positions.segments has {lowest} "
+                f"to {highest}: set {self.stack.args_flag} segments={highest + 1}"
             )
 
 
@@ -71,9 +73,9 @@ class SegmentsInputOptions(Options):
 
 
 class SegmentsInput(Segmented):
-    """x_i = t_i + s_seg(i), one vector [d] a segment (BERT).
+    """Add a learned vector of the segment to each token: x_i = t_i + s_S(i), where S(i) is the segment (BERT).
 
-    One table at the input: there is nothing to share.
+    There is one table [segments, d] at the input, so there is no option `share`.
     """
 
     Options = SegmentsInputOptions
@@ -87,7 +89,7 @@ class SegmentsInput(Segmented):
     options: SegmentsInputOptions
     name = "segments-input"
 
-    layer_tables = ()  # read at the input only
+    layer_tables = ()  # the table is read at the input only
 
     @classmethod
     def shapes(cls, options: SegmentsInputOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
@@ -114,13 +116,13 @@ class SegmentsOptions(Options):
 
 
 class Segments(Segmented, SharedBias):
-    """e_ij = q_i . k_j / sqrt(D) + E_S[S(i), S(j)], a table [segments, segments] a head, undivided.
+    """Add one scalar per pair of segments and head: e_ij = q_i . k_j / sqrt(D) + E_S[S(i), S(j)].
 
-    DIET's E_S, meant beside `diet-rel` or `diet-abs`; created where pairs are fine-tuned. The paper is silent
-    on sharing. With DIET's encodings, `--segments head` shares E_S as the position table is shared.
-    Otherwise `share` is an option of each member, which none reads of another, and beside `rope` or `alibi` there is
-    no table to follow: `segments.share=layer-wise` says it. The table starts at zeros, so that a
-    pre-trained model starts as it was.
+    This is DIET's E_S, which is not divided by sqrt(D). It is meant for a composition with `diet-rel` or `diet-abs`,
+    and it is created when a model is fine-tuned on sentence pairs. The paper does not say whether layers share it. With
+    DIET's encodings, `--segments head` shares E_S in the same way as the position table. In other compositions, set the
+    option `share` of this encoding, for example `segments.share=layer-wise`. The table starts at zeros, so it does not
+    change a pretrained model at first.
     """
 
     Options = SegmentsOptions
@@ -141,13 +143,13 @@ class Segments(Segmented, SharedBias):
     def bias_of(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Read a table [h or 1, s, s] for all pairs: [B, h or 1, Q, K].
 
-        By products with rows of 0 and 1, as the gradient of an index into [B, Q, K] is slow; each product
-        has one term that is not zero, so nothing is rounded.
+        Products with one-hot rows are used because the gradient of an index into [B, Q, K] is slow. Each product has a
+        single term that is not zero, so nothing is rounded.
         """
         table = tensors["weight"]
-        which = positions.shared((self, table.dtype), lambda: self._one_hot(positions).to(table.dtype))  # [B, 1, K, s]
-        of_query = exact_product(which[:, :, positions.offset :], table)  # [B, h or 1, Q, s]
-        return exact_product(of_query, which.to(of_query.dtype).transpose(-1, -2))
+        one_hot = positions.shared((self, table.dtype), lambda: self._one_hot(positions).to(table.dtype))  # [B,1,K,s]
+        of_query = exact_product(one_hot[:, :, positions.offset :], table)  # [B, h or 1, Q, s]
+        return exact_product(of_query, one_hot.to(of_query.dtype).transpose(-1, -2))
 
     def _one_hot(self, positions: Positions) -> Tensor:
         assert positions.segments is not None

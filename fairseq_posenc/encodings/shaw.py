@@ -1,4 +1,4 @@
-"""Relative positions as vectors added to keys (and values): Shaw et al. 2018."""
+"""Relative positions as vectors that are added to keys and, optionally, to values (Shaw et al. 2018)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ class ShawOptions(Options):
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
-    values: bool = option(False, "a second table, added to the values", example=True)
+    values: bool = option(False, "Add vectors of a second table to the values.", example=True)
     init: str = tables.init_option("normal")
     init_std: float | None = tables.init_std_option()
 
 
 class Shaw(RelativeTable):
-    """e_ij = q_i . (k_j + a_ij) / sqrt(D), a_ij = w[clip(j - i, -k, k)].
+    """Shaw adds a vector per distance to the keys: e_ij = q_i . (k_j + a_ij) / sqrt(D), a_ij = w[clip(j - i, -k, k)].
 
-    With `values`, z_i = sum_j alpha_ij (v_j + a'_ij) from a table of its own. Beyond n the distances
-    saturate at k, as everywhere.
+    With `values`, vectors a' of a second table are added to the values: z_i = sum_j alpha_ij (v_j + a'_ij).
     """
 
     Options = ShawOptions
@@ -56,7 +55,7 @@ class Shaw(RelativeTable):
         return frozenset() if self.options.values else frozenset({"values"})
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-        scaled, rows = q * self.stack.head_dim**-0.5, self.rows(positions)  # before the product: fewer numbers
+        scaled, rows = q * self.stack.head_dim**-0.5, self.rows(positions)  # scale q: it is smaller than the product
         return toeplitz.query_product(scaled, layer.tensors["weight"], positions, rows, self.clip, layer.content)
 
     def values(self, weights: Tensor, positions: Positions, layer: Layer) -> Tensor:

@@ -20,14 +20,17 @@ class SinusoidalOptions(Options):
 
     freq: str = option(
         "paper",
-        "10000^(-2i/d), interleaved (paper), or tensor2tensor's and fairseq's 10000^(-i/(d/2-1)), sines first",
+        "Frequencies: 10000^(-2i/d) with sines and cosines in turn (paper), or 10000^(-i/(d/2-1)) with all sines "
+        "first, as in tensor2tensor and fairseq (t2t).",
         choices=("paper", "t2t"),
     )
-    offset: int = option(0, "added to every position; stock fairseq starts at padding_idx + 1 = 2", example=2)
+    offset: int = option(
+        0, "Number added to every position (fairseq's own encoding starts at padding_idx + 1 = 2).", example=2
+    )
 
 
 class Sinusoidal(PositionEncoding):
-    """PE[p, 2i] = sin(p 10000^(-2i/d)), PE[p, 2i+1] = cos(the same)."""
+    """Add sines and cosines of the position p to each token: sin(p 10000^(-2i/d)) and cos(p 10000^(-2i/d))."""
 
     Options = SinusoidalOptions
     facts = Facts(
@@ -41,9 +44,9 @@ class Sinusoidal(PositionEncoding):
     def __init__(self, options: SinusoidalOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
         if options.offset < 0:
-            raise ValueError(f"offset={options.offset} is negative")
+            raise ValueError(f"offset={options.offset} is negative: give 0 or more")
         if options.freq == "t2t" and stack.dim < 4:
-            raise ValueError(f"freq=t2t needs a width of at least 4, got {stack.dim}")
+            raise ValueError(f"freq=t2t needs a width of at least 4, but the width is {stack.dim}: use freq=paper")
         self._tables = GrownTables()
 
     capabilities = ABSOLUTE
@@ -62,7 +65,7 @@ class Sinusoidal(PositionEncoding):
 
 
 def sinusoids(length: int, dim: int, options: SinusoidalOptions) -> Tensor:
-    """Return the table [length, dim] in float64; with freq=t2t and an odd width the last column is zero (fairseq)."""
+    """Return the table [length, dim] in float64; with freq=t2t and an odd width the last column is 0, as in fairseq."""
     half = (dim + 1) // 2 if options.freq == "paper" else dim // 2
     steps = torch.arange(half, dtype=torch.float64)
     exponent = 2 * steps / dim if options.freq == "paper" else steps / (half - 1)
@@ -75,7 +78,7 @@ def sinusoids(length: int, dim: int, options: SinusoidalOptions) -> Tensor:
 
 
 def _literal_row(p: int, dim: int, options: SinusoidalOptions) -> list[float]:
-    """Return one row, number by number."""
+    """Return a row of the table, computed number by number."""
     p += options.offset
     if options.freq == "paper":
         return [(math.sin, math.cos)[c % 2](p * 10000 ** (-2 * (c // 2) / dim)) for c in range(dim)]

@@ -1,4 +1,4 @@
-"""T5's relative bias: one scalar a bucket of distances and head, shared by the layers of a stack."""
+"""T5's relative bias: one scalar per bucket of distances and head, shared by the layers of a stack."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from ..positions import Positions
 class T5Options(Options):
     """Options of T5."""
 
-    buckets: int = option(32, "how many buckets of distances", example=8)
-    max_distance: int = option(128, "distances from here on share the last bucket", example=16)
+    buckets: int = option(32, "Number of buckets of distances.", example=8)
+    max_distance: int = option(128, "Distance from which all larger distances share the last bucket.", example=16)
     content_scale: str = option(
         "head",
-        "q.k / sqrt(D) as in BERT (head), or q.k as T5 itself, whose init makes up for it (one)",
+        "Divide q.k by sqrt(D) as BERT does (head), or do not divide it (one) as T5 does, whose initialisation "
+        "compensates for that.",
         choices=("head", "one"),
     )
     share: str = tables.share_option("layer-wise")
@@ -34,10 +35,11 @@ class T5Options(Options):
 
 
 class T5(RelativeBias):
-    """e_ij = q_i . k_j / sqrt(D) + b[bucket(j - i)], b undivided.
+    """T5 adds one scalar per bucket of distances: e_ij = q_i . k_j / sqrt(D) + b[bucket(j - i)].
 
-    In an encoder half of the buckets are for each direction; in a decoder all are for the left. The table starts
-    at zeros, which is the model without positions; T5 itself draws N(0, d^-0.5).
+    The scalars are not divided by sqrt(D). In an encoder each direction has half of the buckets; in a decoder all
+    buckets are for the left. The table starts at zeros, so training starts from the model without positions. T5 itself
+    draws the table from N(0, d^-0.5).
     """
 
     Options = T5Options
@@ -46,7 +48,7 @@ class T5(RelativeBias):
         paper="Raffel et al. 2020",
         equation="section 2.1 and the released code",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + b^{(h)}_{\mathrm{bucket}(j-i)}",
-        count="buckets h a stack (32 h), times m where the layers do not share",
+        count="buckets h, which is 32 h by default, times m if the layers do not share",
     )
     options: T5Options
 
@@ -67,7 +69,7 @@ class T5(RelativeBias):
         return {"weight": tables.shape(options.share, stack, options.buckets)}
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Do as all relative biases; layers with tables of their own share the buckets."""
+        """Return the parts as `RelativeBias` does. If each layer has its own table, all layers share the buckets."""
         by_layer = super().parts(positions)
         if not self.same_in_all_layers:
             buckets = self._buckets(positions.distances)
@@ -92,7 +94,11 @@ class T5(RelativeBias):
 
 
 def bucket(distances: Tensor, buckets: int, max_distance: int, both_directions: bool) -> Tensor:
-    """Return T5's bucket of each j - i: exact near by, logarithmic up to `max_distance`, then the last one."""
+    """Return T5's bucket of each distance j - i.
+
+    Small distances have a bucket each, larger ones share logarithmic buckets, and from `max_distance` on all are in the
+    last bucket.
+    """
     first = torch.zeros_like(distances)
     if both_directions:
         buckets //= 2
@@ -107,7 +113,7 @@ def bucket(distances: Tensor, buckets: int, max_distance: int, both_directions: 
 
 
 def literal_bucket(delta: int, buckets: int, max_distance: int, both_directions: bool) -> int:
-    """Return the bucket of one number."""
+    """Return the bucket of one distance."""
     first = 0
     if both_directions:
         buckets //= 2
@@ -125,7 +131,10 @@ def literal_bucket(delta: int, buckets: int, max_distance: int, both_directions:
 def _check_buckets(options: T5Options, stack: StackShape) -> None:
     least = 2 if stack.causal else 4
     if options.buckets < least or options.buckets % least:
-        raise ValueError(f"buckets={options.buckets}: needs a positive multiple of {least} here")
+        kind = "a decoder" if stack.causal else "an encoder"
+        raise ValueError(f"buckets={options.buckets} must be a positive multiple of {least} in {kind}")
     exact = options.buckets // least
     if options.max_distance <= exact:
-        raise ValueError(f"max_distance={options.max_distance} must exceed the {exact} exact buckets")
+        raise ValueError(
+            f"max_distance={options.max_distance} must be greater than {exact}: smaller distances have a bucket each"
+        )

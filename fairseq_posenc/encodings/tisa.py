@@ -1,4 +1,4 @@
-"""TISA: a sum of bells over the distance (Wennberg and Henter 2021)."""
+"""TISA: a sum of radial basis functions of the distance (Wennberg and Henter 2021)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ PARAMETERS = ("amplitudes", "sharpness", "centres")
 class TisaOptions(Options):
     """Options of TISA."""
 
-    kernels: int = option(5, "S, bells a head", least=1, example=2)
+    kernels: int = option(5, "Number S of radial basis functions per head.", least=1, example=2)
     share: str = tables.share_option("none")
 
 
 class Tisa(RelativeBias):
-    """e_ij = q_i . k_j / sqrt(D) + f_h(j - i), f_h(x) = sum_s a_s exp(-|b_s| (x - c_s)^2).
+    """TISA adds f_h(j - i) to the logits, where f_h(x) = sum_s a_s exp(-|b_s| (x - c_s)^2).
 
-    S bells a head, each with an amplitude a, a sharpness b and a centre c, of which b counts without its sign. Each
-    layer has its own (share=layer-wise is the paper's ALBERT, whose layers share all). Beyond n, and wherever no
-    bell reaches, f is zero: far keys are seen by content alone.
+    Each head has S such radial basis functions with an amplitude a, a sharpness b and a centre c; the sign of b has no
+    effect. By default each layer has its own; share=layer-wise is the paper's ALBERT, whose layers share all
+    parameters. Far from all centres f is close to zero, so attention to far keys depends on the content alone.
     """
 
     Options = TisaOptions
@@ -41,12 +41,12 @@ class Tisa(RelativeBias):
         equation="section 4: the positional scoring function",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \sum_{s=1}^{S} a_s e^{-|b_s| (j - i - c_s)^2}",
         count="3 S m h",
-        notes="The start, a and b from N(0.1, 0.01) and c from N(0, 5), is that of the authors' code.",
+        notes="The initial values are those of the authors' code: a and b from N(0.1, 0.01), c from N(0, 5).",
     )
     options: TisaOptions
 
     def reset_parameters(self) -> None:
-        """a, b ~ N(0.1, 0.01), c ~ N(0, 5)."""
+        """Draw a and b from N(0.1, 0.01) and c from N(0, 5)."""
         for name in ("amplitudes", "sharpness"):
             nn.init.normal_(getattr(self, name), 0.1, 0.01)
         nn.init.normal_(self.get_parameter("centres"), 0.0, 5.0)

@@ -1,7 +1,7 @@
-"""TUPE: positions multiplied with positions, apart from the content, and [CLS] untied from both (Ke et al. 2021).
+"""TUPE: products of positions, separate from the content, with special numbers for [CLS] (Ke et al. 2021).
 
-Two forms: that of the M4M papers, here, small tables in each layer, and the original, one table for all layers
-(tupe_original.py).
+It has two forms. In the form of the M4M papers, which is in this file, each layer has small tables. In the original
+form (tupe_original.py), all layers share one table.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ class TupeOptions(Options):
 
     form: str = option(
         "paper",
-        "positions of width D, their matrices and relative scalars in each layer, shared by its heads (paper: M4M), "
-        "or positions of width d, projected for each head, and T5's buckets, all shared by the layers (original)",
+        "paper: each layer has positions of width D, their matrices and relative scalars, which its heads share (M4M "
+        "paper). original: all layers share positions of width d, projected for each head, and T5's buckets (authors' "
+        "code).",
         choices=("paper", "original"),
     )
-    relative: bool = option(True, "add relative scalars (TUPE-R), or not (TUPE-A)", example=False)
+    relative: bool = option(True, "Add relative scalars (true: TUPE-R, false: TUPE-A).", example=False)
     reset: str = option(
         "auto",
-        "numbers of their own from and to [CLS], where the architecture puts one first (auto), or never (none); "
-        "without a [CLS] both are the same, so that one setting serves encoder and decoder",
+        "Use special numbers for pairs with [CLS] if samples begin with one (auto), or never (none). Without a [CLS] "
+        "both are the same.",
         choices=("auto", "none"),
     )
     extend: str = extension.extend_option()
@@ -55,11 +56,12 @@ class TupeOptions(Options):
 
 
 class Tupe(Extended, SharedBias, CachingEncoding):
-    """e_ij = q_i . k_j / sqrt(2D) + reset(v_ij), v_ij = (p_i U^Q) . (p_j U^K) / sqrt(2D) + a_ij.
+    """TUPE adds a product of positions: e_ij = q_i . k_j / sqrt(2D) + reset(v_ij).
 
-    The relative a_ij are not divided. reset(v_ij) is theta_1 where i is [CLS], theta_2 where only j is, else
-    v_ij. theta_1 moves all logits of [CLS] alike, so that it does nothing; it is kept as the papers count it.
-    `init` is that of the positions p; matrices are drawn from N(0, 0.02), scalars start at zero.
+    In this formula v_ij = (p_i U^Q) . (p_j U^K) / sqrt(2D) + a_ij, where the relative scalars a_ij are not divided.
+    reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 changes all logits of
+    [CLS] by the same number, so it has no effect; it exists because the papers define it. The option `init` is for the
+    positions p. Matrices start from N(0, 0.02) and scalars at zero.
     """
 
     Options = TupeOptions
@@ -69,8 +71,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         equation="(10); form=paper: (14), (15), (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
-        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), of which the papers count one (d/h)^2 and no theta; "
-        "form=original: (n+1) d + 2 (d^2 + d) + 2 d + 33 h; less without reset or relative scalars",
+        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), where the papers count only one (d/h)^2 and not the 2 of theta; "
+        "with form=original (n+1) d + 2 (d^2 + d) + 2 d + 33 h; fewer without reset or relative scalars",
     )
     forms: ClassVar = {"paper": "tupe:PaperTupe", "original": "tupe_original:OriginalTupe"}
     options: TupeOptions
@@ -83,21 +85,20 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         super().__init__(options, stack)
         self.resets = resets(options, stack)
         if not self.resets and options.reset == "auto":
-            _say_that_nothing_is_reset()
+            _log_that_nothing_is_reset()
 
     def reset_parameters(self) -> None:
-        """p as told, matrices N(0, 0.02), the norm that of a fresh LayerNorm, biases and scalars zero."""
+        """Draw p according to the options and the matrices from N(0, 0.02); reset the norm, biases and scalars."""
         draw_with_matrices(self, self.options, "u_q", "u_k")
 
     @classmethod
     def _check_start(cls, options: TupeOptions) -> None:
-        """Refuse positions of zeros, which make all products zero, and with them the gradients of both factors.
-
-        Raises:
-            ValueError: a start from which the product of positions never learns.
-        """
+        """Raise ValueError if all positions start at zero: then both factors of their products get no gradient."""
         if options.init == "zeros" or options.init_std == 0:
-            raise ValueError("positions of zeros never learn, their products have no gradient: choose another init")
+            raise ValueError(
+                "positions of zeros never learn, because their products have no gradient: choose another init or "
+                "init_std"
+            )
 
     @property
     def capabilities(self) -> Capabilities:
@@ -109,29 +110,29 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """Return the cost of products once for all that share them, and of a sum with the logits of each head."""
+        """Return two costs: the products, once per table, and adding them to the logits of each head."""
         axes = tables.axes(self.options.share)
         products = {"mh": "mn^2d", "m": "mn^2d/h", "h": "n^2d", "": "n^2d/h"}[axes]  # of width d/h for each head
         return Cost(products, f"{axes}n^2"), Cost("mhn^2", "0")
 
-    # -- what a form says ------------------------------------------------------------------------------
+    # -- methods of the forms --------------------------------------------------------------------------
 
     def project(self, length: int) -> Tensor:
         """Return p U^Q / sqrt(2D) and p U^K of positions 0 .. length - 1, [2, L or 1, h or 1, length, D]."""
-        raise TypeError(f"{type(self).__name__} does not project its positions")
+        raise TypeError(f"{type(self).__name__} does not implement project")
 
     def by_distance(self, tensors: Mapping[str, Tensor], positions: Positions) -> Tensor:
         """Return the relative scalars of all distances, [h or 1, L]."""
-        raise TypeError(f"{type(self).__name__} has no relative scalars")
+        raise TypeError(f"{type(self).__name__} does not implement by_distance")
 
     def thetas(self, tensors: Mapping[str, Tensor]) -> Tensor:
         """Return theta_1 and theta_2, [h or 1, 2]."""
-        raise TypeError(f"{type(self).__name__} does not reset")
+        raise TypeError(f"{type(self).__name__} does not implement thetas")
 
     # -- hooks -----------------------------------------------------------------------------------------
 
     def parts(self, positions: Positions) -> list[dict[str, Tensor]]:
-        """Return scalars and projected positions, or in evaluation the products of these, which are kept."""
+        """Return the scalars and the projected positions or, in evaluation, their cached products."""
         parameters = list(self.parameters())
         if self._cache.keeps(parameters, training=self.training):
             product, _ = self._cache.get(
@@ -140,7 +141,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
             parts, name = product.unbind(0), "product"
         else:
             parts, name = self.project(positions.key_length).unbind(1), "projected"
-        # where layers share all, there is one part, and no more is read of the tables
+        # If all layers share everything, there is a single part, and the tables of the other layers are not read.
         return [{**own, name: part} for own, part in zip(super().parts(positions), parts, strict=False)]
 
     def _product(self, length: int) -> Tensor:
@@ -160,7 +161,10 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         return self._reset(bias, self.thetas(tensors), positions) if self.resets else bias
 
     def _reset(self, bias: Tensor, thetas: Tensor, positions: Positions) -> Tensor:
-        """Replace the row of [CLS] and the rest of its column; one sample stands for all that have it in the same."""
+        """Replace the row of [CLS] and the rest of its column.
+
+        If [CLS] is in the same column in all samples, the mask is made for one sample only.
+        """
         assert positions.cls_column is not None
         first = positions.cls_column[:, None] if positions.common_cls_column is None else positions.cls_column[:1, None]
         is_query = (positions.query_columns == first)[:, None, :, None]
@@ -187,13 +191,14 @@ class Tupe(Extended, SharedBias, CachingEncoding):
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
         """Return the product of all positions [h, K, K], the scalars of all pairs [h, Q, K], and theta [h, 2]."""
-        raise TypeError(f"{type(self).__name__} has no reference")
+        raise TypeError(f"{type(self).__name__} does not implement reference_parts")
 
 
 class PaperTupe(Tupe):
-    """p [n, D], U^Q, U^K [D, D], a [2n-1] and theta [2] in each layer: (14), (15), (19) of M4M (arXiv).
+    """The form of the M4M papers: each layer has p [n, D], U^Q and U^K [D, D], a [2n-1] and theta [2].
 
-    `share` holds for all of them. The papers count one of the two matrices.
+    These are equations (14), (15) and (19) of M4M (arXiv). `share` applies to all of these tables. The papers count one
+    of the two matrices.
     """
 
     @classmethod
@@ -212,7 +217,7 @@ class PaperTupe(Tupe):
 
     @property
     def layer_tables(self) -> tuple[str, ...]:
-        return tuple(name for name in ("scalars", "theta") if hasattr(self, name))  # the others go projected
+        return tuple(name for name in ("scalars", "theta") if hasattr(self, name))  # others are projected
 
     def project(self, length: int) -> Tensor:
         p = self.rows(self.weight, torch.arange(length, device=self.weight.device))
@@ -238,18 +243,21 @@ class PaperTupe(Tupe):
         return absolute, relative, own.get("theta", relative)
 
 
-@functools.cache  # once
-def _say_that_nothing_is_reset() -> None:
-    logger.info("tupe: reset=auto is off, as this stack declares no [CLS]")
+@functools.cache  # logs only once
+def _log_that_nothing_is_reset() -> None:
+    logger.info("tupe: reset=auto has no effect, because the samples of this model do not begin with [CLS]")
 
 
 def resets(options: TupeOptions, stack: StackShape) -> bool:
-    """Whether [CLS] gets its own numbers."""
+    """Return whether pairs with [CLS] get special numbers."""
     return options.reset == "auto" and stack.has_cls
 
 
 def _products(queries: Tensor, keys: Tensor, positions: Positions) -> Tensor:
-    """Multiply factors [h or 1, N, D] of positions: [1 or B, h or 1, Q, K]; per sample where pads stand on the left."""
+    """Multiply the factors [h or 1, N, D] of positions: [1 or B, h or 1, Q, K].
+
+    With padding on the left, each sample has its own product.
+    """
     offset, length = positions.offset, positions.key_length
     if not positions.left_padded:
         return exact_product(queries[:, offset:length], keys[:, :length].transpose(-1, -2))[None]

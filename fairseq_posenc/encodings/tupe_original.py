@@ -1,4 +1,4 @@
-"""TUPE as its authors' code has it (Ke et al. 2021)."""
+"""TUPE as in its authors' code (Ke et al. 2021)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from ..positions import Positions
 from .t5 import bucket, literal_bucket
 from .tupe import Tupe, TupeOptions, resets
 
-#: of T5's buckets
+#: Number of T5's buckets and the distance from which all larger distances share the last bucket.
 BUCKETS, MAX_DISTANCE = 32, 128
-#: of LayerNorm
+#: Number that the layer norm adds to variances.
 EPSILON = 1e-5
 
 
 class OriginalTupe(Tupe):
-    """The authors' code: p [n, d], normalised, U^Q and U^K d x d with biases, T5's 32 buckets a head.
+    """The form of the authors' code: p [n, d] with a layer norm, U^Q and U^K [d, d] with biases, T5's 32 buckets.
 
-    All layers share all of it: sharing is fixed. With reset there is a row of p more, first, for theta_1
-    alone: theta_1 = p_0 U^Q . p_0 U^K / sqrt(2D) + b_16, theta_2 the same of the first position, with b_32:
-    absolute and relative parts are reset apart. Buckets 16, which no distance has, and 32 serve that only.
+    All layers share all parameters, which the option `share` cannot change. With reset, p has an additional first row
+    p_0, which is used for theta_1 only: theta_1 = p_0 U^Q . p_0 U^K / sqrt(2D) + b_16. theta_2 is computed in the same
+    way from the first position and b_32. The absolute and the relative parts are thus reset separately. No distance is
+    in the buckets 16 and 32; they are used for the reset only.
     """
 
     norm_weight: Tensor
@@ -38,13 +39,16 @@ class OriginalTupe(Tupe):
     def __init__(self, options: TupeOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
         if options.share != "head-wise":
-            raise ValueError(f"share={options.share} belongs to form=paper; the original's sharing is fixed")
+            raise ValueError(f"share={options.share} belongs to form=paper; with form=original, all layers share")
 
     @classmethod
     def _check_start(cls, options: TupeOptions) -> None:
         super()._check_start(options)
         if options.init == "ones":
-            raise ValueError("init=ones belongs to form=paper: the norm makes constant positions zero, and none learns")
+            raise ValueError(
+                "init=ones belongs to form=paper: with form=original the layer norm turns equal numbers into zeros, "
+                "which never learn"
+            )
 
     @classmethod
     def shapes(cls, options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
@@ -58,25 +62,25 @@ class OriginalTupe(Tupe):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return what it can do; T5's buckets are made for one direction."""
+        """Return what the encoding can do; in a decoder, T5's buckets are for the left direction only."""
         one_way = self.options.relative and self.stack.causal
         return replace(super().capabilities, bidirectional=not one_way)
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        return Cost("n^2d", "hn^2"), Cost("mhn^2", "0")  # products of h heads, once for all layers
+        return Cost("n^2d", "hn^2"), Cost("mhn^2", "0")  # the products of h heads are computed once for all layers
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:
-        """Return what makes theta_1; without reset, what U^K adds to every position."""
+        """Return the parameters of theta_1 or, without reset, the bias of U^K, which is added to every position."""
         if not self.resets:
             return ("u_k_bias",)
         return ("weight[0]", f"scalars[..., {BUCKETS // 2}]") if self.options.relative else ("weight[0]",)
 
-    layer_tables = ()  # the layers get one bias
+    layer_tables = ()  # all layers get the same bias
 
     def project(self, length: int) -> Tensor:
-        """Project the positions; with reset the row of theta_1 comes first."""
+        """Return the projected positions; with reset, the row for theta_1 comes first."""
         more = int(self.resets)
         p = self.rows(self.weight[more:], torch.arange(length, device=self.weight.device))
         norm = promoted(self.norm_weight), promoted(self.norm_bias), EPSILON
@@ -92,7 +96,7 @@ class OriginalTupe(Tupe):
             return super().bias_of(tensors, positions)
         if "product" in tensors:
             product = tensors["product"]
-            own = product[:, [0, 1], [0, 1]]  # [h, 2], of the extra row and position 0
+            own = product[:, [0, 1], [0, 1]]  # [h, 2] for the additional row and position 0
             return super().bias_of({"product": product[:, 1:, 1:], "theta": own}, positions)
         projected = tensors["projected"]
         own = (projected[0, :, :2] * projected[1, :, :2]).sum(-1)

@@ -1,4 +1,4 @@
-"""Transformer-XL: keys of distances, projected from fixed sinusoids (Dai et al. 2019)."""
+"""Transformer-XL: vectors of distances, which are projected from fixed sinusoids (Dai et al. 2019)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,17 @@ from ..positions import Positions
 
 @dataclass(frozen=True)
 class XLOptions(Options):
-    """Options of the methods that project a fixed encoding of the distance."""
+    """Options of Transformer-XL and GCDF, which project a fixed encoding of the distance."""
 
-    clamp: int | None = option(None, "distances beyond it count as it (clamp_len); unset: none do", example=2)
+    clamp: int | None = option(
+        None,
+        "Largest distance; longer distances are treated as this one (Transformer-XL's clamp_len; unset: no limit).",
+        example=2,
+    )
     biases: str = option(
         "untied",
-        "u and v: a pair a layer (untied: XLNet), one pair for all layers (tied: Transformer-XL), or none",
+        "Biases u and v: one pair per layer (untied, as in XLNet), one pair for all layers (tied, as in "
+        "Transformer-XL), or no biases (none).",
         choices=("untied", "tied", "none"),
     )
     init: str = tables.init_option("normal")
@@ -34,15 +39,12 @@ class XLOptions(Options):
 
 
 class XL(CachingEncoding):
-    """e_ij = [(q_i + u) . k_j + (q_i + v) . W_r R_{i-j}] / sqrt(D).
+    """Transformer-XL projects sinusoids of the distance: e_ij = [(q_i + u) . k_j + (q_i + v) . W_r R_{i-j}] / sqrt(D).
 
-    R_p is the sinusoid of p [d], sines first; W_r [d, d] is the layer's own, row h D + c for feature c of
-    head h; u and v are [h, D]. Sharing is fixed: `biases` says what there is to choose. `init` is that of
-    W_r; u and v start at zero, not as Transformer-XL's N(0, 0.02), so that an encoding starts without
-    preferring keys. Transformer-XL also drops out entries of R at the rate of its states; encodings are not
-    told that rate, so R is never dropped here.
-
-    u goes to the query itself (`project_q`), which costs nothing of the size [Q, K].
+    R_p is the sinusoid of p [d], with all sines first. Each layer has its own W_r [d, d], in which row h D + c is for
+    feature c of head h. u and v are [h, D]; `biases` sets whether layers share them. The option `init` is for W_r. u
+    and v start at zero instead of Transformer-XL's N(0, 0.02), so that no key is preferred at first. Transformer-XL
+    also applies dropout to R; this is not implemented, because encodings do not know the dropout rate of the model.
     """
 
     Options = XLOptions
@@ -59,11 +61,11 @@ class XL(CachingEncoding):
     def __init__(self, options: XLOptions, stack: StackShape) -> None:
         super().__init__(options, stack)
         if options.clamp is not None and options.clamp < 1:
-            raise ValueError(f"clamp={options.clamp}: the longest distance is at least 1; leave it out for none")
+            raise ValueError(f"clamp={options.clamp} must be at least 1: leave clamp out if there is no limit")
         self._fixed = GrownTables()
 
     def reset_parameters(self) -> None:
-        """W_r N(0, 0.02) unless told otherwise; u and v zeros."""
+        """Draw W_r according to the options, by default from N(0, 0.02), and set u and v to zero."""
         draw(self.weight[:, None], self.options.init, self.options.init_std)
         for name in self._biases:
             nn.init.zeros_(getattr(self, name))
@@ -82,10 +84,10 @@ class XL(CachingEncoding):
         names = () if options.biases == "none" else ("u", "v")
         return {"weight": (stack.layers, stack.dim, stack.dim), **dict.fromkeys(names, biases)}
 
-    # -- the keys of distances -------------------------------------------------------------------------
+    # -- the vectors of distances ----------------------------------------------------------------------
 
     def encode(self, p: Tensor) -> Tensor:
-        """Return R in float64: p = i - j [N] -> [N, d], whatever the sign of p."""
+        """Return R in float64 for p = i - j of either sign, [N] -> [N, d]."""
         half = (self.stack.dim + 1) // 2
         speeds = torch.exp(torch.arange(half, dtype=torch.float64) * (-2 * math.log(10000.0) / self.stack.dim))
         angles = p[:, None] * speeds
@@ -93,37 +95,37 @@ class XL(CachingEncoding):
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         """Return r = W_r R of the distances that occur, and the biases."""
-        by_layer = [{"r": r} for r in self._keys(positions).unbind(0)]
+        by_layer = [{"r": r} for r in self._vectors(positions).unbind(0)]
         for name in self._biases:
             give(by_layer, name, getattr(self, name))
         return by_layer
 
-    def _keys(self, positions: Positions) -> Tensor:
-        """Return the keys of distances [L, h, Q+K-1, D], made once a forward, and only once in evaluation."""
-        keys, n = self._cache.get(positions.key_length, [self.weight], self._projected, training=self.training)
+    def _vectors(self, positions: Positions) -> Tensor:
+        """Return W_r R of all distances, [L, h, Q+K-1, D]: computed once per forward and cached in evaluation."""
+        vectors, n = self._cache.get(positions.key_length, [self.weight], self._projected, training=self.training)
         first = n - positions.key_length
-        return keys[:, :, first : first + positions.key_length + positions.query_length - 1]
+        return vectors[:, :, first : first + positions.key_length + positions.query_length - 1]
 
     def _projected(self, n: int) -> Tensor:
-        """Return the keys of j - i from -(n-1) to n-1, [L, h, 2n-1, D].
+        """Return W_r R of j - i from -(n-1) to n-1, [L, h, 2n-1, D].
 
-        R stays in float32 until it is projected: in bfloat16 far distances have the same row.
+        R stays in float32 until it is projected: in bfloat16, far distances would have the same row.
         """
         weight = promoted(self.weight)
         fixed = self._fixed_rows(n, weight)
         with torch.autocast(weight.device.type, enabled=False):
-            keys = F.linear(fixed, weight.flatten(0, 1))
-        keys = keys.unflatten(-1, (self.stack.layers, self.stack.heads, self.stack.head_dim))
-        return keys.permute(1, 2, 0, 3).to(self.weight.dtype, memory_format=torch.contiguous_format)
+            vectors = F.linear(fixed, weight.flatten(0, 1))
+        vectors = vectors.unflatten(-1, (self.stack.layers, self.stack.heads, self.stack.head_dim))
+        return vectors.permute(1, 2, 0, 3).to(self.weight.dtype, memory_format=torch.contiguous_format)
 
     def _fixed_rows(self, n: int, like: Tensor) -> Tensor:
-        """Return R [2n-1, d], j - i from -(n-1) to n-1, in the dtype and on the device of `like`."""
+        """Return R [2n-1, d] of j - i from -(n-1) to n-1, in the dtype and on the device of `like`."""
         (table,) = self._fixed.get(2 * n - 1, 2 * self.stack.max_length - 1, like.device, like.dtype, self._encoded)
         middle = len(table) // 2
         return table[middle - n + 1 : middle + n]
 
     def _encoded(self, rows: int) -> tuple[Tensor]:
-        """Return at least so many rows, an odd number, j - i = 0 in the middle."""
+        """Return R with an odd number of rows, at least `rows`, and j - i = 0 in the middle."""
         p = torch.arange(rows // 2, -(rows // 2) - 1, -1, dtype=torch.float64)
         return (self.encode(self._clamped(p)),)
 
@@ -143,7 +145,7 @@ class XL(CachingEncoding):
         scaled = q * self.stack.head_dim**-0.5
         return toeplitz.query_product(scaled, r, positions, slice(0, r.shape[-2]), content=layer.content)
 
-    # -- literally -------------------------------------------------------------------------------------
+    # -- literal references ----------------------------------------------------------------------------
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         heads, dim = self.stack.heads, self.stack.head_dim
@@ -155,14 +157,14 @@ class XL(CachingEncoding):
         return (content + torch.einsum("bhic,hijc->bhij", q + v, r)) / dim**0.5
 
     def reference_encode(self, p: Tensor) -> Tensor:
-        """Encode by the literal formula: p [Q, K] -> R_p [Q, K, d]."""
+        """Return R_p by the literal formula, p [Q, K] -> [Q, K, d]."""
         half = (self.stack.dim + 1) // 2
         angles = [p.double() / 10000 ** (2 * c / self.stack.dim) for c in range(half)]
         rows = [angle.sin() for angle in angles] + [angle.cos() for angle in angles]
         return torch.stack(rows[: self.stack.dim], -1)
 
     def _reference_bias(self, name: str, layer: Layer, q: Tensor) -> Tensor:
-        """Return u or v of a layer, [h, 1, D]; zeros where there is none."""
+        """Return u or v of a layer, [h, 1, D], or zero if there are no biases."""
         if not self._biases:
             return q.new_zeros(())
         return tables.of_layer(getattr(self, name), layer.index, self.stack.heads)[:, None]

@@ -13,7 +13,7 @@ from ..core.base import RELATIVE, Facts, Layer, StackShape
 from ..core.options import option
 from ..positions import Positions
 
-#: gamma, which keeps the fastest decay at 0.4 / 1.4 a scale_base (the paper's and the released code's)
+#: The gamma of the paper and of the released code; the fastest pair decays to gamma / (1 + gamma) per scale_base.
 GAMMA = 0.4
 
 
@@ -22,16 +22,17 @@ class XPosOptions(rotary.RotaryOptions):
     """Options of xPos."""
 
     scale_base: float = option(
-        512.0, "the distance at which pair m has decayed to (2m/D + 0.4) / 1.4", positive=True, example=64.0
+        512.0, "Distance at which pair m has decayed to (2m/D + 0.4) / 1.4.", positive=True, example=64.0
     )
 
 
 class XPos(rotary.Rotary):
-    """e_ij = sum over pairs m of zeta_m^((i-j)/512) (R_i q_i)_m . (R_j k_j)_m / sqrt(D), zeta_m = (2m/D + 0.4) / 1.4.
+    """xPos is RoPE in which pair m decays with the distance, by zeta_m^((i-j)/512) for zeta_m = (2m/D + 0.4) / 1.4.
 
-    For decoders: to the right the factors would grow. q is multiplied by zeta^(p/512) and k by its
-    inverse, p counted from a column in the middle, which cancels, so that half precision holds both. It is the
-    same column whatever the length (the released code takes half of the current one), as a cache needs.
+    It works in decoders only, because the factors would grow to the right. q is multiplied by zeta^(p/512) and k by its
+    inverse. p is counted from a column in the middle, so that both fit in half precision; this column cancels in the
+    product. It does not depend on the length, because keys in a cache must not change. The released code takes half of
+    the current length instead.
     """
 
     Options = XPosOptions
@@ -45,7 +46,7 @@ class XPos(rotary.Rotary):
 
     def __init__(self, options: XPosOptions, stack: StackShape) -> None:
         super().__init__(options, stack, stack.head_dim)
-        # not farther: in float16 the first column must fit too, however large n is
+        # The limit keeps the factors of the first column within the range of float16, even if n is large.
         self.middle = min(stack.max_length // 2, int(4 * options.scale_base))
 
     capabilities = replace(RELATIVE, bidirectional=False)
@@ -62,12 +63,15 @@ class XPos(rotary.Rotary):
         return super().project_q(q, positions, layer)
 
     def _refuse_overflow(self, dtype: torch.dtype, length: int) -> None:
-        """Leave the queries and keys themselves the root of what their dtype holds."""
+        """Raise ValueError if a factor exceeds the square root of the largest number that the dtype holds.
+
+        Queries and keys need the rest of the range.
+        """
         most = math.log(torch.finfo(dtype).max) / 2 / math.log((1 + GAMMA) / GAMMA)
         if max(length - self.middle, self.middle) > most * self.options.scale_base:
             raise ValueError(
-                f"xpos: at {length} positions its factors leave the range of {dtype}: "
-                f"use --bf16 or float32, or raise scale_base={self.options.scale_base}"
+                f"xpos: with {length} positions, the decay factors leave the range of {dtype}: use --bf16 or float32, "
+                f"or raise scale_base={self.options.scale_base}"
             )
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:

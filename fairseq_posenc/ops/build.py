@@ -30,25 +30,26 @@ def shared_library(source: Path) -> ctypes.CDLL:
         OSError, subprocess.SubprocessError: There is no working compiler, or its output cannot be loaded.
     """
     command = [compiler(), *FLAGS]
-    kept = _kept(source, command)
-    if kept is not None and kept.is_file():
+    stored = _stored_path(source, command)
+    if stored is not None and stored.is_file():
         try:
-            return ctypes.CDLL(str(kept))
+            return ctypes.CDLL(str(stored))
         except OSError:  # the file is damaged; compile it again
-            kept.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(prefix="fairseq_posenc-", dir=None if kept is None else kept.parent) as folder:
+            stored.unlink(missing_ok=True)
+    parent = None if stored is None else stored.parent
+    with tempfile.TemporaryDirectory(prefix="fairseq_posenc-", dir=parent) as folder:
         compiled = Path(folder) / f"{source.stem}.so"
         subprocess.run(
             [*command, str(source), "-o", str(compiled)], check=True, capture_output=True, text=True, timeout=300
         )
         library = ctypes.CDLL(str(compiled))
-        if kept is not None:
-            os.replace(compiled, kept)  # atomic; the loaded library stays usable
+        if stored is not None:
+            os.replace(compiled, stored)  # atomic; the loaded library stays usable
     return library
 
 
-def _kept(source: Path, command: list[str]) -> Path | None:
-    """Return the path at which the library is kept for later processes, or None if there is no safe folder."""
+def _stored_path(source: Path, command: list[str]) -> Path | None:
+    """Return the path at which the library is stored for later processes, or None if there is no safe folder."""
     folder = _folder()
     if folder is None:
         return None

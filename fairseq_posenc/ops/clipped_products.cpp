@@ -1,10 +1,10 @@
-// Products of all pairs with the vectors of their distances, where far distances share one: the sum of the queries' and
-// the keys' (`spread`), and M4M's (`gates`), content (o + q_i . a_ij) (o + k_j . a_ij); and their backwards. See
-// cpp.py, which compiles it, and clipped_products.py.
+// Products of all pairs with the vectors of their distances, if far distances share a vector. `spread` computes the sum
+// of the products of queries and of keys. `gates` computes M4M's content (o + q_i . a_ij) (o + k_j . a_ij). Each has a
+// backward. cpp.py compiles and calls this file; see also clipped_products.py.
 //
-// Legend: G = B h matrices of Q queries and K keys; E vectors: distance j - i + Q - 1 has vector `first` less than
-// that, the first of them whatever is nearer to the left end, the last whatever is beyond it. `of_query` [G, Q, E] and
-// `of_key` [G, K, E] are the products with all E.
+// Legend: G = B h matrices of Q queries and K keys. There are E vectors. The pair (i, j) has vector
+// j - i + Q - 1 - first, or the nearer of the vectors 0 and E - 1 if that is out of range. `of_query` [G, Q, E] and
+// `of_key` [G, K, E] are the products with all E vectors.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace {
 
 using Size = std::int64_t;
 
-// Of one row: the columns before `left` have the first vector, those from `right` on the last; column j between them
-// the vector j + `shift`.
+// The vectors of a row: the columns before `left` have the first vector, and the columns from `right` on have the last
+// one. A column j between them has the vector j + `shift`.
 struct Row {
     Size left, right, shift;
     Row(Size i, Size queries, Size keys, Size first, Size vectors) {
@@ -25,7 +25,7 @@ struct Row {
     }
 };
 
-// The first and the last column of `of_key`, raised.
+// Copies the first and the last column of `of_key`, and adds the offset to both.
 void ends(const float* of_key, Size keys, Size vectors, float offset, float* firsts, float* lasts) {
     for (Size j = 0; j < keys; j++) {
         firsts[j] = of_key[j * vectors] + offset;
@@ -33,7 +33,7 @@ void ends(const float* of_key, Size keys, Size vectors, float offset, float* fir
     }
 }
 
-// Of the queries, of the keys or of both; added to `out`, or written.
+// Computes `clipped_spread` for one matrix, with the products of queries, of keys or of both.
 template <bool OF_QUERY, bool OF_KEY, bool ADD>
 void spread(float* out, const float* of_query, const float* of_key, Size queries, Size keys, Size first, Size vectors) {
     const auto put = [](float& out, float number) { out = ADD ? out + number : number; };
@@ -99,7 +99,8 @@ inline void scale(float* content, const float* gates, float gate, Size count) {
     for (Size j = 0; j < count; j++) content[j] *= gates[j] * gate;
 }
 
-// The gradients of one vector's columns: the content's in place, the keys' gates' added, the query's gate's returned.
+// Computes the gradients for the columns that share a vector. The gradient of the content replaces the content, that of
+// the keys' gates is added to `for_gates`, and that of the query's gate is returned.
 inline float scaled(float* content, const float* grad, const float* gates, float gate, float* for_gates, Size count) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -116,62 +117,62 @@ inline float scaled(float* content, const float* grad, const float* gates, float
 
 extern "C" {
 
-// Transposes: pairs [G, R, C], of which the columns from `start` on, `some` of them, are the rows of a window
-// [T, G/T, some, W] by distance; of the pairs these are W - some + 1 rows from `top` on.
+// Copies a window [T, G/T, wide, W] by distance to the pairs [G, R, C], transposed: to the `wide` columns from `start`
+// on, and to the W - wide + 1 rows from `top` on.
 void clipped_across(float* pairs, const float* window, Size matrices, Size tables, Size rows, Size columns, Size start,
-                Size some, Size top, Size width, int threads) {
+                Size wide, Size top, Size width, int threads) {
 #pragma omp parallel for num_threads(threads)
     for (Size g = 0; g < matrices; g++) {
-        const float* mine = window + (g % tables * (matrices / tables) + g / tables) * some * width + some - 1;
+        const float* mine = window + (g % tables * (matrices / tables) + g / tables) * wide * width + wide - 1;
         float* line = pairs + (g * rows + top) * columns + start;
-        for (Size r = 0; r < width - some + 1; r++, line += columns)  // reads some lines of a cache, for all r
+        for (Size r = 0; r < width - wide + 1; r++, line += columns)  // all r read the same few cache lines
 #pragma omp simd
-            for (Size c = 0; c < some; c++) line[c] = mine[c * (width - 1) + r];
+            for (Size c = 0; c < wide; c++) line[c] = mine[c * (width - 1) + r];
     }
 }
 
 void clipped_across_backward(const float* pairs, float* window, Size matrices, Size tables, Size rows, Size columns,
-                         Size start, Size some, Size top, Size width, int threads) {
-    constexpr Size TILE = 8;  // numbers apart are faster read than written
-    const Size there = width - some + 1;
+                         Size start, Size wide, Size top, Size width, int threads) {
+    constexpr Size TILE = 8;  // scattered reads are faster than scattered writes
+    const Size high = width - wide + 1;
 #pragma omp parallel for num_threads(threads)
     for (Size g = 0; g < matrices; g++) {
-        float* mine = window + (g % tables * (matrices / tables) + g / tables) * some * width + some - 1;
+        float* mine = window + (g % tables * (matrices / tables) + g / tables) * wide * width + wide - 1;
         const float* line = pairs + (g * rows + top) * columns + start;
         Size r = 0;
-        for (; r + TILE <= there; r += TILE)
-            for (Size c = 0; c < some; c++)
+        for (; r + TILE <= high; r += TILE)
+            for (Size c = 0; c < wide; c++)
 #pragma omp simd
                 for (Size e = 0; e < TILE; e++) mine[c * (width - 1) + r + e] = line[(r + e) * columns + c];
-        for (; r < there; r++)
-            for (Size c = 0; c < some; c++) mine[c * (width - 1) + r] = line[r * columns + c];
+        for (; r < high; r++)
+            for (Size c = 0; c < wide; c++) mine[c * (width - 1) + r] = line[r * columns + c];
     }
 }
 
-// out [G, Q, K]: the sum of what is given of `of_query` and `of_key`, added to it or written.
+// Writes the sum of `of_query` and `of_key`, either of which may be null, to out [G, Q, K], or adds it if `add` is set.
 void clipped_spread(float* out, const float* of_query, const float* of_key, Size matrices, Size queries, Size keys,
                 Size first, Size vectors, int add, int threads) {
-    const auto one = of_query ? of_key ? (add ? spread<true, true, true> : spread<true, true, false>)
-                                       : (add ? spread<true, false, true> : spread<true, false, false>)
-                              : (add ? spread<false, true, true> : spread<false, true, false>);
+    const auto kernel = of_query ? of_key ? (add ? spread<true, true, true> : spread<true, true, false>)
+                                          : (add ? spread<true, false, true> : spread<true, false, false>)
+                                 : (add ? spread<false, true, true> : spread<false, true, false>);
 #pragma omp parallel for num_threads(threads)
     for (Size g = 0; g < matrices; g++)
-        one(out + g * queries * keys, of_query ? of_query + g * queries * vectors : nullptr,
-            of_key ? of_key + g * keys * vectors : nullptr, queries, keys, first, vectors);
+        kernel(out + g * queries * keys, of_query ? of_query + g * queries * vectors : nullptr,
+               of_key ? of_key + g * keys * vectors : nullptr, queries, keys, first, vectors);
 }
 
-// Given that of `out`, the gradients of what is given of `of_query` and `of_key`, which are zeros before.
+// Writes the gradients of `clipped_spread` into `of_query` and `of_key`, which must be zeros before, or null.
 void clipped_spread_backward(const float* grad, float* of_query, float* of_key, Size matrices, Size queries, Size keys,
                          Size first, Size vectors, int threads) {
-    const auto one = of_query ? of_key ? spread_backward<true, true> : spread_backward<true, false>
-                              : spread_backward<false, true>;
+    const auto kernel = of_query ? of_key ? spread_backward<true, true> : spread_backward<true, false>
+                                 : spread_backward<false, true>;
 #pragma omp parallel for num_threads(threads)
     for (Size g = 0; g < matrices; g++)
-        one(grad + g * queries * keys, of_query ? of_query + g * queries * vectors : nullptr,
-            of_key ? of_key + g * keys * vectors : nullptr, queries, keys, first, vectors);
+        kernel(grad + g * queries * keys, of_query ? of_query + g * queries * vectors : nullptr,
+               of_key ? of_key + g * keys * vectors : nullptr, queries, keys, first, vectors);
 }
 
-// content [G, Q, K] becomes the product.
+// Multiplies content [G, Q, K] by both gates in place.
 void clipped_gates(float* content, const float* of_query, const float* of_key, Size matrices, Size queries, Size keys,
                Size first, Size vectors, float offset, int threads) {
 #pragma omp parallel num_threads(threads)
@@ -195,7 +196,8 @@ void clipped_gates(float* content, const float* of_query, const float* of_key, S
     }
 }
 
-// Given that of the product, the gradients: content [G, Q, K] becomes its own; the others are zeros before.
+// Replaces content [G, Q, K] by its gradient, and adds the gradients of `of_query` and `of_key` to `for_query` and
+// `for_key`, which must be zeros before.
 void clipped_gates_backward(float* content, const float* grad, const float* of_query, const float* of_key,
                         float* for_query, float* for_key, Size matrices, Size queries, Size keys, Size first,
                         Size vectors, float offset, int threads) {
@@ -212,21 +214,21 @@ void clipped_gates_backward(float* content, const float* grad, const float* of_q
             for (Size i = 0; i < queries; i++) {
                 const Row row(i, queries, keys, first, vectors);
                 const Size line = g * queries + i, right = row.right;
-                float* made = content + line * keys;
-                const float* given = grad + line * keys;
+                float* inout = content + line * keys;
+                const float* by_pair = grad + line * keys;
                 const float* mine = of_query + line * vectors;
                 float* for_mine = for_query + line * vectors;
-                for_mine[0] += scaled(made, given, firsts.data(), mine[0] + offset, for_firsts.data(), row.left);
+                for_mine[0] += scaled(inout, by_pair, firsts.data(), mine[0] + offset, for_firsts.data(), row.left);
 #pragma omp simd
                 for (Size j = row.left; j < right; j++) {
                     const Size at = j * (vectors + 1) + row.shift;
                     const float of_i = mine[j + row.shift] + offset, of_j = of_keys[at] + offset;
-                    const float both = made[j] * given[j];
+                    const float both = inout[j] * by_pair[j];
                     for_mine[j + row.shift] += both * of_j;
                     for_keys[at] += both * of_i;
-                    made[j] = given[j] * of_i * of_j;
+                    inout[j] = by_pair[j] * of_i * of_j;
                 }
-                for_mine[vectors - 1] += scaled(made + right, given + right, lasts.data() + right,
+                for_mine[vectors - 1] += scaled(inout + right, by_pair + right, lasts.data() + right,
                                                 mine[vectors - 1] + offset, for_lasts.data() + right, keys - right);
             }
             add_ends(for_firsts.data(), for_lasts.data(), keys, vectors, for_keys);

@@ -39,9 +39,9 @@ logger = logging.getLogger(__name__)
 
 #: Sources, with the first half of the warning that is logged if they cannot be compiled.
 SOURCES = {
-    "trilinear": "M3's products are made by compiled loops",
-    "clipped_products": "Products with distances are written out and transposed by torch",
-    "single_query": "A step of decoding makes a tensor the size of its keys",
+    "trilinear": "The products of M3 run as loops of torch.compile",
+    "clipped_products": "Torch writes out and transposes the products with distances",
+    "single_query": "Each decoding step makes a tensor of the size of the keys",
 }
 _POINTER, _SIZE, _INT, _FLOAT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int, ctypes.c_float
 #: The ways to combine keys, vectors and query (see `single_query`), with their numbers in single_query.cpp.
@@ -123,7 +123,7 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
         "vectors",
         vectors,
         (tables, length, dim),
-        "tables, one vector per key that shares none, width of `k`",
+        "tables, one vector per key without those that share the first, width of `k`",
     )
     require_tables("single_query", tables, heads)
     from_q = None
@@ -133,7 +133,7 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
         q = q.contiguous()
         from_q = pointer("single_query", "q", q)
     elif q is not None:
-        raise ValueError("cpp.single_query: `q` has no part in the way 'alone'; pass None.")
+        raise ValueError("cpp.single_query: the way 'alone' does not use `q`; pass None.")
     library = _compiled("single_query", "single_query")
     k = k if k.stride(-1) == 1 else k.contiguous()
     vectors = vectors if vectors.stride()[1:] == (dim, 1) else vectors.contiguous()
@@ -220,21 +220,21 @@ def _across(function: str, pairs: Tensor, window: Tensor, start: int, top: int) 
     for name, tensor, dims in (("pairs", pairs, 3), ("window", window, 4)):
         require_readable(function, name, tensor, dims)
         require_contiguous(function, name, tensor)
-    (matrices, rows, columns), (tables, samples, some, width) = pairs.shape, window.shape
+    (matrices, rows, columns), (tables, samples, wide, width) = pairs.shape, window.shape
     if not tables or tables * samples != matrices:
         raise ValueError(
-            f"cpp.{function}: `window` has {tables} tables of {samples} samples, and `pairs` {matrices} matrices; "
+            f"cpp.{function}: `window` has {tables} tables of {samples} samples, but `pairs` has {matrices} matrices; "
             "tables times samples must be the number of matrices."
         )
-    if not 1 <= some <= width:
+    if not 1 <= wide <= width:
         raise ValueError(
-            f"cpp.{function}: `window` has {some} columns of {width} distances; "
+            f"cpp.{function}: `window` has {wide} columns of {width} distances; "
             "it must have one column or more, and no more columns than distances."
         )
-    require_between(function, "start", start, columns - some, f"as `window` has {some} of {columns} columns")
-    high = width - some + 1
-    require_between(function, "top", top, rows - high, f"as `window` has {high} of {rows} rows")
-    _clipped(function, {"pairs": pairs, "window": window}, matrices, tables, rows, columns, start, some, top, width)
+    require_between(function, "start", start, columns - wide, f"because `window` has {wide} of {columns} columns")
+    high = width - wide + 1
+    require_between(function, "top", top, rows - high, f"because `window` has {high} of {rows} rows")
+    _clipped(function, {"pairs": pairs, "window": window}, matrices, tables, rows, columns, start, wide, top, width)
 
 
 def _clipped(function: str, tensors: dict[str, Tensor | None], *numbers: float) -> None:
@@ -251,20 +251,20 @@ def _compiled(function: str, source: str) -> ctypes.CDLL:
     library = _library(source)
     if library is None:
         raise RuntimeError(
-            f"cpp.{function}: {source}.cpp could not be compiled on this machine, as a warning in the log says; "
-            f"ask cpp.works({source!r}) before this call."
+            f"cpp.{function}: {source}.cpp could not be compiled on this machine; see the warning in the log, and "
+            f"check cpp.works({source!r}) before this call."
         )
     return library
 
 
 @functools.cache
 def _library(source: str) -> ctypes.CDLL | None:
-    """Load a source as a library, compiled if need be, or log why not and return None."""
+    """Load a source as a library and compile it first if necessary; if that fails, log the reason and return None."""
     try:
         library = shared_library(Path(__file__).with_name(f"{source}.cpp"))
     except (OSError, subprocess.SubprocessError) as error:
-        said = str(getattr(error, "stderr", None) or error).strip().splitlines()
-        logger.warning("%s, which is slower: %s", SOURCES[source], said[0] if said else error)
+        lines = str(getattr(error, "stderr", None) or error).strip().splitlines()
+        logger.warning("%s, which is slower: %s", SOURCES[source], lines[0] if lines else error)
         return None
     for name, declared in _DECLARED[source].items():
         function = getattr(library, name)

@@ -30,7 +30,7 @@ def require_readable(function: str, name: str, tensor: Tensor | None, dims: int)
     elif tensor.dim() != dims:
         problem = f"has {tensor.dim()} dimensions, {tuple(tensor.shape)}; it must have {dims}"
     elif tensor.is_neg():
-        problem = "is a negation that is not computed yet; call .resolve_neg()"
+        problem = "is a lazy negation (its negative bit is set); call .resolve_neg()"
     elif tensor.requires_grad and torch.is_grad_enabled():
         problem = "requires a gradient, which this function does not record; call it under torch.no_grad()"
     else:
@@ -83,7 +83,7 @@ def pointer(function: str, name: str, tensor: Tensor) -> int:
     if not address and tensor.numel():
         raise ValueError(
             f"cpp.{function}: `{name}` has the shape {tuple(tensor.shape)}, but no memory; "
-            "was its storage freed, or is it a fake tensor?"
+            "its storage was freed, or it is a fake tensor."
         )
     return address
 
@@ -122,7 +122,7 @@ def clipped_numbers(
         require_contiguous(function, name, x)
         require_shape(function, name, x, (matrices, length, vectors), "matrices, queries or keys, vectors")
         if not vectors:
-            raise ValueError(f"cpp.{function}: `{name}` has products with no vector; it needs those of one or more.")
-    legend = f"a distance of {queries} queries and {keys} keys, counted from the most negative"
+            raise ValueError(f"cpp.{function}: `{name}` has products with no vectors; there must be at least one.")
+    legend = f"a distance of {queries} queries and {keys} keys, counted from the most negative one"
     require_between(function, "first", first, max(queries + keys - 2, 0), legend)
     return matrices, queries, keys, first, vectors

@@ -97,29 +97,29 @@ class GatedProduct(torch.autograd.Function):
 
         `keep` says whether there will be a backward; the gates that it needs are then saved.
         """
-        terms, kept = Terms(q, k, table, None, None, None), list[Tensor]()
+        terms, saved = Terms(q, k, table, None, None, None), list[Tensor]()
         out = q.new_empty(*q.shape[:3], k.shape[2])
         with torch.autocast(q.device.type, enabled=False):
             for chunk in chunks(out.shape, q.device):
                 part, product = _of_chunk(terms, chunk), out[chunk].flatten(0, 1)
                 torch.bmm(part.q * q.shape[-1] ** -0.5, part.k.mT, out=product)
                 gates = kernel.gate(product, part.q, part.k, part.for_queries, offset)
-                kept += gates if keep else ()
-        ctx.save_for_backward(q, k, table, *kept)
+                saved += gates if keep else ()
+        ctx.save_for_backward(q, k, table, *saved)
         ctx.kernel, ctx.offset = kernel, offset
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, table, *kept = ctx.saved_tensors
+        q, k, table, *saved = ctx.saved_tensors
         factor, terms = q.shape[-1] ** -0.5, Terms(q, k, table, None, None, None)
         totals, every = _zeros_like(terms), list(chunks(grad.shape, grad.device))
-        count = len(kept) // len(every)
+        count = len(saved) // len(every)
         with torch.autocast(q.device.type, enabled=False):
             for number, chunk in enumerate(every):
                 part, for_part, by_pair = _of_chunk(terms, chunk), _of_chunk(totals, chunk), grad[chunk].flatten(0, 1)
-                gates = tuple(kept[number * count : (number + 1) * count])
+                gates = tuple(saved[number * count : (number + 1) * count])
                 content = torch.bmm(part.q * factor, part.k.mT)
                 for_content = ctx.kernel.gate_backward(content, by_pair, part, ctx.offset, gates, for_part)
                 for_part.q.baddbmm_(for_content, part.k, alpha=factor)

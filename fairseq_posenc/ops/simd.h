@@ -1,4 +1,4 @@
-// A vector register of W floats, for the passes in C++.
+// A vector register with W floats, for the other C++ files.
 
 #pragma once
 

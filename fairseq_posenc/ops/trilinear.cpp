@@ -1,7 +1,8 @@
-// M3's sum_d q_id k_jd a_ijd of all pairs: one pass whose sums stay in registers. See cpp.py, which compiles it.
+// M3's sum_d q_id k_jd a_ijd for all pairs, computed in one pass whose sums stay in registers. cpp.py compiles and
+// calls this file.
 //
-// Legend: G = B h matrices of Q queries and K keys, D numbers wide; a table holds the vectors of L = Q+K-1 distances,
-// entry j - i + Q-1 that of query i and key j. W numbers a vector register (simd.h).
+// Legend: G = B h matrices of Q queries and K keys, D head width. A table holds the vectors of L = Q+K-1 distances;
+// query i and key j have entry j - i + Q-1. A vector register has W numbers (simd.h).
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace {
 
 using Size = std::int64_t;
 
-// rows times columns of sums, of the columns keys, and a few more have to fit the registers
+// The registers must hold ROWS times COLUMNS sums, COLUMNS vectors of keys and a few others.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int ROWS = 4, COLUMNS = 4;
 #else
@@ -20,11 +21,11 @@ constexpr int ROWS = 2, COLUMNS = 4;
 #endif
 
 constexpr int TALL = ROWS * W, WIDE = COLUMNS * W;
-constexpr int WINDOW = TALL + WIDE;  // distances that a tile of TALL queries and WIDE keys meets, and one
-constexpr int STEPS = WIDE / TALL;   // one tile to the right moves the window by so many tiles down
+constexpr int WINDOW = TALL + WIDE;  // one more than the distances in a tile of TALL queries and WIDE keys
+constexpr int STEPS = WIDE / TALL;   // the next tile to the right has the window of STEPS tiles further up
 
-// Queries W apart and R vectors of keys: query r and keys c meet the distances c - r, so a vector of these serves a
-// whole diagonal, and the lanes of a sum are its keys: nothing is added across.
+// Computes the sums of R queries, which are W apart, with C vectors of W keys. Query r and keys c have the distances
+// c - r, so a vector of distances serves a whole diagonal. The lanes of a sum are keys, so no lanes are added up.
 template <int R, int C>
 void sums(const float* q, Size q_step, const float* k, const float* a, Size dim, float* out, Size out_step) {
     Vector sum[R][C] = {};
@@ -35,7 +36,7 @@ void sums(const float* q, Size q_step, const float* k, const float* a, Size dim,
         for (int r = 0; r < R; r++) numbers[r] = q[r * q_step + d];
         for (int diagonal = 1 - R; diagonal < C; diagonal++) {
             const Vector between = at(a + (diagonal + ROWS - 1) * W);
-            for (int r = 0; r < R; r++)  // bounds that all compilers unroll
+            for (int r = 0; r < R; r++)  // all compilers unroll these bounds
                 if (0 <= r + diagonal && r + diagonal < C)
                     sum[r][r + diagonal] += keys[r + diagonal] * between * numbers[r];
         }
@@ -55,13 +56,13 @@ constexpr Sums SUMS[ROWS][COLUMNS] = {OF(1), OF(2)};
 
 inline int parts(Size numbers, Size size) { return int((numbers + size - 1) / size); }
 
-// `width` rows from `from` on, [width, D], to columns [D, step]; zeros where there is no row
+// Transposes `width` rows from `from` on, [width, D], to columns [D, width]. Missing rows become zeros.
 void transpose(const float* rows, Size row_step, Size from, Size stop, int width, Size dim, float* columns) {
     for (Size start = 0; start < dim; start += W)
         for (int e = 0; e < width; e++) {
-            const bool there = from + e >= 0 && from + e < stop;
+            const bool exists = from + e >= 0 && from + e < stop;
             for (Size d = start; d < std::min<Size>(start + W, dim); d++)
-                columns[d * width + e] = there ? rows[(from + e) * row_step + d] : 0.0f;
+                columns[d * width + e] = exists ? rows[(from + e) * row_step + d] : 0.0f;
         }
 }
 
@@ -69,13 +70,14 @@ void transpose(const float* rows, Size row_step, Size from, Size stop, int width
 
 extern "C" {
 
-// How many numbers of scratch `trilinear` needs.
+// Returns how many numbers of scratch memory `trilinear` needs.
 std::int64_t trilinear_scratch(Size matrices, Size queries, Size keys, Size dim, Size tables) {
     const Size across = parts(keys, WIDE), down = parts(queries, TALL);
     return (matrices * across * WIDE + tables * ((across - 1) * STEPS + down) * WINDOW) * dim;
 }
 
-// out [B, h, Q, K] and table [tables, L, D] contiguous, tables 1 or h; the strides of q and k are of B, h and rows.
+// Writes the sums to out [B, h, Q, K]. `out` and table [tables, L, D] are contiguous; `tables` is 1 or h. The strides
+// of q and k are those of samples, heads and rows.
 void trilinear(const float* q, const Size* q_strides, const float* k, const Size* k_strides, const float* table,
             float* out, float* scratch, Size batch, Size heads, Size queries, Size keys, Size dim, Size tables,
             int threads) {
@@ -102,20 +104,20 @@ void trilinear(const float* q, const Size* q_strides, const float* k, const Size
             const Size matrix = block / down, row = block % down, start = row * TALL;
             const Size rows = std::min<Size>(TALL, queries - start);
             const float* from = q + matrix / heads * q_strides[0] + matrix % heads * q_strides[1] + start * q_strides[2];
-            const float* mine = around + (tables > 1 ? matrix % heads : 0) * windows * WINDOW * dim;
+            const float* windows_of_head = around + (tables > 1 ? matrix % heads : 0) * windows * WINDOW * dim;
             for (Size column = 0; column < across; column++) {
                 const Size columns = std::min<Size>(WIDE, keys - column * WIDE);
                 float* to = out + (matrix * queries + start) * keys + column * WIDE;
-                float part[TALL * WIDE];  // whole vectors, of which the last keys' go beyond the row
-                float* made = columns % W ? part : to;
+                float part[TALL * WIDE];  // for whole vectors, if the last one goes beyond the end of the row
+                float* tile_out = columns % W ? part : to;
                 const Size step = columns % W ? WIDE : keys;
                 const float* k_tile = packed + (matrix * across + column) * WIDE * dim;
-                const float* window = mine + (column * STEPS - row + down - 1) * WINDOW * dim;
+                const float* window = windows_of_head + (column * STEPS - row + down - 1) * WINDOW * dim;
                 for (Size r = 0; r < std::min<Size>(W, rows); r++)
                     SUMS[parts(rows - r, W) - 1][parts(columns, W) - 1](
-                        from + r * q_strides[2], W * q_strides[2], k_tile, window + W - 1 - r, dim, made + r * step,
+                        from + r * q_strides[2], W * q_strides[2], k_tile, window + W - 1 - r, dim, tile_out + r * step,
                         W * step);
-                if (made == part)
+                if (tile_out == part)
                     for (Size r = 0; r < rows; r++) std::copy_n(part + r * WIDE, columns, to + r * keys);
             }
         }

@@ -60,9 +60,9 @@ def _for_window(by_entry: Tensor, q: Tensor, around: Tensor) -> Tensor:
         around: Keys with padding, [B, h, W + rows - 1, D]; entry e of row r belongs to key e + r.
     """
     rows, entries = by_entry.shape[2:]
-    met = torch.arange(entries, device=q.device)[:, None] + torch.arange(rows, device=q.device)[None, :]
+    keys = torch.arange(entries, device=q.device)[:, None] + torch.arange(rows, device=q.device)[None, :]
     # `unfold` would be compiled again for every size.
-    return (by_entry.transpose(-1, -2)[..., None] * q[:, :, None] * around[:, :, met]).sum(3)
+    return (by_entry.transpose(-1, -2)[..., None] * q[:, :, None] * around[:, :, keys]).sum(3)
 
 
 def _for_vectors(grad: Tensor, q: Tensor, k: Tensor, like: Tensor) -> Tensor:

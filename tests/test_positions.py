@@ -45,14 +45,14 @@ def test_more_queries_than_keys_are_refused(queries: int, keys: int) -> None:
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (torch.tensor([[0]]), r"one integer a sample.*\[1, 1\]"),
-        (torch.tensor(0), r"one integer a sample"),
-        (torch.tensor([0.0]), r"one integer a sample.*float32"),
-        (torch.tensor([True]), r"one integer a sample.*bool"),
-        (torch.tensor([0, 3]), "cls_column says 3: the columns are 0 to 2"),
-        (torch.tensor([-1, 0]), "cls_column says -1"),
-        (torch.tensor([0, 0, 0]), "cls_column has 3 samples, padding 2"),
-        (torch.zeros(1, 2, dtype=torch.long, device="meta"), "one integer a sample"),
+        (torch.tensor([[0]]), r"one integer per sample.*\[1, 1\]"),
+        (torch.tensor(0), r"one integer per sample"),
+        (torch.tensor([0.0]), r"one integer per sample.*float32"),
+        (torch.tensor([True]), r"one integer per sample.*bool"),
+        (torch.tensor([0, 3]), "cls_column contains 3, but the columns are 0 to 2"),
+        (torch.tensor([-1, 0]), "cls_column contains -1"),
+        (torch.tensor([0, 0, 0]), "cls_column has 3 samples, but padding has 2"),
+        (torch.zeros(1, 2, dtype=torch.long, device="meta"), "one integer per sample"),
     ],
 )
 def test_a_cls_that_is_nowhere_is_refused(column: torch.Tensor, words: str) -> None:
@@ -67,7 +67,7 @@ def test_a_cls_on_an_accelerator_is_looked_at_when_it_is_read(monkeypatch: pytes
         Positions(3, 3, CPU, cls_column=torch.zeros(2, dtype=torch.long, device="meta"))
         patch.setattr(Positions, "_check_cls_range", lambda self, columns: None)
         where = Positions(3, 3, CPU, cls_column=torch.tensor([3, 3]))
-    with pytest.raises(ValueError, match="cls_column says 3"):
+    with pytest.raises(ValueError, match="cls_column contains 3"):
         assert where.common_cls_column
 
 

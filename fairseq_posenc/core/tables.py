@@ -18,7 +18,7 @@ INITS = ("normal", "zeros", "ones", "xavier-uniform")
 
 def share_option(default: str) -> Any:
     """Return the option `share`, which says along which axes a table is shared."""
-    text = "Tables that are shared: none, those of a layer's heads (head-wise), those of the layers (layer-wise), or all."
+    text = "Tables that are shared: none, those of the heads (head-wise), those of the layers (layer-wise), or all."
     return option(default, text, choices=SHARING)
 
 

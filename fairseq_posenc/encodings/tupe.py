@@ -245,7 +245,7 @@ class PaperTupe(Tupe):
 
 @functools.cache  # logs only once
 def _log_that_nothing_is_reset() -> None:
-    logger.info("tupe: reset=auto has no effect, because the samples of this model do not begin with [CLS]")
+    logger.info("tupe: reset=auto has no effect, because samples do not begin with [CLS]")
 
 
 def resets(options: TupeOptions, stack: StackShape) -> bool:

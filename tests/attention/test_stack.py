@@ -64,7 +64,7 @@ def test_boundaries_are_used_where_the_encoding_counts_within_sentences() -> Non
 def test_a_stack_makes_no_positions_with_segments_that_it_does_not_read() -> None:
     segments = torch.zeros_like(TOKENS)
     assert stack_of("shaw+segments").positions(TOKENS, pad=PAD, segments=segments).segments is segments
-    assert_refused(lambda: stack_of("shaw").positions(TOKENS, pad=PAD, segments=segments), "does not read segments")
+    assert_refused(lambda: stack_of("shaw").positions(TOKENS, pad=PAD, segments=segments), "would ignore them")
 
 
 def test_positions_of_the_other_direction_are_refused_with_the_call_that_makes_them() -> None:
@@ -80,8 +80,8 @@ def test_positions_of_the_other_direction_are_refused_with_the_call_that_makes_t
 @pytest.mark.parametrize(
     ("shape", "told"),
     [
-        *(((2, length), f"the input has {length} tokens, but the positions are those of 4") for length in (1, 3, 5)),
-        *(((samples, 4), f"the input has {samples} samples, but the positions are those of 2") for samples in (1, 3)),
+        *(((2, length), f"the input has {length} tokens, but the positions have 4") for length in (1, 3, 5)),
+        *(((samples, 4), f"the input has {samples} samples, but the positions have 2") for samples in (1, 3)),
     ],
 )
 def test_an_input_of_another_size_is_refused(spec: str, shape: tuple[int, int], told: str) -> None:
@@ -98,7 +98,7 @@ def test_positions_without_pads_serve_every_batch() -> None:
 
 def test_positions_are_of_one_batch() -> None:
     pads, segments = TOKENS.eq(PAD), torch.zeros(3, 4, dtype=torch.long)
-    assert_refused(lambda: Positions(4, 4, CPU, padding=pads, segments=segments), "padding of 2", "segments of 3")
+    assert_refused(lambda: Positions(4, 4, CPU, padding=pads, segments=segments), "padding has 2", "segments has 3")
     assert Positions(4, 4, CPU, segments=segments).batch == 3
     assert Positions(4, 4, CPU, cls_column=torch.tensor([0, 1])).batch == 2
     assert Positions(4, 4, CPU, cls_column=torch.tensor([0])).batch is None
@@ -109,8 +109,8 @@ def test_attention_alone_refuses_them_too() -> None:
     attention = SelfAttention(WIDTH, 2, batch_first=False)
     attention.use(build("none", None, SHAPE), 1)
     positions = Positions.of_tokens(TOKENS, pad=PAD)
-    assert_refused(lambda: attention(torch.randn(1, 2, WIDTH), positions, {}), "the input has 1 tokens", "those of 4")
-    assert_refused(lambda: attention(torch.randn(4, 1, WIDTH), positions, {}), "the input has 1 samples", "those of 2")
+    assert_refused(lambda: attention(torch.randn(1, 2, WIDTH), positions, {}), "the input has 1 tokens", "positions have 4")
+    assert_refused(lambda: attention(torch.randn(4, 1, WIDTH), positions, {}), "the input has 1 samples", "positions have 2")
     memory = torch.randn(3, 2, WIDTH)
     assert_refused(
         lambda: attention(torch.randn(4, 2, WIDTH), positions, {}, memory=memory), "the memory has 3 columns"

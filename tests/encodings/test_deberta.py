@@ -1,4 +1,4 @@
-"""DeBERTa: which distance each row serves (METHODS.md 2.17, 8)."""
+"""DeBERTa: the distance that each row is for (He et al. 2020, equation 4; M4M on arXiv, equation 13)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def rank_of_logits(pos: Composition, x: Tensor, w_q: Tensor, w_k: Tensor) -> int
 
 @pytest.mark.parametrize(("rank", "n", "expected"), [(16, 40, 24), (16, 20, 20), (8, 40, 16), (1, 40, 9)])
 def test_the_rank_of_the_logits_is_that_of_content_plus_positions(rank: int, n: int, expected: int) -> None:
-    """min(n, D + d_p) with D = 8; vectors at the input leave it at D (METHODS.md 2.22, 10.16)."""
+    """The rank is min(n, D + d_p) with D = 8; with vectors at the input it stays D (Chen et al. 2021, DIET)."""
     random = torch.Generator().manual_seed(0)
     x, w_q, w_k = (torch.randn(*s, generator=random).double() for s in ((1, n, 64), (64, 8), (64, 8)))
     ranks = []

@@ -1,4 +1,4 @@
-"""Values worked out by hand or printed in the sources (METHODS.md section 8), through the code that models run.
+"""Values that were computed by hand or that papers and their code print, compared with the code that models run.
 
 A new encoding adds its rows to the tables in here.
 """
@@ -82,7 +82,7 @@ ROWS: dict[tuple[str, str], Callable[[int], float]] = {
 @pytest.mark.parametrize(("spec", "args"), ROWS)
 @lengths
 def test_rows_hold_j_minus_i(spec: str, args: str, queries: int, keys: int) -> None:
-    """METHODS.md 0.2, the canonical sign; M1 has one row for both directions."""
+    """Rows are ordered by j - i in all encodings; M1 has one row for both directions."""
     pos = made(spec, args, n=6)
     weight = pos.members[spec].weight
     of_vectors = weight.shape[-1] == 2

@@ -1,4 +1,4 @@
-"""M3 (METHODS.md 2.10) is the same however few products it holds at once."""
+"""M3 (Huang et al. 2020, equations 14 and 15) does not depend on the number of products that it computes at once."""
 
 from __future__ import annotations
 

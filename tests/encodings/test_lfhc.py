@@ -1,4 +1,4 @@
-"""LFHC: which row each distance reads in each layer (METHODS.md 2.19, 8)."""
+"""LFHC: the row that each distance reads in each layer (Qu et al. 2021, equations 5 and 9)."""
 
 from __future__ import annotations
 

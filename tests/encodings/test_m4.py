@@ -1,4 +1,4 @@
-"""M4+Reset (METHODS.md 2.14): what stands in place of the table's rows in the row and column of [CLS]."""
+"""M4+Reset (M4M on arXiv, equation 19): what replaces the rows of the table in the row and column of [CLS]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NoPE: without positions a decoder still tells them apart, and an encoder does not (METHODS.md 2.1)."""
+"""NoPE: without positions, a decoder still sees the order of tokens, and an encoder does not (Haviv et al. 2022)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TUPE: counts, what [CLS] gets, left pads, refusals (METHODS.md 2.18, 4)."""
+"""TUPE: counts, the numbers of [CLS], padding on the left and errors (Ke et al. 2021; M4M on arXiv, section 3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from one_layer import CPU, bias_of, made
 from torch import Tensor
 
 from fairseq_posenc.encodings import Composition
-from fairseq_posenc.encodings.tupe import _say_that_nothing_is_reset
+from fairseq_posenc.encodings.tupe import _log_that_nothing_is_reset
 from fairseq_posenc.positions import Positions
 
 FORMS = ["form=paper", "form=original"]
@@ -75,13 +75,13 @@ def test_left_pads_do_not_count_and_cls_follows(args: str) -> None:
 
 
 def test_auto_is_off_and_says_so_once_where_there_is_no_cls(caplog: pytest.LogCaptureFixture) -> None:
-    _say_that_nothing_is_reset.cache_clear()
+    _log_that_nothing_is_reset.cache_clear()
     with caplog.at_level(logging.INFO, logger="fairseq_posenc.encodings.tupe"):
         made("tupe", has_cls=True)
         off = [made("tupe", "reset=none", causal=causal) for causal in (False, True)]
         assert not caplog.messages, "what the user asked for is not news"
         auto = [made("tupe", causal=causal) for causal in (False, True)]
-    assert caplog.messages == ["tupe: reset=auto is off, as this stack declares no [CLS]"]
+    assert caplog.messages == ["tupe: reset=auto has no effect, because samples do not begin with [CLS]"]
     assert len({tuple(name for name, _ in built.named_parameters()) for built in off + auto}) == 1
     assert not made("tupe", has_cls=True).capabilities.causal
     assert auto[1].capabilities.causal

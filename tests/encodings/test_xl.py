@@ -1,4 +1,4 @@
-"""XL and GCDF: keys of distances projected from a fixed encoding (METHODS.md 2.15, 2.16, 2.20, 8)."""
+"""XL and GCDF: vectors of distances that are projected from a fixed encoding (Dai et al. 2019; Qu et al. 2021)."""
 
 from __future__ import annotations
 

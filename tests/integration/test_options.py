@@ -82,7 +82,7 @@ def test_a_wrong_option_is_refused_with_the_right_ones(data: Path, given: str, w
 @pytest.mark.parametrize("name", [name for name in names() if get(name).needs_segments])
 def test_segments_are_refused_when_the_model_is_built(data: Path, flag: str, name: str) -> None:
     """Not at the first forward: translation knows no sentence pairs."""
-    with pytest.raises(ValueError, match=f"{name} needs the segments.*take {name} out of {flag}$"):
+    with pytest.raises(ValueError, match=f"{name} needs the segments.*remove {name} from {flag}$"):
         encodings(data, flag, f"diet-rel+{name}")
 
 
@@ -134,7 +134,7 @@ def test_full_context_alignment_is_refused(data: Path) -> None:
 def test_beyond_a_learned_table_the_flag_is_named(data: Path, flag: str, short: str) -> None:
     model, task = support.built(data, "--pos-enc", "learned", flag, "4")
     assert dict(zip(("encoder", "decoder"), model.max_positions(), strict=True))[short] == 4
-    with pytest.raises(ValueError, match=f"defined up to 4 positions, got .*: raise {flag}"):
+    with pytest.raises(ValueError, match=f"defined up to 4 positions, but there are .*: raise {flag}"):
         model(**support.batches(task)[0]["net_input"])
 
 

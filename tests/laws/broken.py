@@ -386,7 +386,7 @@ class SharesItsWeight(Shaw):
 
 
 class StartsDead(M4M):
-    """A table of zeros: every gradient through the logits is zero, for ever (METHODS.md 3.2)."""
+    """Starts with a table of zeros, so every gradient through the logits stays zero."""
 
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.weight)

@@ -93,10 +93,10 @@ def test_every_pair_equals_its_reference_or_is_refused_by_name(pair: tuple[str, 
         ("xl+m4m", "", ["m4m replaces the product of query and key, which xl needs"]),
         ("learned+learned", "", ["learned twice"]),
         ("rope+m2", "", ["m2", "replaces the product", "rope"]),
-        ("rope+xpos", "", ["rope", "xpos", "both turn the keys"]),
+        ("rope+xpos", "", ["rope", "xpos", "both rotate the keys"]),
         ("m2+t5", "content_scale=one", ["t5", "scale", "m2", "replaces"]),
         ("rope+t5", "content_scale=one", ["t5", "scale", "rope", "changes"]),
-        ("rope+xl", "", ["rope", "xl", "each change"]),
+        ("rope+xl", "", ["rope", "xl", "both change"]),
     ],
 )
 def test_what_cannot_be_composed_is_refused_with_the_reason(spec: str, args: str, words: list[str]) -> None:

@@ -16,7 +16,7 @@ BASE = StackShape(layers=12, heads=12, dim=768, max_length=512, has_cls=True)
 DECODER = replace(BASE, causal=True, has_cls=False)
 WIKITEXT = StackShape(layers=16, heads=10, dim=410, max_length=300, causal=True)
 
-#: METHODS.md 2 and 4: the parameters of an encoding in BERT-base, by its options
+#: The number of parameters of each encoding in BERT-base by its options, from the formulas and tables of the papers.
 PUBLISHED: dict[str, dict[str, int]] = {
     "none": {"": 0}, "sinusoidal": {"": 0}, "xpos": {"": 0}, "alibi": {"": 0},
     "learned": {"": 393_216}, "sentence-restart": {"": 393_216},

@@ -1,4 +1,4 @@
-"""Tuning an encoding alone: everything else frozen, its parameters still learn (warm starts, METHODS.md 3.3)."""
+"""The parameters of an encoding still learn if everything else is frozen, as after a warm start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Law 17: parameters start as METHODS.md 3.4 recommends, in every layer and head, and as `init` and `init_std` say."""
+"""Law 17: parameters of every layer and head start as the papers or their code do, or as `init` and `init_std` say."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ NORMAL, ONES, ZEROS = (0.0, 0.02), (1.0, 0.0), (0.0, 0.0)
 
 
 def xavier(slots: Tensor) -> tuple[float, float]:
-    """Of E and F [slots, n] with fairseq's gain of 1/sqrt(2) (METHODS.md 2.24)."""
+    """Return mean and deviation of E and F [slots, n] with the gain 1/sqrt(2) of fairseq's Linformer."""
     return 0.0, float(sum(slots.shape[-2:])) ** -0.5
 
 
-#: METHODS.md 3.4, and 2.x or 9 for what it does not name: encodings -> pattern of the parameter -> its start
+#: The recommended initial values, by encodings and by the pattern of a parameter's name.
 RECOMMENDED: dict[str, dict[str, Start]] = {
     "m1 m2 m3": {"weight": ONES},
     "m4m": {"weight": (0.0, HEAD_DIM**-0.5)},
-    "m4": {"weight": NORMAL, "theta": lambda theta: NORMAL if theta.shape[-1] == HEAD_DIM else ZEROS},  # 2.14
+    "m4": {"weight": NORMAL, "theta": lambda theta: NORMAL if theta.shape[-1] == HEAD_DIM else ZEROS},
     "shaw": {"weight": NORMAL, "value_weight": NORMAL},
     "lfhc": {"weight": NORMAL},
     "deberta": {"*_bias": ZEROS, "norm_weight": ONES, "*": NORMAL},
@@ -40,7 +40,7 @@ RECOMMENDED: dict[str, dict[str, Start]] = {
     "tupe": {"weight": NORMAL, "u_?": NORMAL, "norm_weight": ONES, "*_bias": ZEROS, "scalars": ZEROS, "theta": ZEROS},
     "diet-abs": {"query": NORMAL, "key": NORMAL},
     "raffel diet-rel t5 segments cope": {"weight": ZEROS},
-    "learned sentence-restart segments-input": {"weight": NORMAL},  # 2.2, 2.4, 2.23
+    "learned sentence-restart segments-input": {"weight": NORMAL},
     "linformer": {"weight": xavier},
     "diet-abs-lin": {"weight": xavier, "query": NORMAL, "key": NORMAL},
 }

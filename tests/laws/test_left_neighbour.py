@@ -1,7 +1,7 @@
-"""Law 16: in training, what declares a direction learns it, and what depends on |j - i| only cannot.
+"""Law 16: an encoding that declares a direction learns it in training; one that depends on |j - i| only cannot.
 
-Bounds in nats: ln 2 = 0.69 is the floor where the two neighbours look alike, 2.43 where only the half of the
-sequence is known, 2.89 where nothing is (the Bayes losses; METHODS.md 2.2, 3.2).
+The lowest possible losses in nats are: ln 2 = 0.69 if the two neighbours cannot be distinguished, 2.43 if only the
+half of the sequence is known, and 2.89 if nothing is known.
 """
 
 from __future__ import annotations

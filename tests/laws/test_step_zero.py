@@ -26,7 +26,7 @@ ROUNDING = 1e-12
 #: encodings that are drawn so that parts learn by chance: why, and in how many draws each part must in one
 DRAWS = {"fire": ("ReLUs that are open at all distances, and add the same to a whole row, until drawn otherwise", 100)}
 
-#: tables as a converter of checkpoints starts them (METHODS.md 3.4), other starts, and encodings in company
+#: Tables as a converter of checkpoints initialises them, other initial values, and compositions.
 MORE = [
     ("m4m", {"init_std": 0.02}),
     ("learned+m4m", {"m4m.init_std": 0.02}),

@@ -1,7 +1,7 @@
-"""The toy of METHODS.md 3.2: say which word stands to the left. Only positions can tell left from right.
+"""A toy task: predict the word to the left of each word. A model needs positions to distinguish left from right.
 
-Sequences of random words at full length, without boundary tokens or pads, so that no edge and no mask
-gives the direction away. Legend: B batch, n columns, V words, d width.
+The sequences are random words at full length, without boundary tokens or padding, so no edge and no mask reveals the
+direction. Legend: B batch, n columns, V words, d width.
 """
 
 from __future__ import annotations

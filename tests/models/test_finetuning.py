@@ -176,7 +176,7 @@ def test_segments_in_two_ways_are_refused() -> None:
         (["--encoder-layers", "3"], "--encoder-layers 3: the model of --pretrained .* has 1; leave it out"),
         (["--max-positions", "99"], "--max-positions 99: the model of --pretrained .* has 20"),
         (["--encoder-normalize-before"], "--encoder-normalize-before True"),
-        (["--pos-enc-args", "clips=3"], "no option clips here"),
+        (["--pos-enc-args", "clips=3"], "no option clips"),
         (["--report-mcc"], "--metrics says what is scored"),
         (["--metrics", "pearson"], "'pearson' is no score of classification"),
     ],

@@ -227,7 +227,7 @@ def test_without_a_compiler_the_other_way_serves_and_that_is_logged_once(
     )
     assert len(caplog.records) == 1
     assert caplog.messages[0].startswith(
-        "Products with distances are written out and transposed by torch, which is slower: "
+        "Torch writes out and transposes the products with distances, which is slower: "
     )
 
 

@@ -1,4 +1,4 @@
-"""Absolute positions against stock fairseq's own (METHODS.md 2.2, 2.3; section 10, oracle 13)."""
+"""Absolute positions are compared with fairseq's own implementation."""
 
 from __future__ import annotations
 

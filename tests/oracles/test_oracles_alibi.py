@@ -1,4 +1,4 @@
-"""ALiBi against x-transformers (METHODS.md section 10, oracle 12)."""
+"""ALiBi is compared with x-transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeBERTa against Hugging Face's DeBERTa-v2, both forms (METHODS.md section 10, oracles 5 and 5b)."""
+"""Both forms of DeBERTa are compared with Hugging Face's DeBERTa-v2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods as score_mod of torch's FlexAttention (METHODS.md section 10, oracle 14).
+"""Encodings are compared with score_mod functions in torch's FlexAttention.
 
 Its forward runs uncompiled on a CPU; it has no backward there (torch 2.13).
 """

@@ -1,4 +1,4 @@
-"""Shaw and M4 against Hugging Face's BERT and NEZHA (METHODS.md section 10, oracles 1, 2, 3)."""
+"""Shaw and M4 are compared with Hugging Face's BERT and NEZHA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T5 against Hugging Face's T5 (METHODS.md section 10, oracle 4)."""
+"""T5 is compared with Hugging Face's T5."""
 
 from __future__ import annotations
 

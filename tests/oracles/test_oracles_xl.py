@@ -1,4 +1,4 @@
-"""XL against XLNet, and GCDF against SciPy (METHODS.md section 10, oracles 6 and 10)."""
+"""XL is compared with XLNet, and GCDF with SciPy."""
 
 from __future__ import annotations
 

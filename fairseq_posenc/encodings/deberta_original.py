@@ -166,12 +166,15 @@ def _longest(options: DebertaOptions, stack: StackShape) -> int:
     """Return k: the option `clip`, or n if unset. With buckets, k is where their scale ends."""
     buckets = options.buckets
     if buckets is not None and (buckets < 4 or buckets % 2):
-        raise ValueError(f"buckets={buckets}: give an even number of at least 4, because half of them are exact")
+        raise ValueError(
+            f"buckets={buckets}: give an even number of at least 4, because half of them hold one distance"
+        )
     if options.clip is None:
         return max(stack.max_length, buckets or 1)
     longest = tables.clip_of(options.clip, stack)
     if buckets is not None and longest - 1 <= buckets // 2:
         raise ValueError(
-            f"clip={longest} must be greater than {buckets // 2 + 1}, because half of buckets={buckets} are exact"
+            f"clip={longest} must be greater than {buckets // 2 + 1}: with buckets={buckets}, smaller distances have a "
+            "bucket each"
         )
     return longest

@@ -28,7 +28,8 @@ class FireOptions(Options):
 
     threshold: float = option(
         512.0,
-        "Initial threshold T: distances are relative to T up to position T, and to the query's position beyond it.",
+        "Initial threshold T. Up to position T, distances are taken relative to T; beyond it, relative to the position "
+        "of the query.",
         positive=True,
         example=3.0,
     )

@@ -18,7 +18,7 @@ class GCDFOptions(XLOptions):
     """Options of GCDF."""
 
     lambda_: float = option(
-        4.0, "Height of R, which grows from 0 far to the right to lambda far to the left.", example=2.0
+        4.0, "Height of the functions R, which grow from 0 far to the right to lambda far to the left.", example=2.0
     )
 
 

@@ -24,14 +24,14 @@ class LFHCOptions(Options):
 
     clip: int | None = option(
         None,
-        "Number k of rows per direction: layer l divides distances by l, and results beyond k share the row of k "
+        "Number k of rows per direction. Layer l divides distances by l, and results beyond k share the row of k "
         "(unset: 16, or n - 1 if that is smaller).",
         example=2,
     )
     rounding: str = option(
         "ceil",
-        "Rounding in layer l: |i - j| / l up as in the authors' code (ceil), or (i - j) / l down as in the printed "
-        "equation (9) (floor_eq9).",
+        "Rounding in layer l: of |i - j| / l upwards as in the authors' code (ceil), or of (i - j) / l downwards as in "
+        "the printed equation (9) (floor_eq9).",
         choices=("ceil", "floor_eq9"),
     )
     share: str = tables.share_option("none")

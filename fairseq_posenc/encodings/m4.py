@@ -22,9 +22,7 @@ class M4Options(Options):
 
     clip: int | None = tables.clip_option()
     share: str = tables.share_option("head-wise")
-    scale: float = option(
-        1.0, "Scale s of the divisor sqrt(s D), by which all three terms are divided.", positive=True, example=3.0
-    )
+    scale: float = option(1.0, "Scale s: all three terms are divided by sqrt(s D).", positive=True, example=3.0)
     scale_mode: str = option(
         "sqrt",
         "Divisor of all terms: sqrt(s D) as in the papers (sqrt), or s sqrt(D) (linear).",
@@ -32,8 +30,8 @@ class M4Options(Options):
     )
     reset: str = option(
         "none",
-        "For pairs with [CLS], use special vectors (vector), or scalars instead of both position terms (scalar). Needs "
-        "samples that begin with [CLS].",
+        "For pairs with [CLS], use special vectors (vector), or scalars instead of both position terms (scalar), or do "
+        "not treat [CLS] differently (none).",
         choices=("none", "vector", "scalar"),
     )
     init: str = tables.init_option("normal")
@@ -163,7 +161,7 @@ class M4MOptions(Options):
         super().__post_init__()
         o = self.gate_offset
         if o < 0:
-            raise ValueError(f"gate_offset={o}: use {-o}, which is equivalent to it if the table changes its sign")
+            raise ValueError(f"gate_offset={o}: use {-o}, which gives the same with the opposite sign of the table")
         if not o and (self.init == "zeros" or self.init_std == 0):
             raise ValueError(
                 "a table of zeros never learns, because all its gradients are zero: choose another init or init_std"

@@ -32,7 +32,7 @@ class RopeOptions(rotary.RotaryOptions):
         choices=("none", "yarn", "linear", "ntk"),
     )
     factor: float | None = option(
-        None, "How many times longer sequences become (s in the papers); required with scaling.", example=4.0
+        None, "Factor s by which sequences become longer; required unless scaling=none.", example=4.0
     )
     original_length: int | None = option(
         None, "Maximum length L before the extension by scaling=yarn (unset: n).", least=1, example=8

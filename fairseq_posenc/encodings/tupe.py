@@ -36,16 +36,15 @@ class TupeOptions(Options):
 
     form: str = option(
         "paper",
-        "paper: each layer has positions of width D, their matrices and relative scalars, which its heads share (M4M "
-        "paper). original: all layers share positions of width d, projected for each head, and T5's buckets (authors' "
-        "code).",
+        "With paper, each layer has positions of width D, their matrices and relative scalars, which its heads share "
+        "(M4M paper). With original, all layers share positions of width d, projected for each head, and T5's buckets "
+        "(authors' code).",
         choices=("paper", "original"),
     )
     relative: bool = option(True, "Add relative scalars (true: TUPE-R, false: TUPE-A).", example=False)
     reset: str = option(
         "auto",
-        "Use special numbers for pairs with [CLS] if samples begin with one (auto), or never (none). Without a [CLS] "
-        "both are the same.",
+        "Use special numbers for pairs with [CLS] if samples begin with [CLS] (auto), or never (none).",
         choices=("auto", "none"),
     )
     extend: str = extension.extend_option()
@@ -71,7 +70,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
         equation="(10); form=paper: (14), (15), (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
-        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), where the papers count only one (d/h)^2 and not the 2 of theta; "
+        count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), of which the papers count one (d/h)^2 only, and not the 2 of theta; "
         "with form=original (n+1) d + 2 (d^2 + d) + 2 d + 33 h; fewer without reset or relative scalars",
     )
     forms: ClassVar = {"paper": "tupe:PaperTupe", "original": "tupe_original:OriginalTupe"}

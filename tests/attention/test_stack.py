@@ -109,8 +109,12 @@ def test_attention_alone_refuses_them_too() -> None:
     attention = SelfAttention(WIDTH, 2, batch_first=False)
     attention.use(build("none", None, SHAPE), 1)
     positions = Positions.of_tokens(TOKENS, pad=PAD)
-    assert_refused(lambda: attention(torch.randn(1, 2, WIDTH), positions, {}), "the input has 1 tokens", "positions have 4")
-    assert_refused(lambda: attention(torch.randn(4, 1, WIDTH), positions, {}), "the input has 1 samples", "positions have 2")
+    assert_refused(
+        lambda: attention(torch.randn(1, 2, WIDTH), positions, {}), "the input has 1 tokens", "positions have 4"
+    )
+    assert_refused(
+        lambda: attention(torch.randn(4, 1, WIDTH), positions, {}), "the input has 1 samples", "positions have 2"
+    )
     memory = torch.randn(3, 2, WIDTH)
     assert_refused(
         lambda: attention(torch.randn(4, 2, WIDTH), positions, {}, memory=memory), "the memory has 3 columns"

@@ -151,8 +151,8 @@ class Positions:
     def key_ids(self) -> Tensor:
         """Return the absolute positions of all columns from 0: [K], or [B, K] with padding left of a token.
 
-        Padding left of a token is not counted. There, a pad gets the position of the token before it, or 0 at the
-        start; this has no effect because it is masked.
+        Padding left of a token is not counted. A pad gets the position of the token before it, or 0 at the start; this
+        has no effect because pads are masked.
         """
         if not self.left_padded:
             return torch.arange(self.key_length, device=self.device)
@@ -234,7 +234,7 @@ class Positions:
         Args:
             tokens: Token ids of all columns so far, without those of memory, [B, T].
             pad: Id of the padding.
-            boundaries: Ids of the symbols that end a sentence (<s>, </s>). With them, and without memory, the
+            boundaries: Ids of the symbols that end a sentence (<s>, </s>). If they are set and there is no memory, the
                 positions within sentences are computed.
             causal, span: See the class.
             cached: Number of first tokens that are in a cache, so that they are keys but not queries.

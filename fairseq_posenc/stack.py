@@ -30,7 +30,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass(frozen=True)
 class Norms:
-    """Say where the layer norms are.
+    """Describe where the layer norms are.
 
     Args:
         before: Whether to normalise the inputs of attention and FFN and the last layer's output (pre-LN). Otherwise

@@ -1,4 +1,4 @@
-"""Checks that the inputs of the attention fit its positions. Without them torch would broadcast or drop silently.
+"""Checks that the inputs of the attention fit its positions; otherwise torch would silently broadcast or drop values.
 
 Legend: B samples, T new tokens, M memory columns.
 """

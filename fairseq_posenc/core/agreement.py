@@ -1,7 +1,7 @@
 """Checks that the positions fit the stack that gets them.
 
-Without them a mistake would change the results silently. For example, a decoder whose positions are not causal would
-see the future, and segments that no encoding reads would be ignored.
+Without these checks, a mistake would change the results silently. For example, a decoder whose positions are not causal
+would see the future, and segments that no encoding reads would be ignored.
 """
 
 from __future__ import annotations

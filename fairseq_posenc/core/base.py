@@ -80,7 +80,7 @@ class Capabilities:
     directional: bool = False
 
     def combined(self, other: Capabilities) -> Capabilities:
-        """Return what a composition of both can do: what both can; for `directional`, what one of them can."""
+        """Return what a composition of both can do: what both can do; for `directional`, one of them is enough."""
         both = {name: getattr(self, name) and getattr(other, name) for name in self.__dataclass_fields__}
         return Capabilities(**{**both, "directional": self.directional or other.directional})
 
@@ -100,7 +100,7 @@ class Facts:
     Args:
         title: Name of the method in the docs.
         paper: Authors and year of its papers.
-        equation: Numbers of its equations there.
+        equation: Numbers of its equations in these papers.
         formula: Its formula in LaTeX.
         count: Its number of parameters in terms of n, m (layers), h, d and k.
         notes: Remarks for the docs.
@@ -126,7 +126,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Layer:
-    """Tell a hook about the layer that calls it.
+    """Describe a layer to the hooks that it calls.
 
     Args:
         index: Number of the layer, from 1.
@@ -145,8 +145,8 @@ class Layer:
 class PositionEncoding(nn.Module):
     """Base of all encodings. A subclass implements the hooks that its method needs, and no others.
 
-    It also defines `Options` and `facts` and, if it has parameters, `shapes` and perhaps `reset_parameters`. Its
-    `reference` (with `reference_embed`, `reference_compress` and `reference_values`) computes the paper's formula
+    A subclass also defines `Options` and `facts` and, if it has parameters, `shapes` and perhaps `reset_parameters`.
+    Its `reference` (with `reference_embed`, `reference_compress` and `reference_values`) computes the paper's formula
     literally in plain torch. The tests compare the hooks with this reference, which may be slow.
     """
 

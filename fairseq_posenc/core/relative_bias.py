@@ -41,7 +41,7 @@ class RelativeBias(SharedBias, CachingEncoding):
     def _shared(self, positions: Positions) -> Tensor:
         """Return the shared bias of the L = Q+K-1 distances, [1 or h, L].
 
-        In evaluation, the bias of all distances within N >= K columns is kept, and this is a slice of it.
+        In evaluation, the bias of all distances within N >= K columns is cached, and a slice of it is returned.
         """
         shared = {name: getattr(self, name)[0] for name in self.layer_tables}
         depends_on = [*self.parameters(), *self.buffers()]

@@ -187,7 +187,7 @@ def _fill_far(out: Tensor, left: Tensor, right: Tensor, vectors: Vectors) -> Non
     """Fill out [G, R, C] with the products at the far left and at the far right of each row, [G, 1, C] each.
 
     The pairs that are not far are overwritten later. Several rows can therefore switch from left to right at the same
-    column, if that column is near to all of them. Copying so takes a third of the time of `torch.where`.
+    column, if that column is near to all of them. This takes a third of the time of `torch.where`.
     """
     rows, columns = out.shape[1:]
     middle = (vectors.first + vectors.last) // 2 + 2 - rows  # a row plus this is the column where it switches

@@ -1,7 +1,7 @@
 """Products with the vectors of all distances on a CPU, where far distances share a vector.
 
-Each query or key then has only as many different products as there are vectors, often far fewer than keys. They are
-never written out for all pairs: one pass in C++ (cpp.py) adds them to the content, or multiplies it by them (M4M).
+Each query or key then has one product per vector, often far fewer than one per key. These products are never written
+out for all pairs: one pass in C++ (cpp.py) adds them to the content, or multiplies the content by them (M4M).
 
 Legend: as in blocked_products.py; E is the number of different vectors, entries `first` to `last` of the table.
 """
@@ -31,8 +31,8 @@ class Clipped:
     def serves(self, queries: int, k: Tensor | None, *others: Tensor | None) -> bool:
         """Return whether this kernel can make the products and is the faster one.
 
-        It needs float32 on a CPU, a C++ compiler and distances that share a vector. A key has as many distances as
-        there are queries: if these are fewer than the vectors, `Blocked` is faster.
+        It needs float32 on a CPU, a C++ compiler and distances that share a vector. If there are fewer queries than
+        vectors, `Blocked` is faster, because a key has one distance per query.
         """
         tensors = [x for x in (k, *others) if x is not None]
         single = all(x.device.type == "cpu" and x.dtype == torch.float32 for x in tensors)

@@ -105,7 +105,7 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
         way: `alone` for k_j . a_j, `added` for k_j . (q + a_j), `multiplied` for sum_d k_jd q_d a_jd, and `both` for
             k_j . q and k_j . a_j.
         k: [B, h, K, D].
-        vectors: [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys meet the first vector.
+        vectors: [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys share the first vector.
         q: [B, h, 1, D], or None with the way `alone`.
         shared: Number of first keys that share the first vector; 0 if every key has a vector of its own.
     Returns:

@@ -98,8 +98,8 @@ def query_product(
         table: Vectors, [1 or h, R, D], shared by all heads or one table per head.
         positions: The numbers of queries and keys.
         rows: Row of the table for each of the L distances.
-        clip: Largest distance with a row of its own; farther ones share it on either side, which saves products. None
-            means that no distances share a row.
+        clip: Largest distance with its own row; larger distances in the same direction share this row, which saves
+            products. None means that no distances share a row.
         content: The content product. It is taken, and added to the result, if that saves a pass over the pairs.
     """
     if in_one_pass(positions):
@@ -165,7 +165,7 @@ def _of_keys(
 def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Lengths, clip: int | None) -> tuple[Tensor, int]:
     """Return the vectors of all keys for the query of the last column, and the number of keys that share the first.
 
-    The shared vector is given once. The number is 0 if every key has a vector of its own.
+    The shared vector is returned only once. The number is 0 if every key has a vector of its own.
     """
     first = _flat(positions, clip)[0]
     if isinstance(rows, slice) or first < 1:

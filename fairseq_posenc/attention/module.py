@@ -113,7 +113,7 @@ class SelfAttention(nn.Module):
         compressed = self.view.has("compress")
         if compressed:
             if cache is not None:
-                raise ValueError("keys that an encoding compresses cannot be cached: leave the cache out")
+                raise ValueError("compressed keys cannot be cached: leave the cache out")
             k_in, v_in = self._compressed(k_in, call)
         raw_q, raw_k = self.project_query(x), self.project_key(k_in)
         q, k, v = call.project_q(raw_q), call.project_k(raw_k), self._split(self.v_proj(v_in))

@@ -80,7 +80,7 @@ class SentenceRestart(Learned):
     def check(self, positions: Positions) -> None:
         if positions.restart_ids is None:
             raise ValueError(
-                "sentence-restart needs positions within sentences (Positions.restart_ids), which this model does not "
+                "sentence-restart needs sentence boundaries (Positions.restart_ids), which this model does not "
                 f"provide: choose another {self.stack.name_flag}, for example learned"
             )
 

@@ -69,7 +69,7 @@ class Rope(rotary.Rotary):
 
     - linear (Chen et al. 2023): use R_(p/s) instead of R_p.
     - ntk (bloc97; Peng et al. 2023, section 3.1): multiply the base by s^(R/(R-2)). The base does not depend on the
-      length, as it does in Hugging Face's 'dynamic' variant.
+      length, unlike in Hugging Face's 'dynamic' variant.
     - yarn (Peng et al. 2023, sections 3.2 and 3.3): use R_(p/s) for pairs that turn less than once within L, R_p for
       pairs that turn more than 32 times, and a mixture for the others. Multiply all logits by (0.1 ln s + 1)^2.
 

@@ -104,9 +104,9 @@ def test_a_page_has_what_every_form_of_its_method_says(case: Case) -> None:
 
 
 def test_forms_stand_under_the_option_that_chooses_them() -> None:
-    assert "\n\n`form=paper`: p [n, D], U^Q, U^K [D, D], a [2n-1]" in PAGES["tupe.md"]
-    assert "\n\n`form=original`: The authors' code: p [n, d], normalised" in PAGES["tupe.md"]
-    assert "\n\n`form=original`: r_ij = P W_k" in PAGES["deberta.md"]
+    assert "\n\n`form=paper`: The form of the M4M papers: each layer has p [n, D]" in PAGES["tupe.md"]
+    assert "\n\n`form=original`: The form of the authors' code: p [n, d]" in PAGES["tupe.md"]
+    assert "\n\n`form=original`: The form of the authors' code: r = P W_k" in PAGES["deberta.md"]
     assert sum("\n\n`form=" in text for text in PAGES.values()) == 2
 
 

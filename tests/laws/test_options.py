@@ -178,7 +178,7 @@ def test_an_option_may_be_called_as_a_word_of_python() -> None:
     assert [row["name"] for row in opts.describe(Keyword)] == ["lambda"]
     for text in ("lambda=2", "lambda_=2"):
         assert str(opts.fill(Keyword, opts.parse(text))) == "lambda=2.0"
-    assert_refused(lambda: opts.fill(Keyword, {"lambda": "wide"}), "lambda takes", "wide")
+    assert_refused(lambda: opts.fill(Keyword, {"lambda": "wide"}), "lambda=wide must be a number")
     assert_refused(lambda: opts.parse("lambda=2,lambda_=2"), "twice")
 
 

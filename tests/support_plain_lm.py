@@ -52,7 +52,7 @@ def by_prefixes(model: Any, tokens: Tensor, allowed: Tensor, literally: bool = T
 def _read(attention: Any, x: Tensor, where: Positions, tensors: Any) -> Tensor:
     """Use the explicit path of the attention. Without requested weights, other paths may only support a causal mask."""
     by_time = x.transpose(0, 1)
-    with attention.given(where, tensors):
+    with attention.using_positions(where, tensors):
         return attention(by_time, by_time, by_time, need_weights=True)[0].transpose(0, 1)
 
 

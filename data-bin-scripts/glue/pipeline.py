@@ -217,9 +217,7 @@ def _refuse_long(longest: int, settings: Settings) -> None:
 
     with vocabulary.readable(settings.checkpoint, "--checkpoint"):
         pos = fine_tuned(read(settings.checkpoint), settings.pos_enc_args)
-        check_length(
-            pos, longest, "items", "Cut them with --longest LIMIT, or give a model with another encoding", TRAINED
-        )
+        check_length(pos, longest, "items", "Cut them with --longest LIMIT, or use another encoding.", TRAINED)
 
 
 def _split(folder: Path, split: str, rows: list[Row], cutter: Cutter, form: Format, size: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ LEAST = 1e-6
 
 @dataclasses.dataclass
 class QuestionGenerationLossConfig(FairseqDataclass):
-    """Options of the loss, which are fairseq's only."""
+    """Options of the loss, which has only those of fairseq."""
 
     sentence_avg: bool = II("optimization.sentence_avg")
 
@@ -41,8 +41,8 @@ class QuestionGenerationLoss(FairseqCriterion):
         """
         if not hasattr(model, "target_log_probs"):
             raise ValueError(
-                "--criterion question_generation is for --arch posenc_question_generation and its sizes; for others "
-                "--criterion cross_entropy"
+                "--criterion question_generation needs --arch posenc_question_generation or one of its presets. For "
+                "other models, give --criterion cross_entropy."
             )
         output = model(**sample["net_input"])
         target = model.get_targets(sample, output)
@@ -57,7 +57,7 @@ class QuestionGenerationLoss(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Log losses in base 2 as fairseq does, and `copied`, the mean share 1 - g of the copy attention."""
-        total = {name: sum(float(one.get(name, 0)) for one in logging_outputs) for name in logging_outputs[0]}
+        total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in logging_outputs[0]}
         tokens = total["ntokens"]
         metrics.log_scalar("loss", total["loss"] / total["sample_size"] / math.log(2), total["sample_size"], round=3)
         metrics.log_scalar("nll_loss", total["nll_loss"] / tokens / math.log(2), tokens, round=3)

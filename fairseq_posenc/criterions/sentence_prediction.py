@@ -26,7 +26,7 @@ class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
 
     metrics: str = option(
         "accuracy",
-        "Scores of validation, in percent, joined by commas; the first one is also `score`. There are: "
+        "Validation scores in percent, separated by commas; the first is also logged as `score`. Choose from: "
         + ", ".join(classification.METRICS),
     )
 
@@ -41,8 +41,8 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
 
     def __init__(self, cfg: Any, task: Any) -> None:
         super().__init__(cfg, task)
-        if given := [name for name in _OLD if getattr(cfg, name)]:
-            raise ValueError(f"--{given[0].replace('_', '-')}: --metrics says what is scored; leave it out")
+        if old := [name for name in _OLD if getattr(cfg, name)]:
+            raise ValueError(f"--{old[0].replace('_', '-')} has no effect: --metrics chooses the scores. Leave it out.")
         self.metrics = classification.named(cfg.metrics.split(","), regression=cfg.regression_target)
 
     def forward(self, model: Any, sample: Any, reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
@@ -52,27 +52,28 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
         )
         targets = sample["target"].view(-1)
         if self.regression_target:
-            found = logits.view(-1).float()
-            loss = F.mse_loss(found, targets.float(), reduction="sum")
+            predictions = logits.view(-1).float()
+            loss = F.mse_loss(predictions, targets.float(), reduction="sum")
         else:
-            found = logits.argmax(1)
+            predictions = logits.argmax(1)
             loss = F.nll_loss(F.log_softmax(logits, -1, dtype=torch.float32), targets, reduction="sum")
         size = targets.numel()
         output: dict[str, Any] = {"loss": loss.data, "ntokens": sample["ntokens"], "nsentences": size}
         output["sample_size"] = size
         if not model.training:
-            output |= {"found": found.detach().tolist(), "wanted": targets.tolist(), "metrics": self.metrics}
+            lists = {"predictions": predictions.detach().tolist(), "targets": targets.tolist()}
+            output |= {**lists, "metrics": self.metrics}
         return loss, size, output
 
     @staticmethod
     def reduce_metrics(logging_outputs: Sequence[dict[str, Any]]) -> None:
         """Log the scores, and the loss in bits; for regression the loss is the mean squared error divided by log 2."""
-        size = sum(one["sample_size"] for one in logging_outputs)
-        loss = sum(float(one["loss"]) for one in logging_outputs)
+        size = sum(output["sample_size"] for output in logging_outputs)
+        loss = sum(float(output["loss"]) for output in logging_outputs)
         metrics.log_scalar("loss", loss / size / math.log(2), size, round=3)
-        names = next((one["metrics"] for one in logging_outputs if "metrics" in one), ())
-        for side in ("found", "wanted") if names else ():
-            values = np.array(list(chain.from_iterable(one.get(side, ()) for one in logging_outputs)))
+        names = next((output["metrics"] for output in logging_outputs if "metrics" in output), ())
+        for side in ("predictions", "targets") if names else ():
+            values = np.array(list(chain.from_iterable(output.get(side, ()) for output in logging_outputs)))
             metrics.log_concat_tensor(f"_{side}", torch.from_numpy(values), dim=0)
         for key, name in [("score", name) for name in names[:1]] + [(name, name) for name in names]:
             metrics.log_derived(key, _score(name))
@@ -86,7 +87,7 @@ class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
 def _score(name: str) -> Any:
     def of(meters: Any) -> float:
         """Return the score in percent."""
-        found, wanted = (meters[side].tensor.numpy() for side in ("_found", "_wanted"))
-        return 100 * classification.METRICS[name](found, wanted)
+        predictions, targets = (meters[side].tensor.numpy() for side in ("_predictions", "_targets"))
+        return 100 * classification.METRICS[name](predictions, targets)
 
     return of

@@ -27,7 +27,7 @@ class SpanLoss(FairseqCriterion):
             ValueError: The model has no span head.
         """
         if not hasattr(model, "span_head"):
-            raise ValueError("--criterion squad is for --task posenc_squad and models that it can give its head")
+            raise ValueError("--criterion squad needs a model with a span head, which --task posenc_squad adds.")
         tokens = sample["net_input"]["src_tokens"]
         # [B, T, 2] -> [B, 2, T]. Padding is masked, so that a window's loss does not depend on the padding of its
         # batch.
@@ -51,7 +51,7 @@ class SpanLoss(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Log the loss in bits as fairseq does, and the shares of windows with the right start and the right span."""
         names = ("loss", "sample_size", "starts", "spans")
-        total = {name: sum(float(one.get(name, 0)) for one in logging_outputs) for name in names}
+        total = {name: sum(float(output.get(name, 0)) for output in logging_outputs) for name in names}
         size = total["sample_size"]
         metrics.log_scalar("loss", total["loss"] / size / math.log(2), size, round=3)
         for name in ("starts", "spans"):

@@ -1,4 +1,4 @@
-"""Locate pieces that are single bytes of a letter outside the vocabulary (SentencePiece's byte fallback: `<0xC3>`)."""
+"""Locate pieces that are single bytes of a letter outside the vocabulary, such as SentencePiece's `<0xC3>`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ def shared(text: str, names: Sequence[str], places: Sequence[Place]) -> list[Pla
         names: Names of the pieces, as the `tokenizers` package returns them.
         places: Start and end of each piece in the text, as the `tokenizers` package returns them.
     """
-    found = list(places)
-    for (place, a_byte), run in groupby(
-        range(len(places)), lambda one: (places[one], bool(_BYTE.fullmatch(names[one])))
-    ):
-        some = list(run)
-        if a_byte and place[1] - place[0] > 1:
-            for number, mine in zip(some, _split(text, place, [names[one] for one in some]), strict=True):
-                found[number] = mine
-    return found
+    letters = list(places)
+    for (place, is_byte), group in groupby(range(len(places)), lambda i: (places[i], bool(_BYTE.fullmatch(names[i])))):
+        run = list(group)
+        if is_byte and place[1] - place[0] > 1:
+            for i, letter in zip(run, _split(text, place, [names[i] for i in run]), strict=True):
+                letters[i] = letter
+    return letters
 
 
 def _split(text: str, place: Place, names: Sequence[str]) -> list[Place]:

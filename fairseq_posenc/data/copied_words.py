@@ -25,8 +25,8 @@ class CopyDictionary(Dictionary):
         self._ids: dict[str, int] = {}
 
     def __getitem__(self, idx: int) -> str:
-        found: str = self.words[idx - FAR] if idx >= FAR else super().__getitem__(idx)
-        return found
+        symbol: str = self.words[idx - FAR] if idx >= FAR else super().__getitem__(idx)
+        return symbol
 
     def number(self, word: str) -> int:
         """Return the permanent id of an unknown word."""
@@ -35,7 +35,7 @@ class CopyDictionary(Dictionary):
             self.words.append(word)
         return self._ids[word]
 
-    def for_good(self, tokens: Tensor, unknown: Sequence[str], size: int) -> Tensor:
+    def permanent_ids(self, tokens: Tensor, unknown: Sequence[str], size: int) -> Tensor:
         """Replace the sample's ids of unknown words in tokens [...] by permanent ids.
 
         Args:
@@ -43,23 +43,23 @@ class CopyDictionary(Dictionary):
             unknown: The unknown words of the sample, whose ids begin at `size`.
             size: V, the size of the dictionary.
         """
-        made = tokens.clone()
+        converted = tokens.clone()
         for k, word in enumerate(unknown):
-            made[tokens == size + k] = self.number(word)
-        return made
+            converted[tokens == size + k] = self.number(word)
+        return converted
 
-    def all_for_good(self, tokens: Tensor, unknown: Sequence[Sequence[str]], size: int) -> Tensor:
-        """Replace ids as `for_good` does, in a batch [B, T] with the unknown words of each sample."""
-        return torch.stack([self.for_good(row, words, size) for row, words in zip(tokens, unknown, strict=True)])
+    def permanent_ids_in_batch(self, tokens: Tensor, unknown: Sequence[Sequence[str]], size: int) -> Tensor:
+        """Replace ids as `permanent_ids` does, in a batch [B, T] with the unknown words of each sample."""
+        return torch.stack([self.permanent_ids(row, words, size) for row, words in zip(tokens, unknown, strict=True)])
 
-    def of_sample(self, tokens: Tensor, size: int) -> tuple[Tensor, list[str]]:
+    def sample_ids(self, tokens: Tensor, size: int) -> tuple[Tensor, list[str]]:
         """Replace permanent ids in a sample's tokens [n] by ids within the sample, and return its unknown words."""
-        made, seen = tokens.clone(), list(dict.fromkeys(tokens[tokens >= FAR].tolist()))
-        for k, number in enumerate(seen):
-            made[tokens == number] = size + k
-        return made, [self[number] for number in seen]
+        converted, numbers = tokens.clone(), list(dict.fromkeys(tokens[tokens >= FAR].tolist()))
+        for k, number in enumerate(numbers):
+            converted[tokens == number] = size + k
+        return converted, [self[number] for number in numbers]
 
-    def of_samples(self, tokens: Tensor, size: int) -> tuple[Tensor, list[list[str]]]:
-        """Replace ids as `of_sample` does, in a batch [B, S]."""
-        pairs = [self.of_sample(row, size) for row in tokens]
-        return torch.stack([made for made, _ in pairs]), [words for _, words in pairs]
+    def sample_ids_in_batch(self, tokens: Tensor, size: int) -> tuple[Tensor, list[list[str]]]:
+        """Replace ids as `sample_ids` does, in a batch [B, S]."""
+        pairs = [self.sample_ids(row, size) for row in tokens]
+        return torch.stack([converted for converted, _ in pairs]), [words for _, words in pairs]

@@ -17,11 +17,11 @@ SEPARATOR = "</s>"
 
 
 class QuestionLines:
-    """Converts input lines to tokens and counts the lines from the first one on.
+    """Convert input lines to tokens, and count the lines for error messages.
 
     Args:
         folder: Folder of the prepared questions.
-        answers: Whether its questions have answers; None if the folder does not say.
+        answers: Whether the prepared sources contain answers; None if the folder does not say.
         dictionary: Dictionary of the prepared questions.
     """
 
@@ -46,30 +46,30 @@ class QuestionLines:
             ids += [dictionary.index(word) if self._known(word) else dictionary.number(word) for word in words]
             ids.append(dictionary.eos())
         if len(ids) > longest:
-            self._refuse(f"{len(ids)} tokens, and sources have {longest} at most (--max-source-positions)")
+            self._refuse(f"it has {len(ids)} tokens, but sources may have {longest} at most (--max-source-positions).")
         return torch.tensor(ids)
 
     def _known(self, word: str) -> bool:
         """Return whether the dictionary has the word.
 
-        Special symbols in a text are unknown words, as in the prepared questions.
+        Special symbols in a text count as unknown words, as in the prepared questions.
         """
         dictionary = self._dictionary
         return word in dictionary and word not in dictionary.symbols[: dictionary.nspecial] and word != MASK
 
     def _pieces(self, parts: Sequence[str], encode: Callable[[str], str]) -> list[list[str]]:
         """Return the pieces of answer and context, or of the sentence."""
-        marks = f"{len(parts) - 1} x {SEPARATOR}"
+        contains = f"it contains {len(parts) - 1} x {SEPARATOR}"
         if self._answers is None and len(parts) > 2:
-            self._refuse(f"{marks}, where one parts an answer from its context")
+            self._refuse(f"{contains}. Write at most one, between the answer and its context.")
         if self._answers is True and len(parts) != 2:
-            self._refuse(f"{marks}, where the questions of {self._folder} have answers: ANSWER {SEPARATOR} CONTEXT")
+            self._refuse(f"{contains}. Write ANSWER {SEPARATOR} CONTEXT, because {self._folder} has answers.")
         if self._answers is False and len(parts) != 1:
-            self._refuse(f"{marks}, where the questions of {self._folder} have no answers: a line is a sentence")
-        found = [encode(part.strip()).split() for part in parts]
-        if not all(found):
-            self._refuse(f"{'it' if len(found) == 1 else 'the context' if found[0] else 'the answer'} is empty")
-        return found
+            self._refuse(f"{contains}. Write only a sentence, because {self._folder} has no answers.")
+        pieces = [encode(part.strip()).split() for part in parts]
+        if not all(pieces):
+            self._refuse(f"{'it' if len(pieces) == 1 else 'the context' if pieces[0] else 'the answer'} is empty.")
+        return pieces
 
     def _refuse(self, why: str) -> NoReturn:
         raise ValueError(f"line {self._read} of the input: {why}")

@@ -22,11 +22,11 @@ RECORD, TOKENIZER = "questions.json", "tokenizer.json"
 UNKNOWN = "<unk>"
 
 _CHINESE = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-#: matches U.S., 3.5, 1,000, 22:15, words, 's, 'll and single punctuation marks
+#: Matches U.S., 3.5, 1,000, 22:15, words, 's, 'll and single punctuation marks
 _WORDS = re.compile(r"(?:[^\W\d_]\.){2,}|\d+(?:[.,:]\d+)+(?!\w)|\w+|['’](?:s|re|ve|d|ll|m|t)\b|[^\w\s]", re.IGNORECASE)
-#: matches runs of letters and digits that are not Chinese, and every other character alone
+#: Matches runs of letters and digits that are not Chinese, and every other character alone
 _CHARACTERS = re.compile(rf"[^\W{_CHINESE}]+|\S")
-#: tokens of CoreNLP: -lrb-, U.S., Mr., 3.5, do n't, well-known, 's, quotes and single punctuation marks
+#: Matches tokens of CoreNLP: -lrb-, U.S., Mr., 3.5, do n't, well-known, 's, quotes and single punctuation marks
 _TOKENS = re.compile(
     r"-[lr][rcs]b-|(?:[^\W\d_]\.){2,}|\b(?:[^\W\d_]|st|mr|mrs|dr|jr|sr|vs) ?\.|\d+(?:[.,:]\d+)+(?!\w)|"
     r"n['’]t\b|\w+?(?=n['’]t\b)|\w+(?:[-/](?![lr][rcs]b-)\w+)*|['’](?:s|re|ve|d|ll|m)\b|` ?`|' ?'|- ?-|[^\w\s]",
@@ -73,7 +73,7 @@ class Surface(Protocol):
 
 
 class Words:
-    """Splits text by a regular expression.
+    """Split text by a regular expression.
 
     Args:
         kind: A name of `JOINED`.
@@ -85,15 +85,15 @@ class Words:
         self._pattern, self._join = JOINED[kind]
 
     def cut(self, text: str) -> list[Piece]:
-        found = self._pattern.finditer(text)
-        return [Piece(one[0] if self.cased else one[0].lower(), one.start(), one.end()) for one in found]
+        matches = self._pattern.finditer(text)
+        return [Piece(match[0] if self.cased else match[0].lower(), *match.span()) for match in matches]
 
     def join(self, pieces: Sequence[str]) -> str:
         return self._join(pieces)
 
 
 class Pretrained:
-    """Splits text by a tokenizer of the `tokenizers` package, with the ids of fairseq's dictionary.
+    """Split text by a tokenizer of the `tokenizers` package, with the ids of fairseq's dictionary.
 
     Args:
         contents: Contents of tokenizer.json, as hub/tokenizer/fit.py writes it.
@@ -107,11 +107,11 @@ class Pretrained:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # each of our processes uses one core
         from tokenizers import Tokenizer
 
-        self._made = Tokenizer.from_str(json.dumps(contents))
-        self._made.encode_special_tokens = True  # read <s> in a text as text
+        self._tokenizer = Tokenizer.from_str(json.dumps(contents))
+        self._tokenizer.encode_special_tokens = True  # read <s> in a text as text
         self._wordpieces, self._tokenised = contents["model"]["type"] == "WordPiece", tokenised
         self._special = {token["id"] for token in contents["added_tokens"] if token["special"]}
-        self._unknown = self._made.token_to_id(UNKNOWN)
+        self._unknown = self._tokenizer.token_to_id(UNKNOWN)
         self.cased = not (contents.get("normalizer") or {}).get("lowercase", False)
 
     def cut(self, text: str) -> list[Piece]:
@@ -131,20 +131,21 @@ class Pretrained:
         ]
 
     def _encoded(self, text: str) -> Iterator[tuple[str, int, tuple[int, int]]]:
-        found = self._made.encode(text, add_special_tokens=False)
-        return zip(found.tokens, found.ids, byte_pieces.shared(text, found.tokens, found.offsets), strict=True)
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        places = byte_pieces.shared(text, encoding.tokens, encoding.offsets)
+        return zip(encoding.tokens, encoding.ids, places, strict=True)
 
     def join(self, pieces: Sequence[str]) -> str:
         if self._wordpieces:
             return _tokens(_wordpieces(pieces)) if self._tokenised else _wordpieces(pieces)
-        return str(self._made.decoder.decode([*pieces])).strip() if pieces else ""
+        return str(self._tokenizer.decoder.decode([*pieces])).strip() if pieces else ""
 
 
 def load(folder: Path) -> Surface:
     """Load the way of splitting text of a folder that data-bin-scripts/prepare_questions.py wrote.
 
     Raises:
-        CheckpointError: The folder was not written by it, or is incomplete.
+        CheckpointError: The script did not write the folder, or the folder is incomplete.
     """
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
@@ -153,22 +154,22 @@ def load(folder: Path) -> Surface:
             return Pretrained(contents, tokenised=record.get("units") == "spaces")
         return Words(record["pieces"], cased=record["cased"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{folder} was not made by prepare_questions.py, or not whole ({error})") from None
+        raise CheckpointError(f"{folder} is not a complete folder of prepare_questions.py ({error}).") from None
 
 
 def _words(pieces: Sequence[str]) -> str:
     """Join words by rules of English, which say whether a punctuation mark follows or precedes a space."""
-    made, glued, quoted = "", True, False
+    text, glued, quoted = "", True, False
     for piece in pieces:
         left, right = piece in _LEFT or piece in _BOTH, piece in _RIGHT or piece in _BOTH
         if piece == '"':
             left, right, quoted = quoted, not quoted, not quoted
         elif piece == "'":  # as in: the players' coach
-            left, right = made.endswith("s"), not made.endswith("s")
-        glued = glued or left or bool(_WIDE.match(piece) or _WIDE.match(made[-1]))
-        made += piece if glued else f" {piece}"
+            left, right = text.endswith("s"), not text.endswith("s")
+        glued = glued or left or bool(_WIDE.match(piece) or _WIDE.match(text[-1]))
+        text += piece if glued else f" {piece}"
         glued = right
-    return made
+    return text
 
 
 def _wordpieces(pieces: Sequence[str]) -> str:
@@ -184,21 +185,21 @@ def _wordpieces(pieces: Sequence[str]) -> str:
             words[-1] += piece
         else:
             words.append(piece)
-    return _LETTERS.sub("", _NUMBER.sub(lambda found: found[0].strip(), _words(words)))
+    return _LETTERS.sub("", _NUMBER.sub(lambda match: match[0].strip(), _words(words)))
 
 
 def _tokens(text: str) -> str:
     """Put spaces between tokens, as CoreNLP does."""
-    return " ".join(found.replace(" ", "") for found in _TOKENS.findall(text))
+    return " ".join(token.replace(" ", "") for token in _TOKENS.findall(text))
 
 
 def _characters(pieces: Sequence[str]) -> str:
     """Join pieces, with a space only where two runs of letters or digits would become one."""
-    made = ""
+    text = ""
     for piece in pieces:
-        between = bool(made) and bool(_RUN.fullmatch(made[-1])) and bool(_RUN.fullmatch(piece[:1]))
-        made += f" {piece}" if between else piece
-    return made
+        between = bool(text) and bool(_RUN.fullmatch(text[-1])) and bool(_RUN.fullmatch(piece[:1]))
+        text += f" {piece}" if between else piece
+    return text
 
 
 _RUN = re.compile(rf"[^\W{_CHINESE}]")

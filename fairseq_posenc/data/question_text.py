@@ -10,7 +10,7 @@ from . import question_pieces
 
 
 class QuestionText:
-    """Splits text into pieces and joins them, as fairseq's BPE classes do.
+    """Split text into pieces and join them, as fairseq's BPE classes do.
 
     If the folder has no record, text consists of pieces separated by spaces.
 
@@ -41,12 +41,10 @@ class QuestionText:
         """Return the ROUGE-L of a text.
 
         Raises:
-            ValueError: rapidfuzz is not installed; everything else in a clone of this plugin works without it.
+            ValueError: The package rapidfuzz is not installed.
         """
         try:
             from ..metrics.rouge import rouge_l
         except ImportError as error:
-            raise ValueError(
-                f"--eval-rouge needs rapidfuzz ({error}): pip install rapidfuzz, or leave it out"
-            ) from None
+            raise ValueError(f"--eval-rouge needs rapidfuzz ({error}). Run `pip install rapidfuzz`.") from None
         return rouge_l(hypothesis, references, units=self.units)

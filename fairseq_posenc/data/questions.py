@@ -41,17 +41,17 @@ def read_surface(path: Path) -> list[Surface]:
     Raises:
         ValueError: A line is not an item; the message has its number.
     """
-    found, sources = [], []
+    items, sources = [], []
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                item = json.loads(line)
-                found.append(Surface(list(item["unknown"]), list(item.get("references", ()))))
-                sources.append(str(item.get("source", f"item {number}")))
+                fields = json.loads(line)
+                items.append(Surface(list(fields["unknown"]), list(fields.get("references", ()))))
+                sources.append(str(fields.get("source", f"item {number}")))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(f"{path}, line {number}: no item with its 'unknown' words ({error!r})") from None
-    items = Counter(sources)
-    return [one._replace(weight=1 / items[source]) for one, source in zip(found, sources, strict=True)]
+                raise ValueError(f"{path}:{number}: this is not an item with 'unknown' words ({error!r}).") from None
+    items_by_source = Counter(sources)
+    return [item._replace(weight=1 / items_by_source[source]) for item, source in zip(items, sources, strict=True)]
 
 
 class Questions(LanguagePairDataset):
@@ -121,36 +121,36 @@ def load(folder: Path, split: str, dictionary: Dictionary, impl: str | None = No
         ValueError: The files do not belong together.
     """
     parts = {name: f"{split}.{SOURCE}-{TARGET}.{name}" for name in (SOURCE, TARGET)} | {"segments": f"{split}.segments"}
-    found = {name: _indexed(folder / file, dictionary, impl) for name, file in parts.items()}
+    data = {name: _indexed(folder / file, dictionary, impl) for name, file in parts.items()}
     surface_file = folder / f"{split}.surface.jsonl"
-    if found[SOURCE] is None or not surface_file.is_file():
-        missing = f"{parts[SOURCE]}.bin" if found[SOURCE] is None else surface_file.name
-        raise FileNotFoundError(f"{folder} has no {missing}: is it a folder of prepared questions?")
+    if data[SOURCE] is None or not surface_file.is_file():
+        missing = f"{parts[SOURCE]}.bin" if data[SOURCE] is None else surface_file.name
+        raise FileNotFoundError(f"{folder} has no {missing}. Give a folder that prepare_questions.py wrote.")
     surface = read_surface(surface_file)
-    counts = {name: len(one) for name, one in {**found, "surface.jsonl": surface}.items() if one is not None}
+    counts = {name: len(items) for name, items in {**data, "surface.jsonl": surface}.items() if items is not None}
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise ValueError(f"{folder}, {split}: files of different numbers of items ({told}); prepare it again")
-    _check(found, surface, len(dictionary), surface_file)
-    return Questions(found[SOURCE], found[TARGET], dictionary, segments=found["segments"], surface=surface, **options)
+        sizes = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise ValueError(f"{folder}, {split}: the files have different numbers of items ({sizes}). Prepare it again.")
+    _check(data, surface, len(dictionary), surface_file)
+    return Questions(data[SOURCE], data[TARGET], dictionary, segments=data["segments"], surface=surface, **options)
 
 
 def _indexed(path: Path, dictionary: Dictionary, impl: str | None) -> Any:
-    there = path.with_name(f"{path.name}.idx").is_file()
-    return data_utils.load_indexed_dataset(str(path), dictionary, impl) if there else None
+    exists = path.with_name(f"{path.name}.idx").is_file()
+    return data_utils.load_indexed_dataset(str(path), dictionary, impl) if exists else None
 
 
-def _check(found: dict[str, Any], surface: Sequence[Surface], size: int, file: Path) -> None:
+def _check(data: dict[str, Any], surface: Sequence[Surface], size: int, file: Path) -> None:
     for index, item in enumerate(surface):
-        source = found[SOURCE][index]
+        source = data[SOURCE][index]
         highest = int(source.max())
         if highest >= size + len(item.unknown):
-            told = f"id {highest} in the source, where {size} symbols and {len(item.unknown)} unknown words are named"
-            raise ValueError(f"{file}, line {index + 1}: {told}; prepare the data again")
-        if found["segments"] is not None and len(found["segments"][index]) != len(source):
-            raise ValueError(f"{file}, line {index + 1}: segments are not of its source; prepare the data again")
-        if found[TARGET] is not None and int(found[TARGET][index].max()) > max(highest, size - 1):
-            raise ValueError(f"{file}, line {index + 1}: its question copies a word that its source does not have")
+            reason = f"the source has id {highest}, but only {size} symbols and {len(item.unknown)} unknown words exist"
+            raise ValueError(f"{file}:{index + 1}: {reason}. Prepare the data again.")
+        if data["segments"] is not None and len(data["segments"][index]) != len(source):
+            raise ValueError(f"{file}:{index + 1}: the segments do not fit the source. Prepare the data again.")
+        if data[TARGET] is not None and int(data[TARGET][index].max()) > max(highest, size - 1):
+            raise ValueError(f"{file}:{index + 1}: the question copies a word that its source does not have.")
 
 
 def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split: str, *, skipped: bool) -> None:
@@ -173,15 +173,15 @@ def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split:
     )
     excess = [_excess(*part) for part in parts if part[1] is not None and (np.asarray(part[1]) > part[2]).any()]
     if excess and skipped:
-        logger.warning(f"{folder}, {split}: left out are {'; '.join(excess)}")
+        logger.warning(f"{folder}, {split}: items that are too long are left out. {' '.join(excess)}")
     elif excess:
-        raise ValueError(f"{folder}, {split}: {'; '.join(excess)}")
+        raise ValueError(f"{folder}, {split}: {' '.join(excess)}")
 
 
 def _excess(what: str, sizes: object, limit: int, flag: str, prepared: str) -> str:
     lengths = np.asarray(sizes)
     count, longest = int((lengths > limit).sum()), int(lengths.argmax())
     return (
-        f"{count:,} of {len(lengths):,} {what} have more than {limit} tokens (item {longest} has {lengths[longest]}): "
-        f"give {flag} {lengths[longest]} where the model is as long, or prepare the questions with a smaller {prepared}"
+        f"{count:,} of {len(lengths):,} {what} have more than {limit} tokens (item {longest} has {lengths[longest]}). "
+        f"Give {flag} {lengths[longest]} if the model allows it, or prepare the questions with a smaller {prepared}."
     )

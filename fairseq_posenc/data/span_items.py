@@ -66,14 +66,14 @@ class Shape:
     def __post_init__(self) -> None:
         if self.stride < 1 or self.longest_question < 1 or self.separators not in (1, 2):
             raise ValueError(
-                f"stride {self.stride} and longest question {self.longest_question} are at least 1, separators "
-                f"{self.separators} are 1 or 2"
+                f"--stride {self.stride} and --longest-question {self.longest_question} must be at least 1, and "
+                f"--separators {self.separators} must be 1 or 2."
             )
         if self.room(self.longest_question) < 1:
             least = self.longest_question + self.separators + 3
             raise ValueError(
-                f"a length of {self.longest} leaves no room for a context behind a question of {self.longest_question} "
-                f"pieces: at least {least}, or shorter questions"
+                f"A length of {self.longest} leaves no room for a context after a question of {self.longest_question} "
+                f"pieces. Give at least {least}, or allow only shorter questions."
             )
 
     def room(self, question: int) -> int:
@@ -86,14 +86,14 @@ def windows(pieces: int, room: int, stride: int) -> list[Window]:
 
     If the stride is larger than the room of a window, it is reduced, so that every piece is in a window.
     """
-    found: list[Window] = []
+    spans: list[Window] = []
     first = 0
     while first < pieces:
-        found.append(Window(first, min(pieces - first, room)))
+        spans.append(Window(first, min(pieces - first, room)))
         if first + room >= pieces:
             break
         first += min(room, stride)
-    return found
+    return spans
 
 
 def owner(spans: Sequence[Window], piece: int) -> int:
@@ -129,12 +129,12 @@ def items(
         shape: Lengths of the samples.
     """
     head = [BEGIN, *question[: shape.longest_question], *[END] * shape.separators]
-    made = []
+    samples = []
     for window in windows(len(context), shape.longest - len(head) - 1, shape.stride):
         first, length = window
         body = [piece.id for piece in context[first : first + length]]
         target = (NULL, NULL)
         if answer and first <= answer[0] and answer[1] < first + length:
             target = (answer[0] - first + len(head), answer[1] - first + len(head))
-        made.append(Item([*head, *body, END], window, len(head), *target))
-    return made
+        samples.append(Item([*head, *body, END], window, len(head), *target))
+    return samples

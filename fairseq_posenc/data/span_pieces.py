@@ -20,21 +20,21 @@ class Pieces(Protocol):
 
 
 class OfTokenizer:
-    """Splits text by a pretrained tokenizer.
+    """Split text by a pretrained tokenizer.
 
     Args:
         contents: Contents of tokenizer.json, as hub/tokenizer/fit.py writes it, with the ids of the dictionary.
     """
 
     def __init__(self, contents: dict[str, Any]) -> None:
-        self._made = Pretrained(contents)
+        self._tokenizer = Pretrained(contents)
 
     def cut(self, text: str) -> list[Piece]:
-        return with_marks(text, [trimmed(text, *one) for one in self._made.numbered(text)])
+        return with_marks(text, [trimmed(text, *piece) for piece in self._tokenizer.numbered(text)])
 
 
 class OfWords:
-    """Splits text by a regular expression.
+    """Split text by a regular expression.
 
     Args:
         kind: A key of `question_pieces.JOINED`.
@@ -58,10 +58,10 @@ def trimmed(text: str, number: int, start: int, end: int) -> Piece:
 
 def with_marks(text: str, pieces: Sequence[Piece]) -> list[Piece]:
     """Extend each piece by the combining accents that follow it and that the tokenizer leaves out."""
-    made = []
+    extended = []
     for number, piece in enumerate(pieces):
         end, limit = piece.end, pieces[number + 1].start if number + 1 < len(pieces) else len(text)
         while end < limit and unicodedata.category(text[end]).startswith("M"):
             end += 1
-        made.append(piece._replace(end=end))
-    return made
+        extended.append(piece._replace(end=end))
+    return extended

@@ -33,7 +33,7 @@ class Search:
 
     def __post_init__(self) -> None:
         if self.n_best < 1 or self.longest < 1:
-            raise ValueError(f"n-best {self.n_best} and longest answer {self.longest} are at least 1")
+            raise ValueError(f"--n-best {self.n_best} and --longest-answer {self.longest} must be at least 1.")
 
 
 class Read(NamedTuple):
@@ -83,14 +83,14 @@ def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read],
     def words(first: int, last: int) -> str:
         return text[offsets[first][0] : offsets[last][1]].strip()
 
-    candidates = [one for number, read in enumerate(reads) for one in _of_window(number, read, spans, how, words)]
+    candidates = [answer for number, read in enumerate(reads) for answer in _of_window(number, read, spans, how, words)]
     best: dict[str, Answer] = {}
-    for answer in sorted(candidates, reverse=True, key=lambda one: one.score):
+    for answer in sorted(candidates, reverse=True, key=lambda answer: answer.score):
         best.setdefault(answer.text, answer)
     nulls = [Answer("", float(read.start[NULL]), float(read.end[NULL])) for read in reads]
-    null = min(nulls, key=lambda one: one.score, default=Answer("", 0.0, 0.0))
-    found = list(best.values())[: how.n_best]
-    return Found(found, null, null.score - found[0].score if found else 0.0)
+    null = min(nulls, key=lambda answer: answer.score, default=Answer("", 0.0, 0.0))
+    answers = list(best.values())[: how.n_best]
+    return Found(answers, null, null.score - answers[0].score if answers else 0.0)
 
 
 def _of_window(
@@ -103,7 +103,7 @@ def _of_window(
     """
     (first, length), column = read.window, read.column
     start, end = (logits[column : column + length] for logits in (read.start, read.end))
-    mine = np.array([len(spans) == 1 or owner(spans, first + one) == number for one in range(length)])
+    mine = np.array([len(spans) == 1 or owner(spans, first + piece) == number for piece in range(length)])
     width = min(how.longest, length)
     padded = np.concatenate([end, np.full(width - 1, -np.inf)])
     # [length, width]: score of the span that begins at the row's piece and has `column` further pieces
@@ -111,11 +111,11 @@ def _of_window(
     scores = np.where(mine[:, None], scores, -np.inf)
     best: dict[str, Answer] = {}  # several spans may have the same text, because all bytes of a letter have one place
     for place in np.argsort(-scores, axis=None, kind="stable"):
-        one, last = int(place // width), int(place // width + place % width)
+        piece, last = int(place // width), int(place // width + place % width)
         if len(best) == how.n_best or not math.isfinite(scores.flat[place]):
             break
-        if answer := words(first + one, first + last):
-            best.setdefault(answer, Answer(answer, float(start[one]), float(end[last])))
+        if answer := words(first + piece, first + last):
+            best.setdefault(answer, Answer(answer, float(start[piece]), float(end[last])))
     return list(best.values())
 
 
@@ -125,4 +125,4 @@ def probabilities(answers: Sequence[Answer]) -> list[float]:
         return []
     scores = np.array([answer.score for answer in answers])
     powers = np.exp(scores - scores.max())
-    return [float(one) for one in powers / powers.sum()]
+    return (powers / powers.sum()).tolist()

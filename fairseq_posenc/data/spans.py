@@ -72,11 +72,11 @@ def record(folder: Path) -> dict[str, Any]:
         CheckpointError: The folder was not written by prepare_spans.py.
     """
     try:
-        found: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
-        int(found["longest"])
+        contents: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
+        int(contents["longest"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{folder} was not made by prepare_spans.py, or not whole ({error})") from None
-    return found
+        raise CheckpointError(f"{folder} is not a complete folder of prepare_spans.py ({error}).") from None
+    return contents
 
 
 def rows(folder: Path, split: str) -> list[Row]:
@@ -87,10 +87,11 @@ def rows(folder: Path, split: str) -> list[Row]:
     """
     path = folder / f"{split}.windows.npy"
     try:
-        found: NDArray[np.int32] = np.load(path)
+        table: NDArray[np.int32] = np.load(path)
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: no windows ({error}); {folder} has {', '.join(splits(folder))}") from None
-    return [Row(*map(int, one)) for one in found]
+        known = ", ".join(splits(folder))
+        raise CheckpointError(f"{path}: cannot read the windows ({error}). Choose a split among {known}.") from None
+    return [Row(*map(int, row)) for row in table]
 
 
 def splits(folder: Path) -> list[str]:
@@ -100,13 +101,13 @@ def splits(folder: Path) -> list[str]:
 
 def questions(folder: Path, split: str) -> list[Question]:
     """Return the questions of a split, in the order of their numbers."""
-    return [Question(**one) for one in _lines(folder / f"{split}.questions.jsonl")]
+    return [Question(**fields) for fields in _lines(folder / f"{split}.questions.jsonl")]
 
 
 def contexts(folder: Path, split: str) -> list[Context]:
     """Return the contexts of a split, in the order of their numbers."""
-    found = _lines(folder / f"{split}.contexts.jsonl")
-    return [Context(one["text"], [(start, end) for start, end in one["offsets"]]) for one in found]
+    lines = _lines(folder / f"{split}.contexts.jsonl")
+    return [Context(line["text"], [(start, end) for start, end in line["offsets"]]) for line in lines]
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -120,15 +121,15 @@ class Windows(FairseqDataset):
 
     Args:
         tokens: fairseq's data set of their tokens.
-        found: Description of each window.
+        rows: Description of each window.
         pad: Id of the padding symbol.
         shuffle: Whether to shuffle windows of the same length, for training.
     """
 
-    def __init__(self, tokens: Any, found: Sequence[Row], pad: int, *, shuffle: bool) -> None:
-        if len(tokens) != len(found):
-            raise CheckpointError(f"{len(tokens)} windows, and {len(found)} rows of them: prepare the questions again")
-        self.tokens, self.rows, self.pad, self.shuffle = tokens, found, pad, shuffle
+    def __init__(self, tokens: Any, rows: Sequence[Row], pad: int, *, shuffle: bool) -> None:
+        if len(tokens) != len(rows):
+            raise CheckpointError(f"{len(tokens)} windows have {len(rows)} descriptions. Prepare the questions again.")
+        self.tokens, self.rows, self.pad, self.shuffle = tokens, rows, pad, shuffle
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         return {"id": index, "tokens": self.tokens[index], "row": self.rows[index]}
@@ -141,7 +142,7 @@ class Windows(FairseqDataset):
         if not samples:
             return {}
         tokens = [sample["tokens"].long() for sample in samples]
-        lengths = torch.tensor([len(one) for one in tokens])
+        lengths = torch.tensor([len(ids) for ids in tokens])
         source = data_utils.collate_tokens(tokens, self.pad)
         return {
             "id": torch.tensor([sample["id"] for sample in samples]),
@@ -163,8 +164,8 @@ class Windows(FairseqDataset):
 
     def ordered_indices(self) -> NDArray[np.int64]:
         """Return indices sorted by length, so that batches have little padding; equal lengths may be shuffled."""
-        found = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))  # noqa: NPY002 - fairseq's
-        return found[np.argsort(self.sizes[found], kind="mergesort")]
+        indices = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))  # noqa: NPY002 - fairseq's
+        return indices[np.argsort(self.sizes[indices], kind="mergesort")]
 
 
 def load(folder: Path, split: str, dictionary: Dictionary, *, shuffle: bool) -> Windows:
@@ -173,11 +174,10 @@ def load(folder: Path, split: str, dictionary: Dictionary, *, shuffle: bool) -> 
     Raises:
         CheckpointError: The split does not exist, or was prepared with another dictionary.
     """
-    found = rows(folder, split)
-    made = record(folder)["dictionary"]
-    if made != len(dictionary):
-        raise CheckpointError(
-            f"{folder} was prepared with {made} symbols, {DICTIONARY} has {len(dictionary)}: prepare them again"
-        )
+    windows = rows(folder, split)
+    size = record(folder)["dictionary"]
+    if size != len(dictionary):
+        sizes = f"{size} symbols, but {DICTIONARY} has {len(dictionary)}"
+        raise CheckpointError(f"{folder} was prepared with {sizes}. Prepare the questions again.")
     tokens = data_utils.load_indexed_dataset(str(folder / split), dictionary, "mmap")
-    return Windows(tokens, found, dictionary.pad(), shuffle=shuffle)
+    return Windows(tokens, windows, dictionary.pad(), shuffle=shuffle)

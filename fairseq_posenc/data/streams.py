@@ -41,9 +41,9 @@ class Corpus(FairseqDataset):
         start = max(start, 0)
         if start >= end:
             return torch.cat([torch.empty(0, dtype=torch.int64), *head])
-        one, last = (int(np.searchsorted(self.ends, place, side="right")) for place in (start, end - 1))
-        text = torch.cat([self.lines[i].long() for i in range(one, last + 1)])
-        begin = int(self.ends[one - 1]) if one else 0
+        first_line, last_line = (int(np.searchsorted(self.ends, place, side="right")) for place in (start, end - 1))
+        text = torch.cat([self.lines[i].long() for i in range(first_line, last_line + 1)])
+        begin = int(self.ends[first_line - 1]) if first_line else 0
         return torch.cat([*head, text[start - begin : end - begin]])
 
 
@@ -69,8 +69,8 @@ class Segments(FairseqDataset):
         total = streams * workers
         if len(corpus) < total:
             raise ValueError(
-                f"{corpus.name} has {len(corpus)} tokens, fewer than the {total} streams that {flag} {streams} makes "
-                f"on {workers} worker{'s' * (workers > 1)}: lower {flag}"
+                f"{corpus.name} has {len(corpus)} tokens, fewer than the {total} streams of {flag} {streams} on "
+                f"{workers} worker{'s' * (workers > 1)}. Lower {flag}."
             )
         share, rest = divmod(len(corpus), total)
         lengths = np.full(total, share, dtype=np.int64) + (np.arange(total) < rest)
@@ -165,12 +165,12 @@ class StreamIterator(iterators.EpochBatchIterator):
         for flag, now in shape.items():
             if flag not in was:
                 raise ValueError(
-                    "this checkpoint was not made with --task posenc_lm_memory: --reset-dataloader begins an epoch"
+                    "The checkpoint was not trained with --task posenc_lm_memory. Give --reset-dataloader."
                 )
             if was[flag] != now:
-                what = "the training data had" if flag == "tokens" else flag
+                what = "The number of training tokens" if flag == "tokens" else flag
                 raise ValueError(
-                    f"{what} {was[flag]} in the checkpoint, {now} here: places in the streams are others. Go on "
-                    f"with {was[flag]}, or begin the data anew with --reset-dataloader"
+                    f"{what} is {was[flag]} in the checkpoint, {now} here, so the streams differ. Continue with "
+                    f"{was[flag]}, or begin a new epoch with --reset-dataloader."
                 )
         super().load_state_dict(state_dict)

@@ -39,10 +39,10 @@ class Masking:
 
     def __post_init__(self) -> None:
         if not 0 < self.mask_prob < 1:
-            raise ValueError(f"--mask-prob {self.mask_prob}: more than 0, less than 1")
+            raise ValueError(f"--mask-prob {self.mask_prob}: the value must be more than 0 and less than 1.")
         parts = (self.leave_unmasked_prob, self.random_token_prob)
         if min(parts) < 0 or sum(parts) > 1:
-            raise ValueError(f"--leave-unmasked-prob and --random-token-prob, {parts}, are parts of one")
+            raise ValueError(f"--leave-unmasked-prob and --random-token-prob {parts}: their sum must be from 0 to 1.")
 
 
 class WholeWordMasks(BaseWrapperDataset):
@@ -75,10 +75,10 @@ class WholeWordMasks(BaseWrapperDataset):
         self.epoch = epoch
 
     def __getitem__(self, index: int) -> Tensor:
-        return self._made(self.epoch, index)
+        return self._sample(self.epoch, index)
 
-    @lru_cache(maxsize=8)  # noqa: B019 - as fairseq's own
-    def _made(self, epoch: int, index: int) -> Tensor:
+    @lru_cache(maxsize=8)  # noqa: B019 - as in fairseq's own class
+    def _sample(self, epoch: int, index: int) -> Tensor:
         ids = self.dataset[index].numpy()
         source, target = masked(ids, self.words, self.masking, (epoch, index))
         return torch.from_numpy(target if self.targets else source)
@@ -92,12 +92,12 @@ def masked(
     of_word = words.numbered(ids)
     count = int(of_word.max(initial=-1)) + 1
     chosen = np.zeros(count + 1, bool)  # the last entry is for special symbols, whose word is -1
-    some = int(masking.mask_prob * count + random.random())  # stochastic rounding keeps the mean
-    chosen[random.choice(count, some, replace=False)] = True
+    selected = int(masking.mask_prob * count + random.random())  # stochastic rounding keeps the mean
+    chosen[random.choice(count, selected, replace=False)] = True
     fate = random.random(count + 1)
     predicted = chosen[of_word]
-    kept = predicted & (fate < masking.leave_unmasked_prob)[of_word]
-    replaced = predicted & ~kept & (fate < masking.leave_unmasked_prob + masking.random_token_prob)[of_word]
-    source = np.where(predicted & ~kept, masking.mask_idx, ids)
+    unmasked = predicted & (fate < masking.leave_unmasked_prob)[of_word]
+    replaced = predicted & ~unmasked & (fate < masking.leave_unmasked_prob + masking.random_token_prob)[of_word]
+    source = np.where(predicted & ~unmasked, masking.mask_idx, ids)
     source[replaced] = random.choice(len(masking.weights), int(replaced.sum()), p=masking.weights)
     return source, np.where(predicted, ids, masking.pad_idx)

@@ -43,9 +43,9 @@ SCHEMES = {
 }
 
 
-#: Marks that do not occur in whole words; if more than this share of pieces has them, the vocabulary is one of pieces.
+#: Marks that do not occur in whole words: if more than this share of the symbols has them, the symbols are pieces.
 _MARKS = {"sentencepiece": "\u2581", "wordpiece": "##", "gpt2": "\u0120"}
-_MANY = 0.1
+_MARKED_SHARE = 0.1
 
 
 def marked(pieces: Sequence[str]) -> str | None:
@@ -53,11 +53,11 @@ def marked(pieces: Sequence[str]) -> str | None:
     counts = {name: sum(piece.startswith(mark) for piece in pieces) for name, mark in _MARKS.items()}
     counts["fastbpe"] = sum(piece.endswith("@@") for piece in pieces)
     scheme = max(counts, key=lambda name: counts[name])
-    return scheme if counts[scheme] > _MANY * len(pieces) else None
+    return scheme if counts[scheme] > _MARKED_SHARE * len(pieces) else None
 
 
 class Words:
-    """Divides a sequence of ids into words.
+    """Divide a sequence of ids into words.
 
     A special symbol is not part of a word and ends the word before it, so the piece after it begins a word, whatever
     its mark. <unk> is not part of a word either but does not end it, because letters that SentencePiece does not know
@@ -104,5 +104,5 @@ def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
     pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
     unknown = [symbol for symbol in symbols if symbol.isdecimal() and symbol not in pieces]
     if unknown:
-        raise ValueError(f"{encoder_json} has no piece {unknown[0]}, as the dictionary has: it is another's")
+        raise ValueError(f"{encoder_json} has no piece {unknown[0]}, unlike the dictionary. Give its encoder.json.")
     return [pieces.get(symbol, symbol) for symbol in symbols]

@@ -35,9 +35,9 @@ def continued(
         ValueError: A prompt is empty or has padding, or segments have no tokens.
     """
     if segment < 1:
-        raise ValueError(f"segments of {segment} tokens: at least 1")
+        raise ValueError(f"segment={segment}: a segment needs at least 1 token.")
     if not prompt.shape[1] or bool(prompt.eq(model.decoder.padding_idx).any()):
-        raise ValueError("prompts have at least one token each, all the same number, and no pads")
+        raise ValueError("All prompts must have the same number of tokens, at least one, and no padding.")
     memory = SegmentMemory(remembered, span=remembered if same_length else None)
     tokens, scores, start, state = prompt, [], 0, {}  # type: ignore[var-annotated]
     for _ in range(steps):

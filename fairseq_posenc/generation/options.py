@@ -16,7 +16,8 @@ class SearchConfig(FairseqDataclass):
 
     lenpen_form: ChoiceEnum(FORMS) = option(  # type: ignore[valid-type]
         "fairseq",
-        "Divide the score of n tokens by n^A (fairseq) or by ((5 + n) / 6)^A (gnmt, Wu et al. 2016); A is --lenpen.",
+        "Length penalty: divide the score of n tokens by n^A (`fairseq`) or by ((5 + n) / 6)^A (`gnmt`, Wu et al. "
+        "2016), where A is --lenpen.",
     )
 
 
@@ -45,7 +46,7 @@ class Searching(FairseqTask):
         for name in ("unnormalized", "score_reference"):
             if self.form == "gnmt" and getattr(args, name, False):
                 flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"--lenpen-form gnmt has no effect with {flag}: leave one of them out")
+                raise ValueError(f"--lenpen-form gnmt has no effect with {flag}. Leave one of them out.")
         if seq_gen_cls is None:
             seq_gen_cls, more = self.generator_of(args)
             extra |= more
@@ -74,4 +75,4 @@ def refuse_in_training(cfg: Any) -> None:
         ValueError: --lenpen-form is gnmt.
     """
     if str(cfg.lenpen_form) != "fairseq":
-        raise ValueError("--lenpen-form has no effect in training: give it to fairseq-generate or -interactive")
+        raise ValueError("--lenpen-form has no effect in training. Give it to fairseq-generate or fairseq-interactive.")

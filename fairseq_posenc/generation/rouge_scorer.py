@@ -52,10 +52,10 @@ class RougeConfig(FairseqDataclass):
     """Options of `--scoring rouge_l`."""
 
     rouge_variant: ChoiceEnum(VARIANTS) = option(  # type: ignore[valid-type]
-        "f1", "f1: of precision and recall with the best reference; coco: beta 1.2, as the captions' evaluation has it"
+        "f1", "F-score of ROUGE-L: `f1` is the F1 with the best reference, `coco` has beta 1.2, as for COCO's captions."
     )
     rouge_units: ChoiceEnum((AUTO, *UNITS)) = option(  # type: ignore[valid-type]
-        AUTO, f"what is compared; {AUTO}: as the task knows, otherwise words"
+        AUTO, f"Units of text that are compared. `{AUTO}` takes the units of the task's data, or words if unknown."
     )
 
 
@@ -77,7 +77,7 @@ class RougeScorer(BaseScorer):
         """Add a target and the text that was generated for it."""
         if not _expected and self._grouped:
             self._grouped = False
-            logger.warning("--scoring rouge_l: the task tells no sources, so each text has its own reference alone")
+            logger.warning("--scoring rouge_l: sources are unknown, so each text is compared with one reference.")
         known = _expected.popleft() if _expected else Expected([], 1.0, "words")
         self._units = known.units if self._units == AUTO else self._units
         value = self._rouge_l(pred, known.references or [ref], units=self._units, variant=str(self.cfg.rouge_variant))
@@ -89,14 +89,14 @@ class RougeScorer(BaseScorer):
 
     def result_string(self) -> str:
         """Return the score in percent, with its variant, units and number of sources."""
-        what = "sources with all of their references" if self._grouped else "texts with a reference each"
-        told = f"{self.cfg.rouge_variant}, {self._units}, {round(self._sums[1])} {what}"
-        return f"ROUGE-L = {100 * self.score():.2f} ({told})"
+        what = "sources with all of their references" if self._grouped else "texts with one reference each"
+        details = f"{self.cfg.rouge_variant}, {self._units}, {round(self._sums[1])} {what}"
+        return f"ROUGE-L = {100 * self.score():.2f} ({details})"
 
 
 def _rouge_l() -> Callable[..., float]:
     try:
         from ..metrics.rouge import rouge_l
     except ImportError as error:
-        raise ValueError(f"--scoring rouge_l needs rapidfuzz ({error}): pip install rapidfuzz") from None
+        raise ValueError(f"--scoring rouge_l needs rapidfuzz ({error}). Run `pip install rapidfuzz`.") from None
     return rouge_l

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 Bands = tuple[list[Tensor | None], list[Tensor | None]]
 
 
-def clear_of(pad: int, logits: Sequence[Tensor | None], targets: Sequence[Tensor | None]) -> Bands:
+def avoid_padding_id(pad: int, logits: Sequence[Tensor | None], targets: Sequence[Tensor | None]) -> Bands:
     """Shift logits and targets of all bands after the first by pad + 1 columns, so that no target equals `pad`.
 
     The new columns have logit -inf.
@@ -43,7 +43,7 @@ class CountingAdaptiveSoftmax(AdaptiveSoftmax):
 
         Both are None for a band that has no targets.
         """
-        return clear_of(self.pad, *super().forward(input, target))
+        return avoid_padding_id(self.pad, *super().forward(input, target))
 
 
 class OneMatrixSoftmax(nn.Module):
@@ -57,7 +57,7 @@ class OneMatrixSoftmax(nn.Module):
         dropout: Dropout probability of the input.
         pad: Id of the padding symbol, which the loss ignores.
     Raises:
-        ValueError: The cutoffs do not divide V types into bands.
+        ValueError: The cutoffs do not increase, or do not lie between the padding id and V.
     """
 
     def __init__(self, weight: nn.Parameter, cutoffs: Sequence[int], *, dropout: float, pad: int) -> None:
@@ -65,8 +65,8 @@ class OneMatrixSoftmax(nn.Module):
         types, dim = weight.shape
         if list(cutoffs) != sorted(set(cutoffs)) or not 0 < cutoffs[0] <= cutoffs[-1] < types or pad >= cutoffs[0]:
             raise ValueError(
-                f"--adaptive-softmax-cutoff {','.join(map(str, cutoffs))}: numbers that grow, below the {types} "
-                "types of the dictionary; give others"
+                f"--adaptive-softmax-cutoff {','.join(map(str, cutoffs))}: the numbers must increase, from more than "
+                f"{pad} to less than the {types} types of the dictionary. Give others."
             )
         self.ends = (*cutoffs, types)
         self.pad = pad
@@ -82,17 +82,17 @@ class OneMatrixSoftmax(nn.Module):
 
         Both are None for a band that has no targets.
         """
-        x, wanted = self.dropout_module(input.flatten(0, -2)), target.flatten()
-        first = wanted.clone()
+        x, target_ids = self.dropout_module(input.flatten(0, -2)), target.flatten()
+        first = target_ids.clone()
         logits: list[Tensor | None] = [self._first(x)]
         targets: list[Tensor | None] = [first]
         for band, (start, end) in enumerate(self._tails()):
-            rows = self._rows(wanted, start, end)
+            rows = self._rows(target_ids, start, end)
             first[rows] = self.ends[0] + band
-            some = len(rows) > 0
-            logits.append(self._tail(x[rows], start, end) if some else None)
-            targets.append(wanted[rows] - start if some else None)
-        return clear_of(self.pad, logits, targets)
+            has_targets = len(rows) > 0
+            logits.append(self._tail(x[rows], start, end) if has_targets else None)
+            targets.append(target_ids[rows] - start if has_targets else None)
+        return avoid_padding_id(self.pad, logits, targets)
 
     def get_log_prob(self, input: Tensor, target: Tensor | None) -> Tensor:
         """Return log-probabilities [B, T, V] of inputs [B, T, d], in at least float32.
@@ -101,14 +101,14 @@ class OneMatrixSoftmax(nn.Module):
         """
         x = input.flatten(0, -2)
         head = self._log_softmax(self._first(x))
-        found = head.new_full((len(x), self.ends[-1]), float("-inf"))
-        found[:, : self.ends[0]] = head[:, : self.ends[0]]
+        log_probs = head.new_full((len(x), self.ends[-1]), float("-inf"))
+        log_probs[:, : self.ends[0]] = head[:, : self.ends[0]]
         for band, (start, end) in enumerate(self._tails()):
             rows = torch.arange(len(x), device=x.device)
             rows = rows if target is None else self._rows(target.flatten(), start, end)
             inside = self._log_softmax(self._tail(x[rows], start, end))
-            found[rows, start:end] = inside + head[rows, self.ends[0] + band, None]
-        return found.unflatten(0, input.shape[:-1])
+            log_probs[rows, start:end] = inside + head[rows, self.ends[0] + band, None]
+        return log_probs.unflatten(0, input.shape[:-1])
 
     def _tails(self) -> list[tuple[int, int]]:
         return list(zip(self.ends[:-1], self.ends[1:], strict=True))

@@ -23,8 +23,8 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
     """Self-attention of a fairseq layer, [T, B, d].
 
     fairseq's layers pass x and masks only. So the layer passes positions and the encoding's tensors through the context
-    manager `given`, for the duration of its forward. Masks are derived from the positions; those of fairseq are not
-    read.
+    manager `using_positions`, for the duration of its forward. Masks are derived from the positions, and those of
+    fairseq are not read.
     """
 
     def __init__(
@@ -41,20 +41,20 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
         for name in ("k_proj", "v_proj", "q_proj", "out_proj"):
             setattr(self, name, quant_noise(getattr(self, name), q_noise, qn_block_size))
         if q_noise:
-            say_once(logger, "quant-noise reaches self-attention here; fairseq's own bypasses it in training")
+            say_once(logger, "Quantisation noise also applies to self-attention here, unlike in fairseq's training.")
         self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
-        self._given: tuple[Positions, Mapping[str, Tensor], Tensor | None] | None = None
+        self._inputs: tuple[Positions, Mapping[str, Tensor], Tensor | None] | None = None
 
     @contextmanager
-    def given(
+    def using_positions(
         self, positions: Positions, tensors: Mapping[str, Tensor], memory: Tensor | None = None
     ) -> Iterator[None]:
         """Set positions, tensors of the encoding and the memory of earlier segments [M, B, d] inside this context."""
-        self._given = (positions, tensors, memory)
+        self._inputs = (positions, tensors, memory)
         try:
             yield
         finally:
-            self._given = None
+            self._inputs = None
 
     @property
     def dropout_rate(self) -> float:
@@ -78,12 +78,12 @@ class PosEncSelfAttention(FairseqIncrementalState, SelfAttention):
 
         The weights are the mean over heads [B, T, K], or with `need_head_weights` those of each head [h, B, T, K].
         """
-        if self._given is None or attn_mask is not None or key is not query or unused:
-            raise ValueError("posenc self-attention takes x and `given` positions, no masks of its own")
+        if self._inputs is None or attn_mask is not None or key is not query or unused:
+            raise ValueError("Call posenc self-attention inside `using_positions`, without masks or other keys.")
         cache = self._cache(incremental_state)
-        wanted = need_weights or need_head_weights
-        positions, tensors, memory = self._given
-        out, weights = super().forward(query, positions, tensors, memory=memory, cache=cache, need_weights=wanted)
+        any_weights = need_weights or need_head_weights
+        positions, tensors, memory = self._inputs
+        out, weights = super().forward(query, positions, tensors, memory=memory, cache=cache, need_weights=any_weights)
         if weights is not None:
             weights = weights.transpose(0, 1) if need_head_weights else weights.mean(1)
         return out, weights

@@ -31,7 +31,7 @@ VECTORS = "vectors"
 
 
 class WordEmbedding(nn.Module):
-    """Embed words; vectors of another width than the model's are projected to it (Qu et al. 2021: 300 to 512)."""
+    """Embed words, and project the vectors to the width of the model if it differs (Qu et al. 2021: 300 to 512)."""
 
     def __init__(self, words: int, width: int, dim: int, pad: int) -> None:
         super().__init__()
@@ -56,16 +56,16 @@ class WordEmbedding(nn.Module):
         room = self.words.weight[first : first + len(vectors)]
         if vectors.shape != room.shape or len(vectors) < self.num_embeddings - first - 1:  # the task adds <mask>
             raise ValueError(
-                f"--word-vectors {file}: {len(vectors)} vectors of width {vectors.shape[1]}, but the dictionary has "
-                f"{self.num_embeddings - first} words and --embedding-dim is {self.words.embedding_dim}: give the file "
-                "of the same prepared folder"
+                f"--word-vectors {file}: the file has {len(vectors)} vectors of width {vectors.shape[1]}, but the "
+                f"dictionary has {self.num_embeddings - first} words and --embedding-dim is "
+                f"{self.words.embedding_dim}. Give the file from the folder of the training data."
             )
         with torch.no_grad():
             room.copy_(vectors)
 
 
 class ClassifierEncoder(FairseqEncoder):
-    """The stack and the pooling of its outputs."""
+    """A Transformer encoder that pools its outputs."""
 
     def __init__(self, cfg: Any, dictionary: Any, max_positions: int) -> None:
         super().__init__(dictionary)
@@ -88,7 +88,7 @@ class ClassifierEncoder(FairseqEncoder):
 
 
 class _WithoutCls(SentenceEncoder):
-    """A stack whose samples begin with a word."""
+    """An encoder stack whose samples begin with a word, not with [CLS]."""
 
     has_cls = False
 
@@ -113,7 +113,7 @@ class PosEncClassifier(FairseqEncoderModel):
         """Build the model from the flat options.
 
         Raises:
-            ValueError: Unknown encodings or options, or an encoding that is asked for what it cannot do.
+            ValueError: An encoding or option is unknown, or the encoding does not support an option.
         """
         if cfg.embedding_dim is None:  # the checkpoint stores the width, so that it does not need the file
             cfg.embedding_dim = width_of(Path(cfg.word_vectors)) if cfg.word_vectors else cfg.encoder_embed_dim
@@ -131,14 +131,14 @@ class PosEncClassifier(FairseqEncoderModel):
         """Copy the vectors of --word-vectors; the task calls this unless the weights come from a checkpoint.
 
         Args:
-            init_token: --init-token, the id that begins each sample.
+            init_token: Value of --init-token, the id that begins each sample; None if it is not set.
         Raises:
             ValueError: --pooling and --init-token contradict each other, or the vectors do not fit.
         """
         if self.encoder.pooling == "cls" and init_token is None:
-            raise ValueError("--pooling cls reads the first token: give --init-token 0, which puts <s> there")
+            raise ValueError("--pooling cls reads the first token. Give --init-token 0, which puts <s> there.")
         if self.encoder.pooling == "max" and init_token is not None:
-            raise ValueError("--init-token is for --pooling cls: leave it out, or take --pooling cls")
+            raise ValueError("--init-token has no effect with --pooling max. Leave it out, or give --pooling cls.")
         if self.args.word_vectors:
             embedding = self.encoder.sentence_encoder.embed_tokens
             embedding.start_with(Path(self.args.word_vectors), self.encoder.dictionary.nspecial)
@@ -150,7 +150,7 @@ class PosEncClassifier(FairseqEncoderModel):
         features_only: bool = True,
         classification_head_name: str | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return the logits [B, C] of a head, or the pooled outputs [B, d] without a head, and nothing more."""
+        """Return the logits [B, C] of a head, or the pooled outputs [B, d] without a head, and an empty dictionary."""
         pooled = self.encoder(src_tokens)
         if classification_head_name is None:
             return pooled, {}
@@ -171,7 +171,7 @@ def _read(file: Path) -> Tensor:
         with safe_open(file, "pt") as opened:
             vectors: Tensor = opened.get_tensor(VECTORS)
     except (OSError, SafetensorError) as error:
-        raise ValueError(f"--word-vectors {file}: {error}; prepare_text_classification writes such a file") from None
+        raise ValueError(f"--word-vectors {file}: {error}. Give a file of prepare_text_classification.py.") from None
     return vectors
 
 

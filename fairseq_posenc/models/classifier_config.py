@@ -1,4 +1,4 @@
-"""The flat options of text classifiers that are trained from scratch."""
+"""Flat options of text classifiers that are trained from scratch."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 from typing import Any, Optional
@@ -10,7 +10,7 @@ from fairseq.models.transformer import DEFAULT_MIN_PARAMS_TO_WRAP
 from .config import PosEncConfig
 
 _ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
-#: positions of a model without --max-positions
+#: number of positions of a model without --max-positions
 LONGEST = 512
 
 
@@ -25,17 +25,17 @@ class ClassifierConfig(PosEncConfig):
     pooling: ChoiceEnum(["max", "cls"]) = dataclasses.field(  # type: ignore[valid-type]
         default="max",
         metadata={
-            "help": "What the head reads: the largest value over time of each output (max, for single sentences), or "
-            "the output at the first token (cls, for pairs, with --init-token 0)."
+            "help": "What the classification head reads: `max` is the maximum of each output over all tokens (for "
+            "single sentences), `cls` is the output at the first token (for pairs; needs --init-token 0)."
         },
     )
     word_vectors: Optional[str] = _option(
-        None, "File word_vectors.safetensors of prepare_text_classification, with which the word embedding starts."
+        None, "File of word vectors that prepare_text_classification.py wrote. Default: start with random vectors."
     )
     embedding_dim: Optional[int] = _option(
         None,
-        "Width of the word embedding; another width than --encoder-embed-dim is projected. Unset: that of "
-        "--word-vectors, or --encoder-embed-dim.",
+        "Width of the word embedding; it is projected to --encoder-embed-dim if they differ. Default: the width of "
+        "--word-vectors, or --encoder-embed-dim without them.",
     )
     encoder_layers: int = _option(8, "Number of layers.")
     encoder_embed_dim: int = _option(512, "Width of the model.")
@@ -49,9 +49,11 @@ class ClassifierConfig(PosEncConfig):
     dropout: float = _option(0.1, "Dropout probability of embeddings, layer outputs and the head's input.")
     attention_dropout: float = _option(0.0, "Dropout probability of attention weights.")
     activation_dropout: float = _option(0.0, "Dropout probability after the activation of feed-forward layers.")
-    max_positions: Optional[int] = _option(None, f"Longest sequence in tokens. Unset: {LONGEST}.")
+    max_positions: Optional[int] = _option(None, f"Longest sequence in tokens. Default: {LONGEST}.")
     checkpoint_activations: bool = _option(False, "Recompute each layer in the backward pass, which saves memory.")
-    offload_activations: bool = _option(False, "Recompute each layer, and keep what is stored on the CPU.")
+    offload_activations: bool = _option(
+        False, "Recompute each layer in the backward pass, and keep the layers' inputs on the CPU."
+    )
     min_params_to_wrap: int = _option(
-        DEFAULT_MIN_PARAMS_TO_WRAP, "Smallest number of parameters of a layer that FSDP wraps on its own."
+        DEFAULT_MIN_PARAMS_TO_WRAP, "Minimum number of parameters of a layer for FSDP to wrap it separately."
     )

@@ -1,4 +1,4 @@
-"""Flat options of the models, and the encoding that each stack gets from them."""
+"""Flat (not nested) options of the models, and the encoding that each stack gets from them."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import functools
@@ -24,42 +24,42 @@ ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
 _FOLLOWS_ENCODER = {"decoder_embed_dim": "encoder_embed_dim", "decoder_ffn_embed_dim": "encoder_ffn_embed_dim"}
 _FOLLOWS_DECODER = {"decoder_input_dim": "decoder_embed_dim", "decoder_output_dim": "decoder_embed_dim"}
 
-# Options that fairseq parses but these models do not support, with the advice that the error gives.
+# Options that fairseq parses but these models do not support, with the advice or reason that the error gives.
 REFUSED = {
-    "encoder_learned_pos": "use --pos-enc learned",
-    "decoder_learned_pos": "use --pos-enc learned",
-    "no_token_positional_embeddings": "use --pos-enc none",
-    "cross_self_attention": "keys of two sequences have no common positions",
-    "encoder_xformers_att_config": "self-attention here applies the position encoding itself",
-    "decoder_xformers_att_config": "self-attention here applies the position encoding itself",
-    "encoder_layers_to_keep": "position tables are stored for all layers of a stack",
-    "decoder_layers_to_keep": "position tables are stored for all layers of a stack",
-    "base_layers": "BASE layers take no positions",
-    "character_embeddings": "these models read no characters",
-    "char_inputs": "translation models read no characters",
-    "export": "TorchScript cannot follow the encodings' hooks",
+    "encoder_learned_pos": "Use --pos-enc learned instead.",
+    "decoder_learned_pos": "Use --pos-enc learned instead.",
+    "no_token_positional_embeddings": "Use --pos-enc none instead.",
+    "cross_self_attention": "Keys of two sequences have no common positions.",
+    "encoder_xformers_att_config": "Self-attention applies the position encoding itself.",
+    "decoder_xformers_att_config": "Self-attention applies the position encoding itself.",
+    "encoder_layers_to_keep": "Position tables are stored for all layers of a stack.",
+    "decoder_layers_to_keep": "Position tables are stored for all layers of a stack.",
+    "base_layers": "BASE layers do not read positions.",
+    "character_embeddings": "These models do not read characters.",
+    "char_inputs": "Translation models do not read characters.",
+    "export": "TorchScript does not support the hooks of the encodings.",
 }
 
-#: the same for translation models
-REFUSED_IN_TRANSLATION = {**REFUSED, "adaptive_input": "translation models have no adaptive input"}
+#: The same for translation models.
+REFUSED_IN_TRANSLATION = {**REFUSED, "adaptive_input": "Translation models have no adaptive input."}
 
 #: end of the help texts of --pos-enc
-SEVERAL = "several are joined by '+'. `python -m fairseq_posenc list` shows all."
+SEVERAL = "Join several with '+'. `python -m fairseq_posenc list` shows all."
 
 
 @dataclasses.dataclass
 class PosEncConfig(FairseqDataclass):
     """Options that this plugin adds to every model."""
 
-    pos_enc: str = option("sinusoidal", f"Position encoding of all self-attention; {SEVERAL}")
+    pos_enc: str = option("sinusoidal", f"Position encoding of all self-attention layers. {SEVERAL}")
     pos_enc_args: Optional[str] = option(None, "Options of the position encoding, such as 'clip=64,share=head-wise'.")
     pos_enc_defaults: Optional[str] = option(
         None,
-        "Options that a preset gives to an encoding by its name, such as 'sinusoidal.freq=t2t'. They hold wherever the "
-        "encoding is used and its own options do not set them.",
+        "Default options of encodings by name, such as 'sinusoidal.freq=t2t', usually set by a preset. They apply "
+        "wherever that encoding is used, unless its own options set them.",
     )
     pos_enc_no_decay: bool = option(
-        False, "Exclude from weight decay the parameters that the encoding's page in docs/encodings lists for it."
+        False, "Exclude parameters of the encoding from weight decay. Its page in docs/encodings lists them."
     )
 
 
@@ -67,10 +67,14 @@ class PosEncConfig(FairseqDataclass):
 class StacksPosEncConfig(PosEncConfig):
     """Options that this plugin adds to models with an encoder and a decoder."""
 
-    pos_enc_encoder: Optional[str] = option(None, "Position encoding of the encoder, instead of --pos-enc.")
-    pos_enc_encoder_args: Optional[str] = option(None, "Options of --pos-enc-encoder, instead of --pos-enc-args.")
-    pos_enc_decoder: Optional[str] = option(None, "Position encoding of the decoder, instead of --pos-enc.")
-    pos_enc_decoder_args: Optional[str] = option(None, "Options of --pos-enc-decoder, instead of --pos-enc-args.")
+    pos_enc_encoder: Optional[str] = option(None, "Position encoding of the encoder. Default: --pos-enc.")
+    pos_enc_encoder_args: Optional[str] = option(
+        None, "Options of the encoder's position encoding, used instead of --pos-enc-args."
+    )
+    pos_enc_decoder: Optional[str] = option(None, "Position encoding of the decoder. Default: --pos-enc.")
+    pos_enc_decoder_args: Optional[str] = option(
+        None, "Options of the decoder's position encoding, used instead of --pos-enc-args."
+    )
 
 
 @dataclasses.dataclass
@@ -83,7 +87,7 @@ class LayersConfig(PosEncConfig):
     checkpoint_activations: bool = option(False, "Recompute each layer in the backward pass, which saves memory.")
     offload_activations: bool = option(False, "With --checkpoint-activations: keep the layers' inputs on the CPU.")
     min_params_to_wrap: int = option(
-        DEFAULT_MIN_PARAMS_TO_WRAP, "Smallest number of parameters of a layer that FSDP wraps on its own."
+        DEFAULT_MIN_PARAMS_TO_WRAP, "Minimum number of parameters of a layer for FSDP to wrap it separately."
     )
 
 
@@ -105,7 +109,7 @@ def _flattened() -> Iterator[Field]:
 def _renamed(name: str, field: dataclasses.Field[Any]) -> Field:
     leader = _FOLLOWS_ENCODER.get(name) or _FOLLOWS_DECODER.get(name)
     if leader:
-        return name, Optional[int], option(None, f"Default: {leader}.")
+        return name, Optional[int], option(None, f"Number of features. Default: that of --{leader.replace('_', '-')}.")
     return name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
 
@@ -113,11 +117,11 @@ TransformerPosEncConfig = dataclasses.make_dataclass(
     "TransformerPosEncConfig", list(_flattened()), bases=(StacksPosEncConfig,)
 )
 TransformerPosEncConfig.__module__ = __name__
-TransformerPosEncConfig.__doc__ = "All options of fairseq's transformer, flat, and the plugin's."
+TransformerPosEncConfig.__doc__ = "All options of fairseq's transformer and of this plugin, not nested."
 
 
 def values_of(flat: Any, config: type[PosEncConfig]) -> dict[str, Any]:
-    """Return all options by name. If an older checkpoint lacks an option of this plugin, its default is returned."""
+    """Return all options by name. If an older checkpoint lacks an option of this plugin, use its default."""
     own = {field.name: field.default for field in dataclasses.fields(config) if not field.name.startswith("_")}
     return {**own, **(OmegaConf.to_container(flat) if isinstance(flat, DictConfig) else vars(flat))}
 
@@ -142,7 +146,7 @@ def refuse(values: Mapping[str, Any], refused: Mapping[str, str]) -> None:
     """Raise ValueError if one of the `refused` options is set; the mapping gives the reason for each."""
     for name, reason in refused.items():
         if values.get(name):
-            raise ValueError(f"{flag(name)} is not for posenc architectures: {reason}")
+            raise ValueError(f"{flag(name)} is not supported by posenc architectures; leave it out. {reason}")
 
 
 def flag(name: str) -> str:
@@ -186,7 +190,7 @@ def check_overrides(config: Any) -> None:
         for side in ("encoder", "decoder")
     )
     if own and config.pos_enc_args is not None:
-        raise ValueError("--pos-enc-args has no effect: encoder and decoder have their own; leave it out")
+        raise ValueError("--pos-enc-args has no effect: encoder and decoder set their own options. Leave it out.")
 
 
 def register_sizes(model: str, prefix: str, presets: Mapping[str, Mapping[str, Any]]) -> None:

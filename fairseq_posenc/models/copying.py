@@ -103,18 +103,20 @@ def log_probs(logits: Tensor, copied: Copied | None) -> Tensor:
     Returns:
         Log-probabilities [B, T, E]; -inf for unknown words that are not in the source of the sample.
     """
-    made = promoted(logits).log_softmax(-1)
+    log_vocab = promoted(logits).log_softmax(-1)
     if copied is None:
-        return made
+        return log_vocab
     source, first = copied.source, first_places(copied.source)
     columns = torch.arange(source.shape[1], device=source.device)
     is_word = (first == columns) & copied.places[:, 0].isfinite()
-    made = F.pad(F.logsigmoid(copied.gate)[..., None] + made, (0, copied.size - made.shape[-1]), value=NOTHING)
-    made = F.pad(made, (0, 1))  # Positions that are not the first of a word write to this extra column.
+    log_vocab = F.logsigmoid(copied.gate)[..., None] + log_vocab
+    log_vocab = F.pad(log_vocab, (0, copied.size - log_vocab.shape[-1]), value=NOTHING)
+    log_vocab = F.pad(log_vocab, (0, 1))  # Positions that are not the first of a word write to this extra column.
     index = torch.where(is_word, source, copied.size)[:, None].expand_as(copied.places)
-    share = F.logsigmoid(-copied.gate)[..., None] + _by_word(copied.places, first, is_word)
+    log_copy = F.logsigmoid(-copied.gate)[..., None] + _by_word(copied.places, first, is_word)
     # Contiguous, because fairseq's diverse and constrained beam searches call `view` on the result.
-    return made.scatter(2, index, torch.logaddexp(made.gather(2, index), share))[..., :-1].contiguous()
+    mixed = log_vocab.scatter(2, index, torch.logaddexp(log_vocab.gather(2, index), log_copy))
+    return mixed[..., :-1].contiguous()
 
 
 def target_log_probs(logits: Tensor, copied: Copied | None, target: Tensor) -> Tensor:
@@ -129,12 +131,12 @@ def target_log_probs(logits: Tensor, copied: Copied | None, target: Tensor) -> T
     size = logits.shape[-1]
     if copied is None:
         return -F.cross_entropy(promoted(logits).flatten(0, 1), target.flatten(), reduction="none").view_as(target)
-    # Use a finite number instead of -inf, because sums of -inf have no gradients. No softmax gets near it.
-    closed = torch.finfo(copied.places.dtype).min / 4
-    listed = target < size
-    inside = torch.where(listed, target, 0)
-    spoken = -F.cross_entropy(promoted(logits).flatten(0, 1), inside.flatten(), reduction="none").view_as(target)
-    spoken = F.logsigmoid(copied.gate) + spoken.masked_fill(~listed, closed)
-    there = (copied.source[:, None] == target[..., None]) & copied.places[:, :1].isfinite()  # [B, T, S]
-    shared = F.logsigmoid(-copied.gate) + copied.places.masked_fill(~there, closed).logsumexp(-1)
-    return torch.logaddexp(spoken, shared).masked_fill(~(listed | there.any(-1)), NOTHING)
+    # Use a finite number instead of -inf, because sums of -inf have no gradients. No log-softmax is as small.
+    almost_zero = torch.finfo(copied.places.dtype).min / 4
+    in_dictionary = target < size
+    inside = torch.where(in_dictionary, target, 0)
+    log_vocab = -F.cross_entropy(promoted(logits).flatten(0, 1), inside.flatten(), reduction="none").view_as(target)
+    log_vocab = F.logsigmoid(copied.gate) + log_vocab.masked_fill(~in_dictionary, almost_zero)
+    is_copyable = (copied.source[:, None] == target[..., None]) & copied.places[:, :1].isfinite()  # [B, T, S]
+    log_copy = F.logsigmoid(-copied.gate) + copied.places.masked_fill(~is_copyable, almost_zero).logsumexp(-1)
+    return torch.logaddexp(log_vocab, log_copy).masked_fill(~(in_dictionary | is_copyable.any(-1)), NOTHING)

@@ -34,14 +34,14 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
     ) -> Positions:
         """Return the positions of the tokens [B, T], which follow those of the memory.
 
-        The cache holds the memory and the first of the tokens.
+        The cache holds the memory and the tokens before the new ones.
         """
         columns = 0 if memory is None else memory.columns
         first: Any = self.layers._modules.get("0")  # not by iteration, which LayerDrop cuts short
         cached = first.self_attn.cached_length(incremental_state) if first is not None else 0
         cached = cached - columns if cached else 0
         if cached >= prev_output_tokens.shape[1]:
-            raise ValueError(f"{prev_output_tokens.shape[1]} tokens given, {cached} are cached already")
+            raise ValueError(f"The input has {prev_output_tokens.shape[1]} tokens, but {cached} are cached already.")
         where = self.pos.positions(
             prev_output_tokens,
             pad=self.padding_idx,
@@ -80,7 +80,7 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         With `incremental_state`, the cache holds the first T - Q of the T tokens. Without it, Q = T.
         """
         if full_context_alignment:
-            raise ValueError("full-context alignment would show a decoder's encoding the future")
+            raise ValueError("full_context_alignment is not supported: it would show future tokens to the encoding.")
         alignment_layer = self.num_layers - 1 if alignment_layer is None else alignment_layer
         source = _first(encoder_out, "encoder_out")
         source_padding = _first(encoder_out, "encoder_padding_mask")
@@ -93,15 +93,15 @@ class PosEncDecoder(Positioned, TransformerDecoderBase):
         # The cache holds the memory after the first call, so pass the memory to the layers only once.
         remembered = memory.states if memory is not None and where.offset == where.memory else ()
         for index, layer in enumerate(self.layers):
-            wanted = index == alignment_layer
-            given = tensors_of(layer, per_layer)
+            weights_needed = index == alignment_layer
+            inputs = tensors_of(layer, per_layer)
             if remembered:
-                given = {**given, "memory": remembered[index].to(x)}
+                inputs = {**inputs, "memory": remembered[index].to(x)}
             x, weights, _ = layer(
-                x, source, source_padding, incremental_state, wanted, wanted, positions=where, **given
+                x, source, source_padding, incremental_state, weights_needed, weights_needed, positions=where, **inputs
             )
             states.append(x)
-            if wanted and weights is not None:
+            if weights_needed and weights is not None:
                 attention = weights.float().to(x)[:alignment_heads].mean(0)  # over heads
         if self.layer_norm is not None:
             x = self.layer_norm(x)

@@ -61,7 +61,7 @@ class PosEncEncoder(Positioned, TransformerEncoderBase):
         If beams only change places within their samples, return the argument without copying: their sources are the
         same. This is the case at nearly every step.
         """
-        before = encoder_out.get("samples", [])  # row of the encoder's batch for each row of this one
+        before = encoder_out.get("samples", [])  # for each row of the present batch: its row in the encoder's batch
         samples = before[0].index_select(0, new_order) if before else new_order
         if before and torch.equal(samples, before[0]):
             return encoder_out

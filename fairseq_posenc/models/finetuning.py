@@ -30,7 +30,7 @@ from .pretrained_encoder import pretrained_encoder, take
 logger = logging.getLogger(__name__)
 
 ARCH = "posenc_roberta_pretrained"
-#: prefixes of weights that a fine-tuned model has and a pretrained one does not
+#: prefixes of weights that only a fine-tuned model has
 _NEW = ("classification_heads.",)
 #: encodings of the DIET paper, which combines them with segment biases per head
 _DIET = ("diet-rel", "diet-abs", "diet-abs-lin")
@@ -52,7 +52,7 @@ class PosEncPretrained(PosEncRoberta):
         """
         if cfg.encoder_layers is None:
             raise ValueError(
-                f"--arch {ARCH} needs --pretrained, and a task that fine-tunes (posenc_sentence_prediction)"
+                f"--arch {ARCH} needs --pretrained FILE and a task that fine-tunes, such as posenc_sentence_prediction."
             )
         model: PosEncPretrained = super().build_model(cfg, task)
         for name, parameter in model.encoder.lm_head.named_parameters():
@@ -74,9 +74,9 @@ class Finetuning(FairseqTask):
         source = None if from_checkpoint else getattr(cfg, "pretrained", None)
         if not source:
             return self.untrained(cfg, from_checkpoint)
-        found = start(cfg, Path(source), *self.dictionary_of_pieces())
+        pretrained = start(cfg, Path(source), *self.dictionary_of_pieces())
         model = self.untrained(cfg, from_checkpoint)
-        load(model, found)
+        load(model, pretrained)
         return model
 
     def untrained(self, cfg: Any, from_checkpoint: bool) -> Any:
@@ -85,11 +85,11 @@ class Finetuning(FairseqTask):
 
     def dictionary_of_pieces(self) -> tuple[Dictionary, Path]:
         """Return the dictionary of the data and the file that it was read from."""
-        raise TypeError(f"{type(self).__name__} does not say which dictionary its data have")
+        raise TypeError(f"{type(self).__name__} must override `dictionary_of_pieces`.")
 
 
 def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrained:
-    """Read the pretrained model, convert it to the encoding that the options ask for, and write its sizes into them.
+    """Read the pretrained model, convert it to the encoding that the options ask for, and write its sizes into `cfg`.
 
     Args:
         cfg: Options of the model, which are changed.
@@ -98,21 +98,21 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
         file: File of the dictionary, for error messages.
     Raises:
         ValueError: The options contradict the pretrained model.
-        CheckpointError: The model cannot be read, or its vocabulary is another tokenizer's.
+        CheckpointError: The model cannot be read, or its vocabulary belongs to another tokenizer.
     """
     own = pretrained_encoder(source, dictionary, file)
-    told = f"the model of --pretrained {source}"
+    description = f"the model of --pretrained {source}"
     for name, theirs in SIZES.items():
-        take(cfg, name, getattr(own.config, theirs), None, told)
-    take(cfg, "encoder_normalize_before", own.config.normalize_before, False, told)
-    take(cfg, "layernorm_embedding", own.config.layernorm_embedding, True, told)
-    take(cfg, "untie_weights_roberta", not own.config.tied, False, told)
+        take(cfg, name, getattr(own.config, theirs), None, description)
+    take(cfg, "encoder_normalize_before", own.config.normalize_before, False, description)
+    take(cfg, "layernorm_embedding", own.config.layernorm_embedding, True, description)
+    take(cfg, "untie_weights_roberta", not own.config.tied, False, description)
     cfg.pos_enc, cfg.pos_enc_args = encoding(own.config, cfg.pos_enc, cfg.pos_enc_args, str(cfg.segments))
     seed = torch.initial_seed()  # fairseq has just set --seed; so newly initialised weights differ between runs
-    made, report = converted(own, cfg.pos_enc, cfg.pos_enc_args, seed=seed)
+    pretrained, report = converted(own, cfg.pos_enc, cfg.pos_enc_args, seed=seed)
     for line in report.lines():
         logger.info("%s: %s", source, line)
-    return made
+    return pretrained
 
 
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
@@ -132,18 +132,18 @@ def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str
     added = SEGMENTS[segments]
     if segments == "none" or added in chosen.split("+"):
         spec = chosen
-    elif present := [one for one in SEGMENTS.values() if one and one in chosen.split("+")]:
-        raise ValueError(f"--segments {segments}: the model has {present[0]} already; leave --segments out")
+    elif present := [name for name in SEGMENTS.values() if name and name in chosen.split("+")]:
+        raise ValueError(f"--segments {segments}: the model already has {present[0]}. Leave --segments out.")
     else:
         spec = f"{chosen}+{added}"
-    kept = of_members(chosen, own.pos_enc_args) if chosen == own.pos_enc else {}
-    given = {**kept, **of_members(spec, args)}
-    if segments == "head" and spec != chosen and (share := _shared(chosen, given)):
-        given.setdefault("segments.share", share)
-    return spec, ",".join(f"{key}={value}" for key, value in given.items()) or None
+    own_options = of_members(chosen, own.pos_enc_args) if chosen == own.pos_enc else {}
+    options = {**own_options, **of_members(spec, args)}
+    if segments == "head" and spec != chosen and (share := _shared(chosen, options)):
+        options.setdefault("segments.share", share)
+    return spec, ",".join(f"{key}={value}" for key, value in options.items()) or None
 
 
-def _shared(chosen: str, given: Mapping[str, Any]) -> str:
+def _shared(chosen: str, options: Mapping[str, Any]) -> str:
     """Return how the segment tables that are added to a DIET encoding are shared: as the encoding's own table.
 
     Return an empty string for unshared tables and for other encodings, whose segment tables keep their default.
@@ -151,22 +151,23 @@ def _shared(chosen: str, given: Mapping[str, Any]) -> str:
     member = next((name for name in chosen.split("+") if name in _DIET), None)
     if member is None:
         return ""
-    share = str(given.get(f"{member.replace('-', '_')}.share", asdict(get(member).Options())["share"]))
+    share = str(options.get(f"{member.replace('-', '_')}.share", asdict(get(member).Options())["share"]))
     return "" if share == "none" else share
 
 
-def load(model: Any, found: Pretrained) -> None:
+def load(model: Any, pretrained: Pretrained) -> None:
     """Load the pretrained weights into a fairseq model.
 
     Raises:
         CheckpointError: The weights do not fit the model.
     """
-    tensors = dict(found.tensors)
+    tensors = dict(pretrained.tensors)
     tensors.setdefault("lm_head.weight", tensors["embed_tokens.weight"])
     try:
         missing, unexpected = model.load_state_dict(names.to_fairseq(tensors), strict=False)
     except RuntimeError as error:
-        raise CheckpointError(f"the weights are not those of the settings: {error}") from None
+        raise CheckpointError(f"The weights do not match the settings of the pretrained model: {error}") from None
     missing = [name for name in missing if not name.startswith(_NEW) and not name.endswith("version")]
     if missing or unexpected:
-        raise CheckpointError(f"the weights are not those of the settings: {[*missing, *unexpected][0]}")
+        name = [*missing, *unexpected][0]
+        raise CheckpointError(f"The weights do not match the settings of the pretrained model: {name}")

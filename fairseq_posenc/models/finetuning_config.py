@@ -37,8 +37,8 @@ def _fields() -> Iterator[tuple[str, Any, Any]]:
         Optional[str],
         option(
             None,
-            "Pretrained model to start from, with its sizes, positions and weights: a checkpoint of fairseq's RoBERTa "
-            "(stock or posenc), or a folder of Hugging Face's or of export-hf.",
+            "Pretrained model whose sizes, position encoding and weights are used: a checkpoint of fairseq's RoBERTa "
+            "or of a posenc model, a Hugging Face folder, or a folder that export-hf wrote.",
         ),
     )
     yield (
@@ -46,11 +46,12 @@ def _fields() -> Iterator[tuple[str, Any, Any]]:
         ChoiceEnum(list(SEGMENTS)),
         option(
             "none",
-            "How the two sentences of a pair are told apart: by vectors at the input, or by biases of each head.",
+            "How to tell the sentences of a pair apart: `input` adds vectors to the embeddings, `head` adds biases in "
+            "each attention head, and `none` does neither.",
         ),
     )
 
 
 PretrainedConfig = dataclasses.make_dataclass("PretrainedConfig", list(_fields()), bases=(MaskedLMPosEncConfig,))
 PretrainedConfig.__module__ = __name__
-PretrainedConfig.__doc__ = "Those of the masked language models, with sizes that a pretrained model decides."
+PretrainedConfig.__doc__ = "Options of the masked language models, with sizes that the pretrained model sets."

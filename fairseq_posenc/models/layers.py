@@ -39,7 +39,7 @@ class PosEncEncoderLayer(TransformerEncoderLayerBase):
         self, x: Tensor, encoder_padding_mask: Tensor | None, *, positions: Positions, **tensors: Tensor
     ) -> Tensor:
         """Apply the layer: [T, B, d] -> [T, B, d]."""
-        with self.self_attn.given(positions, tensors):
+        with self.self_attn.using_positions(positions, tensors):
             out: Tensor = super().forward(x, encoder_padding_mask)
         return out
 
@@ -51,7 +51,7 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
     ) -> PosEncSelfAttention:
         if add_bias_kv or add_zero_attn:
-            raise ValueError("extra keys (add_bias_kv, add_zero_attn) have no position")
+            raise ValueError("add_bias_kv and add_zero_attn are not supported: their extra keys have no position.")
         return _self_attention(self, embed_dim, cfg.decoder.attention_heads, cfg)
 
     def forward(
@@ -74,7 +74,7 @@ class PosEncDecoderLayer(TransformerDecoderLayerBase):
         """
         if memory is not None and self.normalize_before:
             memory = self.self_attn_layer_norm(memory)  # keys and queries are computed from normalised states
-        with self.self_attn.given(positions, tensors, memory):
+        with self.self_attn.using_positions(positions, tensors, memory):
             out: tuple[Tensor, Tensor | None, None] = super().forward(
                 x,
                 encoder_out,

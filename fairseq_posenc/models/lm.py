@@ -56,7 +56,7 @@ class LMDecoder(PosEncDecoder):
             memory: States of earlier segments; without a cache, the states of this segment are added to it.
         """
         if memory is not None and memory.length and self.training and self.decoder_layerdrop:
-            raise ValueError("--decoder-layerdrop leaves out layers, whose states memory needs: leave it out")
+            raise ValueError("--decoder-layerdrop drops layers, but memory needs the states of all. Leave it out.")
         x, extra = self.extract_features_scriptable(prev_output_tokens, encoder_out, incremental_state, memory=memory)
         if memory is not None and incremental_state is None:
             memory.keep(extra["inner_states"][:-1])  # type: ignore[arg-type]
@@ -64,8 +64,8 @@ class LMDecoder(PosEncDecoder):
 
 
 def _cutoffs(text: str) -> list[int]:
-    found: list[int] = options.eval_str_list(text, type=int)
-    return found
+    cutoffs: list[int] = options.eval_str_list(text, type=int)
+    return cutoffs
 
 
 @register_model("posenc_transformer_lm", dataclass=LMPosEncConfig)
@@ -80,8 +80,8 @@ class PosEncTransformerLM(FairseqLanguageModel):
         """Build the model from the flat options.
 
         Raises:
-            ValueError: An encoding or option is unknown, an encoding cannot do what it is asked for, or a position flag
-                of fairseq is set.
+            ValueError: An encoding or option is unknown, an encoding does not support an option, or a position flag of
+                fairseq is set.
         """
         config = decoder_config(cfg)
         dictionary = task.source_dictionary
@@ -108,8 +108,8 @@ class PosEncTransformerLM(FairseqLanguageModel):
 
     def forward(self, src_tokens: Tensor, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
         """Run the decoder; see `LMDecoder.forward`."""
-        found: tuple[Tensor, dict[str, Any]] = self.decoder(src_tokens, **kwargs)
-        return found
+        output: tuple[Tensor, dict[str, Any]] = self.decoder(src_tokens, **kwargs)
+        return output
 
 
 def _embedding(config: Any, dictionary: Any) -> nn.Module:

@@ -27,16 +27,14 @@ _OTHER_ADAPTIVE = {
 class OwnLMConfig(PosEncConfig):
     """Options that fairseq's `transformer_lm` does not have."""
 
-    no_attention_bias: bool = option(
-        False, "No biases in the projections of self-attention, as in Transformer-XL, whose encoding has u and v."
-    )
+    no_attention_bias: bool = option(False, "Use no biases in the projections of self-attention, as in Transformer-XL.")
     adaptive_one_matrix: bool = option(
         False,
-        "Adaptive input and softmax in bands of one matrix, without projections and with biases of the words, as in "
-        "Transformer-XL with div_val 1. The bands are --adaptive-softmax-cutoff.",
+        "Use one matrix, without projections, for the input embedding and the adaptive softmax, with a bias per word, "
+        "as in Transformer-XL with div_val 1. --adaptive-softmax-cutoff sets its bands.",
     )
     init_std: Optional[float] = option(
-        None, "Standard deviation of the normal distribution of all matrices at the start (Transformer-XL: 0.02)."
+        None, "Draw all initial matrices with this standard deviation (Transformer-XL: 0.02). Default: as in fairseq."
     )
 
 
@@ -44,14 +42,14 @@ def _fields() -> Iterator[Field]:
     """Yield fairseq's options; unless set, input and output are as wide as the decoder."""
     for field in dataclasses.fields(TransformerLanguageModelConfig):
         if field.name in _FOLLOWS:
-            yield field.name, Optional[int], option(None, "Default: decoder_embed_dim.")
+            yield field.name, Optional[int], option(None, "Number of features. Default: that of --decoder-embed-dim.")
         elif not field.name.startswith("_") and field.name != "add_bos_token":
             yield field.name, field.type, dataclasses.field(default=field.default, metadata=field.metadata)
 
 
 LMPosEncConfig = dataclasses.make_dataclass("LMPosEncConfig", list(_fields()), bases=(OwnLMConfig,))
 LMPosEncConfig.__module__ = __name__
-LMPosEncConfig.__doc__ = "All options of fairseq's transformer_lm, and the plugin's."
+LMPosEncConfig.__doc__ = "All options of fairseq's transformer_lm and of this plugin, not nested."
 
 
 def decoder_config(flat: Any) -> TransformerConfig:
@@ -72,27 +70,28 @@ def decoder_config(flat: Any) -> TransformerConfig:
 
 
 def _check_adaptive(values: dict[str, Any]) -> None:
-    one, cutoffs = values["adaptive_one_matrix"], values["adaptive_softmax_cutoff"]
-    if one and not cutoffs:
-        raise ValueError("--adaptive-one-matrix needs its bands: --adaptive-softmax-cutoff 20000,40000,200000, say")
-    if one:
+    one_matrix, cutoffs = values["adaptive_one_matrix"], values["adaptive_softmax_cutoff"]
+    if one_matrix and not cutoffs:
+        raise ValueError("--adaptive-one-matrix needs bands. Give --adaptive-softmax-cutoff 20000,40000, for example.")
+    if one_matrix:
         for name, default in _OTHER_ADAPTIVE.items():
             if values[name] != default:
-                raise ValueError(f"{flag(name)} has no effect with --adaptive-one-matrix: leave one of them out")
+                raise ValueError(f"{flag(name)} has no effect with --adaptive-one-matrix. Leave one of them out.")
         if len({values["decoder_embed_dim"], *(values[name] or values["decoder_embed_dim"] for name in _FOLLOWS)}) > 1:
-            raise ValueError("--adaptive-one-matrix has no projections: leave out --decoder-input-dim and -output-dim")
+            raise ValueError("--adaptive-one-matrix has no projections. Leave --decoder-input-dim and -output-dim out.")
     if values["tie_adaptive_weights"]:
         _check_tied(values)
 
 
 def _check_tied(values: dict[str, Any]) -> None:
-    """Raise with a message where fairseq has a bare assertion."""
+    """Raise ValueError with an explanation; fairseq has only an assertion."""
     if not values["adaptive_input"]:
-        raise ValueError("--tie-adaptive-weights needs --adaptive-input")
-    for one, other in (
+        raise ValueError("--tie-adaptive-weights needs --adaptive-input. Give both, or neither.")
+    for name, other_name in (
         ("adaptive_input_cutoff", "adaptive_softmax_cutoff"),
         ("adaptive_input_factor", "adaptive_softmax_factor"),
         ("decoder_input_dim", "decoder_output_dim"),
     ):
-        if values[one] != values[other]:
-            raise ValueError(f"--tie-adaptive-weights: {flag(one)} is {values[one]}, {flag(other)} is {values[other]}")
+        if values[name] != values[other_name]:
+            both = f"{flag(name)} is {values[name]}, but {flag(other_name)} is {values[other_name]}"
+            raise ValueError(f"--tie-adaptive-weights: {both}. Give them the same value.")

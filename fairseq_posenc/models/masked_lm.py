@@ -104,17 +104,17 @@ class PosEncRobertaEncoder(RobertaEncoder):
         if not features_only:
             if pos.needs_boundaries and unmasked_tokens is None:
                 raise ValueError(
-                    f"{pos.name} needs the tokens before masking, which this task does not give: "
-                    "--task posenc_masked_lm does"
+                    f"--pos-enc {pos.name} needs the tokens before masking. Use --task posenc_masked_lm, which "
+                    "provides them."
                 )
             segments = torch.zeros_like(src_tokens) if segments is None else segments
-        found = self.sentence_encoder(
+        encoded = self.sentence_encoder(
             src_tokens, return_all_hiddens=return_all_hiddens, unmasked=unmasked_tokens, segments=segments
         )
-        x = found["encoder_out"][0].transpose(0, 1)  # [T, B, d] -> [B, T, d]
+        x = encoded["encoder_out"][0].transpose(0, 1)  # [T, B, d] -> [B, T, d]
         if not features_only:
             x = self.output_layer(x, masked_tokens=masked_tokens)
-        return x, {"inner_states": found["encoder_states"] if return_all_hiddens else None}
+        return x, {"inner_states": encoded["encoder_states"] if return_all_hiddens else None}
 
     def max_positions(self) -> int:
         """Return the length of the longest sequence that the encoding defines."""
@@ -131,7 +131,7 @@ class PosEncRoberta(WithSpanHead, RobertaModel):
     def apply(self, fn: Callable[[nn.Module], Any]) -> PosEncRoberta:
         """Apply a function to all modules, except on the meta device.
 
-        Tensors on the meta device have no values, but fairseq's initialisation draws on the CPU and copies.
+        Tensors on the meta device have no values, but fairseq's initialisation copies random numbers from the CPU.
         """
         return self if next(self.parameters()).is_meta else super().apply(fn)
 
@@ -140,7 +140,7 @@ class PosEncRoberta(WithSpanHead, RobertaModel):
         """Build the model from the flat options.
 
         Raises:
-            ValueError: An encoding or option is unknown, or an encoding cannot do what it is asked for.
+            ValueError: An encoding or option is unknown, or an encoding does not support an option.
         """
         longest = task.max_positions() if cfg.max_positions is None else cfg.max_positions
         model = cls(cfg, PosEncRobertaEncoder(cfg, task.source_dictionary, longest))

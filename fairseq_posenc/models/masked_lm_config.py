@@ -14,7 +14,7 @@ from .config import ACTIVATIONS, SEVERAL, LayersConfig, values_of
 class MaskedLMPosEncConfig(LayersConfig):
     """Options of fairseq's `roberta`, with this plugin's options in place of its position flags."""
 
-    pos_enc: str = option("learned", f"Position encoding of all self-attention; {SEVERAL}")
+    pos_enc: str = option("learned", f"Position encoding of all self-attention layers. {SEVERAL}")
     encoder_layers: int = option(12, "Number of layers.")
     encoder_embed_dim: int = option(768, "Width of the layers.")
     encoder_ffn_embed_dim: int = option(3072, "Width of the feed-forward layers.")
@@ -22,12 +22,14 @@ class MaskedLMPosEncConfig(LayersConfig):
     encoder_normalize_before: bool = option(False, "Apply layer norm before each block instead of after it.")
     encoder_layerdrop: float = option(0.0, "Probability of leaving out a layer in training.")
     layernorm_embedding: bool = option(True, "Do not apply layer norm to the embeddings (this flag switches it off).")
-    layer_norm_eps: float = option(1e-5, "Epsilon of layer norms. RoBERTa has the default, BERT 1e-12.")
+    layer_norm_eps: float = option(1e-5, "Epsilon of layer norms (RoBERTa: 1e-5, BERT: 1e-12).")
     activation_fn: ACTIVATIONS = option("gelu", "Activation function of the feed-forward layers and of the head.")
     pooler_activation_fn: ACTIVATIONS = option("tanh", "Activation function of classification heads.")
     pooler_dropout: float = option(0.0, "Dropout probability in classification heads.")
-    max_positions: Optional[int] = option(None, "Longest sequence, in tokens. Default: the task's --tokens-per-sample.")
-    untie_weights_roberta: bool = option(False, "Give the head an output matrix of its own instead of the embedding.")
+    max_positions: Optional[int] = option(None, "Longest sequence in tokens. Default: --tokens-per-sample of the task.")
+    untie_weights_roberta: bool = option(
+        False, "Give the masked-LM head its own output matrix instead of the embedding."
+    )
     load_checkpoint_heads: bool = option(False, "Register and load the classification heads of a checkpoint.")
     spectral_norm_classification_head: bool = option(False, "Apply spectral normalisation to classification heads.")
     quant_noise_pq: float = option(0.0, "Probability of product quantisation noise in training.")

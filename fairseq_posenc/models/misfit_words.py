@@ -26,9 +26,9 @@ _TABLES = (".pos.", "embed_positions")
 def differences(theirs: Settings, mine: Settings, names: Sequence[str]) -> list[str]:
     """Return a line for each of the settings `names` that both sides have and that differ."""
     pairs = [(name, theirs[name], mine[name]) for name in names if name in theirs and name in mine]
-    pairs = [pair for pair in pairs if pair[0] not in LENGTHS or (pair[1] and pair[2])]  # unset: see the other options
-    told = [(name, _shown(one), _shown(other)) for name, one, other in pairs if (one or None) != (other or None)]
-    return [f"--{name.replace('_', '-')} is {one} in the checkpoint, {other} here" for name, one, other in told]
+    pairs = [pair for pair in pairs if pair[0] not in LENGTHS or (pair[1] and pair[2])]  # skip unset lengths
+    differing = [(name, _shown(old), _shown(new)) for name, old, new in pairs if (old or None) != (new or None)]
+    return [f"--{name.replace('_', '-')} is {old} in the checkpoint, {new} here" for name, old, new in differing]
 
 
 def _shown(value: Any) -> str:
@@ -50,27 +50,27 @@ def refusal(
     tables = [line for line in weights if any(mark in line for mark in _TABLES)]
     others = [line for line in weights if line not in tables]
     names = [*(SIZES if others or settings else ()), *(ENCODING + LENGTHS if tables or others else ())]
-    told = list(settings) if settings else _models(theirs, mine) + differences(theirs, mine, names)
+    problems = list(settings) if settings else _models(theirs, mine) + differences(theirs, mine, names)
     symbols = [line for line in weights if _is_of_symbols(line)]
-    shown = (symbols[:1] if not told else []) or weights[:1]
+    shown = (symbols[:1] if not problems else []) or weights[:1]
     count = f" (and {len(weights) - 1} more)" if len(weights) > 1 else ""
-    told += [f"{line}{count}" for line in shown]
-    return f"{filename} does not fit this model: {'; '.join(told)}. {_cure(filename, others, tables, theirs, mine)}"
+    problems += [f"{line}{count}" for line in shown]
+    return f"{filename} does not fit this model: {'; '.join(problems)}. {_cure(filename, others, tables, theirs, mine)}"
 
 
 def _models(theirs: Settings, mine: Settings) -> list[str]:
-    one, other = (given.get("_name") or given.get("arch") for given in (theirs, mine))
-    return [f"it is a {one}, the model a {other}"] if one != other else []
+    old, new = (settings.get("_name") or settings.get("arch") for settings in (theirs, mine))
+    return [f"the checkpoint has the architecture {old}, the model has {new}"] if old != new else []
 
 
 def _is_of_symbols(line: str) -> bool:
-    return "embed_tokens.weight is" in line
+    return "embed_tokens.weight has the shape" in line
 
 
 def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: Settings, mine: Settings) -> str:
     if others and all(_is_of_symbols(line) or "lm_head" in line for line in others):
         return (
-            "They are of dictionaries of different sizes: binarise the data with the checkpoint's dict.txt "
+            "Their dictionaries have different sizes. Binarise the data with the checkpoint's dict.txt "
             "(fairseq-preprocess --srcdict)."
         )
     name = str(theirs.get("_name") or theirs.get("arch"))
@@ -78,7 +78,7 @@ def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: S
         length = mine.get("max_positions") or mine.get("tokens_per_sample")
         more = f" --max-positions {length}" if isinstance(length, int) else ""
         return (
-            f"python -m fairseq_posenc import-hf {filename} --pos-enc {mine['pos_enc']}{more} --output DIR makes "
-            "a checkpoint with this encoding and length; otherwise give the checkpoint's."
+            f"Convert it with `python -m fairseq_posenc import-hf {filename} --pos-enc {mine['pos_enc']}{more} "
+            "--output DIR`, or give the encoding and the length of the checkpoint."
         )
     return "Give the checkpoint's settings, or start from another checkpoint."

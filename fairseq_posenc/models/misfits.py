@@ -1,7 +1,7 @@
 """Explain why a checkpoint does not fit the model or the dictionary, and what to do.
 
 At most, fairseq says 'please ensure that the architectures match'. If all shapes fit, it says nothing, even for a
-dictionary in another order or another number of heads. Such a model loads and computes nonsense.
+dictionary in another order or another number of heads. Such a checkpoint loads, but the model computes nonsense.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from .misfit_words import Settings, differences, refusal
 
 logger = logging.getLogger(__name__)
 
-#: All shapes may fit although these settings differ. Different heads are always an error; the others only give a
-#: warning.
+#: All shapes may fit although these settings differ. Another number of heads is an error; the others give a warning.
 _HEADS = ("encoder_attention_heads", "decoder_attention_heads")
-_MEANT = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "activation_fn", "layer_norm_eps")
+_COMPUTING = ("pos_enc", "pos_enc_args", "pos_enc_defaults", "activation_fn", "layer_norm_eps")
 _FAILED = "Cannot load model parameters from checkpoint"
 
 
@@ -42,16 +41,16 @@ def _compared(original: Callable[..., Any], trainer: Any, filename: str, *args: 
         theirs = {**_length(settings_of(state, "task")), **settings_of(state, "model")}
         mine = {**_length(as_dict(trainer.cfg.task)), **as_dict(trainer.cfg.model)}
         _check_dictionary(trainer.task, state, filename)
-        if wrong := differences(theirs, mine, _HEADS):
-            raise CheckpointError(refusal(filename, wrong, [], theirs, mine))
+        if other_heads := differences(theirs, mine, _HEADS):
+            raise CheckpointError(refusal(filename, other_heads, [], theirs, mine))
         try:
             loaded = original(trainer, filename, *args, **kwargs)
         except Exception as error:
             if not str(error).startswith(_FAILED):
                 raise
             raise CheckpointError(refusal(filename, None, _misfits(trainer, state), theirs, mine)) from error
-    for difference in differences(theirs, mine, _MEANT):
-        logger.warning(f"{filename} is loaded all the same, but it was trained otherwise: {difference}")
+    for difference in differences(theirs, mine, _COMPUTING):
+        logger.warning(f"{filename} is loaded, but it was trained with other settings: {difference}")
     return loaded
 
 
@@ -75,13 +74,16 @@ def _length(task: Settings) -> Settings:
 
 def _misfits(trainer: Any, state: Mapping[str, Any]) -> list[str]:
     """Return a line for each weight that does not fit."""
-    model, found = trainer.get_model(), dict(state["model"])
-    model.upgrade_state_dict(found)  # rename the weights of older versions
-    wanted = model.state_dict()
-    shapes = [name for name in wanted if name in found and found[name].shape != wanted[name].shape]
-    told = [f"{name} is {list(found[name].shape)} in it, {list(wanted[name].shape)} in the model" for name in shapes]
-    told += [f"it has no {name}" for name in wanted if name not in found]
-    return told + [f"the model has no {name}" for name in found if name not in wanted]
+    model, theirs = trainer.get_model(), dict(state["model"])
+    model.upgrade_state_dict(theirs)  # rename the weights of older versions
+    ours = model.state_dict()
+    shapes = [name for name in ours if name in theirs and theirs[name].shape != ours[name].shape]
+    lines = [
+        f"{name} has the shape {list(theirs[name].shape)} in the checkpoint, {list(ours[name].shape)} in the model"
+        for name in shapes
+    ]
+    lines += [f"the checkpoint has no {name}" for name in ours if name not in theirs]
+    return lines + [f"the model has no {name}" for name in theirs if name not in ours]
 
 
 def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> None:
@@ -94,22 +96,22 @@ def _check_dictionary(task: Any, state: Mapping[str, Any], filename: str) -> Non
     from ..hub.pretrained import dictionary_of
 
     mine = getattr(task, "source_dictionary", None)
-    found = dictionary_of(Path(filename), settings_of(state, "task"))
+    path = dictionary_of(Path(filename), settings_of(state, "task"))
     rows = [tensor.shape[0] for name, tensor in state["model"].items() if name.endswith("embed_tokens.weight")]
-    if not isinstance(mine, Dictionary) or found is None or not rows:
+    if not isinstance(mine, Dictionary) or path is None or not rows:
         return
-    theirs, ours = Dictionary.load(str(found)).symbols, mine.symbols
+    theirs, ours = Dictionary.load(str(path)).symbols, mine.symbols
     if not len(theirs) <= rows[0] <= len(theirs) + 1:  # tasks add <mask>
-        return  # the file was replaced after the training
+        return  # the file was replaced after training
     if theirs[mine.nspecial :] == [str(number) for number in range(mine.nspecial, len(theirs))]:
         return  # import-hf writes numbers for a model without a vocabulary
-    told = f"{filename} has the dictionary {found}"
+    description = f"{filename} has the dictionary {path}"
     if _numbers(theirs[mine.nspecial :]) == _numbers(ours[mine.nspecial :]):
-        _compare(theirs, ours, told)
+        _compare(theirs, ours, description)
     elif _numbers(ours[mine.nspecial :]):
-        _compare(theirs, _spelled(ours, mine.nspecial, _encoder(task), theirs, told), told)
+        _compare(theirs, _spelled(ours, mine.nspecial, _encoder(task), theirs, description), description)
     else:
-        _compare(_spelled(theirs, mine.nspecial, _beside(found.parent), ours, told), ours, told)
+        _compare(_spelled(theirs, mine.nspecial, _beside(path.parent), ours, description), ours, description)
 
 
 def _numbers(symbols: Sequence[str]) -> bool:
@@ -134,7 +136,7 @@ def _beside(folder: Path) -> Path | None:
 
 
 def _spelled(
-    symbols: Sequence[str], specials: int, encoder: Path | None, others: Sequence[str], told: str
+    symbols: Sequence[str], specials: int, encoder: Path | None, others: Sequence[str], description: str
 ) -> Sequence[str]:
     """Return the pieces that a dictionary of GPT-2's numbers stands for.
 
@@ -148,25 +150,25 @@ def _spelled(
 
     if encoder is None:
         logger.warning(
-            f"{told}: of it and that of the data one has GPT-2's numbers, the other one pieces, so only their sizes "
-            "are compared. For the rest lay GPT-2's encoder.json into tokenizer/ beside the dict.txt with numbers, or "
-            "a folder higher"
+            f"{description}. Only its size is compared with the data's dictionary, because one has GPT-2's numbers and "
+            "the other has pieces. To compare all symbols, put GPT-2's encoder.json into a folder tokenizer/ next to "
+            "the dict.txt with numbers, or one level higher."
         )
         return [*others[: len(symbols)], *symbols[len(others) :]]
     try:
         return [*symbols[:specials], *gpt2_pieces(symbols[specials:], encoder)]
     except (OSError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{told}, which cannot be compared with that of the data: {error}") from None
+        raise CheckpointError(f"{description}. It cannot be compared with the data's dictionary: {error}") from None
 
 
-def _compare(theirs: Sequence[str], ours: Sequence[str], told: str) -> None:
+def _compare(theirs: Sequence[str], ours: Sequence[str], description: str) -> None:
     without_mask = [[symbol for symbol in symbols if symbol != "<mask>"] for symbols in (theirs, ours)]
     if without_mask[0] == without_mask[1]:
         return
     pairs = zip(*without_mask, strict=False)
-    first = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
+    first = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), None)
     if first is None:
-        what = f"of {len(without_mask[0])} symbols with <s> and its kin, and the data one of {len(without_mask[1])}"
+        what = f"has {len(without_mask[0])} symbols with <s> and the like, but the data's has {len(without_mask[1])}"
     else:
-        what = f"in which id {first} is {without_mask[0][first]!r}, in that of the data {without_mask[1][first]!r}"
-    raise CheckpointError(f"{told}, {what}: binarise the data with that one (fairseq-preprocess --srcdict)")
+        what = f"has {without_mask[0][first]!r} as id {first}, but the data's has {without_mask[1][first]!r}"
+    raise CheckpointError(f"{description}. It {what}. Binarise the data with it (fairseq-preprocess --srcdict).")

@@ -36,37 +36,37 @@ def pretrained_encoder(source: Path, dictionary: Dictionary, dictionary_file: Pa
         dictionary: Dictionary of the data; <mask> may be missing at its end.
         dictionary_file: File of the dictionary, for error messages.
     Raises:
-        CheckpointError: The encoder cannot be read, or its vocabulary is another tokenizer's.
+        CheckpointError: The encoder cannot be read, or its vocabulary belongs to another tokenizer.
     """
-    found = reordered(read(source))
-    _check_vocabulary(found, source, dictionary, dictionary_file)
-    if any(not name.startswith(_OWN) for name in found.tensors):
-        found, report = converted(found, as_it_is(found.config, found.tensors))
+    pretrained = reordered(read(source))
+    _check_vocabulary(pretrained, source, dictionary, dictionary_file)
+    if any(not name.startswith(_OWN) for name in pretrained.tensors):
+        pretrained, report = converted(pretrained, as_it_is(pretrained.config, pretrained.tensors))
         missing = [name for name in report.made if not name.startswith("lm_head.")]
         if missing:
-            raise CheckpointError(f"{source} has no {missing[0]}: it is no whole encoder")
-    return found
+            raise CheckpointError(f"{source} is not a complete encoder: it has no weight {missing[0]}. Give another.")
+    return pretrained
 
 
-def _check_vocabulary(found: Pretrained, source: Path, dictionary: Dictionary, file: Path) -> None:
+def _check_vocabulary(pretrained: Pretrained, source: Path, dictionary: Dictionary, file: Path) -> None:
     ours = dictionary.symbols[dictionary.nspecial :]
-    theirs = [*symbols_in_dictionary(found), MASK]
+    theirs = [*symbols_in_dictionary(pretrained), MASK]
     compared = theirs if ours[-1:] == [MASK] else theirs[:-1]
-    cure = f"prepare the data with the tokenizer of --encoder-from {source}"
+    cure = f"Prepare the data with the tokenizer of {source}."
     if len(ours) != len(compared):
         raise CheckpointError(
-            f"{file} has {len(ours)} pieces, {source} has {len(compared)}: they are of different tokenizers; {cure}"
+            f"{file} has {len(ours)} pieces, but {source} has {len(compared)}, from another tokenizer. {cure}"
         )
-    if found.vocabulary is None:
-        logger.warning(f"{source} has no vocabulary: of {file} only the number of pieces could be compared with it")
-    differs = next((i for i, (one, other) in enumerate(zip(ours, compared, strict=True)) if one != other), None)
-    if found.vocabulary is not None and differs is not None:
+    if pretrained.vocabulary is None:
+        logger.warning(f"{source} has no vocabulary, so only the number of pieces in {file} was compared.")
+    differs = next((i for i, pieces in enumerate(zip(ours, compared, strict=True)) if len(set(pieces)) > 1), None)
+    if pretrained.vocabulary is not None and differs is not None:
         raise CheckpointError(
-            f"{file}, line {differs + 1}: {ours[differs]!r}, which in {source} is {compared[differs]!r}; {cure}"
+            f"{file}:{differs + 1}: the piece is {ours[differs]!r}, but in {source} it is {compared[differs]!r}. {cure}"
         )
 
 
-def take_sizes(cfg: Any, found: Pretrained) -> None:
+def take_sizes(cfg: Any, pretrained: Pretrained) -> None:
     """Write the sizes and settings of the encoder into the model's options.
 
     The encoder keeps its number of positions. If --max-source-positions differs, that is logged.
@@ -74,19 +74,19 @@ def take_sizes(cfg: Any, found: Pretrained) -> None:
     Raises:
         ValueError: An option contradicts the encoder.
     """
-    told = f"the encoder of --encoder-from {cfg.encoder_from}"
+    description = f"the encoder of --encoder-from {cfg.encoder_from}"
     for name, theirs in _SIZES.items():
-        take(cfg, name, getattr(found.config, theirs), None, told)
-    take(cfg, "encoder_normalize_before", found.config.normalize_before, False, told)
-    take(cfg, "no_encoder_embedding_norm", not found.config.layernorm_embedding, False, told)
-    asked, longest = cfg.max_source_positions, found.config.max_length
-    if asked != longest:
-        how = f"--max-source-positions is {asked}, {told} has {longest} positions"
-        logger.info(f"{how}, all of which stay: sources of {min(asked, longest)} tokens are read")
+        take(cfg, name, getattr(pretrained.config, theirs), None, description)
+    take(cfg, "encoder_normalize_before", pretrained.config.normalize_before, False, description)
+    take(cfg, "no_encoder_embedding_norm", not pretrained.config.layernorm_embedding, False, description)
+    allowed, longest = cfg.max_source_positions, pretrained.config.max_length
+    if allowed != longest:
+        sizes = f"--max-source-positions is {allowed}, but {description} keeps its {longest} positions."
+        logger.info(f"{sizes} Sources may have up to {min(allowed, longest)} tokens.")
     cfg.max_source_positions = longest
 
 
-def take(cfg: Any, name: str, value: Any, unset: Any, told: str) -> None:
+def take(cfg: Any, name: str, value: Any, unset: Any, description: str) -> None:
     """Set an option to the value of the pretrained model.
 
     Args:
@@ -94,26 +94,26 @@ def take(cfg: Any, name: str, value: Any, unset: Any, told: str) -> None:
         name: Name of the option.
         value: Value of the pretrained model.
         unset: Value of the option if the user did not set it.
-        told: Description of the model for the error message.
+        description: Description of the model for the error message.
     Raises:
         ValueError: The user set the option to another value.
     """
-    given = getattr(cfg, name)
-    if given != unset and given != value:
-        raise ValueError(f"--{name.replace('_', '-')} {given}: {told} has {value}; leave it out")
+    current = getattr(cfg, name)
+    if current != unset and current != value:
+        raise ValueError(f"--{name.replace('_', '-')} {current}: {description} has {value}. Leave the option out.")
     setattr(cfg, name, value)
 
 
-def load_encoder(encoder: Any, found: Pretrained) -> None:
+def load_encoder(encoder: Any, pretrained: Pretrained) -> None:
     """Load the pretrained weights into the encoder, without the row of <mask> if the dictionary has none.
 
     Raises:
         CheckpointError: The weights do not fit the encoder.
     """
-    state = {name.removeprefix("encoder."): t for name, t in found.tensors.items() if name.startswith("encoder.")}
-    state["embed_tokens.weight"] = found.tensors["embed_tokens.weight"][: len(encoder.embed_tokens.weight)]
-    kept = {name: tensor for name, tensor in encoder.state_dict().items() if name == "version"}
+    state = {name.removeprefix("encoder."): t for name, t in pretrained.tensors.items() if name.startswith("encoder.")}
+    state["embed_tokens.weight"] = pretrained.tensors["embed_tokens.weight"][: len(encoder.embed_tokens.weight)]
+    own = {name: tensor for name, tensor in encoder.state_dict().items() if name == "version"}
     try:
-        encoder.load_state_dict({**kept, **state})
+        encoder.load_state_dict({**own, **state})
     except RuntimeError as error:
-        raise CheckpointError(f"the weights of the encoder are not those of its settings: {error}") from None
+        raise CheckpointError(f"The weights of the encoder do not match its settings: {error}") from None

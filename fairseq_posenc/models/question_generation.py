@@ -49,13 +49,13 @@ class SourceEncoder(SentenceEncoder):
         size = len(self.embed_tokens.weight)
         read = known(src_tokens, size, self.dictionary.unk())
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            found = super().forward(read, return_all_hiddens=return_all_hiddens, segments=src_segments)
-        return {**found, "src_tokens": [src_tokens], "size": [max(size, int(src_tokens.max()) + 1)]}
+            encoded = super().forward(read, return_all_hiddens=return_all_hiddens, segments=src_segments)
+        return {**encoded, "src_tokens": [src_tokens], "size": [max(size, int(src_tokens.max()) + 1)]}
 
     def train(self, mode: bool = True) -> SourceEncoder:
         """Set training or evaluation mode; a frozen encoder stays in evaluation mode."""
-        made: SourceEncoder = super().train(mode and not self.frozen)
-        return made
+        encoder: SourceEncoder = super().train(mode and not self.frozen)
+        return encoder
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
         """Reorder samples as beam search does; E stays that of the whole batch, even after samples are removed."""
@@ -78,7 +78,7 @@ class CopyDecoder(PosEncDecoder):
         src_lengths: Tensor | None = None,
         return_all_hiddens: bool = False,
     ) -> Output:
-        """Return logits [B, Q, V] of the new ones of tokens [B, T], and fairseq's extras with `copied`."""
+        """Return logits [B, Q, V] of the new tokens among [B, T], and fairseq's extras with `copied`."""
         if encoder_out is None:
             raise ValueError("This decoder attends to a source and copies from it: pass the encoder's `encoder_out`.")
         read = known(prev_output_tokens, len(self.embed_tokens.weight), self.dictionary.unk())
@@ -92,8 +92,8 @@ class CopyDecoder(PosEncDecoder):
             return None
         encoded = encoder_out["encoder_out"][0].transpose(0, 1)  # [S, B, d] -> [B, S, d]
         padding, source = encoder_out["encoder_padding_mask"][0], encoder_out["src_tokens"][0]
-        found: Copied = self.copier(x, encoded, self._no_words(source) | padding, source, encoder_out["size"][0])
-        return found
+        copied: Copied = self.copier(x, encoded, self._no_words(source) | padding, source, encoder_out["size"][0])
+        return copied
 
     def _no_words(self, source: Tensor) -> Tensor:
         """Return [B, S] bool, true at <s>, </s> and padding, which are not copied.
@@ -105,8 +105,8 @@ class CopyDecoder(PosEncDecoder):
 
     def get_normalized_probs(self, net_output: Output, log_probs: bool, sample: Any = None) -> Tensor:
         """Return probabilities of all E words or their logs, [B, T, E], in at least float32."""
-        made = copying.log_probs(*_parts(net_output))
-        return made if log_probs else made.exp()
+        log_p = copying.log_probs(*_parts(net_output))
+        return log_p if log_probs else log_p.exp()
 
 
 def _parts(net_output: Output) -> tuple[Tensor, Copied | None]:
@@ -139,7 +139,7 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         values = complete(cfg)
         check(values)
         if values["encoder_from"] and not getattr(task, "starts_encoders", False):
-            raise ValueError("--encoder-from needs --task posenc_question_generation")
+            raise ValueError("--encoder-from needs --task posenc_question_generation. Give both, or neither.")
         dictionary = task.source_dictionary
         embedding = Embedding(len(dictionary), values["encoder_embed_dim"], dictionary.pad())
         config = decoder_config(values)
@@ -172,8 +172,8 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
     ) -> Output:
         """Return logits [B, T, V] for sources [B, S] and target tokens [B, T], and fairseq's extras with `copied`."""
         encoded = self.encoder(src_tokens, src_lengths, src_segments)
-        found: Output = self.decoder(prev_output_tokens, encoder_out=encoded, **options)
-        return found
+        output: Output = self.decoder(prev_output_tokens, encoder_out=encoded, **options)
+        return output
 
     def get_targets(self, sample: dict[str, Any], net_output: Output) -> Tensor:
         """Return targets [B, T]; if the model does not copy, unknown words are <unk>."""

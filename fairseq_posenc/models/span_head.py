@@ -27,8 +27,8 @@ class SpanHead(nn.Module):
         nn.init.zeros_(self.out_proj.bias)
 
     def forward(self, features: Tensor) -> Tensor:
-        found: Tensor = self.out_proj(features)
-        return found
+        logits: Tensor = self.out_proj(features)
+        return logits
 
 
 class WithSpanHead:
@@ -54,10 +54,10 @@ class WithSpanHead:
             ValueError: The model has no span head.
         """
         if not spans:
-            made: tuple[Tensor, Any] = super().forward(src_tokens, *more, **inputs)  # type: ignore[misc]
-            return made
+            output: tuple[Tensor, Any] = super().forward(src_tokens, *more, **inputs)  # type: ignore[misc]
+            return output
         if not hasattr(self, _NAME):
-            raise ValueError("this model has no head for spans of text: --task posenc_squad makes one")
+            raise ValueError("This model has no span head. Fine-tune it with --task posenc_squad, which adds one.")
         features, extra = super().forward(src_tokens, *more, features_only=True, **inputs)  # type: ignore[misc]
         return self.span_head(features), extra
 
@@ -72,7 +72,7 @@ class WithSpanHead:
         own = getattr(self, _NAME, None)
         mine = {} if own is None else {f"{prefix}{_NAME}.{key}": value for key, value in own.state_dict().items()}
         for key in [key for key in state_dict if key.startswith(f"{prefix}{_NAME}.") and key not in mine]:
-            logger.info("%s of the checkpoint is left out: this task has no spans", key)
+            logger.info("The weight %s of the checkpoint is not loaded, because this task has no span head.", key)
             del state_dict[key]
         for key, value in mine.items():
             state_dict.setdefault(key, value)

@@ -27,8 +27,8 @@ class PosEncTransformer(TransformerModelBase):
         """Build the model from the flat options.
 
         Raises:
-            ValueError: An encoding or option is unknown, an encoding cannot do what it is asked for, or a position flag
-                of fairseq is set.
+            ValueError: An encoding or option is unknown, an encoding does not support an option, or a position flag of
+                fairseq is set.
         """
         config = nested_config(cfg)
         check_overrides(config)

@@ -49,10 +49,10 @@ class Hooks:
 @functools.cache
 def hooks() -> Hooks:
     """Register the hooks on the first call, and return them."""
-    made = Hooks()
-    register_optimizer_step_pre_hook(made.part)
-    register_optimizer_step_post_hook(made.join)
-    return made
+    registered = Hooks()
+    register_optimizer_step_pre_hook(registered.part)
+    register_optimizer_step_post_hook(registered.join)
+    return registered
 
 
 def _is_spared(parameter: Any) -> bool:
@@ -87,8 +87,9 @@ class Watch(nn.Module):
         learning = any(parameter.requires_grad for parameter in self.spared)
         if learning and 0 <= self.last == number - 1 and hooks().steps == self.steps:
             raise ValueError(
-                "--pos-enc-no-decay: the optimizer does not hold the parameters themselves; --fp16 needs "
-                "--fp16-no-flatten-grads (or --memory-efficient-fp16); fully_sharded and zero-sharding do not work"
+                "--pos-enc-no-decay: the optimizer holds copies of the parameters. With --fp16, also give "
+                "--fp16-no-flatten-grads or --memory-efficient-fp16. Leave --ddp-backend fully_sharded and "
+                "--zero-sharding out."
             )
         self.last, self.steps = number, hooks().steps
 
@@ -101,4 +102,4 @@ def refuse_without_effect(config: Any, *stacks: Any) -> None:
     """
     if config.pos_enc_no_decay and not any(stack.no_decay for stack in stacks):
         both = " and ".join(dict.fromkeys(stack.pos.name for stack in stacks))
-        raise ValueError(f"--pos-enc-no-decay has no effect: {both} would lose nothing by weight decay; leave it out")
+        raise ValueError(f"--pos-enc-no-decay has no effect: no parameter of {both} is excluded. Leave it out.")

@@ -23,9 +23,9 @@ from ..core.options import option
 class PosEncLambConfig(FairseqDataclass):
     """Options of LAMB."""
 
-    lamb_betas: str = option("(0.9, 0.999)", "Decay rates of the moments of gradients.")
-    lamb_eps: float = option(1e-6, "Term added to the root of the second moment.")
-    weight_decay: float = option(0.01, "Weight decay. The authors use the default.")
+    lamb_betas: str = option("(0.9, 0.999)", "Decay rates of the first and second moments of the gradients.")
+    lamb_eps: float = option(1e-6, "Constant that is added to the square root of the second moment.")
+    weight_decay: float = option(0.01, "Weight decay of matrices (default: as in You et al. 2020).")
     lr: List[float] = II("optimization.lr")
 
 
@@ -42,11 +42,11 @@ class PosEncLamb(FairseqOptimizer):
         try:
             from pytorch_optimizer import Lamb
         except ModuleNotFoundError:
-            text = "--optimizer posenc_lamb needs the package pytorch_optimizer: pip install pytorch_optimizer"
+            text = "--optimizer posenc_lamb needs a package. Run `pip install pytorch_optimizer`."
             raise ValueError(text) from None
         both = ([p for p in params if p.dim() > 1], [p for p in params if p.dim() < 2])
         # `adam` switches the trust ratio off. `adam_debias` leaves out the division of the step by 1 - beta_1^t.
-        groups = [{"params": some, "adam": vectors} for some, vectors in zip(both, (False, True), strict=True) if some]
+        groups = [{"params": part, "adam": vectors} for part, vectors in zip(both, (False, True), strict=True) if part]
         form: dict[str, Any] = {
             "weight_decouple": False,
             "grad_averaging": True,
@@ -54,7 +54,7 @@ class PosEncLamb(FairseqOptimizer):
             "adam_debias": True,
         }
         self._optimizer = Lamb(groups, **form, **self.optimizer_config)
-        self._optimizer.clamp = math.inf  # the package clamps norms of weights at 10, Google's code does not
+        self._optimizer.clamp = math.inf  # the package clamps norms of weights at 10, but Google's code does not
         self._spare_vectors()
 
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None) -> None:
@@ -70,10 +70,10 @@ class PosEncLamb(FairseqOptimizer):
     def optimizer_config(self) -> dict[str, Any]:
         """Return the settings that a resumed training takes from its own command line."""
         lr = OmegaConf.to_container(self.cfg.lr) if OmegaConf.is_config(self.cfg.lr) else self.cfg.lr
-        first, second = (float(part) for part in self.cfg.lamb_betas.strip("() ").split(","))
+        beta1, beta2 = (float(part) for part in self.cfg.lamb_betas.strip("() ").split(","))
         return {
             "lr": lr[0] if isinstance(lr, list) else lr,
-            "betas": (first, second),
+            "betas": (beta1, beta2),
             "eps": self.cfg.lamb_eps,
             "weight_decay": self.cfg.weight_decay,
         }

@@ -18,13 +18,14 @@ def words(dictionary: Dictionary, scheme: str) -> Words:
     Raises:
         ValueError: The pieces do not have the marks of the scheme.
     """
-    found = Words(dictionary.symbols, range(dictionary.nspecial), scheme)
-    text = ~found.special
-    if not found.begins[text].any() or (found.begins[text].all() and not found.goes_on.any()):
+    marks = Words(dictionary.symbols, range(dictionary.nspecial), scheme)
+    text = ~marks.special
+    if not marks.begins[text].any() or (marks.begins[text].all() and not marks.goes_on.any()):
         raise ValueError(
-            f"--subwords {scheme}: the dictionary's pieces do not have its marks; without it each is a word"
+            f"--subwords {scheme}: the dictionary's pieces do not have its marks. Give the scheme of their tokenizer, "
+            "or leave it out to count each piece as a word."
         )
-    return found
+    return marks
 
 
 def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
@@ -36,28 +37,28 @@ def memory(model: Any, lengths: dict[str, int], same_length: bool) -> None:
     """
     if not getattr(model, "remembers", False):
         raise ValueError(
-            f"--task posenc_lm_memory is for posenc_transformer_lm and its sizes, not {type(model).__name__}: choose "
-            "one with --arch, or --task language_modeling"
+            f"--task posenc_lm_memory does not support {type(model).__name__}. Give --arch posenc_transformer_lm or "
+            "one of its presets, or --task language_modeling."
         )
     pos = model.decoder.pos
     for flag, length in lengths.items():
         if length and not pos.capabilities.memory:
             raise ValueError(
-                f"{flag} {length}: --pos-enc {pos.name} has no memory, as it has no positions for earlier segments; "
-                f"give {flag} 0, or a relative encoding"
+                f"{flag} {length}: --pos-enc {pos.name} has no positions for a memory of earlier segments. Give "
+                f"{flag} 0, or a relative encoding."
             )
         if length and model.decoder.decoder_layerdrop:
-            raise ValueError("--decoder-layerdrop leaves out layers, whose states memory needs: leave it out")
+            raise ValueError("--decoder-layerdrop drops layers, but memory needs the states of all. Leave it out.")
         if same_length and not length:
-            raise ValueError(f"--same-length: a query sees as many keys as {flag}, which is 0; leave one of them out")
+            raise ValueError(f"--same-length needs memory, but {flag} is 0. Leave one of them out.")
 
 
 def positions(length: int, remembered: int, longest: Any) -> None:
     """Raise ValueError if memory and segment together are longer than the encoding defines."""
     if isinstance(longest, int | float) and length + remembered > longest:
         raise ValueError(
-            f"memory of {remembered} and segments of {length} tokens: the encoding is defined up to {longest:.0f}; "
-            "lower --eval-mem-length or --eval-segment-length, or train with longer ones"
+            f"{remembered} states of memory and segments of {length} tokens are too long together: the encoding is "
+            f"defined up to {longest:.0f} positions. Lower --eval-mem-length or --eval-segment-length."
         )
 
 
@@ -65,4 +66,4 @@ def warn_of_pieces(dictionary: Dictionary) -> None:
     """Warn if the dictionary consists of subword pieces, because each piece then counts as a word."""
     scheme = marked(dictionary.symbols)
     if scheme:
-        logger.warning("pieces look like those of %s; without --subwords %s each counts as a word", scheme, scheme)
+        logger.warning("Pieces look like those of %s. Without --subwords %s, each counts as a word.", scheme, scheme)

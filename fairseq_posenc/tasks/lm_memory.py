@@ -58,7 +58,7 @@ class LMMemoryTask(FairseqTask):
         """
         if not from_checkpoint:
             self._begin_training(cfg)
-        self.trained = self.trained or self._told()
+        self.trained = self.trained or self._lengths_of_flags()
         model = super().build_model(cfg, from_checkpoint)
         lengths = {"--mem-length": self.trained["mem_length"], "--eval-mem-length": self.eval_memory}
         lm_checks.memory(model, lengths, self.cfg.same_length)
@@ -67,39 +67,39 @@ class LMMemoryTask(FairseqTask):
 
     def _begin_training(self, cfg: Any) -> None:
         if self.cfg.sentence_avg:  # checked in training only: fairseq-eval-lm sets it to true
-            raise ValueError("--sentence-avg would divide the loss by streams: leave it out, it is that of a token")
+            raise ValueError("--sentence-avg would divide the loss by streams instead of tokens. Leave it out.")
         if self.cfg.train_subset in self.cfg.valid_subset.split(","):  # it would be read as in training
             raise ValueError(
-                f"--valid-subset {self.cfg.valid_subset}: streams of {self.cfg.train_subset} are those of training; "
-                "leave it out, and score it afterwards by fairseq-validate"
+                f"--valid-subset {self.cfg.valid_subset}: {self.cfg.train_subset} is the training set. Leave it out "
+                "here, and score it afterwards with fairseq-validate."
             )
         remembered = MEMORY if self.cfg.mem_length is None else self.cfg.mem_length
         self.trained = {"tokens_per_sample": self.cfg.tokens_per_sample or SEGMENT, "mem_length": remembered}
         self.trains = True
         cfg.tokens_per_sample = self.trained["tokens_per_sample"]
         cfg.max_target_positions = sum(self.trained.values())
-        told = {"lm_memory": self.trained, "lm_same_length": bool(self.cfg.same_length)}
-        told["lm_subwords"] = self.cfg.subwords and str(self.cfg.subwords)
-        self.state.merge_state_dict(told)  # stored in every checkpoint
+        state = {"lm_memory": self.trained, "lm_same_length": bool(self.cfg.same_length)}
+        state["lm_subwords"] = self.cfg.subwords and str(self.cfg.subwords)
+        self.state.merge_state_dict(state)  # stored in every checkpoint
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load from a checkpoint how its model was trained, for evaluation.
+        """Load the lengths that the model of a checkpoint was trained with, for evaluation.
 
         Raises:
-            ValueError: The checkpoint does not say, or flags of training contradict it.
+            ValueError: The checkpoint does not contain them, or flags of training contradict them.
         """
         super().load_state_dict(state_dict)
         if state_dict.get("lm_same_length") and not self.cfg.same_length:
-            logger.warning("this model was trained with --same-length and is evaluated without it")
+            logger.warning("The model was trained with --same-length, but is evaluated without it.")
         self._adopt(state_dict.get("lm_subwords"))
-        self.trained = dict(state_dict.get("lm_memory") or self._told())
-        given = {"tokens_per_sample": self.cfg.tokens_per_sample or None, "mem_length": self.cfg.mem_length}
+        self.trained = dict(state_dict.get("lm_memory") or self._lengths_of_flags())
+        flags = {"tokens_per_sample": self.cfg.tokens_per_sample or None, "mem_length": self.cfg.mem_length}
         instead = {"tokens_per_sample": "--eval-segment-length", "mem_length": "--eval-mem-length"}
-        for name, value in given.items():
+        for name, value in flags.items():
             if value is not None and value != self.trained[name]:
                 raise ValueError(
-                    f"--{name.replace('_', '-')} {value}: the model was trained with {self.trained[name]}; for "
-                    f"evaluation use {instead[name]}, and leave out --context-window"
+                    f"--{name.replace('_', '-')} {value}: the model was trained with {self.trained[name]}. For "
+                    f"evaluation, give {instead[name]} instead, and leave --context-window out."
                 )
 
     def _adopt(self, subwords: Optional[str]) -> None:
@@ -107,16 +107,16 @@ class LMMemoryTask(FairseqTask):
         own = self.cfg.subwords and str(self.cfg.subwords)
         if subwords and own != subwords:
             if own or self.trains:
-                raise ValueError(f"--subwords {own}: the model was trained with --subwords {subwords}")
+                raise ValueError(f"--subwords {own}: the model was trained with --subwords {subwords}. Give that.")
             self.words = lm_checks.words(self.dictionary, subwords)
 
-    def _told(self) -> dict[str, int]:
+    def _lengths_of_flags(self) -> dict[str, int]:
         """Return the lengths for a model that was trained with another task, from the flags of evaluation."""
         length, remembered = self.cfg.eval_segment_length, self.cfg.eval_mem_length
         if length is None or remembered is None:
             raise ValueError(
-                "this model was not trained with --task posenc_lm_memory: give --eval-segment-length and "
-                "--eval-mem-length, or evaluate it with --task language_modeling"
+                "The model was not trained with --task posenc_lm_memory. Give --eval-segment-length and "
+                "--eval-mem-length, or evaluate it with --task language_modeling."
             )
         return {"tokens_per_sample": length, "mem_length": remembered}
 
@@ -172,12 +172,12 @@ class LMMemoryTask(FairseqTask):
         """
         if max_tokens is not None or max_sentences is None:
             raise ValueError(
-                "--task posenc_lm_memory reads --batch-size streams a worker, a segment of each at a time: leave out "
-                "--max-tokens, give --batch-size (--batch-size-valid)"
+                "--task posenc_lm_memory reads one segment of --batch-size streams per worker at a time. Leave "
+                "--max-tokens out, and give --batch-size (for validation --batch-size-valid)."
             )
-        for flag, given in (("skip-remainder-batch", skip_remainder_batch), ("grouped-shuffling", grouped_shuffling)):
-            if given:
-                raise ValueError(f"--{flag} would leave out segments of the streams, or reorder them: leave it out")
+        for flag, is_set in (("skip-remainder-batch", skip_remainder_batch), ("grouped-shuffling", grouped_shuffling)):
+            if is_set:
+                raise ValueError(f"--{flag} would drop or reorder segments of the streams. Leave it out.")
         training = self.trains and dataset.name == self.cfg.train_subset
         length, remembered = (self.eval_length, self.eval_memory)
         if training:
@@ -204,10 +204,10 @@ class LMMemoryTask(FairseqTask):
             ValueError: See `get_batch_iterator`; also for --context-window.
         """
         if context_window:
-            raise ValueError("--context-window is for --task language_modeling: --eval-mem-length gives context here")
-        lm_scores.name_both()
-        asked = None if max_tokens == EVAL_LM_TOKENS else max_tokens
-        iterator = self.get_batch_iterator(dataset, asked, batch_size or 1, **kwargs)
+            raise ValueError("--context-window is only for --task language_modeling. Give --eval-mem-length instead.")
+        lm_scores.log_both_perplexities()
+        token_limit = None if max_tokens == EVAL_LM_TOKENS else max_tokens
+        iterator = self.get_batch_iterator(dataset, token_limit, batch_size or 1, **kwargs)
         return lm_scores.Remembering(iterator.next_epoch_itr(shuffle=False), self.evaluating)
 
     # -- steps -----------------------------------------------------------------------------------------
@@ -216,8 +216,8 @@ class LMMemoryTask(FairseqTask):
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
         """Train on a batch as fairseq does, with the memory of training."""
-        given = lm_scores.with_memory(sample, self.training)
-        loss, size, output = super().train_step(given, model, criterion, optimizer, update_num, ignore_grad)
+        with_memory = lm_scores.with_memory(sample, self.training)
+        loss, size, output = super().train_step(with_memory, model, criterion, optimizer, update_num, ignore_grad)
         return loss, size, {**output, "nwords": sample["nwords"]}
 
     def valid_step(self, sample: Any, model: Any, criterion: Any) -> Any:
@@ -237,8 +237,8 @@ class LMMemoryTask(FairseqTask):
     def inference_step(self, *args: Any, **kwargs: Any) -> Any:
         """Raise, because this task does not generate text."""
         raise ValueError(
-            "--task posenc_lm_memory scores text: fairseq-generate and -interactive need --task language_modeling; "
-            "with memory, fairseq_posenc.generation.continuation.continued goes on from a prompt"
+            "--task posenc_lm_memory only scores text. Use --task language_modeling for fairseq-generate, or "
+            "fairseq_posenc.generation.continuation.continued to continue a prompt with memory."
         )
 
     # -- checkpoints -----------------------------------------------------------------------------------

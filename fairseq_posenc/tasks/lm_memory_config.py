@@ -17,22 +17,22 @@ SEGMENT, MEMORY = 150, 150
 class LMMemoryConfig(FairseqDataclass):
     """Options for cutting streams into segments, and for the length of the memory."""
 
-    data: Optional[str] = option(None, "Folder of fairseq-preprocess --only-source; several are joined by ':'.")
+    data: Optional[str] = option(None, "Folder of data from fairseq-preprocess --only-source; join several with ':'.")
     tokens_per_sample: int = option(
-        0, f"Tokens of a segment in training. Default: {SEGMENT}; in evaluation, as the model was trained."
+        0, f"Tokens per segment in training. Default: {SEGMENT}; in evaluation, as in the training of the model."
     )
     mem_length: Optional[int] = option(
         None,
-        "States of earlier segments that each layer remembers in training; 0 for none. "
-        f"Default: {MEMORY}; in evaluation, as the model was trained.",
+        "Number of states of earlier segments that each layer remembers in training; 0 switches memory off. "
+        f"Default: {MEMORY}; in evaluation, as in the training of the model.",
     )
-    eval_segment_length: Optional[int] = option(None, "Tokens of a segment in evaluation. Default: as in training.")
-    eval_mem_length: Optional[int] = option(None, "States remembered in evaluation. Default: as in training.")
+    eval_segment_length: Optional[int] = option(None, "Tokens per segment in evaluation. Default: as in training.")
+    eval_mem_length: Optional[int] = option(None, "Number of remembered states in evaluation. Default: as in training.")
     same_length: bool = option(
-        False, "Let every token attend to the same number of keys, the last --mem-length (--eval-mem-length)."
+        False, "Let every token attend to the same number of keys: the last --mem-length or --eval-mem-length."
     )
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "How pieces mark words, for the perplexity per word. Default: each token is a word."
+        None, "Scheme by which pieces mark words, for the perplexity per word. Default: each token is a word."
     )
     max_target_positions: Optional[int] = II("task.tokens_per_sample")  # build_model sets it to memory and segment
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -49,10 +49,10 @@ def check(cfg: LMMemoryConfig) -> None:
     """
     if cfg.tokens_per_sample < 0:
         raise ValueError(
-            f"--tokens-per-sample {cfg.tokens_per_sample}, after --context-window: the one is at least 1, the other is "
-            "for --task language_modeling (--eval-mem-length gives context here)"
+            f"--tokens-per-sample minus --context-window is {cfg.tokens_per_sample}, but must be at least 1. Leave "
+            "--context-window out; here, --eval-mem-length sets the context."
         )
     for name, least in (("mem_length", 0), ("eval_mem_length", 0), ("eval_segment_length", 1)):
         value = getattr(cfg, name)
         if value is not None and value < least:
-            raise ValueError(f"--{name.replace('_', '-')} {value}: at least {least}")
+            raise ValueError(f"--{name.replace('_', '-')} {value}: the value must be at least {least}.")

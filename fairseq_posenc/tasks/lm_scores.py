@@ -66,16 +66,16 @@ def with_memory(sample: Mapping[str, Any], memory: SegmentMemory) -> dict[str, A
     return {**sample, "net_input": {**sample["net_input"], "memory": memory}}
 
 
-def name_both() -> None:
-    """Make fairseq-eval-lm print both perplexities by name; by itself it has only one (fairseq_cli/eval_lm.py)."""
+def log_both_perplexities() -> None:
+    """Make fairseq-eval-lm log the perplexities per token and per word; by itself, it logs only one."""
     for name in ("fairseq_cli.eval_lm", "__main__"):
         module = sys.modules.get(name)
         if hasattr(module, "eval_lm") and hasattr(module, "SequenceScorer"):
-            replace(module, "eval_lm", _naming)
-    replace(SequenceScorer, "generate", _telling)
+            replace(module, "eval_lm", _logging_both)
+    replace(SequenceScorer, "generate", _scoring)
 
 
-def _telling(original: Callable[..., Any], scorer: Any, models: Any, sample: dict[str, Any], **kwargs: Any) -> Any:
+def _scoring(original: Callable[..., Any], scorer: Any, models: Any, sample: dict[str, Any], **kwargs: Any) -> Any:
     """Pass the scores of each token to the batch, because fairseq-eval-lm would sum them in float32."""
     hypotheses = original(scorer, models, sample, **kwargs)
     for best, *_ in hypotheses if "score" in sample else ():
@@ -83,15 +83,15 @@ def _telling(original: Callable[..., Any], scorer: Any, models: Any, sample: dic
     return hypotheses
 
 
-def _naming(original: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
+def _logging_both(original: Callable[..., dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
     source = getattr(kwargs.get("batch_iterator"), "iterable", None)
     if not isinstance(source, Remembering):
         return original(*args, **kwargs)
     if kwargs.get("post_process"):
-        raise ValueError("--post-process: words are counted by --subwords here, which names both perplexities")
+        raise ValueError("--post-process has no effect here. Leave it out: --subwords decides how words are counted.")
     results = original(*args, **kwargs)
     if source.scored != source.tokens:
-        raise RuntimeError(f"{source.tokens} tokens were read, {source.scored} were scored")
+        raise RuntimeError(f"{source.tokens} tokens were read, but {source.scored} were scored.")
     per_token, per_word = source.nats / source.tokens, source.nats / source.words
     both = {"token_nll": per_token, "word_nll": per_word, "tokens": source.tokens, "words": source.words}
     both |= {"token_ppl": _perplexity(per_token), "word_ppl": _perplexity(per_word)}

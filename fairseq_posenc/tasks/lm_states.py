@@ -34,9 +34,9 @@ def gathered(memory: SegmentMemory) -> list[list[Tensor]]:
     if not memory.states or workers == 1:
         return [[state.cpu() for state in memory.states]]
     own = torch.stack(memory.states)  # [L, M, B, d]
-    found = [torch.empty_like(own) for _ in range(workers)] if rank == 0 else None
-    torch.distributed.gather(own, found, dst=0, group=utils.get_data_parallel_group())
-    return [list(one.cpu().unbind(0)) for one in found or []]
+    collected = [torch.empty_like(own) for _ in range(workers)] if rank == 0 else None
+    torch.distributed.gather(own, collected, dst=0, group=utils.get_data_parallel_group())
+    return [list(worker_states.cpu().unbind(0)) for worker_states in collected or []]
 
 
 def restored(memory: SegmentMemory, saved: Mapping[str, Any]) -> None:

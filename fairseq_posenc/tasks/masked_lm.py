@@ -20,10 +20,10 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
     """Options of fairseq's masked_lm, and how words are split into pieces."""
 
     subwords: Optional[ChoiceEnum(list(SCHEMES))] = option(  # type: ignore[valid-type]
-        None, "How the dictionary's pieces mark words; --mask-whole-words needs it."
+        None, "Scheme by which the dictionary's pieces mark words; --mask-whole-words needs it."
     )
     gpt2_encoder_json: Optional[str] = option(
-        None, "File encoder.json of GPT-2, if --subwords gpt2 has a dictionary of numbers."
+        None, "GPT-2's encoder.json, for --subwords gpt2 if the dictionary has numbers instead of pieces."
     )
 
 
@@ -31,7 +31,7 @@ class PosEncMaskedLMConfig(MaskedLMConfig):
 class PosEncMaskedLMTask(MaskedLMTask):
     """Masked language modelling whose samples also have `unmasked_tokens`, the tokens before masking.
 
-    From these an encoding finds the ends of sentences, which may be masked in the input.
+    Encodings read the ends of sentences from them, because the input may have masks there.
     """
 
     def __init__(self, cfg: PosEncMaskedLMConfig, dictionary: Any = None) -> None:
@@ -44,9 +44,9 @@ class PosEncMaskedLMTask(MaskedLMTask):
         source, target = self._masked(blocks)
         with data_utils.numpy_seed(self.cfg.seed):
             shuffle = np.random.permutation(len(source))  # noqa: NPY002 - fairseq's generator
-        made = self._regular_dataset(source, self._padded(target))
-        made.defn["net_input.unmasked_tokens"] = self._padded(blocks)
-        self.datasets[split] = SortDataset(made, sort_order=[shuffle, source.sizes])
+        samples = self._regular_dataset(source, self._padded(target))
+        samples.defn["net_input.unmasked_tokens"] = self._padded(blocks)
+        self.datasets[split] = SortDataset(samples, sort_order=[shuffle, source.sizes])
 
     def _padded(self, dataset: Any) -> Any:
         return RightPadDataset(dataset, pad_idx=self.source_dictionary.pad())
@@ -82,8 +82,8 @@ class PosEncMaskedLMTask(MaskedLMTask):
         text = ~words.special
         if (words.begins[text].all() and not words.goes_on.any()) or not words.begins[text].any():
             raise ValueError(
-                f"--subwords {self.cfg.subwords}: the pieces of {self.cfg.data}/dict.txt do not have its marks, so "
-                "words cannot be told apart; was it made by another tokenizer?"
+                f"--subwords {self.cfg.subwords}: the pieces of {self.cfg.data}/dict.txt do not have the marks of this "
+                "scheme. They were probably made by another tokenizer; give its scheme."
             )
         return words
 
@@ -110,13 +110,13 @@ def _check(cfg: PosEncMaskedLMConfig) -> None:
         ValueError: The message names the flags.
     """
     if cfg.mask_whole_words and not cfg.subwords:
-        raise ValueError(f"--mask-whole-words needs --subwords, one of {', '.join(SCHEMES)}")
+        raise ValueError(f"--mask-whole-words needs --subwords. Give one of {', '.join(SCHEMES)}.")
     if cfg.subwords and not cfg.mask_whole_words:
-        raise ValueError("--subwords has no effect without --mask-whole-words: leave it out")
+        raise ValueError("--subwords has no effect without --mask-whole-words. Leave it out.")
     if cfg.gpt2_encoder_json and cfg.subwords != "gpt2":
-        raise ValueError("--gpt2-encoder-json has no effect without --subwords gpt2: leave it out")
+        raise ValueError("--gpt2-encoder-json has no effect without --subwords gpt2. Leave it out.")
     if cfg.mask_whole_words and (cfg.mask_multiple_length != 1 or cfg.mask_stdev):
-        raise ValueError("--mask-whole-words masks words: leave out --mask-multiple-length and --mask-stdev")
+        raise ValueError("--mask-whole-words masks single words. Leave --mask-multiple-length and --mask-stdev out.")
     for name in ("skip_masking", "d2v2_multi", "include_target_tokens"):
         if getattr(cfg, name):
-            raise ValueError(f"--{name.replace('_', '-')} is for data2vec: use --task masked_lm")
+            raise ValueError(f"--{name.replace('_', '-')} is only for data2vec. Use --task masked_lm.")

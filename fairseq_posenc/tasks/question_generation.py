@@ -38,12 +38,12 @@ class QuestionGenerationTaskConfig(SearchConfig):
     """Options for the prepared questions, their batches and the search."""
 
     data: Optional[str] = option(
-        None, "Folder of prepared questions: SPLIT.src-tgt.*, SPLIT.surface.jsonl, dict.src.txt."
+        None, "Folder that prepare_questions.py wrote (SPLIT.src-tgt.*, SPLIT.surface.jsonl, dict.src.txt)."
     )
-    right_pad_source: bool = option(False, "Pad sources on the right; fairseq's translation pads on the left.")
-    max_source_positions: int = option(512, "Longest source, in tokens.")
+    right_pad_source: bool = option(False, "Pad sources on the right. Default: on the left.")
+    max_source_positions: int = option(512, "Longest source in tokens.")
     # The LFHC/GCDF paper's questions have at most 50 pieces; 64 leaves room for </s> and longer questions.
-    max_target_positions: int = option(64, "Longest question, in tokens; learned positions have as many rows.")
+    max_target_positions: int = option(64, "Longest question in tokens; also the number of learned positions.")
     eval_rouge: bool = option(
         False,
         "Generate questions in validation, greedily and without <unk>, and log their ROUGE-L as rouge_l "
@@ -88,7 +88,7 @@ class QuestionGenerationTask(Searching):
         source, target = (_folder(cfg.data) / f"dict.{side}.txt" for side in (questions.SOURCE, questions.TARGET))
         dictionary = CopyDictionary.load(str(source))
         if target.is_file() and CopyDictionary.load(str(target)).symbols != dictionary.symbols:
-            raise ValueError(f"{source} and {target} differ: words are copied from one to the other, so prepare one")
+            raise ValueError(f"{source} and {target} differ, but copying needs one vocabulary. Prepare the data again.")
         logger.info("dictionary: %d types", len(dictionary))
         return cls(cfg, dictionary)
 
@@ -109,16 +109,16 @@ class QuestionGenerationTask(Searching):
         if not from_checkpoint:
             refuse_in_training(self.cfg)
         if source:
-            found = pretrained_encoder(Path(source), self.dictionary, _folder(self.cfg.data) / "dict.src.txt")
-            take_sizes(cfg, found)
+            pretrained = pretrained_encoder(Path(source), self.dictionary, _folder(self.cfg.data) / "dict.src.txt")
+            take_sizes(cfg, pretrained)
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, PosEncQuestionGeneration):
             raise ValueError(
-                "--task posenc_question_generation is for --arch posenc_question_generation and its sizes, not "
-                f"{type(model).__name__}"
+                f"--task posenc_question_generation does not support {type(model).__name__}. Give --arch "
+                "posenc_question_generation or one of its presets."
             )
         if source:
-            load_encoder(model.encoder, found)
+            load_encoder(model.encoder, pretrained)
         self.copies = model.copies
         self.longest = utils.resolve_max_positions(self.longest, model.max_positions())
         if self.cfg.eval_rouge:
@@ -136,8 +136,8 @@ class QuestionGenerationTask(Searching):
         """
         if self.copies and getattr(cfg, "label_smoothing", None):
             raise ValueError(
-                "--label-smoothing would ask for words that a source does not have, whose probability is 0: use "
-                "--criterion question_generation (or cross_entropy), or --no-copy"
+                "--label-smoothing would also train words with probability 0, those that a source does not have. Use "
+                "--criterion question_generation or cross_entropy, or give --no-copy."
             )
         return super().build_criterion(cfg, from_checkpoint)
 
@@ -147,17 +147,17 @@ class QuestionGenerationTask(Searching):
         """Load a split; `questions.load` and `questions.check_lengths` list the errors."""
         options = {"left_pad_source": not self.cfg.right_pad_source, "shuffle": split == self.cfg.train_subset}
         folder = _folder(self.cfg.data)
-        found = questions.load(folder, split, self.dictionary, self.cfg.dataset_impl, **options)
-        skipped = split != self.cfg.train_subset and self.cfg.skip_invalid_size_inputs_valid_test
-        questions.check_lengths(found, self.longest, folder, split, skipped=skipped)
-        self.datasets[split] = found
+        data = questions.load(folder, split, self.dictionary, self.cfg.dataset_impl, **options)
+        is_skipped = split != self.cfg.train_subset and self.cfg.skip_invalid_size_inputs_valid_test
+        questions.check_lengths(data, self.longest, folder, split, skipped=is_skipped)
+        self.datasets[split] = data
 
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Any
     ) -> tuple[list[Tensor], list[int]]:
         """Read lines `answer </s> context` or sentences; see `QuestionLines`."""
-        made = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
-        return made, [len(tokens) for tokens in made]
+        samples = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
+        return samples, [len(tokens) for tokens in samples]
 
     def build_bpe(self, args: Any) -> Any:
         """Return the BPE of --bpe, or by default the tokenizer of the prepared questions, so that D- lines are text."""
@@ -186,7 +186,7 @@ class QuestionGenerationTask(Searching):
         """
         for name in ("replace_unk", "print_alignment") + ("lm_path", "constraints") * self.copies:
             if getattr(args, name, None):
-                raise ValueError(f"--{name.replace('_', '-')} is not for posenc_question_generation: leave it out")
+                raise ValueError(f"--{name.replace('_', '-')} is not for posenc_question_generation. Leave it out.")
         if not self.copies:
             return super().generator_of(args)
         return (CopyingGenerator if self.form == "fairseq" else CopyingGnmtGenerator), {}
@@ -194,28 +194,28 @@ class QuestionGenerationTask(Searching):
     def inference_step(
         self, generator: Any, models: Any, sample: Any, prefix_tokens: Any = None, constraints: Any = None
     ) -> Any:
-        """Return hypotheses whose ids the dictionary can spell, including those of copied words.
+        """Return hypotheses whose ids the dictionary can convert to words, including copied words.
 
         The ids of the sample are changed in the same way.
         """
-        found = self._spelled(generator, models, sample, prefix_tokens, constraints)
+        hypotheses = self._spelled(generator, models, sample, prefix_tokens, constraints)
         if "references" in sample:
-            known = zip(found, sample["references"], sample["weights"], strict=True)
-            expect([Expected(given, weight, self.spelled.units) for best, given, weight in known if best])
-        return found
+            sources = zip(hypotheses, sample["references"], sample["weights"], strict=True)
+            expect([Expected(references, weight, self.spelled.units) for best, references, weight in sources if best])
+        return hypotheses
 
     def _spelled(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
-        given = sample if "unknown" in sample else self._of_sample(sample)
-        found = self._generated(generator, models, given, prefix, constraints)
-        for best, words in zip(found, given["unknown"], strict=True):
-            for one in best:
-                one["tokens"] = self.dictionary.for_good(one["tokens"], words, self.size)
-        self._spell(sample, given["unknown"])
-        return found
+        own = sample if "unknown" in sample else self._of_sample(sample)
+        hypotheses = self._generated(generator, models, own, prefix, constraints)
+        for best, words in zip(hypotheses, own["unknown"], strict=True):
+            for hypothesis in best:
+                hypothesis["tokens"] = self.dictionary.permanent_ids(hypothesis["tokens"], words, self.size)
+        self._spell(sample, own["unknown"])
+        return hypotheses
 
     def _generated(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
         if {model.copies for model in models} != {self.copies}:
-            raise ValueError("an ensemble of models that copy and models that do not: their words are not the same")
+            raise ValueError("An ensemble needs models that all copy or models that all do not. Give one kind.")
         if not self.copies and sample.get("target") is not None:
             sample = {**sample, "target": known(sample["target"], self.size, self.dictionary.unk())}
             prefix = None if prefix is None else known(prefix, self.size, self.dictionary.unk())
@@ -223,14 +223,14 @@ class QuestionGenerationTask(Searching):
 
     def _of_sample(self, sample: Any) -> Any:
         """Return a sample of fairseq-interactive with its own ids for unknown words, listed as `unknown`."""
-        source, words = self.dictionary.of_samples(sample["net_input"]["src_tokens"], self.size)
+        source, words = self.dictionary.sample_ids_in_batch(sample["net_input"]["src_tokens"], self.size)
         return {**sample, "net_input": {**sample["net_input"], "src_tokens": source}, "unknown": words}
 
     def _spell(self, sample: Any, unknown: Sequence[Sequence[str]]) -> None:
-        """Replace ids in sources and references by ids that the dictionary can spell; fairseq-generate prints both."""
+        """Replace ids in sources and targets, which fairseq-generate prints, by ids that the dictionary can convert."""
         for where, name in ((sample["net_input"], "src_tokens"), (sample, "target")):
             if where.get(name) is not None:
-                where[name] = self.dictionary.all_for_good(where[name], unknown, self.size)
+                where[name] = self.dictionary.permanent_ids_in_batch(where[name], unknown, self.size)
 
     # -- validation ------------------------------------------------------------------------------------
 
@@ -244,12 +244,12 @@ class QuestionGenerationTask(Searching):
         return loss, size, output
 
     def _scores(self, sample: Any, model: Any) -> list[float]:
-        own = {**sample, "net_input": dict(sample["net_input"])}  # `_spelled` changes the sample in place
-        found = self._spelled(self._greedy, [model], own)
+        copy = {**sample, "net_input": dict(sample["net_input"])}  # `_spelled` changes the sample in place
+        generated = self._spelled(self._greedy, [model], copy)
         scores = []
-        for hypotheses, target, references in zip(found, own["target"], own["references"], strict=True):
-            text, asked = (self.text(tokens) for tokens in (hypotheses[0]["tokens"], target))
-            scores.append(self.spelled.rouge_l(text, references or [asked]))
+        for hypotheses, target, references in zip(generated, copy["target"], copy["references"], strict=True):
+            text, target_text = (self.text(tokens) for tokens in (hypotheses[0]["tokens"], target))
+            scores.append(self.spelled.rouge_l(text, references or [target_text]))
         return scores
 
     def text(self, tokens: Tensor) -> str:
@@ -259,13 +259,13 @@ class QuestionGenerationTask(Searching):
     def reduce_metrics(self, logging_outputs: Any, criterion: Any) -> None:
         """Log what fairseq logs, and rouge_l."""
         super().reduce_metrics(logging_outputs, criterion)
-        count = sum(one.get("rouge_count", 0) for one in logging_outputs)
+        count = sum(output.get("rouge_count", 0) for output in logging_outputs)
         if count:
-            total = sum(one.get("rouge_sum", 0) for one in logging_outputs)
+            total = sum(output.get("rouge_sum", 0) for output in logging_outputs)
             metrics.log_scalar("rouge_l", total / count, count, round=4)
 
 
 def _folder(data: Optional[str]) -> Path:
     if not data or not Path(data).is_dir():
-        raise CheckpointError(f"{data}: no folder of prepared questions")
+        raise CheckpointError(f"{data}: no such folder. Give one that prepare_questions.py wrote.")
     return Path(data)

@@ -21,7 +21,7 @@ RECORD = "glue.json"  # written by prepare_glue.py
 class PosEncSentencePredictionConfig(SentencePredictionConfig):
     """Options of fairseq's sentence_prediction, whose longest sequence is by default that of the pretrained model."""
 
-    max_positions: Optional[int] = option(None, "Longest sequence, in tokens. Default: as the model was pretrained.")
+    max_positions: Optional[int] = option(None, "Longest sequence in tokens. Default: that of the pretrained model.")
 
 
 @register_task("posenc_sentence_prediction", dataclass=PosEncSentencePredictionConfig)
@@ -37,7 +37,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         super().__init__(cfg, data_dictionary, label_dictionary)
         for name in ("add_prev_output_tokens", "d2v2_multi"):
             if getattr(cfg, name):
-                raise ValueError(f"--{name.replace('_', '-')} is for other models: use --task sentence_prediction")
+                raise ValueError(f"--{name.replace('_', '-')} is for other models. Use --task sentence_prediction.")
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
@@ -53,13 +53,13 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         if isinstance(model, PosEncClassifier) and not from_checkpoint:
             model.start(init_token=self.cfg.init_token)
         if longest := self.longest_item():
-            cure = "--longest LIMIT of prepare_glue.py cuts them off, or another encoding"
+            cure = "Prepare them again with --longest LIMIT, or use another encoding."
             check_length(model.encoder.sentence_encoder.pos, longest, "items", cure)
         model.register_classification_head(self.cfg.classification_head_name, num_classes=self.cfg.num_classes)
         return model
 
     def longest_item(self) -> int:
-        """Return the length of the longest item of all splits, in pieces; 0 without a record of prepare_glue.py."""
+        """Return the length of the longest item of all splits in pieces; 0 without a record of prepare_glue.py."""
         record = Path(self.cfg.data) / RECORD
         if not record.is_file():
             return 0

@@ -31,7 +31,7 @@ SHAPE = ("separators", "longest", "stride", "longest_question")
 class SquadTaskConfig(FairseqDataclass):
     """Options for the prepared windows."""
 
-    data: Optional[str] = option(None, "Folder that data-bin-scripts/prepare_spans.py made.")
+    data: Optional[str] = option(None, "Folder that data-bin-scripts/prepare_spans.py wrote.")
     train_subset: str = II("dataset.train_subset")
 
 
@@ -51,7 +51,7 @@ class SquadTask(Finetuning):
         self.folder = _folder(cfg.data)
         record = spans.record(self.folder)
         self.longest = int(record["longest"])
-        self.made = {name: int(record[name]) for name in SHAPE if name in record}
+        self.shape = {name: int(record[name]) for name in SHAPE if name in record}
 
     @classmethod
     def setup_task(cls, cfg: Any, **unused: Any) -> "SquadTask":
@@ -76,11 +76,12 @@ class SquadTask(Finetuning):
         """
         model = FairseqTask.build_model(self, cfg, from_checkpoint)
         if not isinstance(model, WithSpanHead):
-            raise ValueError(f"--task posenc_squad is for posenc_roberta and its kin, not for {type(model).__name__}")
+            name = type(model).__name__
+            raise ValueError(f"--task posenc_squad does not support {name}. Give --arch posenc_roberta_pretrained.")
         model.register_span_head()
         if not from_checkpoint:
-            told = {"squad_dictionary": self.symbols_hash(), "squad_windows": self.made}
-            self.state.merge_state_dict(told)  # stored in every checkpoint
+            state = {"squad_dictionary": self.symbols_hash(), "squad_windows": self.shape}
+            self.state.merge_state_dict(state)  # stored in every checkpoint
         check_windows(model.encoder.sentence_encoder.pos, self.longest)
         return model
 
@@ -97,16 +98,16 @@ class SquadTask(Finetuning):
         super().load_state_dict(state_dict)
         if state_dict.get("squad_dictionary", self.symbols_hash()) != self.symbols_hash():
             raise CheckpointError(
-                f"{self.folder / spans.DICTIONARY} has other pieces than the model was trained with: prepare the "
-                "questions with its --checkpoint and its tokenizer"
+                f"{self.folder / spans.DICTIONARY} has other pieces than the model was trained with. Prepare the "
+                "questions again with --checkpoint and the tokenizer of this model."
             )
         trained = state_dict.get("squad_windows", {})
-        other = {name: value for name, value in trained.items() if self.made.get(name, value) != value}
-        told = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
+        other = {name: value for name, value in trained.items() if self.shape.get(name, value) != value}
+        flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
         if "separators" in other:
-            raise CheckpointError(f"the model was trained on other windows: prepare the questions with {told}")
+            raise CheckpointError(f"The model was trained on other windows. Prepare the questions again with {flags}.")
         if other:  # allowed, because testing on longer windows is a valid experiment
-            logger.warning("the model was trained on windows of prepare_spans.py %s, and answers others", told)
+            logger.warning("The model was trained on windows of other lengths (prepare_spans.py %s).", flags)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **unused: Any) -> None:
         """Load a split of the prepared folder."""
@@ -120,11 +121,11 @@ def check_windows(pos: Composition, longest: int) -> None:
     Raises:
         ValueError: The windows are too long; the message says what to do.
     """
-    cure = "shorter windows (--longest of prepare_spans.py and of recipes/finetune_xtreme, --max-length of "
-    check_length(pos, longest, "windows", f"{cure}recipes/finetune_squad), or another encoding")
+    cure = "Use shorter windows (--longest of prepare_spans.py and recipes/finetune_xtreme, or --max-length of "
+    check_length(pos, longest, "windows", f"{cure}recipes/finetune_squad), or another encoding.")
 
 
 def _folder(data: Optional[str]) -> Path:
     if not data or not Path(data).is_dir():
-        raise CheckpointError(f"{data}: no folder of prepared windows (data-bin-scripts/prepare_spans.py)")
+        raise CheckpointError(f"{data}: no such folder. Give one that prepare_spans.py wrote.")
     return Path(data)

@@ -37,7 +37,7 @@ def facts(source: Path, tokenizer: Path | None, segments: list[str], longest: in
     for kind in segments:
         pos = fine_tuned(pretrained, segments=kind)
         longer = f"python -m fairseq_posenc import-hf {source} --pos-enc {own.pos_enc} --output LONGER --pos-enc-args"
-        check_length(pos, longest, "items", "--longest LIMIT, or another encoding", longer)
+        check_length(pos, longest, "items", "Give --longest LIMIT, or use another encoding.", longer)
     return {
         "encoding": labelled(own.pos_enc, own.pos_enc_args),
         "updates": updates(source) if source.is_file() else None,

@@ -207,5 +207,5 @@ def test_a_prompt_goes_on_as_recomputed(case: Case) -> None:
 def test_prompts_with_pads_are_refused() -> None:
     tokens = text(4)
     tokens[0, -1] = 1
-    with pytest.raises(ValueError, match="no pads"):
+    with pytest.raises(ValueError, match="no padding"):
         continued(model_of("xl"), tokens, 2, segment=SEGMENT, remembered=MEMORY)

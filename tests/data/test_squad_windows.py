@@ -68,10 +68,10 @@ def test_a_window_by_hand() -> None:
 
 
 def test_shapes_without_room_are_refused() -> None:
-    with pytest.raises(ValueError, match="a length of 68 leaves no room for a context behind a question of 64 pieces"):
+    with pytest.raises(ValueError, match="A length of 68 leaves no room for a context after a question of 64 pieces"):
         Shape(longest=68)
     assert Shape(longest=69).room(64) == 1
-    with pytest.raises(ValueError, match="separators 3 are 1 or 2"):
+    with pytest.raises(ValueError, match="--separators 3 must be 1 or 2"):
         Shape(longest=100, separators=3)
 
 

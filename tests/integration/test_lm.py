@@ -208,7 +208,7 @@ def nll(made: Any, x: Tensor, targets: Tensor) -> Tensor:
 
 
 def test_cutoffs_beyond_the_dictionary_are_refused(data: Path) -> None:
-    with pytest.raises(ValueError, match="below the 34 types"):
+    with pytest.raises(ValueError, match="less than the 34 types"):
         lm.built(data, model=[*BANDS, "--adaptive-softmax-cutoff", "10,50"], task=STOCK_TASK)
 
 

@@ -71,7 +71,7 @@ def test_streams_go_on_where_they_ended() -> None:
 
 
 def test_a_corpus_shorter_than_its_streams_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"text has 5 tokens, fewer than the 6 streams .* lower --batch-size"):
+    with pytest.raises(ValueError, match=r"text has 5 tokens, fewer than the 6 streams .* Lower --batch-size"):
         Segments(Corpus(Lines(5), "text", first=2, pad=1), streams=3, workers=2, length=4)
 
 
@@ -113,10 +113,10 @@ def test_a_resumed_training_goes_on_bit_by_bit(whole: tuple[Path, support.Run], 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--batch-size", 2], r"--batch-size 4 in the checkpoint, 2 here.*--reset-dataloader"),
-        (["--tokens-per-sample", 6, "--mem-length", 14], "--tokens-per-sample 8"),
-        (["--mem-length", 6], "--mem-length 12"),
-        (["--same-length"], "--same-length 0 in the checkpoint, 1 here"),
+        (["--batch-size", 2], r"--batch-size is 4 in the checkpoint, 2 here.*--reset-dataloader"),
+        (["--tokens-per-sample", 6, "--mem-length", 14], "--tokens-per-sample is 8"),
+        (["--mem-length", 6], "--mem-length is 12"),
+        (["--same-length"], "--same-length is 0 in the checkpoint, 1 here"),
     ],
 )
 def test_other_streams_at_resume_are_refused(
@@ -263,12 +263,12 @@ def test_two_workers_that_resume_go_on_bit_by_bit(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("--pos-enc learned", r"--mem-length 12: --pos-enc learned has no memory.*--mem-length 0"),
+        ("--pos-enc learned", r"--mem-length 12: --pos-enc learned .*--mem-length 0"),
         ("--pos-enc learned --mem-length 0 --eval-mem-length 5", "--eval-mem-length 5: --pos-enc learned"),
         ("--pos-enc xl --mem-length 0 --same-length", "--same-length"),
         ("--pos-enc xl --decoder-layerdrop 0.5", "--decoder-layerdrop"),
-        ("--pos-enc xl --mem-length -1", "--mem-length -1: at least 0"),
-        ("--pos-enc xl --eval-segment-length 0", "--eval-segment-length 0: at least 1"),
+        ("--pos-enc xl --mem-length -1", "--mem-length -1: the value must be at least 0"),
+        ("--pos-enc xl --eval-segment-length 0", "--eval-segment-length 0: the value must be at least 1"),
         ("--pos-enc xl --sentence-avg", "--sentence-avg"),
         ("--pos-enc xl --subwords sentencepiece", "--subwords sentencepiece"),
         ("--pos-enc xl --valid-subset valid,train", r"--valid-subset valid,train: .*fairseq-validate"),

@@ -231,11 +231,11 @@ def test_other_epochs_have_other_masks_and_the_same_ones_again(data: Path) -> No
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--mask-whole-words", "needs --subwords, one of sentencepiece, wordpiece, gpt2, fastbpe"),
+        ("--mask-whole-words", "needs --subwords. Give one of sentencepiece, wordpiece, gpt2, fastbpe"),
         ("--subwords gpt2", "no effect without --mask-whole-words"),
         ("--mask-whole-words --subwords wordpiece --gpt2-encoder-json x", "no effect without --subwords gpt2"),
-        ("--mask-whole-words --subwords wordpiece --mask-multiple-length 2", "leave out --mask-multiple-length"),
-        ("--include-target-tokens", "use --task masked_lm"),
+        ("--mask-whole-words --subwords wordpiece --mask-multiple-length 2", "Leave --mask-multiple-length"),
+        ("--include-target-tokens", "Use --task masked_lm"),
     ],
 )
 def test_flags_without_effect_are_refused(data: Path, flags: str, message: str) -> None:

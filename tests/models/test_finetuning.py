@@ -81,10 +81,10 @@ def test_items_that_the_model_has_no_positions_for_are_refused(
     whole = ("--longest", "512")
     long = [FILES["SST-2"]["train.tsv"][0], (" ".join(["w3"] * 40), "0"), ("w3", "1")]
     task_files(tmp_path / "SST-2", "SST-2", train=long)
-    told = "items have up to 42 pieces, learned"
+    told = "items have up to 42 pieces, but learned"
     assert prepare("SST-2", tmp_path, learned, tmp_path / "x", *whole) == 1
     assert told in (error := capsys.readouterr().err)
-    assert "up to 20 positions: --longest 20 cuts them off, or a model of another encoding" in error
+    assert "up to 20 positions. Cut them with --longest 20, or use another encoding." in error
     assert not (tmp_path / "x").exists()
     assert prepare("SST-2", tmp_path, learned, tmp_path / "cut", "--longest", "20") == 0
     extended = ("--pos-enc-args", "extend=interpolate,extend_to=42")
@@ -156,7 +156,7 @@ def test_options_of_the_pretrained_model_hold_beside_segments() -> None:
 
 
 def test_segments_per_head_are_shared_as_diets_tables_are() -> None:
-    """METHODS.md 2.23."""
+    """Segment biases are shared as the position table is, in DIET-ABS and DIET-REL (Chen et al. 2021)."""
     assert encoding(config("diet-abs"), None, None, "head") == ("diet-abs+segments", "segments.share=layer-wise")
     assert encoding(config("diet-rel"), None, None, "head") == ("diet-rel+segments", None)
     shared = encoding(config("diet-rel", "share=head-wise"), None, None, "head")[1]
@@ -166,18 +166,18 @@ def test_segments_per_head_are_shared_as_diets_tables_are() -> None:
 
 
 def test_segments_in_two_ways_are_refused() -> None:
-    with pytest.raises(ValueError, match="--segments head: the model has segments-input already"):
+    with pytest.raises(ValueError, match="--segments head: the model already has segments-input"):
         encoding(config("learned+segments-input"), None, None, "head")
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--encoder-layers", "3"], "--encoder-layers 3: the model of --pretrained .* has 1; leave it out"),
+        (["--encoder-layers", "3"], "--encoder-layers 3: the model of --pretrained .* has 1. Leave the option out"),
         (["--max-positions", "99"], "--max-positions 99: the model of --pretrained .* has 20"),
         (["--encoder-normalize-before"], "--encoder-normalize-before True"),
         (["--pos-enc-args", "clips=3"], "no option clips"),
-        (["--report-mcc"], "--metrics says what is scored"),
+        (["--report-mcc"], "--metrics chooses the scores"),
         (["--metrics", "pearson"], "'pearson' is no score of classification"),
     ],
 )
@@ -198,7 +198,7 @@ def test_another_tokenizers_model_is_refused(scene: Scene, tmp_path: Path) -> No
     shutil.copytree(scene.bert, other)
     text = (other / "vocab.txt").read_text()
     (other / "vocab.txt").write_text(text.replace("w1\nw2\n", "w2\nw1\n"))
-    with pytest.raises(CheckpointError, match=r"'w1', which in .* is 'w2'"):
+    with pytest.raises(CheckpointError, match=r"the piece is 'w1', but in .* it is 'w2'"):
         scene.built("RTE", other)
 
 
@@ -242,9 +242,9 @@ def test_scores_are_exact_and_of_all_processes() -> None:
     """What two processes logged; fairseq's own would add up their lists as if they were numbers."""
     from fairseq.logging import metrics
 
-    def logged(found: list[int], wanted: list[int]) -> dict[str, Any]:
+    def logged(predictions: list[int], targets: list[int]) -> dict[str, Any]:
         size = {"loss": torch.tensor(1.0), "nsentences": 3, "ntokens": 9, "sample_size": 3}
-        return {**size, "found": found, "wanted": wanted, "metrics": ["f1", "accuracy"]}
+        return {**size, "predictions": predictions, "targets": targets, "metrics": ["f1", "accuracy"]}
 
     assert not PosEncSentencePredictionCriterion.logging_outputs_can_be_summed()
     with metrics.aggregate(new_root=True) as both:

@@ -110,7 +110,10 @@ def test_a_model_that_is_too_short_or_another_is_refused(
     learned = imported(folder / "bert", tmp_path / "learned", "--pos-enc", "learned") / "checkpoint.pt"
     with pytest.raises(SystemExit) as told:
         run(check_pretrained, "--checkpoint", learned, *words, 64, "--segments", "none", monkeypatch=monkeypatch)
-    assert "is defined up to 20 positions: --longest 20, or another encoding; or python -m " in str(told.value)
+    assert (
+        "is defined up to 20 positions. Give --longest 20, or use another encoding. Or extend its table: python -m "
+        in str(told.value)
+    )
     extended = ("--pos-enc", "learned", "--pos-enc-args", "extend=interpolate,extend_to=64")
     assert f"import-hf {learned} --pos-enc learned --output LONGER --pos-enc-args extend=repeat" in str(told.value)
     longer = imported(learned, tmp_path / "longer", *extended) / "checkpoint.pt"

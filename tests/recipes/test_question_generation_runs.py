@@ -152,7 +152,7 @@ def test_the_loss_is_the_papers(data: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--criterion label_smoothed_cross_entropy --label-smoothing 0.1", "--label-smoothing would ask for words"),
+        ("--criterion label_smoothed_cross_entropy --label-smoothing 0.1", "--label-smoothing"),
         ("--criterion question_generation --eval-rouge", "--eval-rouge needs"),
     ],
 )
@@ -173,7 +173,7 @@ def test_fairseqs_own_losses_do(data: Path) -> None:
 
 def test_another_model_has_another_loss(tmp_path: Path) -> None:
     corpus = support.write_corpus(tmp_path / "data-bin")
-    with pytest.raises(ValueError, match="--criterion question_generation is for --arch posenc_question_generation"):
+    with pytest.raises(ValueError, match="--criterion question_generation needs --arch posenc_question_generation"):
         support.train(corpus, "--criterion", "question_generation", "--max-update", 1)
 
 
@@ -194,9 +194,13 @@ def broken(data: Path, folder: Path, name: str, text: str | None) -> Path:
     [
         ("test.surface.jsonl", None, "has no test.surface.jsonl"),
         ("test.src-tgt.src.idx", None, "has no test.src-tgt.src.bin"),
-        ("test.surface.jsonl", lambda lines: lines[:-1], "files of different numbers of items"),
-        ("test.surface.jsonl", lambda lines: [lines[0], "{", *lines[2:]], r"surface\.jsonl, line 2: no item"),
-        ("test.surface.jsonl", lambda lines: ['{"unknown": []}', *lines[1:]], r"surface\.jsonl, line 1: id 1\d in the"),
+        ("test.surface.jsonl", lambda lines: lines[:-1], "different numbers of items"),
+        ("test.surface.jsonl", lambda lines: [lines[0], "{", *lines[2:]], r"surface\.jsonl:2: this is not an item"),
+        (
+            "test.surface.jsonl",
+            lambda lines: ['{"unknown": []}', *lines[1:]],
+            r"surface\.jsonl:1: the source has id 1\d",
+        ),
     ],
 )
 def test_a_folder_that_is_not_whole_is_refused(name: str, change: Any, said: str, data: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_the_yaml_is_the_preset(suffix: str, data: Path) -> None:
 
 
 def test_the_decoder_is_the_papers() -> None:
-    """METHODS.md 6.C."""
+    """Qu et al. 2021 (LFHC and GCDF): 3 layers, 12 heads, feed-forward layers of 3072."""
     config = QuestionGenerationConfig()
     assert (config.decoder_layers, config.decoder_attention_heads, config.decoder_ffn_embed_dim) == (3, 12, 3072)
 
@@ -43,7 +43,7 @@ def test_the_decoder_is_the_papers() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--freeze-encoder", "--freeze-encoder would keep random numbers"),
+        ("--freeze-encoder", "--freeze-encoder would keep random weights"),
         ("--decoder-attention-heads 5", "--decoder-attention-heads 5 does not divide the width 64"),
         ("--offload-activations", "--offload-activations has no effect without --checkpoint-activations"),
         ("--pos-enc nonsense", "nonsense"),

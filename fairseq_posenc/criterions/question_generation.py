@@ -1,4 +1,4 @@
-"""`question_generation`: the loss -log(p + 1e-6) of the LFHC/GCDF authors' code, and how much is copied."""
+"""`question_generation`: the loss -log(p + 1e-6) of the LFHC/GCDF authors' code, which also logs how much is copied."""
 
 import dataclasses  # no `from __future__ import annotations` here: fairseq reads the fields' types at run time
 import math
@@ -18,7 +18,7 @@ LEAST = 1e-6
 
 @dataclasses.dataclass
 class QuestionGenerationLossConfig(FairseqDataclass):
-    """Options of the loss, which has only those of fairseq."""
+    """Options of the loss, all of which are fairseq's."""
 
     sentence_avg: bool = II("optimization.sentence_avg")
 

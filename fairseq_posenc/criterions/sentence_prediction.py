@@ -35,8 +35,8 @@ class PosEncSentencePredictionCriterionConfig(SentencePredictionConfig):
 class PosEncSentencePredictionCriterion(SentencePredictionCriterion):
     """Cross entropy, or squared errors with --regression-target.
 
-    fairseq's own criterion has three faults. It rounds scores to 0.1, which is too coarse for --best-checkpoint-metric.
-    It accepts only labels that are numbers. It adds the lists of several processes as if they were numbers.
+    fairseq's own criterion rounds scores to 0.1, which is too coarse for --best-checkpoint-metric. It also accepts only
+    numbers as labels, and adds the lists of several processes as if they were numbers.
     """
 
     def __init__(self, cfg: Any, task: Any) -> None:

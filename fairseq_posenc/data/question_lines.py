@@ -1,4 +1,4 @@
-"""Read lines of fairseq-interactive: `answer </s> context`, or one sentence each, like the prepared questions."""
+"""Read lines of fairseq-interactive in the form of prepared sources: `answer </s> context`, or a sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class QuestionLines:
         """Return the tokens of the next line, in the form of a source; unknown words get permanent ids.
 
         Args:
-            line: The line.
+            line: The line to convert.
             encode: Function that splits text into pieces separated by spaces.
             longest: Maximum number of tokens.
         Raises:

@@ -1,8 +1,8 @@
 """Split questions and contexts into pieces, and join pieces to text: words, characters or a pretrained tokenizer.
 
-`load` reads which of these data-bin-scripts/prepare_questions.py used for a folder. Joining restores the text except
-for its case, if it was lowered, and some spaces. Pieces do not tell `24 -7` from `24-7`, for example, except byte-level
-pieces, which restore all spaces.
+`load` returns the splitting that data-bin-scripts/prepare_questions.py used for a folder. Joining restores the text,
+except for its case, if it was lowered, and some spaces. Pieces do not tell `24 -7` from `24-7`, for example; only
+byte-level pieces restore all spaces.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Piece(NamedTuple):
 class Surface(Protocol):
     """A way of splitting text into pieces.
 
-    kind: words, chars, spaces or tokenizer. cased: Whether it keeps the case of letters.
+    kind: words, chars, spaces or tokenizer. cased: Whether the case of letters is kept.
     """
 
     kind: str
@@ -98,7 +98,7 @@ class Pretrained:
     Args:
         contents: Contents of tokenizer.json, as hub/tokenizer/fit.py writes it.
         tokenised: Whether the text has spaces between its tokens, as that of Du et al. 2017; WordPiece pieces are then
-            joined to such text.
+            joined to text in this form.
     """
 
     kind = "tokenizer"

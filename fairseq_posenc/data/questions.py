@@ -156,7 +156,7 @@ def _check(data: dict[str, Any], surface: Sequence[Surface], size: int, file: Pa
 def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split: str, *, skipped: bool) -> None:
     """Raise or warn if items are longer than a model allows.
 
-    By itself, fairseq drops them from training with one warning, and stops at the first one in validation.
+    By itself, fairseq drops such items from training with one warning, and stops at the first in validation.
 
     Args:
         data: The items.
@@ -165,7 +165,7 @@ def check_lengths(data: Questions, limits: tuple[int, int], folder: Path, split:
         split: Name of the split, for messages.
         skipped: Whether fairseq skips the items that are too long.
     Raises:
-        ValueError: There are such items, and they are not skipped.
+        ValueError: Items are too long, and fairseq does not skip them.
     """
     parts = (
         ("sources", data.src_sizes, limits[0], "--max-source-positions", "--longest"),

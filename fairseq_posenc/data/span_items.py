@@ -1,7 +1,7 @@
 """Split a question and its context into windows of pieces: `<s> question </s></s> part of the context </s>`.
 
 This follows BERT's run_squad.py (Devlin et al. 2019). A long context is read in overlapping windows, each of which
-begins `stride` pieces after the one before. A piece in several windows counts in the one where it has most context.
+begins `stride` pieces after the previous window. A piece in several windows counts in the window with most context.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def owner(spans: Sequence[Window], piece: int) -> int:
 
 
 def place(pieces: Sequence[Piece], start: int, end: int) -> tuple[int, int] | None:
-    """Return the first and last piece of the characters from `start` to `end` - 1, or None if no piece covers one."""
+    """Return the first and last piece of the characters from `start` to `end` - 1, or None if no piece covers them."""
     inside = [number for number, piece in enumerate(pieces) if piece.end > start and piece.start < end]
     return (inside[0], inside[-1]) if inside else None
 

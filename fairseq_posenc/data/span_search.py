@@ -1,4 +1,4 @@
-"""Find the n best answers of a question and the odds that it has none, from the logits of its windows.
+"""Find the n best answers to a question from the logits of its windows, and the odds that it has no answer.
 
 This follows BERT's run_squad.py (Devlin et al. 2019), but compares all spans, not only those of the 20 best starts and
 ends.
@@ -60,8 +60,8 @@ class Answer(NamedTuple):
 class Found(NamedTuple):
     """Answers to a question.
 
-    best: The best answers in descending order, without duplicates and empty texts. null: No answer, with the logits of
-    <s>. odds: Score of no answer minus that of the best one.
+    best: The best answers in descending order, without duplicates and empty texts. null: The empty answer, with
+    the logits of <s>. odds: Score of the empty answer minus that of the best answer.
     """
 
     best: list[Answer]

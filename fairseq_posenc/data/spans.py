@@ -45,7 +45,7 @@ class Question(NamedTuple):
     """A line of SPLIT.questions.jsonl.
 
     context: Number of the context. answers: Empty if the question has none. pieces: Length of the shortest answer that
-    a window contains; 0 if no window contains one, None if no answer is known to occur in the context.
+    a window contains; 0 if no window contains an answer, None if no answer is known to occur in the context.
     """
 
     id: str
@@ -128,7 +128,9 @@ class Windows(FairseqDataset):
 
     def __init__(self, tokens: Any, rows: Sequence[Row], pad: int, *, shuffle: bool) -> None:
         if len(tokens) != len(rows):
-            raise CheckpointError(f"{len(tokens)} windows have {len(rows)} descriptions. Prepare the questions again.")
+            raise CheckpointError(
+                f"{len(tokens)} windows, but {len(rows)} descriptions of them: prepare the questions again."
+            )
         self.tokens, self.rows, self.pad, self.shuffle = tokens, rows, pad, shuffle
 
     def __getitem__(self, index: int) -> dict[str, Any]:

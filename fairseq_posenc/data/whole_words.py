@@ -46,7 +46,7 @@ class Masking:
 
 
 class WholeWordMasks(BaseWrapperDataset):
-    """Samples with some words masked, or with `targets` the pieces of those words and padding elsewhere.
+    """Samples with some words masked; with `targets`, only the pieces of those words, and padding elsewhere.
 
     All pieces of a word are selected together, and masked, kept or replaced together. Special symbols are never
     selected. The selection depends only on the seed, the epoch and the sample's number.

@@ -99,10 +99,10 @@ def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
     """Return the pieces of a dictionary of GPT-2's numbers, as fairseq's RoBERTa has; other symbols stay as they are.
 
     Raises:
-        ValueError: The encoder does not have one of the numbers.
+        ValueError: The encoder lacks one of the numbers.
     """
     pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
     unknown = [symbol for symbol in symbols if symbol.isdecimal() and symbol not in pieces]
     if unknown:
-        raise ValueError(f"{encoder_json} has no piece {unknown[0]}, unlike the dictionary. Give its encoder.json.")
+        raise ValueError(f"{encoder_json} has no piece {unknown[0]} of the dictionary. Give its tokenizer's file.")
     return [pieces.get(symbol, symbol) for symbol in symbols]

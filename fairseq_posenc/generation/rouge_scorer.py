@@ -1,6 +1,6 @@
 """`--scoring rouge_l`: ROUGE-L of the texts in fairseq-generate's D- lines; fairseq's own scorers compare ids.
 
-fairseq passes only the text of an item's target to a scorer. A task that knows more about the items announces it with
+fairseq passes only the text of an item's target to a scorer. A task that knows more about the items announces them with
 `expect`, in the order in which they are generated.
 """
 
@@ -52,7 +52,7 @@ class RougeConfig(FairseqDataclass):
     """Options of `--scoring rouge_l`."""
 
     rouge_variant: ChoiceEnum(VARIANTS) = option(  # type: ignore[valid-type]
-        "f1", "F-score of ROUGE-L: `f1` is the F1 with the best reference, `coco` has beta 1.2, as for COCO's captions."
+        "f1", "Formula: `f1` is the F1 score with the best reference, `coco` the F score of COCO's captions (beta 1.2)."
     )
     rouge_units: ChoiceEnum((AUTO, *UNITS)) = option(  # type: ignore[valid-type]
         AUTO, f"Units of text that are compared. `{AUTO}` takes the units of the task's data, or words if unknown."

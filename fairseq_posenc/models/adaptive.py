@@ -1,7 +1,7 @@
 """Adaptive softmax whose loss counts every word, and Transformer-XL's adaptive softmax with one matrix.
 
 fairseq's `adaptive_loss` ignores every target that equals the id of the padding symbol, in every band. Targets in the
-bands after the first are counted from 0 again. So the word at index 1 of each of those bands would have no loss. This
+bands after the first are counted from 0 again. So the word at index 1 of each later band would have no loss. This
 module shifts the indices in those bands so that no target equals the padding id.
 
 Legend: N tokens, d width, V types.
@@ -41,7 +41,7 @@ class CountingAdaptiveSoftmax(AdaptiveSoftmax):
     def forward(self, input: Tensor, target: Tensor) -> Bands:
         """Return logits and targets of each band for inputs [.., d] and targets [..].
 
-        Both are None for a band that has no targets.
+        Logits and targets are None for a band without targets.
         """
         return avoid_padding_id(self.pad, *super().forward(input, target))
 
@@ -80,7 +80,7 @@ class OneMatrixSoftmax(nn.Module):
     def forward(self, input: Tensor, target: Tensor) -> Bands:
         """Return logits and targets of each band for inputs [.., d] and targets [..].
 
-        Both are None for a band that has no targets.
+        Logits and targets are None for a band without targets.
         """
         x, target_ids = self.dropout_module(input.flatten(0, -2)), target.flatten()
         first = target_ids.clone()

@@ -58,7 +58,7 @@ class WordEmbedding(nn.Module):
             raise ValueError(
                 f"--word-vectors {file}: the file has {len(vectors)} vectors of width {vectors.shape[1]}, but the "
                 f"dictionary has {self.num_embeddings - first} words and --embedding-dim is "
-                f"{self.words.embedding_dim}. Give the file from the folder of the training data."
+                f"{self.words.embedding_dim}. Give the file of that dictionary."
             )
         with torch.no_grad():
             room.copy_(vectors)

@@ -1,7 +1,7 @@
 """`posenc_roberta_pretrained`: a pretrained masked language model for tasks that fine-tune it.
 
-The sizes, the encoding and the weights come from --pretrained. Checkpoints of the fine-tuning contain them all, so
-loading one does not need the pretrained model.
+The sizes, the encoding and the weights come from --pretrained. Checkpoints of fine-tuning store all of them, so loading
+a checkpoint does not need the pretrained model.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def start(cfg: Any, source: Path, dictionary: Dictionary, file: Path) -> Pretrai
 def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str) -> tuple[str, str | None]:
     """Return --pos-enc and --pos-enc-args for fine-tuning.
 
-    They are those of the pretrained model, with the changes and the segments that the options ask for.
+    Both are those of the pretrained model, with the changes and the segments that the options ask for.
 
     Args:
         own: Settings of the pretrained model.

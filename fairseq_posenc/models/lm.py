@@ -49,7 +49,7 @@ class LMDecoder(PosEncDecoder):
         return_all_hiddens: bool = False,
         memory: SegmentMemory | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return logits [B, T, V] of tokens [B, T], and fairseq's extras; with an adaptive softmax features [B, T, d].
+        """Return logits [B, T, V] of tokens [B, T] (with an adaptive softmax features [B, T, d]), and fairseq's extras.
 
         Args:
             incremental_state: Cache of earlier tokens; from its first use on it also holds the memory.

@@ -67,7 +67,7 @@ def pair_segments(tokens: Tensor, eos: int, pad: int) -> Tensor:
 
 
 class PosEncRobertaEncoder(RobertaEncoder):
-    """An encoder with the head of the masked language model."""
+    """RoBERTa's encoder with the head of the masked language model."""
 
     def __init__(self, cfg: Any, dictionary: Any, max_positions: int) -> None:
         FairseqEncoder.__init__(self, dictionary)

@@ -64,7 +64,7 @@ def _models(theirs: Settings, mine: Settings) -> list[str]:
 
 
 def _is_of_symbols(line: str) -> bool:
-    return "embed_tokens.weight has the shape" in line
+    return "embed_tokens.weight has" in line
 
 
 def _cure(filename: str, others: Sequence[str], tables: Sequence[str], theirs: Settings, mine: Settings) -> str:

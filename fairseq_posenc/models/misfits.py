@@ -1,6 +1,6 @@
 """Explain why a checkpoint does not fit the model or the dictionary, and what to do.
 
-At most, fairseq says 'please ensure that the architectures match'. If all shapes fit, it says nothing, even for a
+At most, fairseq says 'please ensure that the architectures match'. If all shapes fit, fairseq says nothing, even for a
 dictionary in another order or another number of heads. Such a checkpoint loads, but the model computes nonsense.
 """
 
@@ -26,7 +26,7 @@ _FAILED = "Cannot load model parameters from checkpoint"
 
 
 def name_misfits() -> None:
-    """Make fairseq compare a checkpoint with the model and the dictionary when it loads it (trainer.py:465)."""
+    """Make fairseq's trainer compare each checkpoint that it loads with the model and the dictionary."""
     from fairseq.trainer import Trainer
 
     replace(Trainer, "load_checkpoint", _compared)
@@ -168,7 +168,9 @@ def _compare(theirs: Sequence[str], ours: Sequence[str], description: str) -> No
     pairs = zip(*without_mask, strict=False)
     first = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), None)
     if first is None:
-        what = f"has {len(without_mask[0])} symbols with <s> and the like, but the data's has {len(without_mask[1])}"
+        sizes = [len(symbols) for symbols in without_mask]
+        what = f"It has {sizes[0]} symbols with the special ones, but the data's dictionary has {sizes[1]}."
     else:
-        what = f"has {without_mask[0][first]!r} as id {first}, but the data's has {without_mask[1][first]!r}"
-    raise CheckpointError(f"{description}. It {what}. Binarise the data with it (fairseq-preprocess --srcdict).")
+        pair = [repr(symbols[first]) for symbols in without_mask]
+        what = f"It has {pair[0]} as id {first}, but the data's dictionary has {pair[1]}."
+    raise CheckpointError(f"{description}. {what} Binarise the data with it (fairseq-preprocess --srcdict).")

@@ -133,8 +133,8 @@ class PosEncQuestionGeneration(FairseqEncoderDecoderModel):
         """Build the model; with --encoder-from, `--task posenc_question_generation` fills in its sizes and weights.
 
         Raises:
-            ValueError: An encoding or option is unknown or has no effect, or an encoding cannot do what it is asked
-                for.
+            ValueError: An encoding or option is unknown or has no effect, or an encoding does not support an
+                option.
         """
         values = complete(cfg)
         check(values)

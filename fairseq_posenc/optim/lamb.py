@@ -1,6 +1,6 @@
 """`--optimizer posenc_lamb`: LAMB (You et al. 2020), an optimizer for training masked LMs with large batches.
 
-fairseq's own `lamb` is that of NVIDIA apex, and needs a GPU and apex. This one is that of the package
+fairseq's own `lamb` is that of NVIDIA apex, and needs a GPU and apex. This optimizer is LAMB of the package
 pytorch_optimizer, set to match Google's code for BERT and ALBERT. It has no bias correction, the trust ratio includes
 weight decay, and norms of weights are not clamped. Biases and layer norms (all vectors) have neither weight decay nor a
 trust ratio.

@@ -27,7 +27,9 @@ class LMMemoryConfig(FairseqDataclass):
         f"Default: {MEMORY}; in evaluation, as in the training of the model.",
     )
     eval_segment_length: Optional[int] = option(None, "Tokens per segment in evaluation. Default: as in training.")
-    eval_mem_length: Optional[int] = option(None, "Number of remembered states in evaluation. Default: as in training.")
+    eval_mem_length: Optional[int] = option(
+        None, "Number of states to remember in evaluation. Default: as in training."
+    )
     same_length: bool = option(
         False, "Let every token attend to the same number of keys: the last --mem-length or --eval-mem-length."
     )

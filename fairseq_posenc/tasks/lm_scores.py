@@ -33,7 +33,7 @@ def _perplexity(nats: float) -> float:
 
 
 class Remembering:
-    """Batches of one pass over the streams, each with the memory of earlier segments; counts tokens, words and nats.
+    """Iterate over batches with the memory of earlier segments, and count tokens, words and nats.
 
     Args:
         batches: Batches of `Segments`, in order.

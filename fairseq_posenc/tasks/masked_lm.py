@@ -104,7 +104,7 @@ class PosEncMaskedLMTask(MaskedLMTask):
 
 
 def _check(cfg: PosEncMaskedLMConfig) -> None:
-    """Raise if an option has no effect, or cannot have the one that the user expects.
+    """Raise if an option has no effect, or not the effect that the user expects.
 
     Raises:
         ValueError: The message names the flags.

@@ -43,7 +43,7 @@ class QuestionGenerationTaskConfig(SearchConfig):
     right_pad_source: bool = option(False, "Pad sources on the right. Default: on the left.")
     max_source_positions: int = option(512, "Longest source in tokens.")
     # The LFHC/GCDF paper's questions have at most 50 pieces; 64 leaves room for </s> and longer questions.
-    max_target_positions: int = option(64, "Longest question in tokens; also the number of learned positions.")
+    max_target_positions: int = option(64, "Longest question in tokens, which is also the number of learned positions.")
     eval_rouge: bool = option(
         False,
         "Generate questions in validation, greedily and without <unk>, and log their ROUGE-L as rouge_l "
@@ -155,18 +155,18 @@ class QuestionGenerationTask(Searching):
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Any
     ) -> tuple[list[Tensor], list[int]]:
-        """Read lines `answer </s> context` or sentences; see `QuestionLines`."""
+        """Return the tokens and their numbers for lines `answer </s> context` or sentences; see `QuestionLines`."""
         samples = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
         return samples, [len(tokens) for tokens in samples]
 
     def build_bpe(self, args: Any) -> Any:
-        """Return the BPE of --bpe, or by default the tokenizer of the prepared questions, so that D- lines are text."""
+        """Return the BPE of --bpe, or by default the tokenizer of the prepared questions, so that outputs are text."""
         return super().build_bpe(args) or self.spelled
 
     def build_dataset_for_inference(
         self, src_tokens: Any, src_lengths: Any, constraints: Optional[Tensor] = None
     ) -> questions.Questions:
-        """Return the data set of fairseq-interactive."""
+        """Return the data set for lines of fairseq-interactive."""
         return questions.Questions(
             src_tokens,
             None,
@@ -215,7 +215,7 @@ class QuestionGenerationTask(Searching):
 
     def _generated(self, generator: Any, models: Any, sample: Any, prefix: Any = None, constraints: Any = None) -> Any:
         if {model.copies for model in models} != {self.copies}:
-            raise ValueError("An ensemble needs models that all copy or models that all do not. Give one kind.")
+            raise ValueError("An ensemble needs models that all copy, or models that all do not. Leave the others out.")
         if not self.copies and sample.get("target") is not None:
             sample = {**sample, "target": known(sample["target"], self.size, self.dictionary.unk())}
             prefix = None if prefix is None else known(prefix, self.size, self.dictionary.unk())

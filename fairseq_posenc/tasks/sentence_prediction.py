@@ -37,7 +37,7 @@ class PosEncSentencePredictionTask(Finetuning, SentencePredictionTask):
         super().__init__(cfg, data_dictionary, label_dictionary)
         for name in ("add_prev_output_tokens", "d2v2_multi"):
             if getattr(cfg, name):
-                raise ValueError(f"--{name.replace('_', '-')} is for other models. Use --task sentence_prediction.")
+                raise ValueError(f"--{name.replace('_', '-')} has no effect here. Use --task sentence_prediction.")
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:

@@ -93,7 +93,7 @@ class SquadTask(Finetuning):
         """Check that a checkpoint's model was trained on the same pieces and windows.
 
         Raises:
-            CheckpointError: It was trained on other pieces, or on windows with another number of separators.
+            CheckpointError: The model was trained on other pieces, or on windows with other separators.
         """
         super().load_state_dict(state_dict)
         if state_dict.get("squad_dictionary", self.symbols_hash()) != self.symbols_hash():

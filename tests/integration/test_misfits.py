@@ -79,9 +79,9 @@ def with_dictionary(folder: Path, name: str, symbols: list[str]) -> str:
     [
         (
             masked_lm.PIECES[::-1],
-            r"'\u2581w0' as id 4, but the data's has 'p5'\. Binarise the data",
+            r"'\u2581w0' as id 4, but the data's dictionary has 'p5'\. Binarise the data",
         ),
-        ([*masked_lm.PIECES, "more"], "has 18 symbols .*, but the data's has 19"),
+        ([*masked_lm.PIECES, "more"], "has 18 symbols .*, but the data's dictionary has 19"),
     ],
 )
 def test_another_dictionary_is_named(folder: Path, symbols: list[str], message: str) -> None:
@@ -124,7 +124,7 @@ def test_numbers_of_gpt2_are_the_pieces_that_they_stand_for(
     with_dictionary(folder, f"{name}-other", NUMBERS[::-1])
     if "/shard" not in name:
         encoder(folder / f"{name}-other")
-    with pytest.raises(CheckpointError, match="'\u2581w0' as id 4, but the data's has 'p5'"):
+    with pytest.raises(CheckpointError, match="'\u2581w0' as id 4, but the data's dictionary has 'p5'"):
         go_on(folder, data=f"{name}-other")
 
 
@@ -136,7 +136,7 @@ def test_a_checkpoint_may_have_the_numbers(folder: Path, tmp_path: Path) -> None
     encoder(tmp_path)
     masked_lm.train(folder / "data-bin", *words)
     (tmp_path / "dict.txt").write_text("".join(f"{number} 1\n" for number in NUMBERS[::-1]), "utf-8")
-    with pytest.raises(CheckpointError, match="'p5' as id 4, but the data's has '\u2581w0'"):
+    with pytest.raises(CheckpointError, match="'p5' as id 4, but the data's dictionary has '\u2581w0'"):
         masked_lm.train(folder / "data-bin", *words)
 
 
@@ -144,7 +144,7 @@ def test_without_an_encoder_the_sizes_are_compared(folder: Path, caplog: pytest.
     with caplog.at_level(logging.WARNING):
         go_on(folder, data=with_dictionary(folder, "numbers", NUMBERS))
     assert caplog.text.count("put GPT-2's encoder.json into a folder tokenizer/") == 1
-    with pytest.raises(CheckpointError, match=r"has 18 symbols .*, but the data's has 19"):
+    with pytest.raises(CheckpointError, match=r"has 18 symbols .*, but the data's dictionary has 19"):
         go_on(folder, data=with_dictionary(folder, "more", [*NUMBERS, "7"]))
 
 
@@ -152,7 +152,7 @@ def test_the_encoder_of_whole_words_is_the_one(folder: Path) -> None:
     encoder(folder / "elsewhere")
     given = ["--gpt2-encoder-json", folder / "elsewhere" / "tokenizer" / "encoder.json"]
     data = with_dictionary(folder, "flagged", NUMBERS[::-1])
-    with pytest.raises(CheckpointError, match="but the data's has 'p5'"):
+    with pytest.raises(CheckpointError, match="but the data's dictionary has 'p5'"):
         go_on(folder, "--mask-whole-words", "--subwords", "gpt2", *given, data=data)
 
 

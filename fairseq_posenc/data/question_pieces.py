@@ -142,7 +142,7 @@ class Pretrained:
 
 
 def load(folder: Path) -> Surface:
-    """Load the way of splitting text of a folder that data-bin-scripts/prepare_questions.py wrote.
+    """Load the way of splitting text that a folder of data-bin-scripts/prepare_questions.py uses.
 
     Raises:
         CheckpointError: The script did not write the folder, or the folder is incomplete.

@@ -1,4 +1,4 @@
-"""Convert the pieces of questions to text in the way of their folder, and compute ROUGE-L of such text."""
+"""Convert pieces of questions to text as the record of their folder says, and compute the ROUGE-L of texts."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def encoding(own: ModelConfig, name: str | None, args: str | None, segments: str
         own: Settings of the pretrained model.
         name: --pos-enc, or None for the pretrained model's encoding.
         args: --pos-enc-args.
-        segments: A key of `SEGMENTS`.
+        segments: Value of --segments, a key of `SEGMENTS`.
     Raises:
         ValueError: An encoding or an option is unknown, or the model already has segments of another kind.
     """

@@ -19,7 +19,7 @@ def fine_tuned(pretrained: Pretrained, args: str | None = None, segments: str = 
     Args:
         pretrained: The pretrained model.
         args: --pos-enc-args, added to the options of the pretrained model.
-        segments: A key of `SEGMENTS`.
+        segments: Value of --segments, a key of `SEGMENTS`.
     Raises:
         ValueError: The encoding does not have an option, or segments are added twice.
     """

@@ -19,7 +19,7 @@ from .weight_decay import refuse_without_effect
 
 
 class SentenceEncoder(PosEncEncoder):
-    """An encoder whose samples begin with <s>, used as [CLS], and may be pairs of sentences."""
+    """An encoder whose samples begin with <s>, which serves as [CLS]; samples may be pairs of sentences."""
 
     gives_segments = True
     has_cls = True
@@ -55,7 +55,7 @@ def pair_segments(tokens: Tensor, eos: int, pad: int) -> Tensor:
     """Return the segment of each token: 1 after the first </s>, otherwise 0.
 
     In RoBERTa's pairs, `<s> a </s></s> b </s>`, segment 1 begins with the second </s>. In BERT's pairs, `<s> a </s> b
-    </s>`, it begins with b. Single sentences and padding are segment 0.
+    </s>`, segment 1 begins with b. Single sentences and padding are segment 0.
 
     Args:
         tokens: [B, T] int64.

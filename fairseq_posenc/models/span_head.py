@@ -62,10 +62,10 @@ class WithSpanHead:
         return self.span_head(features), extra
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Any], name: str) -> None:
-        """Fit the span head of a checkpoint to this model.
+        """Adapt the span head of a checkpoint to this model.
 
-        A model without the head drops that of the checkpoint. A model with the head keeps its own weights if the
-        checkpoint has none.
+        A model without a span head drops the checkpoint's span head. A model with a span head keeps its own weights if
+        the checkpoint has none.
         """
         super().upgrade_state_dict_named(state_dict, name)  # type: ignore[misc]
         prefix = f"{name}." if name else ""

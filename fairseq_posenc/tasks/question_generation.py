@@ -155,7 +155,7 @@ class QuestionGenerationTask(Searching):
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Any
     ) -> tuple[list[Tensor], list[int]]:
-        """Return the tokens and their numbers for lines `answer </s> context` or sentences; see `QuestionLines`."""
+        """Return the tokens of each input line, and the number of its tokens; see `QuestionLines`."""
         samples = [self.lines.tokens(line, encode_fn, self.longest[0]) for line in lines]
         return samples, [len(tokens) for tokens in samples]
 

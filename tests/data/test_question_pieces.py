@@ -23,7 +23,7 @@ pytest_plugins = ["support_prepared"]
 
 
 def hugging_face(form: str, folder: Path) -> Path:
-    """A random model with a tokenizer that was learned from this project's pages."""
+    """Save a random model with a tokenizer that was learned from this project's pages."""
     tokenizers.learned(form, folder)
     if form == "gpt2":
         pieces = json.loads((folder / "encoder.json").read_text("utf-8"))
@@ -86,7 +86,7 @@ def test_unknown_letters_can_be_copied_and_special_symbols_are_text(prepared: Pr
 
 @pytest.mark.parametrize("what", ["answer", "question", "context"])
 def test_text_without_pieces_is_empty(prepared: Prepared, what: str) -> None:
-    """A space of no width is no white space, but the tokenizer drops it."""
+    """A zero-width space is not white space, but the tokenizer drops it."""
     folder = hugging_face("wordpiece", prepared.folder / "encoder")
     context = "\u200b" if what == "context" else "The word \u200b ends."
     answer = "\u200b" if what in ("answer", "context") else "word"

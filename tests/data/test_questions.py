@@ -49,7 +49,7 @@ def test_questions_become_answer_context_and_question(prepared: Prepared) -> Non
 
 
 def test_what_the_model_sees_is_the_source(prepared: Prepared) -> None:
-    """With whole contexts an answer that stands in them twice is one source, with their sentences it is two."""
+    """An answer that occurs twice gives one source with whole contexts, but two sources with sentences."""
     context = "Abel came. Then Abel went away."
     offsets = {"a": 0, "b": context.rindex("Abel")}
     given = squad([(context, [asked(name, f"Who is {name}?", ("Abel", at)) for name, at in offsets.items()])])

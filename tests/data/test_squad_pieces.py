@@ -32,7 +32,7 @@ LETTERS = [
 
 
 def cutters(folder: Path) -> dict[str, Pieces]:
-    """Of every form of tokenizer, with the ids of a dictionary in another order."""
+    """Return a splitter for every form of tokenizer, with the ids of a dictionary in another order."""
     found: dict[str, Pieces] = {}
     for form in (*tokenizers.FORMS, *tokenizers.BYTES):
         files = tokenizers.learned(form, folder / form)
@@ -61,7 +61,7 @@ FORMS = [*tokenizers.FORMS, *tokenizers.BYTES, "chinese", "words", "chars", "spa
 
 @pytest.mark.parametrize("form", FORMS)
 def test_places_are_those_of_the_original_text(cut: dict[str, Pieces], form: str) -> None:
-    """In order, without spaces around them, and all letters and digits are in some piece."""
+    """Places are in order and without surrounding spaces, and every letter and digit belongs to a piece."""
     rng = random.Random(1)
     for number in range(300):
         text = "".join(rng.choices(LETTERS, k=rng.randint(0, 30))) if number else ""
@@ -80,7 +80,7 @@ def test_places_are_those_of_the_original_text(cut: dict[str, Pieces], form: str
 
 @pytest.mark.parametrize("form", FORMS)
 def test_words_come_back_from_their_pieces(cut: dict[str, Pieces], form: str) -> None:
-    """Whatever is around them: accents, letters without a piece, spaces of all kinds."""
+    """The words stand next to accents, letters without a piece, and spaces of all kinds."""
     rng = random.Random(2)
     words = ["Größe", "naïve", "日本語", "cafe\u0301", "3.14", "Zorn", "(of)", "x\u4dc0y", "👍🏽", "don't"]
     for _ in range(200):
@@ -112,7 +112,7 @@ def test_words_come_back_from_their_pieces(cut: dict[str, Pieces], form: str) ->
 def test_each_unknown_letter_has_the_place_of_its_own_bytes(
     cut: dict[str, Pieces], form: str, letters: list[str]
 ) -> None:
-    """Also where normalising makes other characters of them: é of e and its accent, two of U+0958."""
+    """This includes letters that normalisation changes: e and its accent become é, and U+0958 two characters."""
     text = f"Gr{''.join(letters)}e"
     pieces, start = cut[form].cut(text), 2
     for letter in letters:
@@ -142,7 +142,7 @@ def test_spaces_are_cut_off() -> None:
 
 
 def published(folder: Path, name: str) -> Pieces:
-    """A tokenizer as it is published, with its own ids behind the special ones."""
+    """Return a published tokenizer, with its own ids after the special symbols."""
     of = {f"bert-vocab/bert-base-{name}-vocab.txt": "vocab.txt"}
     if name == "gpt2":
         of = {f"gpt2_bpe/{file}": file for file in ("encoder.json", "vocab.bpe")}
@@ -157,7 +157,7 @@ def published(folder: Path, name: str) -> Pieces:
 @prepared.needs_data
 @pytest.mark.parametrize("name", ["cased", "uncased", "chinese", "gpt2"])
 def test_real_answers_come_back_from_their_pieces(tmp_path: Path, name: str) -> None:
-    """In English, German and Chinese; a piece that holds more than the answer gives more back (`1990s`)."""
+    """Test English, German and Chinese; a piece that is longer than the answer returns more text (`1990s`)."""
     cutter = published(tmp_path / name, name)
     files = ["squad-v1.1/dev-v1.1.part1", *(f"xquad/xquad.{language}.part1" for language in ("en", "de", "zh"))]
     for file in files:

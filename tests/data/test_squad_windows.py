@@ -15,7 +15,7 @@ from fairseq_posenc.data.span_search import Answer, Read, Search, probabilities,
 
 
 def run_squad(pieces: int, room: int, stride: int) -> list[Window]:
-    """BERT's loop, literally."""
+    """Return the windows by BERT's own loop."""
     found = []
     start_offset = 0
     while start_offset < pieces:
@@ -30,7 +30,7 @@ def run_squad(pieces: int, room: int, stride: int) -> list[Window]:
 
 
 def is_max_context(spans: list[Window], current: int, position: int) -> bool:
-    """BERT's _check_is_max_context, literally."""
+    """Return the result of BERT's own _check_is_max_context."""
     best_score = best_index = None
     for index, (start, length) in enumerate(spans):
         end = start + length - 1
@@ -104,7 +104,7 @@ def test_answers_by_hand() -> None:
 
 
 def test_a_piece_counts_in_the_window_with_most_context() -> None:
-    """An answer that begins with c, at the edge of the first; no answer is as likely as where it is least so."""
+    """The answer begins with c, at the edge of the first window; no answer has the lowest score of all windows."""
     spans = [Window(0, 3), Window(1, 3)]
     first = read(spans[0], [5, 0, 0, 9, 0], [5, 0, 0, 0, 0])
     second = read(spans[1], [1, 0, 2, 0, 0], [1, 0, 2, 0, 0])
@@ -127,7 +127,7 @@ def test_texts_are_not_empty_and_each_comes_once() -> None:
 
 
 def test_pieces_of_one_place_leave_room_for_other_texts() -> None:
-    """Three bytes a letter: nine spans of each text."""
+    """Each letter has three bytes, so that nine spans have the same text."""
     offsets = [(at, at + 1) for at in range(4) for _ in range(3)]
     logits = [0.0, *np.linspace(1, 2, 12), 0.0]
     found = search("日本語文", offsets, [read(Window(0, 12), logits, logits)], Search(n_best=20))
@@ -136,7 +136,7 @@ def test_pieces_of_one_place_leave_room_for_other_texts() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_no_span_is_better_than_the_first(seed: int) -> None:
-    """By trying all, and BERT's rules for what is a span."""
+    """Compare with a search over all spans that BERT's rules allow."""
     rng = np.random.default_rng(seed)
     length = int(rng.integers(1, 30))
     spans = span_items.windows(length, int(rng.integers(1, 12)), int(rng.integers(1, 9)))

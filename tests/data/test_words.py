@@ -26,7 +26,7 @@ SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 
 @functools.cache
 def lines() -> list[str]:
-    """Real text, with commas, quotes and code: this project's own pages, but for tables and special symbols."""
+    """Return real text with commas, quotes and code: this project's pages without tables and special symbols."""
     pages = sorted((ROOT / "docs").glob("*.md"))
     text = [line.strip() for page in pages for line in page.read_text("utf-8").splitlines()]
     return [" ".join(line.split()) for line in text if line.count(" ") > 3 and not {"|", "<"} & set(line)][:400]
@@ -34,7 +34,7 @@ def lines() -> list[str]:
 
 @functools.cache
 def tokenizer(scheme: str) -> Tokenizer:
-    """A small one of each kind, learned from the text."""
+    """Return a small tokenizer of each kind, learned from the text."""
     size = {"vocab_size": 700, "show_progress": False, "special_tokens": SPECIALS}
     if scheme == "wordpiece":
         made, trainer = Tokenizer(models.WordPiece(unk_token="<unk>")), trainers.WordPieceTrainer(**size)
@@ -60,7 +60,7 @@ def vocabulary(scheme: str) -> list[str]:
 
 
 def fastbpe(line: str) -> list[str]:
-    """Words cut after three letters, with fastBPE's mark: what is tested is the mark."""
+    """Split words after three letters, with fastBPE's mark, which is what the tests are about."""
     cut = ([word[i : i + 3] for i in range(0, len(word), 3)] for word in line.split())
     return [piece + "@@" * (i < len(pieces) - 1) for pieces in cut for i, piece in enumerate(pieces)]
 
@@ -73,7 +73,7 @@ def ids_of(scheme: str, line: str) -> list[int]:
 
 
 def words_of(scheme: str, line: str) -> list[str]:
-    """By the text itself: what spaces part, or for WordPiece what BERT's own rules part."""
+    """Return the words of the text itself, split at spaces, or for WordPiece by BERT's own rules."""
     if scheme != "wordpiece":
         return line.split()
     made = tokenizer(scheme)
@@ -81,7 +81,7 @@ def words_of(scheme: str, line: str) -> list[str]:
 
 
 def samples(scheme: str) -> Iterator[tuple[np.ndarray, int]]:
-    """<s>, some lines with an </s> each, and how many words they have."""
+    """Return samples of <s> and lines that end with </s>, and their numbers of words."""
     for start in range(0, len(lines()), 4):
         some = lines()[start : start + 4]
         ids = [0, *(i for line in some for i in [*ids_of(scheme, line), 2])]
@@ -114,7 +114,7 @@ def test_words_are_those_of_the_text(scheme: str) -> None:
     ],
 )
 def test_an_unknown_piece_does_not_end_a_word(scheme: str, pieces: str, expected: list[int]) -> None:
-    """And is not of it, so that it is never predicted."""
+    """The unknown piece is not part of the word either, so that it is never predicted."""
     listed = [*SPECIALS, *dict.fromkeys(piece for piece in pieces.split() if piece not in SPECIALS)]
     words = Words(listed, range(len(SPECIALS)), scheme)
     ids = np.array([listed.index(piece) for piece in pieces.split()])
@@ -123,7 +123,7 @@ def test_an_unknown_piece_does_not_end_a_word(scheme: str, pieces: str, expected
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_whole_words_are_masked_as_often_as_asked(scheme: str) -> None:
-    """All pieces of a word or none; a seventh of the text, of it a tenth kept and a tenth replaced."""
+    """All pieces of a word are masked, or none: a seventh of the text, a tenth of it kept and a tenth replaced."""
     pieces = vocabulary(scheme)
     words, how = Words(pieces, range(len(SPECIALS)), scheme), masking(len(pieces), len(pieces))
     seen = predicted = kept = hidden = chosen = total = 0
@@ -150,7 +150,7 @@ def test_whole_words_are_masked_as_often_as_asked(scheme: str) -> None:
 
 
 def test_most_words_of_the_small_vocabularies_have_several_pieces() -> None:
-    """Or the tests above would show nothing."""
+    """Otherwise the tests above would prove nothing."""
     for scheme in SCHEMES:
         assert sum(len(ids) for ids, _ in samples(scheme)) > 1.3 * sum(count for _, count in samples(scheme))
 

@@ -23,7 +23,7 @@ from fairseq_posenc.generation.search import FORMS, length_penalty
     [("fairseq", 4, 0.6, 2.2974), ("gnmt", 4, 0.6, 1.2754), ("fairseq", 7, 1, 7), ("gnmt", 7, 1, 2), ("gnmt", 1, 3, 1)],
 )
 def test_penalties_by_hand(form: str, length: int, power: float, expected: float) -> None:
-    """4^0.6 and (9 / 6)^0.6; 7 and 12 / 6; GNMT divides a single token by 1."""
+    """Check 4^0.6 and (9 / 6)^0.6, then 7 and 12 / 6; GNMT divides the score of a single token by 1."""
     assert length_penalty(form, length, power) == pytest.approx(expected, abs=1e-4)
 
 
@@ -37,7 +37,7 @@ def test_a_penalty_that_is_not_known_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, dict[str, Any]]:
-    """A copying model in float64, its task, and a batch with one and with two unknown words."""
+    """Return a copying model in float64, its task, and a batch whose samples have one and two unknown words."""
     data = q.write_questions(tmp_path_factory.mktemp("questions") / "prepared", pieces=PIECES)
     model, task = q.moved(data, "--pos-enc", "t5")
     return model.double(), task, q.batch(task)

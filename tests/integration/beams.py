@@ -41,13 +41,13 @@ def lively(model: Any) -> Any:
 
 
 def log_probabilities(net_output: Any, log_probs: bool, sample: None) -> Tensor:
-    """In float64: fairseq's are float32, where ties decide now and then what the beam keeps."""
+    """Compute in float64; in fairseq's float32, ties sometimes decide what the beam keeps."""
     assert log_probs
     return net_output[0].log_softmax(-1)
 
 
 def redraw(module: nn.Module, random: torch.Generator) -> None:
-    """Weights of width DIM that keep the size of what they get; no biases, which would favour some words."""
+    """Draw weights that preserve the size of their inputs, and no biases, which would favour some words."""
     if isinstance(module, nn.LayerNorm):
         module.reset_parameters()
     elif isinstance(module, nn.Linear | nn.Embedding):
@@ -57,7 +57,7 @@ def redraw(module: nn.Module, random: torch.Generator) -> None:
 
 
 def prompts(number: int) -> list[Tensor]:
-    """Sources of 1 to 9 words and </s>."""
+    """Return sources of 1 to 9 words and </s>."""
     random = torch.Generator().manual_seed(number)
     lengths = torch.randint(1, 10, (number,), generator=random).tolist()
     lines = [torch.randint(FIRST, FIRST + WORDS, (length,), generator=random) for length in lengths]
@@ -73,7 +73,7 @@ def generate(
     left: bool = True,
     prefixes: list[Tensor] | None = None,
 ) -> list[Hypotheses]:
-    """fairseq's generator on one batch, its sources padded left or right."""
+    """Run fairseq's generator on one batch whose sources are padded on the left or right."""
     generator = task.build_generator([model], GenerationConfig(beam=BEAM, nbest=BEAM, max_len_a=0, max_len_b=LONGEST))
     assert generator.model.has_incremental
     generator.model.has_incremental = cached  # without, each step gives the decoder all tokens and no state
@@ -85,7 +85,7 @@ def generate(
 
 
 def ranked(hypotheses: Hypotheses) -> Hypotheses:
-    """The best first (fairseq compares its own in float32)."""
+    """Sort hypotheses by score, best first (fairseq compares scores in float32)."""
     return sorted(hypotheses, key=lambda one: -one[1])
 
 
@@ -113,12 +113,12 @@ def search(model: Any, source: Tensor, prefix: Sequence[int] = ()) -> Hypotheses
 
 
 def spread(encoded: Tensor, rows: int) -> dict[str, list[Tensor]]:
-    """The encoder's output for so many hypotheses of its only sentence."""
+    """Repeat the encoder's output of a single sentence for `rows` hypotheses."""
     return {"encoder_out": [encoded.expand(-1, rows, -1)], "encoder_padding_mask": []}
 
 
 def allowed(step: int, prefix: Sequence[int], size: int) -> Tensor:
-    """[V] bool: what may come next. An empty translation is none, and the longest must end."""
+    """Return which words may come next, [V] bool: </s> is never the first and always the last token."""
     words = torch.arange(size)
     if step < len(prefix):
         return words == prefix[step]
@@ -128,14 +128,14 @@ def allowed(step: int, prefix: Sequence[int], size: int) -> Tensor:
 
 
 def candidates(active: Hypotheses, sums: Tensor) -> Hypotheses:
-    """Each hypothesis with each word that may follow."""
+    """Extend each hypothesis by each word that may follow."""
     rows = zip(active, sums.tolist(), strict=True)
     pairs = [((tokens, word), score) for (tokens, _), row in rows for word, score in enumerate(row)]
     return [([*tokens, word], score) for (tokens, word), score in pairs if score > float("-inf")]
 
 
 def check_same(found: Sequence[Hypotheses], expected: Sequence[Hypotheses]) -> None:
-    """Rank by rank the same tokens and scores; where scores are equal, ranks may be exchanged, but rarely."""
+    """Check that tokens and scores are the same at each rank; equal scores may swap ranks, but rarely."""
     assert {len(best) for best in (*found, *expected)} == {BEAM}
     pairs = [pair for two in zip(found, expected, strict=True) for pair in zip(*two, strict=True)]
     for one, other in pairs:

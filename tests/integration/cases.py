@@ -22,7 +22,7 @@ EXTRA = {
 
 
 def forms() -> list[tuple[str, str]]:
-    """Every encoding in each `form` other than its default: forms share little but their name."""
+    """Return each encoding in each `form` except its default, because forms share little but their name."""
     found: dict[tuple[str, str], str] = {}
     for name in names():
         for args in variants(name, causal=True):
@@ -37,7 +37,7 @@ IDS = [f"{name}({args})" if args else name for name, args in CASES]
 
 
 def position_flags(name: str, args: str | None) -> list[str]:
-    """The encoding in every stack that it can serve, `none` in the other."""
+    """Return flags that put the encoding into every stack that supports it, and `none` into the other."""
     able = {side: serves(name, args, causal) for side, causal in (("encoder", False), ("decoder", True))}
     if all(able.values()):
         return ["--pos-enc", name, *(["--pos-enc-args", args] if args else [])]
@@ -46,7 +46,7 @@ def position_flags(name: str, args: str | None) -> list[str]:
 
 
 def serves(name: str, args: str | None, causal: bool) -> bool:
-    """Whether the encoding can stand in the decoder (causal) or in the encoder of a tiny model."""
+    """Return whether the decoder (causal) or the encoder of a tiny model supports the encoding."""
     try:
         build(name, args, StackShape(layers=2, heads=2, dim=16, max_length=24, causal=causal))
     except ValueError:
@@ -55,7 +55,7 @@ def serves(name: str, args: str | None, causal: bool) -> bool:
 
 
 class Models(dict[Any, Any]):
-    """Two updates each, then a push, so that no table is near its start."""
+    """Models that are trained for two updates and then moved, so that no table is near its initial value."""
 
     def __init__(self, data: Path) -> None:
         super().__init__()

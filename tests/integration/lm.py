@@ -29,7 +29,7 @@ RECIPE = f"""--criterion cross_entropy --optimizer adam --lr 0.01 --batch-size {
 
 
 def write_corpus(folder: Path, words: int = WORDS) -> Path:
-    """Sentences in which a word, and the one before it, tell the next one."""
+    """Write sentences in which two words determine the next word."""
     folder.mkdir(parents=True)
     dictionary = Dictionary()
     for number in range(words):
@@ -47,7 +47,7 @@ def write_corpus(folder: Path, words: int = WORDS) -> Path:
 
 
 def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY, task: Sequence[str] = TASK) -> list[str]:
-    """fairseq-train's arguments; without `--save-dir` nothing is saved."""
+    """Return the arguments of fairseq-train; without `--save-dir` nothing is saved."""
     save = [] if "--save-dir" in arguments else ["--no-save"]
     checks = [] if "--valid-subset" in arguments else ["--disable-validation"]
     words = [data, "--user-dir", support.PLUGIN, *task, *RECIPE, *save, *checks, *model, *arguments]
@@ -55,17 +55,17 @@ def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY, task:
 
 
 def train(data: Path, *arguments: Any, **parts: Sequence[str]) -> support.Run:
-    """fairseq-train."""
+    """Run fairseq-train."""
     return support.trained(command_line(data, *arguments, **parts))
 
 
 def built(data: Path, *arguments: Any, seed: int = 5, **parts: Sequence[str]) -> tuple[Any, Any]:
-    """An untrained model in evaluation mode, and its task."""
+    """Return an untrained model in evaluation mode and its task."""
     return support.built_of(command_line(data, *arguments, **parts), seed)
 
 
 def batches(task: Any, split: str = "valid", *, size: int = STREAMS, **more: Any) -> list[dict[str, Any]]:
-    """The batches of a split, in order."""
+    """Return the batches of a split in order."""
     task.load_dataset(split)
     iterator = task.get_batch_iterator(task.dataset(split), max_sentences=size, **more)
     return list(iterator.next_epoch_itr(shuffle=False))

@@ -27,7 +27,7 @@ RECIPE = """--criterion masked_lm --optimizer adam --lr 0.01 --batch-size 16 --s
 
 
 def write_corpus(folder: Path, seed: int = 0) -> Path:
-    """Documents of sentences in which each piece tells the next one; an empty line between documents."""
+    """Write documents, separated by empty lines, in which each piece determines the next one."""
     folder.mkdir(parents=True)
     dictionary = Dictionary()
     for piece in PIECES:
@@ -45,7 +45,7 @@ def write_corpus(folder: Path, seed: int = 0) -> Path:
 
 
 def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY, task: Sequence[str] = TASK) -> list[str]:
-    """fairseq-train's arguments; without `--save-dir` nothing is saved."""
+    """Return the arguments of fairseq-train; without `--save-dir` nothing is saved."""
     save = [] if "--save-dir" in arguments else ["--no-save"]
     checks = [] if "--valid-subset" in arguments else ["--disable-validation"]
     words = [data, "--user-dir", support.PLUGIN, *task, *RECIPE, *save, *checks, *model, *arguments]
@@ -53,15 +53,15 @@ def command_line(data: Path, *arguments: Any, model: Sequence[str] = TINY, task:
 
 
 def train(data: Path, *arguments: Any, **parts: Sequence[str]) -> support.Run:
-    """fairseq-train."""
+    """Run fairseq-train."""
     return support.trained(command_line(data, *arguments, **parts))
 
 
 def built(data: Path, *arguments: Any, seed: int = 5, **parts: Sequence[str]) -> tuple[Any, Any]:
-    """An untrained model in evaluation mode, and its task."""
+    """Return an untrained model in evaluation mode and its task."""
     return support.built_of(command_line(data, *arguments, **parts), seed)
 
 
 def batches(task: Any, split: str = "valid", *, size: int = 8) -> list[dict[str, Any]]:
-    """The batches of a split."""
+    """Return the batches of a split."""
     return support.batches(task, split, size=size, longest=LENGTH)

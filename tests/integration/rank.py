@@ -12,7 +12,7 @@ from .support import Recorder
 
 
 class Keeper(Recorder):
-    """Saves its losses and parameters after each update."""
+    """Save the losses and the parameters after each update."""
 
     def train_step(self, *given: Any, **named: Any) -> Any:
         output = super().train_step(*given, **named)

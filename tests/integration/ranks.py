@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
-    """What each rank learned of a training with these arguments."""
+    """Run a training in two processes, and return what each of them saved."""
     folder.mkdir(exist_ok=True)
     address = f"tcp://127.0.0.1:{free_port()}"
     outputs = [folder / f"rank{rank}.pt" for rank in range(2)]
@@ -49,7 +49,7 @@ def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def assert_same(one: dict[str, Any], other: dict[str, Any], **close: float) -> None:
-    """The same tensors by the same names."""
+    """Check that both have the same tensors by the same names."""
     assert one.keys() == other.keys()
     for name, tensor in one.items():
         torch.testing.assert_close(tensor, other[name], msg=name, **close)

@@ -30,7 +30,7 @@ every_decoder = pytest.mark.parametrize("case", DECODERS, ids=lambda case: "-".j
 
 
 def check_generator(model: Any, task: Any, number: int, alone: int) -> None:
-    """Batches of so many prompts against fairseq without a cache, and so many prompts against `search`."""
+    """Compare batches of prompts with fairseq's search without a cache, and single prompts with `search`."""
     sources = prompts(number)
     expected = generate(model, task, sources, cached=False)
     assert len({str(best) for best in expected}) > number / 2, "the model says the same of everything"
@@ -40,7 +40,7 @@ def check_generator(model: Any, task: Any, number: int, alone: int) -> None:
 
 
 def check_prefixes(model: Any, task: Any, number: int) -> None:
-    """The first words of each translation are given, one to three of them."""
+    """Check generation with prefixes: the first one to three words of each translation are fixed."""
     random = torch.Generator().manual_seed(number)
     prefixes = [torch.randint(FIRST, FIRST + WORDS, (1 + row % 3,), generator=random) for row in range(number)]
     sources = prompts(number)
@@ -78,7 +78,7 @@ REORDER, COLUMNS = KeyValueCache.reorder, KeyValueCache.columns
 
 
 def stays(cache: KeyValueCache, order: Tensor) -> None:
-    """Follows the sentences, but not the beams."""
+    """Reorder the cache by sentences, but not by beams."""
     REORDER(cache, order // BEAM * BEAM + torch.arange(len(order)) % BEAM)
 
 
@@ -93,12 +93,12 @@ def test_a_cache_that_does_not_follow_its_beams_is_caught(
 
 
 def exchanged(cache: KeyValueCache) -> tuple[Tensor, ...]:
-    """The earlier columns in reverse."""
+    """Reverse the earlier columns of the cache."""
     return tuple(torch.cat([x[:, :, :-1].flip(2), x[:, :, -1:]], 2) for x in COLUMNS(cache))
 
 
 def turned_from_zero(self: Rotary, x: Tensor, positions: Positions) -> list[Tensor]:
-    """Every step turns its token as if it were the first."""
+    """Rotate the token of every step as if it were the first one."""
     return [turn[: x.shape[2]] for turn in self.turns(positions.key_length)]
 
 
@@ -121,7 +121,7 @@ def test_a_wrong_column_is_caught(
 
 
 def test_positions_that_count_pads_are_caught(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the search without pads: with and without a cache fairseq is given the same sources."""
+    """Only the search without padding finds it: fairseq gets the same sources with and without a cache."""
     model, task = lively(models["learned", None][0]), models["learned", None][1]
     monkeypatch.setattr(Positions, "left_padded", False)
     found = generate(model, task, prompts(ALONE), cached=True)

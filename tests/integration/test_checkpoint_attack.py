@@ -36,13 +36,13 @@ def poisoned(source: Path, target: Path, **model: Any) -> Path:
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
-    """The file that the attack would write."""
+    """Return the file that the attack would write."""
     return tmp_path / "written"
 
 
 @pytest.fixture
 def evil(trained: Path, tmp_path: Path, mark: Path) -> Path:
-    """The attack that was found: fairseq/models/fconv.py:123 evaluates `encoder_layers`."""
+    """Write a checkpoint for a real attack: fairseq/models/fconv.py:123 evaluates `encoder_layers`."""
     attack = {"_name": "fconv", "encoder_layers": f"[open({str(mark)!r},'w'),(64,3)]"}
     return poisoned(trained / "checkpoint_last.pt", tmp_path / "evil.pt", **attack)
 
@@ -68,7 +68,7 @@ def start_from(path: Path, data: Path) -> Any:
 
 
 def recipe(module: str, *arguments: str) -> Command:
-    """A script of the recipes that loads --checkpoint, called as its stage calls it."""
+    """Call a script of the recipes that loads --checkpoint, as its stage does."""
 
     def run(path: Path, data: Path) -> Any:
         folder = path.parent / "unused"
@@ -113,7 +113,7 @@ def test_every_command_refuses_the_attack(command: str, evil: Path, data: Path, 
 
 
 def test_training_builds_nothing_of_what_a_checkpoint_names(evil: Path, data: Path, mark: Path) -> None:
-    """So its names need no flag: the weights are loaded, and nothing else."""
+    """So no flag is needed for the names of a checkpoint: only the weights are loaded."""
     assert start_from(evil, data).trainer.get_num_updates() == 1
     assert not mark.exists()
 
@@ -149,7 +149,7 @@ def test_the_command_as_a_process_ends_with_the_refusal(evil: Path, data: Path, 
 def test_the_attack_works_where_nothing_looks(
     evil: Path, data: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The canary: without the gate and with the built-in `eval`, the file is written."""
+    """Without the plugin's check, and with the built-in `eval`, the attack writes the file."""
     monkeypatch.setattr(checkpoint_names, "offence", lambda state: None)
     monkeypatch.delitem(vars(fconv), "eval")
     with pytest.raises(TypeError):
@@ -180,7 +180,7 @@ def test_no_file_name_reaches_a_shell(trained: Path, data: Path, tmp_path: Path,
 
 
 def test_a_training_of_any_model_resumes_by_itself(data: Path, tmp_path: Path) -> None:
-    """Its names are those of the command line, so they need no flag; other commands ask for one."""
+    """The names in the checkpoint are those of the command line, so no flag is needed; other commands need one."""
     model = "--arch fconv --encoder-embed-dim 8 --decoder-embed-dim 8 --decoder-out-embed-dim 8".split()
     layers = ["--encoder-layers", "[(8, 3)]", "--decoder-layers", "[(8, 3)] * 1", "--decoder-attention", "[True]"]
     for updates in (1, 2):

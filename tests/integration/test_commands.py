@@ -21,7 +21,7 @@ from .support import PLUGIN, SIZES
 
 
 def generated(data: Path, path: str, *arguments: str) -> dict[int, str]:
-    """The hypotheses of fairseq-generate by sentence."""
+    """Return the hypotheses of fairseq-generate by sentence."""
     words = [data, "--user-dir", PLUGIN, "--path", path, "--cpu", "--beam", 2, "--max-len-b", 12, *arguments]
     cfg = support.parse(words, options.get_generation_parser, arch="wav2vec2")
     text, _ = support.printed(fairseq_cli.generate.main, cfg)
@@ -34,7 +34,7 @@ def checkpoint(folder: Path) -> str:
 
 
 def test_generate_scores_every_sentence(data: Path, trained: Path) -> None:
-    """With fairseq's default --required-batch-size-multiple 8, of which 13 sentences are no multiple."""
+    """13 sentences are not a multiple of fairseq's default --required-batch-size-multiple 8."""
     together = generated(data, checkpoint(trained), "--batch-size", "8")
     assert sorted(together) == list(range(SIZES["test"]))
     assert generated(data, checkpoint(trained), "--batch-size", "1") == together
@@ -56,7 +56,7 @@ def test_validate_gives_the_loss_of_training(data: Path, trained: Path) -> None:
 
 
 def _recorded(cfg: Any) -> float:
-    """What fairseq-validate reports as the loss."""
+    """Return the loss that fairseq-validate reports."""
     found: list[float] = []
     original = fairseq_cli.validate.progress_bar.progress_bar
 
@@ -103,7 +103,7 @@ def test_a_checkpoint_loads_with_its_encoding(trained: Path, data: Path) -> None
 
 
 def test_the_encoding_of_a_checkpoint_may_be_overridden(data: Path, tmp_path: Path) -> None:
-    """An encoding without parameters takes other options at generation: longer inputs, for instance."""
+    """An encoding without parameters accepts other options in generation, for longer inputs for example."""
     support.train(data, "--pos-enc", "sinusoidal", "--max-update", 2, "--save-dir", tmp_path)
     models, _ = checkpoint_utils.load_model_ensemble(
         [checkpoint(tmp_path)], arg_overrides={"data": str(data), "pos_enc_args": "offset=2"}

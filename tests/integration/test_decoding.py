@@ -18,7 +18,7 @@ SOURCES = torch.tensor([[4, 5, 6, 7, EOS], [PAD, 9, 8, 4, EOS], [PAD, PAD, PAD, 
 
 
 def targets(pads: list[int], length: int = 8) -> Tensor:
-    """[B, length], </s> first, with so many pads left of it."""
+    """Return [B, length] tokens that begin with </s>, padded on the left."""
     random = torch.Generator().manual_seed(4)
     tokens = torch.randint(4, 16, (len(pads), length), generator=random)
     for row, count in enumerate(pads):
@@ -30,7 +30,7 @@ def targets(pads: list[int], length: int = 8) -> Tensor:
 def stepwise(
     model: Any, encoded: Any, target: Tensor, first: int = 1, order: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The logits of the columns from `first` - 1 on, one by one, and the targets; halfway beams change places."""
+    """Return the logits of each column from `first` - 1 on, and the targets; halfway, beams swap places."""
     state: dict[str, Any] = {}
     given, logits = target, []
     for column in range(first, target.shape[1] + 1):
@@ -74,7 +74,7 @@ def test_the_cache_follows_the_beams(models: Models, name: str, args: str | None
 
 
 def beams(model: Any) -> tuple[Tensor, Tensor]:
-    """Logits of three hypotheses of one sentence, by steps and as a whole."""
+    """Return the logits of three hypotheses of one sentence, step by step and in one forward pass."""
     encoded = model.encoder(SOURCES[1:2].expand(3, -1), None)
     steps, reordered = stepwise(model, encoded, targets([0, 0, 0]), order=torch.tensor([2, 0, 0]))
     return steps, model.decoder(reordered, encoder_out=encoded)[0]
@@ -109,7 +109,7 @@ def test_hypotheses_do_not_depend_on_batch_size_or_padding(models: Models, name:
 
 
 def test_a_cache_that_is_not_reordered_is_caught(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the beam test can fail."""
+    """This shows that the test with beams can fail."""
     model, _ = models["shaw", None]
     monkeypatch.setattr(
         "fairseq_posenc.models.attention.PosEncSelfAttention.reorder_incremental_state",

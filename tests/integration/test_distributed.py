@@ -16,20 +16,20 @@ ENCODING = ["--pos-enc", "learned+t5"]
 
 
 def two_processes(folder: Path, data: Path, *arguments: Any) -> list[dict[str, Any]]:
-    """What each rank learned."""
+    """Run two processes, and return what each of them saved."""
     return ranks.two_processes(folder, support.command_line(data, *ENCODING, *arguments))
 
 
 @pytest.fixture(scope="module")
 def four_updates(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
-    """The folder with a checkpoint of update 2, and what both ranks learned in 4."""
+    """Return the folder with a checkpoint of update 2, and what both ranks saved after 4 updates."""
     folder = tmp_path_factory.mktemp("two")
     save = ["--save-dir", folder, "--save-interval-updates", 2, "--no-epoch-checkpoints"]
     return folder, two_processes(folder, data, "--max-update", 4, *save)
 
 
 def test_both_processes_learn_the_same(four_updates: tuple[Path, list[dict[str, Any]]], data: Path) -> None:
-    """And the same as one process that takes two batches an update."""
+    """Both also learn the same as one process with two batches per update."""
     _, (first, second) = four_updates
     assert first["losses"] == second["losses"]
     assert_same(first["model"], second["model"], rtol=0, atol=0)
@@ -59,7 +59,7 @@ if __name__ == "__main__":
 
 
 def test_a_spawned_worker_finds_the_plugin(data: Path, tmp_path: Path) -> None:
-    """The child gets the configuration pickled and imports everything anew."""
+    """The child process receives the pickled configuration and imports everything again."""
     program = tmp_path / "spawning.py"
     program.write_text(SPAWNING)
     words = ["--distributed-init-method", f"tcp://127.0.0.1:{free_port()}", "--distributed-backend", "gloo"]

@@ -18,7 +18,7 @@ from fairseq_posenc.optim.lamb import PosEncLamb, PosEncLambConfig
 def literally(
     x: Tensor, gradients: list[Tensor], lr: float, betas: tuple[float, float], eps: float, decay: float
 ) -> Tensor:
-    """Google's, of BERT and ALBERT: vectors neither decay nor have a trust ratio."""
+    """Update as Google's code for BERT and ALBERT does: vectors have neither weight decay nor a trust ratio."""
     m, v = torch.zeros_like(x), torch.zeros_like(x)
     for g in gradients:
         m, v = betas[0] * m + (1 - betas[0]) * g, betas[1] * v + (1 - betas[1]) * g**2

@@ -23,7 +23,7 @@ def flags(data: Path, folder: Path, updates: int) -> list[str]:
 
 
 def test_two_processes_of_torchrun_learn_what_one_learns(data: Path, tmp_path: Path) -> None:
-    """fairseq-train under torchrun runs two trainings that do not know of each other."""
+    """Without launch.py, fairseq-train under torchrun would run two independent trainings."""
     how = Training(launch="torchrun", device="cpu", processes=2, batches=2)
     program, *words = train_command(flags(data, tmp_path, 3), how)
     done = support.run([executable(program), *words], cwd=support.ROOT)

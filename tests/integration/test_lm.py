@@ -44,7 +44,7 @@ DECODERS = [name for name in names() if serves_a_decoder(name)]
 
 
 def test_sinusoidal_losses_equal_those_of_stock_fairseq(data: Path) -> None:
-    """From the same seed: the weights are drawn in the same order."""
+    """Both start from the same seed, because weights are drawn in the same order."""
     positions = ["--pos-enc", "sinusoidal", "--pos-enc-args", "freq=t2t,offset=2"]
     ours = lm.train(data, *positions, "--max-update", 20, task=STOCK_TASK)
     theirs = lm.train(data, "--max-update", 20, task=STOCK_TASK, model=STOCK)
@@ -62,7 +62,7 @@ def test_sinusoidal_losses_equal_those_of_stock_fairseq(data: Path) -> None:
     ids=["pre-LN", "adaptive"],
 )
 def test_learned_positions_are_those_of_stock_fairseq(data: Path, more: list[str]) -> None:
-    """The same weights by the same names, the same logits, the same number of parameters but unused rows."""
+    """Names, weights and logits are the same, and the numbers of parameters except for unused rows."""
     ours, task = lm.built(data, "--pos-enc", "learned", *more, task=STOCK_TASK)
     theirs, _ = lm.built(data, "--decoder-learned-pos", *more, model=STOCK, task=STOCK_TASK)
     state = {name: tensor for name, tensor in ours.state_dict().items() if ".pos." not in name}
@@ -174,7 +174,7 @@ def test_probabilities_are_those_of_the_definition() -> None:
 
 @pytest.mark.parametrize("kind", ["one matrix", "fairseq's"])
 def test_the_loss_is_the_log_probability_of_every_word(kind: str) -> None:
-    """Also of the word at place 1 of a band, which fairseq's criterion takes for the pad."""
+    """This includes the word at index 1 of each band, which fairseq's criterion takes for padding."""
     made: Any = softmax() if kind == "one matrix" else CountingAdaptiveSoftmax(30, 8, [10, 20], 0.0).double()
     targets = torch.tensor([[0, 2, 10, 11, 19], [20, 21, 29, PAD, PAD]])
     x = torch.randn(2, 5, 8, dtype=torch.float64, requires_grad=True)
@@ -188,7 +188,7 @@ def test_the_loss_is_the_log_probability_of_every_word(kind: str) -> None:
 
 
 def nll(made: Any, x: Tensor, targets: Tensor) -> Tensor:
-    """As fairseq's criterion sums it."""
+    """Return the loss as fairseq's criterion sums it."""
 
     class Model:
         class decoder:

@@ -35,7 +35,7 @@ def test_accumulation_resumes_in_the_middle_of_an_epoch(data: Path, tmp_path: Pa
 
 
 def test_folders_that_take_turns_resume_at_the_end_of_an_epoch(data: Path, tmp_path: Path) -> None:
-    """The next epoch reads the next folder, of another length."""
+    """The next epoch reads the next folder, which has another length."""
     other = tmp_path / "other"
     shutil.copytree(data, other)
     for end in ("bin", "idx"):
@@ -55,7 +55,7 @@ def test_streams_of_validation_name_their_own_flag(data: Path) -> None:
 
 
 def test_how_pieces_mark_words_is_remembered(tmp_path: Path) -> None:
-    """All three commands count the same words, and no other marks are taken."""
+    """All three commands count the same words, and refuse other marks."""
     data = lm.write_corpus(tmp_path / "data-bin")
     lines = (data / "dict.txt").read_text().splitlines()
     pieces = [line.replace(" ", "@@ ", 1) if i % 3 == 0 else line for i, line in enumerate(lines)]
@@ -93,14 +93,14 @@ def test_pieces_counted_as_words_are_told_of(caplog: pytest.LogCaptureFixture) -
 
 
 class Scorer:
-    """Gives each token the same probability."""
+    """Model that gives each token the same probability."""
 
     def generate(self, models: Any, sample: dict[str, Any]) -> Any:
         return [[{"positional_scores": torch.full((sample["ntokens"],), -7.1)}]]
 
 
 def test_a_long_text_is_summed_exactly() -> None:
-    """fairseq-eval-lm adds in float32, which loses 4e-6 of a quarter of a million tokens."""
+    """fairseq-eval-lm sums in float32, which is off by 4e-6 for a quarter of a million tokens."""
     batches = [{"segment": i, "ntokens": 1000, "nwords": 500, "net_input": {}} for i in range(300)]
 
     def eval_lm(batch_iterator: Any) -> dict[str, Any]:

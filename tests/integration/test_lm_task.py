@@ -34,7 +34,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Lines(list[torch.Tensor]):
-    """Of a text of `total` tokens, 4, 5, ..., cut anywhere."""
+    """Lines of three tokens of a text of `total` tokens 4, 5, ...."""
 
     def __init__(self, total: int) -> None:
         super().__init__(torch.arange(4, 4 + total).split([3] * (total // 3) + [total % 3] * (total % 3 > 0)))
@@ -80,7 +80,7 @@ def test_a_corpus_shorter_than_its_streams_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, support.Run]:
-    """Two epochs, with a checkpoint in the middle of the second and validation."""
+    """Train for two epochs with validation, and save a checkpoint in the middle of the second epoch."""
     folder = tmp_path_factory.mktemp("whole")
     _, task = lm.built(data, *XL)
     epoch = len(lm.batches(task, "train"))
@@ -101,7 +101,7 @@ def test_it_learns(whole: tuple[Path, support.Run]) -> None:
 
 
 def test_a_resumed_training_goes_on_bit_by_bit(whole: tuple[Path, support.Run], data: Path, tmp_path: Path) -> None:
-    """From the middle of an epoch: with the memory of the segment before."""
+    """Training resumes in the middle of an epoch, with the memory of the previous segment."""
     folder, run = whole
     shutil.copy(middle(folder), tmp_path / "checkpoint_last.pt")
     rest = lm.train(data, *XL, "--max-epoch", 2, "--valid-subset", "valid", "--save-dir", tmp_path)
@@ -128,7 +128,7 @@ def test_other_streams_at_resume_are_refused(
 
 
 def validated(data: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, float]:
-    """fairseq-validate's stats, unrounded by no more than its meters."""
+    """Return the statistics of fairseq-validate, rounded only by its meters."""
     words = [data, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
     words += ["--valid-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
     parser = options.get_validation_parser()
@@ -137,7 +137,7 @@ def validated(data: Path, path: Path, *more: Any, split: str = "valid") -> dict[
 
 
 def printed(call: Any) -> dict[str, float]:
-    """What a progress bar gets to print at the end."""
+    """Return what the progress bar prints at the end of a call."""
     found: list[Any] = []
     keep = progress_bar.NoopProgressBar.print
     with pytest.MonkeyPatch.context() as patch:
@@ -148,7 +148,7 @@ def printed(call: Any) -> dict[str, float]:
 
 
 def scored(data: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, Any]:
-    """What fairseq-eval-lm finds."""
+    """Return the results of fairseq-eval-lm."""
     words = [data, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
     words += ["--gen-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
     found: dict[str, Any] = fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
@@ -167,7 +167,7 @@ def test_the_three_commands_agree(whole: tuple[Path, support.Run], data: Path) -
 
 
 def test_they_agree_on_an_adaptive_softmax(data: Path, tmp_path: Path) -> None:
-    """Whose loss fairseq sums band by band, and scores by the whole distribution."""
+    """fairseq sums its loss band by band, but scores by the whole distribution."""
     loss = ["--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp", "--best-checkpoint-metric", "token_nll"]
     save = ["--max-update", 3, "--valid-subset", "valid", "--save-dir", tmp_path]
     lm.train(data, *XL, *loss, *save, model=BANDS)
@@ -194,7 +194,7 @@ def test_training_flags_are_not_those_of_evaluation(whole: tuple[Path, support.R
 
 
 def test_memory_of_evaluation_is_chosen_without_training_again(whole: tuple[Path, support.Run], data: Path) -> None:
-    """Each of them is another number, over as many tokens, in both commands."""
+    """In both commands, each length gives another result for the same number of tokens."""
     path = whole[0] / "checkpoint_last.pt"
     found = [scored(data, path, "--eval-mem-length", length) for length in (0, 4, 40)]
     assert len({float(one["loss"]) for one in found}) == 3
@@ -204,7 +204,7 @@ def test_memory_of_evaluation_is_chosen_without_training_again(whole: tuple[Path
 
 
 def test_validation_in_between_and_loaders_change_nothing(data: Path, whole: tuple[Path, support.Run]) -> None:
-    """Training has a memory of its own, and each epoch begins without; loaders keep the order."""
+    """Training has its own memory, which is empty at the start of an epoch; loaders keep the order."""
     plain = lm.train(data, *XL, "--max-epoch", 2, "--num-workers", 1, "--data-buffer-size", 3)
     assert plain.losses == whole[1].losses
 
@@ -213,7 +213,7 @@ def test_validation_in_between_and_loaders_change_nothing(data: Path, whole: tup
 
 
 def test_accumulation_reads_the_same_streams(data: Path) -> None:
-    """At a learning rate of 0 the losses of two segments are those of each."""
+    """With a learning rate of 0, the loss of two segments is the mean of both losses."""
     still = ["--lr", 0, "--max-epoch", 1]
     single, double = (lm.train(data, *XL, *still, "--update-freq", freq) for freq in (1, 2))
     task = single.trainer.task
@@ -228,7 +228,7 @@ HALF = ["--batch-size", STREAMS // 2, "--max-update", 5, "--save-interval-update
 
 @pytest.fixture(scope="module")
 def two(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
-    """The folder with a checkpoint of update 3, and what two workers with half of the streams each learned in 5."""
+    """Return the folder with a checkpoint of update 3, and what two workers with half the streams learned in 5."""
     folder = tmp_path_factory.mktemp("two")
     return folder, two_workers(folder, data)
 
@@ -248,7 +248,7 @@ def test_two_workers_have_the_streams_of_one(data: Path, two: tuple[Path, list[d
 def test_two_workers_that_resume_go_on_bit_by_bit(
     data: Path, two: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    """Each with the memory of its own streams."""
+    """Each worker resumes with the memory of its own streams."""
     (tmp_path / "saved").mkdir()
     shutil.copy(two[0] / "saved" / "checkpoint_1_3.pt", tmp_path / "saved" / "checkpoint_last.pt")
     again = two_workers(tmp_path, data)
@@ -303,7 +303,7 @@ def test_absolute_encodings_train_without_memory(data: Path) -> None:
 
 
 def test_words_of_pieces_are_counted(tmp_path: Path) -> None:
-    """@@ goes on, and each </s> is a word, as in what is published."""
+    """A word continues after @@, and each </s> counts as a word, as in published results."""
     data = lm.write_corpus(tmp_path / "data-bin")
     dictionary = (data / "dict.txt").read_text().splitlines()
     pieces = [line.replace(" ", "@@ ", 1) if i % 3 == 0 else line for i, line in enumerate(dictionary)]

@@ -24,7 +24,7 @@ SHORT = ["--max-source-positions", str(POSITIONS), "--max-target-positions", str
 
 
 def flags() -> list[str]:
-    """Of the recipe's decoding, but for data, subwords and model."""
+    """Return the flags of the recipe's decoding, except for data, subwords and model."""
     given = {"train_longest_words": str(POSITIONS - 1), "train.max-source-positions": str(POSITIONS), "device": "cpu"}
     found = load(TRANSLATION, "short", given=given)
     models = Models(found, found.directions[0], Place(Path("x"), "x"), Place(Path("x"), "x"))
@@ -40,7 +40,7 @@ def generated(data: Path, path: Path, *languages: str) -> str:
 
 @pytest.fixture(scope="module")
 def texts(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
-    """By encoding: what fairseq-generate printed, and the checkpoint."""
+    """Return by encoding what fairseq-generate printed, and the checkpoint."""
     found = {}
     for name in ("learned", "rope"):
         folder = tmp_path_factory.mktemp(name)
@@ -51,7 +51,7 @@ def texts(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tup
 
 
 def lengths(data: Path) -> list[int]:
-    """Words of the test sentences, both sides alike."""
+    """Return the numbers of words of the test sentences, which are the same on both sides."""
     _, task = support.built(data)
     task.load_dataset("test")
     return [int(size) - 1 for size in task.dataset("test").src_sizes]
@@ -76,7 +76,7 @@ def test_the_positions_of_a_model_are_known(texts: dict[str, tuple[Path, Path]])
 def test_the_other_direction_reads_the_same_data(
     data: Path, texts: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
-    """Whatever the model makes of it."""
+    """The quality of the translations does not matter here."""
     (tmp_path / "out").write_text(generated(data, texts["rope"][1], "-s", "de", "-t", "en"))
     assert len(score.hypotheses(tmp_path / "out")) == SIZES["test"]
 

@@ -43,7 +43,7 @@ ENCODERS = [name for name in names() if serves_an_encoder(name)]
 
 
 def copied_to(stock: Any, ours: Any) -> None:
-    """Our weights, with learned positions, in a stock model."""
+    """Copy our weights with learned positions into a stock model."""
     prefix = "encoder.sentence_encoder."
     state = {name: tensor for name, tensor in ours.state_dict().items() if ".pos." not in name}
     table = ours.encoder.sentence_encoder.pos.learned.weight.detach()
@@ -53,7 +53,7 @@ def copied_to(stock: Any, ours: Any) -> None:
 
 @pytest.mark.parametrize("more", [[], ["--encoder-normalize-before"], ["--untie-weights-roberta"]])
 def test_learned_positions_are_stock_roberta(data: Path, more: list[str]) -> None:
-    """The same weights by the same names, the same masks and logits, the same number of parameters but unused rows."""
+    """Names, weights, masks and logits are the same, and the numbers of parameters except for unused rows."""
     ours, task = masked_lm.built(data, *more)
     theirs, their_task = masked_lm.built(data, *more, model=STOCK, task=STOCK_TASK)
     copied_to(theirs, ours)
@@ -97,7 +97,7 @@ def test_a_model_learns(data: Path) -> None:
 
 
 class Seen:
-    """The positions of the last forward."""
+    """Record the positions of the last forward pass."""
 
     def __init__(self, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         stack = model.encoder.sentence_encoder
@@ -147,7 +147,7 @@ def test_cls_is_the_first_token(data: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_packed_sample_is_one_segment(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With documents in it, and so two </s> in a row."""
+    """The sample contains several documents, and therefore two </s> in a row."""
     model, task = masked_lm.built(data, "--pos-enc", "learned+segments")
     seen, doubled = Seen(model, monkeypatch), 0
     for batch in masked_lm.batches(task, "train"):
@@ -159,7 +159,7 @@ def test_a_packed_sample_is_one_segment(data: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_segments_of_pairs() -> None:
-    """<s> a </s></s> b </s>, a single sentence, pads, and BERT's <s> a </s> b </s>."""
+    """Test <s> a </s></s> b </s>, a single sentence, padding, and BERT's <s> a </s> b </s>."""
     tokens = torch.tensor([[0, 5, 2, 2, 6, 7, 2], [0, 5, 6, 2, 1, 1, 1], [0, 5, 2, 2, 6, 2, 1], [0, 5, 6, 2, 7, 8, 2]])
     expected = torch.tensor([[0, 0, 0, 1, 1, 1, 1], [0] * 7, [0, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1]])
     assert (pair_segments(tokens, EOS, PAD) == expected).all()
@@ -188,7 +188,7 @@ def test_given_segments_are_taken(data: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def words(batch: dict[str, Any], row: int) -> list[list[int]]:
-    """The columns of each word of a sample."""
+    """Return the columns of each word of a sample."""
     found: list[list[int]] = []
     after_special = True
     for column, token in enumerate(batch["net_input"]["unmasked_tokens"][row].tolist()):
@@ -297,5 +297,5 @@ def test_longer_than_the_task_is_refused(data: Path) -> None:
 
 
 def test_encodings_of_pairs_are_for_masked_lms_too() -> None:
-    """They were refused in translation, which has none."""
+    """Translation models refuse these encodings, because they have no sentence pairs."""
     assert [name for name in ENCODERS if get(name).needs_segments]

@@ -26,7 +26,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two, whose epochs alternate."""
+    """Write two shards, which epochs read in turn."""
     folder = tmp_path_factory.mktemp("shards")
     return ":".join(str(masked_lm.write_corpus(folder / f"data-{seed}", seed)) for seed in (0, 1))
 
@@ -36,7 +36,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("masks", ["words", pytest.param("pieces", marks=pytest.mark.long)])
 def test_two_processes_and_two_batches_an_update_are_one_batch(data: Path, masks: str, tmp_path: Path) -> None:
-    """Over ends of epochs too, where one process has a batch less."""
+    """This includes the ends of epochs, where one process has one batch less."""
     more = [*ORDERED, *MASKS[masks]]
     whole = masked_lm.train(data, *more, "--batch-size", 8)
     first, second = ranks.two_processes(tmp_path, masked_lm.command_line(data, *more, "--batch-size", 4))
@@ -57,7 +57,7 @@ def test_two_batches_an_update_are_one_batch(data: Path, masks: str) -> None:
 
 @pytest.mark.parametrize("masks", MASKS)
 def test_the_batches_are_such_that_mistakes_would_show(data: Path, masks: str) -> None:
-    """Halves of unequal numbers of predicted tokens; at an epoch's end a batch that has no second half."""
+    """Halves differ in their numbers of predicted tokens, and the last batch of an epoch has no second half."""
     _, task = masked_lm.built(data, *MASKS[masks])
     counts = [int(batch["target"].ne(1).sum()) for batch in masked_lm.batches(task, "train", size=4)]
     assert len(counts) % 2
@@ -69,7 +69,7 @@ def test_the_batches_are_such_that_mistakes_would_show(data: Path, masks: str) -
 
 
 def learned(run: support.Run) -> dict[str, Tensor]:
-    """Parameters, and the optimizer's numbers of each."""
+    """Return the parameters and the optimizer's state of each parameter."""
     state = {f"model {name}": tensor for name, tensor in run.model.state_dict().items()}
     for number, own in run.trainer.optimizer.state_dict()["state"].items():
         state |= {f"optimizer {number} {name}": torch.as_tensor(value) for name, value in own.items()}
@@ -77,7 +77,7 @@ def learned(run: support.Run) -> dict[str, Tensor]:
 
 
 def assert_goes_on(data: Any, folder: Path, *more: Any, until: int, end: int) -> None:
-    """Stopped inside an epoch and taken up again, it ends where it would have ended."""
+    """Check that training that stops within an epoch and resumes has the same result."""
     words = ["--batch-size", 4, "--pos-enc", "shaw", "--no-epoch-checkpoints", "--save-interval-updates", until, *more]
     whole = masked_lm.train(data, *words, "--max-update", end, "--save-dir", folder / "whole")
     first = masked_lm.train(data, *words, "--max-update", until, "--save-dir", folder / "broken")
@@ -90,13 +90,13 @@ def assert_goes_on(data: Any, folder: Path, *more: Any, until: int, end: int) ->
 @pytest.mark.parametrize("dropout", ["0", "0.1"])
 @pytest.mark.parametrize("masks", MASKS)
 def test_training_goes_on_exactly(data: Path, masks: str, dropout: str, tmp_path: Path) -> None:
-    """Drawn numbers too: fairseq seeds them by the number of the update."""
+    """This includes random numbers, which fairseq seeds by the number of the update."""
     more = ["--dropout", dropout, "--attention-dropout", dropout, *MASKS[masks]]
     assert_goes_on(data, tmp_path, *more, until=5, end=10)
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_training_goes_on_exactly_in_the_shard_of_its_epoch(shards: str, workers: int, tmp_path: Path) -> None:
-    """In the second epoch, on other data with other masks, and with processes that read ahead."""
+    """Training resumes in the second epoch, with other data, other masks, and worker processes that read ahead."""
     more = ["--dropout", "0.1", "--num-workers", workers, "--data-buffer-size", 3 * workers]
     assert_goes_on(shards, tmp_path, *more, until=15, end=25)

@@ -19,7 +19,7 @@ from . import masked_lm, support
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """data-bin, and models trained on it: save, and stock fairseq's roberta."""
+    """Return a folder with data-bin and checkpoints of a posenc model (save) and of fairseq's own RoBERTa (roberta)."""
     folder = tmp_path_factory.mktemp("misfits")
     data = masked_lm.write_corpus(folder / "data-bin")
     quick = ["--max-update", 1, "--no-epoch-checkpoints", "--save-dir"]
@@ -53,7 +53,7 @@ def go_on(folder: Path, *more: Any, data: str = "data-bin", save: str = "save", 
     ],
 )
 def test_another_model_is_named(folder: Path, flags: str, message: str) -> None:
-    """The file, the flag with both values, a weight; all in one line. fairseq loads the one with other heads."""
+    """One line names the file, the flag with both values, and a weight. fairseq itself accepts other heads."""
     with pytest.raises(CheckpointError, match=message) as caught:
         go_on(folder, *flags.split())
     assert str(folder / "save" / "checkpoint_last.pt") in str(caught.value)
@@ -85,13 +85,13 @@ def with_dictionary(folder: Path, name: str, symbols: list[str]) -> str:
     ],
 )
 def test_another_dictionary_is_named(folder: Path, symbols: list[str], message: str) -> None:
-    """That of the data which the checkpoint was trained on. fairseq loads it where the sizes are the same."""
+    """The error names the dictionary of the checkpoint's training data. fairseq itself compares only sizes."""
     with pytest.raises(CheckpointError, match=message):
         go_on(folder, data=with_dictionary(folder, "other", symbols))
 
 
 def test_the_dictionary_beside_the_checkpoint_is_the_one(folder: Path, tmp_path: Path) -> None:
-    """As import-hf leaves it, which was trained on no data here."""
+    """This is the case after import-hf, whose models were not trained on data here."""
     shutil.copy(folder / "save" / "checkpoint_last.pt", tmp_path)
     words = ["--finetune-from-model", tmp_path / "checkpoint_last.pt", "--save-dir", tmp_path / "new", "--no-save"]
     words += ["--max-update", 1, "--pos-enc", "learned+rope"]
@@ -114,7 +114,7 @@ def encoder(folder: Path, pieces: dict[str, int] = ENCODER) -> None:
 def test_numbers_of_gpt2_are_the_pieces_that_they_stand_for(
     folder: Path, caplog: pytest.LogCaptureFixture, place: str
 ) -> None:
-    """A model of Hugging Face's has pieces in its dictionary, data for fairseq's RoBERTa numbers."""
+    """The dictionary of a Hugging Face model has pieces; data for fairseq's RoBERTa have numbers."""
     name = f"{place.replace('/', '-')}/{place}"
     data = with_dictionary(folder, name, NUMBERS)
     encoder(folder / name.removesuffix("/shard00000"))

@@ -33,7 +33,7 @@ def after(data: Path, *arguments: Any, updates: int = 1) -> dict[str, Tensor]:
 
 
 def check_sparing(data: Path, *arguments: Any) -> None:
-    """After one update the tables are as without decay and the rest as with it, to the last bit."""
+    """Check that one update changes the tables as without decay and the rest as with decay, bit by bit."""
     without, decayed, spared = (after(data, *arguments, *more) for more in ([], DECAY, SPARING))
     for name, x in spared.items():
         is_table = ".pos.m2." in name
@@ -54,7 +54,7 @@ def test_in_every_precision(data: Path, precision: list[str]) -> None:
 
 
 def test_without_a_gradient_it_stays_where_it_is(data: Path) -> None:
-    """Rows of distances that no sentence has would shrink by 1 - lr decay an update."""
+    """With decay, rows of distances that do not occur would shrink by 1 - lr decay at each update."""
     tables = {flag: after(data, *DECAY, *words, updates=3) for flag, words in ((False, []), (True, SPARING[-1:]))}
     name = "encoder.pos.m2.weight"
     assert torch.equal(tables[True][name][..., :3], torch.ones(2, 1, 3))

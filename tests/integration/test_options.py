@@ -81,7 +81,7 @@ def test_a_wrong_option_is_refused_with_the_right_ones(data: Path, given: str, w
 @pytest.mark.parametrize("flag", ["--pos-enc", "--pos-enc-encoder"])
 @pytest.mark.parametrize("name", [name for name in names() if get(name).needs_segments])
 def test_segments_are_refused_when_the_model_is_built(data: Path, flag: str, name: str) -> None:
-    """Not at the first forward: translation knows no sentence pairs."""
+    """They are refused before the first forward pass, because translation has no sentence pairs."""
     with pytest.raises(ValueError, match=f"{name} needs the segments.*remove {name} from {flag}$"):
         encodings(data, flag, f"diet-rel+{name}")
 

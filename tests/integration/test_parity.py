@@ -19,7 +19,7 @@ def parameters(model: Any) -> int:
 
 
 def test_fifty_losses_equal_those_of_stock_fairseq(data: Path) -> None:
-    """From the same seed: the weights are drawn in the same order."""
+    """Both start from the same seed, because weights are drawn in the same order."""
     ours = support.train(data, *SINUSOIDAL, "--max-update", 50)
     theirs = support.train(data, "--max-update", 50, model=STOCK)
     assert len(ours.losses) == 50
@@ -29,7 +29,7 @@ def test_fifty_losses_equal_those_of_stock_fairseq(data: Path) -> None:
 
 
 def test_without_the_offset_the_losses_differ(data: Path) -> None:
-    """So that the test above can fail."""
+    """This shows that the test above can fail."""
     ours = support.train(data, *SINUSOIDAL[:-1], "freq=t2t", "--max-update", 3)
     theirs = support.train(data, "--max-update", 3, model=STOCK)
     assert ours.losses != pytest.approx(theirs.losses, rel=1e-4)
@@ -54,7 +54,7 @@ def test_a_stock_checkpoint_loads_by_its_names(data: Path, more: list[str]) -> N
 
 
 def copied_to(stock: Any, ours: Any) -> None:
-    """The weights of our model with learned positions, in a stock model with its own."""
+    """Copy the weights of our model with learned positions into a stock model with its own positions."""
     state = {name: tensor for name, tensor in ours.state_dict().items() if ".pos." not in name}
     for side in ("encoder", "decoder"):
         table = getattr(ours, side).pos.learned.weight
@@ -78,7 +78,7 @@ def test_learned_positions_train_as_those_of_stock_fairseq(data: Path) -> None:
 
 
 def steps(model: Any, batches: list[dict[str, Any]]) -> list[float]:
-    """The losses of plain gradient descent."""
+    """Return the losses of plain gradient descent."""
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []

@@ -47,7 +47,7 @@ def expected(suffix: str) -> dict[str, Any]:
 
 
 def sizes(config: Any) -> dict[str, Any]:
-    """All of fairseq's transformer options but the switch of its own positions, and the names."""
+    """Return all options of fairseq's transformer except names and the switch of its own positions."""
     return _plain(OmegaConf.to_container(OmegaConf.structured(config)))
 
 
@@ -58,7 +58,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_tests_parse_a_command_line_as_fairseq_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They keep what Hydra loads (`support.composed`)."""
+    """The tests cache what Hydra loads (`support.composed`)."""
     words = ["--pos-enc", "shaw", "--pos-enc-args", "clip=3,values=false", "--max-epoch", 2, "--save-dir", "a b"]
     words += ["--eval-bleu", "--eval-bleu-args", '{"beam": 2}', "--stop-time-hours", 1e-9, "--curriculum", 9]
     ours = parse(command_line(Path("data"), *words))
@@ -143,7 +143,7 @@ def test_defaults_of_nothing_are_refused(defaults: str) -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_hydra_composes_the_preset(suffix: str) -> None:
-    """What `model=` says is not overwritten by the primary config, and each key can be overridden."""
+    """The primary config does not overwrite the values of `model=`, and each key can be overridden."""
     with hydra.initialize_config_dir(str(PLUGIN / "config"), version_base="1.1"):
         name, overrides = f"posenc_transformer{suffix}", ["model.pos_enc=shaw", "model.pos_enc_args='clip=3'"]
         plain = hydra.compose("translation", [f"model={name}"])

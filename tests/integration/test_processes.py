@@ -15,7 +15,7 @@ from .support import PLUGIN
 
 @pytest.mark.parametrize("package", [False, True], ids=["bare user-dir", "package and user-dir"])
 def test_train(data: Path, tmp_path: Path, package: bool) -> None:
-    """Two updates, stopped inside the epoch, with worker processes; the checkpoint is whole."""
+    """Training with worker processes stops within an epoch after two updates, and its checkpoint is complete."""
     words = support.command_line(data, "--pos-enc", "shaw+alibi", "--max-update", 2, "--save-dir", tmp_path / "save")
     more = ["--num-workers", "2", "--data-buffer-size", "10", "--log-format", "simple"]
     done = support.run([*support.script("train"), *words, *more], package=package, cwd=tmp_path)
@@ -35,7 +35,7 @@ def test_interactive(trained: Path, data: Path, tmp_path: Path) -> None:
 
 
 def hydra(data: Path, folder: Path, *overrides: str) -> dict[str, Any]:
-    """The configuration in the checkpoint that fairseq-hydra-train leaves."""
+    """Return the configuration in the checkpoint of fairseq-hydra-train."""
     words = ["--config-dir", PLUGIN / "config", "--config-name", "translation", f"common.user_dir={PLUGIN}"]
     words += [f"task.data={data}", "common.cpu=true", "optimization.max_update=2", "dataset.disable_validation=true"]
     words += ["dataset.max_tokens=120", f"hydra.run.dir={folder}", f"checkpoint.save_dir={folder / 'save'}"]
@@ -44,7 +44,7 @@ def hydra(data: Path, folder: Path, *overrides: str) -> dict[str, Any]:
 
 
 def test_hydra(data: Path, tmp_path: Path) -> None:
-    """What the YAML and the overrides say took effect, not only passed by."""
+    """The values of the YAML file and of the overrides took effect."""
     model = ["model=posenc_transformer_tiny", "model.pos_enc=shaw", 'model.pos_enc_args="clip=3,values=false"']
     state = hydra(data, tmp_path, *model)
     cfg = state["cfg"]

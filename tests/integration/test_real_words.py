@@ -41,7 +41,7 @@ def unpacked(name: str, folder: Path) -> Path:
 
 
 def sentencepiece(text: list[str], folder: Path, learned: Path | None = None) -> tuple[Cut, list[str], list[str]]:
-    """The function, the symbols and the flags; learned from the text if it is not yet. A word is what spaces part."""
+    """Return the function, the symbols and the flags; learn the model if needed. Spaces separate words."""
     spm = pytest.importorskip("sentencepiece")
     if learned is None:
         how = {"model_prefix": str(folder / "sp"), "vocab_size": 2000, "minloglevel": 2}
@@ -57,7 +57,7 @@ def sentencepiece(text: list[str], folder: Path, learned: Path | None = None) ->
 
 
 def wordpiece(text: list[str], folder: Path) -> tuple[Cut, list[str], list[str]]:
-    """BERT's, uncased: punctuation is a word of its own."""
+    """Return those of BERT, uncased; punctuation marks are words."""
     tokenizers = pytest.importorskip("tokenizers")
     path = unpacked("bert-vocab/bert-base-uncased-vocab.txt", folder)
     made = tokenizers.BertWordPieceTokenizer(str(path))
@@ -73,7 +73,7 @@ def wordpiece(text: list[str], folder: Path) -> tuple[Cut, list[str], list[str]]
 
 
 def gpt2(text: list[str], folder: Path) -> tuple[Cut, list[str], list[str]]:
-    """RoBERTa's, with fairseq's dictionary of numbers. A word is what spaces part."""
+    """Return those of RoBERTa, with fairseq's dictionary of numbers. Spaces separate words."""
     from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 
     encoder, merges = (unpacked(f"gpt2_bpe/{name}", folder) for name in ("encoder.json", "vocab.bpe"))
@@ -92,7 +92,7 @@ SCHEMES = {"sentencepiece": sentencepiece, "wordpiece": wordpiece, "gpt2": gpt2}
 
 
 def binarised(lines: list[list[list[str]]], symbols: list[str], folder: Path) -> Path:
-    """As fairseq-preprocess does."""
+    """Binarise text as fairseq-preprocess does."""
     (folder / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
     ids = {"<unk>": 3, **{symbol: i for i, symbol in enumerate(symbols, 4)}}
     builder = make_builder(str(folder / "train.bin"), "mmap", len(ids) + 4)
@@ -103,7 +103,7 @@ def binarised(lines: list[list[list[str]]], symbols: list[str], folder: Path) ->
 
 
 def samples(data: Path, *flags: Any) -> tuple[dict[str, NDArray[np.int64]], int]:
-    """The first epoch of the task, one sample behind the other, without <s> and </s>; and <mask>'s id."""
+    """Return the concatenated samples of the first epoch without <s> and </s>, and the id of <mask>."""
     _, task = masked_lm.built(data, "--mask-whole-words", *flags, "--tokens-per-sample", 512)
     task.load_dataset("train")
     made = task.dataset("train")
@@ -117,7 +117,7 @@ def samples(data: Path, *flags: Any) -> tuple[dict[str, NDArray[np.int64]], int]
 
 
 def figures(scheme: str, text: list[str], folder: Path, **options: Any) -> dict[str, float]:
-    """What the task masks of a text, beside what its words are."""
+    """Return what the task masks in a text, and the words of the text."""
     cut, symbols, flags = SCHEMES[scheme](text, folder, **options)
     lines = [cut(line) for line in text]
     ids, mask = samples(binarised(lines, symbols, folder), "--subwords", scheme, *flags)

@@ -23,7 +23,7 @@ Train = Callable[..., support.Run]
 
 
 def interrupted(train: Train, folder: Path, last: int, *stops: int) -> tuple[support.Run, support.Run]:
-    """The undisturbed training of `last` updates, and one that is stopped and resumed after each of `stops`."""
+    """Run an undisturbed training of `last` updates, and one that stops and resumes after each of `stops`."""
     whole = train("--max-update", last, "--save-dir", folder / "whole")
     for updates in (*stops, last):
         resumed = train("--max-update", updates, "--save-dir", folder / "resumed")
@@ -31,7 +31,7 @@ def interrupted(train: Train, folder: Path, last: int, *stops: int) -> tuple[sup
 
 
 def assert_equal(whole: support.Run, resumed: support.Run) -> None:
-    """The last losses and all parameters, to the bit."""
+    """Check that the last losses and all parameters are equal, bit by bit."""
     assert 0 < len(resumed.losses) < len(whole.losses)
     assert resumed.losses == whole.losses[-len(resumed.losses) :]
     assert_same(resumed.model.state_dict(), whole.model.state_dict(), rtol=0, atol=0)
@@ -71,7 +71,7 @@ MASKED = ["--pos-enc", "t5", "--batch-size", 32]  # 2 batches an epoch
     ("task", "workers"), [(masked_lm.TASK, 0), (masked_lm.STOCK_TASK, 2)], ids=["posenc_masked_lm", "masked_lm"]
 )
 def test_masked_language_models(text: Path, tmp_path: Path, task: list[str], workers: int) -> None:
-    """Their masks depend on the epoch, which data workers must learn too."""
+    """Masks depend on the epoch, which must reach the worker processes as well."""
 
     def train(*more: Any) -> support.Run:
         return masked_lm.train(text, *MASKED, "--num-workers", workers, *more, task=task)
@@ -80,7 +80,7 @@ def test_masked_language_models(text: Path, tmp_path: Path, task: list[str], wor
 
 
 def test_masks_differ_between_epochs_with_workers_too(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As shipped, a worker keeps the data set of the first epoch, and every epoch has its masks."""
+    """In fairseq itself, a worker keeps the data set and the masks of the first epoch."""
 
     def losses(workers: int) -> list[float]:
         options = [*MASKED, "--max-update", 4, "--num-workers", workers, "--curriculum", 9]
@@ -111,7 +111,7 @@ def test_a_resumed_epoch_keeps_its_batches_on_their_gpus() -> None:
         supports_prefetch = True
 
         def prefetch(self, indices: Any) -> None:
-            """Nothing is read."""
+            """Read nothing."""
 
     def iterator() -> Any:
         batches = [[number] for number in range(12)]
@@ -127,7 +127,7 @@ def test_a_resumed_epoch_keeps_its_batches_on_their_gpus() -> None:
 
 
 def test_two_processes(data: Path, tmp_path: Path) -> None:
-    """Stopped in epoch 2."""
+    """Training stops in epoch 2."""
 
     def train(updates: int, folder: Path) -> list[dict[str, Any]]:
         save = ["--save-interval-updates", 5, "--save-dir", folder]
@@ -144,7 +144,7 @@ def test_two_processes(data: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def shipped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """fairseq's batches without the mend."""
+    """Use fairseq's batches without this plugin's fix."""
     monkeypatch.setattr(FairseqTask, "get_batch_iterator", FairseqTask.get_batch_iterator.__wrapped__)
     monkeypatch.setattr(EpochBatchIterator, "next_epoch_itr", EpochBatchIterator.next_epoch_itr.__wrapped__)
     return
@@ -152,7 +152,7 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("shipped")
 def test_the_shipped_training_is_another_one(data: Path, tmp_path: Path) -> None:
-    """The canary: in epoch 1 it resumes exactly, in epoch 2 it does not."""
+    """Without this plugin's fix, training resumes exactly in epoch 1, but not in epoch 2."""
 
     def train(*more: Any) -> support.Run:
         return support.train(data, *SHAW, *more)
@@ -181,7 +181,7 @@ def test_a_finished_training_makes_no_further_update(data: Path, tmp_path: Path,
 
 
 def test_it_is_finished_as_a_process_too(data: Path, tmp_path: Path) -> None:
-    """Under `python -m fairseq_cli.train` the module is `__main__`."""
+    """With `python -m fairseq_cli.train`, the module is `__main__`."""
     words = support.command_line(data, *SHAW, "--max-update", 2, "--save-dir", tmp_path)
     support.trained(words)
     done = support.run([*support.script("train"), *words], package=False, forked=True)
@@ -206,7 +206,7 @@ def test_patience_counts_on_after_an_interruption(data: Path, tmp_path: Path) ->
 
 
 def test_a_training_that_starts_from_a_finished_one_begins(data: Path, tmp_path: Path) -> None:
-    """With --finetune-from-model: neither its patience nor its time is used up."""
+    """With --finetune-from-model, neither the patience nor the time of the new training is used up."""
     options = [*SHAW, "--lr", 1e-30, "--patience", 1, "--valid-subset", "valid"]
     support.train(data, *options, "--save-dir", tmp_path / "one")
     source = ["--finetune-from-model", tmp_path / "one" / "checkpoint_last.pt"]
@@ -214,7 +214,7 @@ def test_a_training_that_starts_from_a_finished_one_begins(data: Path, tmp_path:
 
 
 def test_one_training_does_not_count_for_the_next(data: Path, tmp_path: Path) -> None:
-    """fairseq keeps the best score in its function, for all trainings of a process."""
+    """fairseq stores the best score in a function attribute, which all trainings of a process share."""
     options = [*SHAW, "--lr", 1e-30, "--patience", 1, "--valid-subset", "valid"]
     for folder in ("one", "other"):
         assert len(support.train(data, *options, "--save-dir", tmp_path / folder).losses) == 12

@@ -35,7 +35,7 @@ def test_an_encoder_with_positions_is_not(data: Path) -> None:
 
 @pytest.mark.parametrize(("name", "args"), CASES, ids=IDS)
 def test_positions_live_in_self_attention_and_in_pos_only(data: Path, name: str, args: str | None) -> None:
-    """And every parameter appears once and gets a gradient."""
+    """Also, every parameter appears once and gets a gradient."""
     model, task = support.built(data, *position_flags(name, args))
     own = (LearnedPositionalEmbedding, SinusoidalPositionalEmbedding)
     assert not any(isinstance(module, own) for module in model.modules())

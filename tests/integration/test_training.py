@@ -24,7 +24,7 @@ def flags(kind: str) -> list[str]:
 
 
 def gradients(data: Path, *arguments: str) -> tuple[dict[str, torch.Tensor], Counter[str]]:
-    """The gradients of one batch, and how often each Parameter of an encoding accumulated one."""
+    """Return the gradients of a batch, and how often each parameter of an encoding accumulated a gradient."""
     model, task = support.built(data, *arguments)
     support.move(model).double().train()
     times: Counter[str] = Counter()
@@ -38,7 +38,7 @@ def gradients(data: Path, *arguments: str) -> tuple[dict[str, torch.Tensor], Cou
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_checkpointed_activations_give_the_same_gradients(data: Path, kind: str) -> None:
-    """And each Parameter its gradient once, as DistributedDataParallel wants it."""
+    """Each parameter accumulates its gradient only once, as DistributedDataParallel requires."""
     plain, once = gradients(data, *flags(kind))
     checkpointed, also_once = gradients(data, *flags(kind), "--checkpoint-activations")
     assert checkpointed.keys() == plain.keys()

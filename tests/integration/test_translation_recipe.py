@@ -28,14 +28,14 @@ pytestmark = pytest.mark.usefixtures("forked_stages")
 
 
 def recipe(*words: str) -> tuple[int, str]:
-    """The exit status of the recipe in this process, and what it printed."""
+    """Run the recipe in this process, and return its exit status and what it printed."""
     told, status = printed(lambda arguments: main(TRANSLATION, arguments), list(words))
     return status, told
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """English to the invented language, one side gzipped."""
+    """Write text in English and in the invented language; one side is compressed with gzip."""
     found = tmp_path_factory.mktemp("text") / "my corpus"
     sentences.write(sentences.generate({"train": 300, "val": 11, "test": 13}, seed=1), found, ("en", "xx"))
     for path in list(found.glob("*.xx")):
@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(folder: Path, forked_stages: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The recipe's folder, and what it printed."""
+    """Return the folder of the recipe, and what it printed."""
     output = tmp_path_factory.mktemp("run") / "an output"
     words = ["--preset", "smoke", "--corpus", str(folder), "--target-lang", "xx", "--subwords", "fastbpe"]
     status, told = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))

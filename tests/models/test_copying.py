@@ -25,7 +25,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def both(data: Path) -> tuple[Any, Any]:
-    """A model in float64, and its task."""
+    """Return a model in float64 and its task."""
     model, task = q.moved(data, "--pos-enc", "shaw")
     return model.double(), task
 
@@ -41,7 +41,7 @@ B, T, S, V, E = 3, 4, 9, 7, 10
 
 
 def case(dtype: torch.dtype = torch.float64, spread: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Logits, scores, gates, sources with words twice and pads, and where pads are."""
+    """Return logits, scores, gates, sources with repeated words and padding, and the padding mask."""
     random = torch.Generator().manual_seed(2)
     logits, scores = (torch.randn(B, T, n, generator=random, dtype=dtype) * spread for n in (V, S))
     gate = torch.randn(B, T, generator=random, dtype=dtype) * spread
@@ -57,7 +57,7 @@ def copied_of(scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> 
 
 
 def literal(logits: Tensor, scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> Tensor:
-    """p = g p_vocab + (1 - g) scatter(copy attention), number by number."""
+    """Compute p = g p_vocab + (1 - g) scatter(copy attention), number by number."""
     rows = []
     for b in range(B):
         for t in range(T):
@@ -109,7 +109,7 @@ def test_a_target_that_can_neither_be_spoken_nor_copied_has_no_probability_and_n
 
 
 def test_logs_of_tiny_probabilities_are_exact_in_float32() -> None:
-    """Where exp() is 0 in float32: scores that differ by hundreds, closed and open gates."""
+    """Test probabilities whose exp() is 0 in float32: scores differ by hundreds, gates are open or closed."""
     single = case(torch.float32, spread=200.0)
     exact = (*(one.detach().double() for one in single[:3]), *single[3:])
     found = log_probs(single[0], copied_of(*single[1:]))

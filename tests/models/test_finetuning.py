@@ -25,7 +25,7 @@ WORDS = ["w3 w4", "w5 w4"]
 
 
 class Scene:
-    """A pretrained model with an encoding, and GLUE's tasks in its pieces."""
+    """Pretrained models by encoding, and GLUE's tasks in their pieces."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -56,7 +56,7 @@ class Scene:
 
 
 def _toy(header: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Whether the first word is w3 or w5."""
+    """Return rows whose label says which of two words comes first."""
     return [header, *((WORDS[number % 2] + f" w{number % 7 + 6}", str(number % 2)) for number in range(64))]
 
 
@@ -76,7 +76,7 @@ PAIR = torch.tensor([[0, 9, 10, 2, 2, 11, 2], [0, 9, 2, 2, 12, 2, 1]])
 def test_items_that_the_model_has_no_positions_for_are_refused(
     scene: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """fairseq-train would leave them out of training, and fail at the first of the development set."""
+    """fairseq-train would leave such items out of training, and fail at the first one in validation."""
     learned, shaw = scene.model("learned"), scene.model("shaw")
     whole = ("--longest", "512")
     long = [FILES["SST-2"]["train.tsv"][0], (" ".join(["w3"] * 40), "0"), ("w3", "1")]
@@ -101,7 +101,7 @@ def test_items_that_the_model_has_no_positions_for_are_refused(
 
 
 def test_a_model_starts_as_it_was_pretrained(scene: Scene) -> None:
-    """With its sizes, its encoding, its options and its weights."""
+    """The fine-tuned model has the sizes, the encoding, the options and the weights of the pretrained model."""
     path = scene.model("shaw", "--pos-enc-args", "clip=4")
     model, _ = scene.built("RTE", path)
     state = torch.load(path, weights_only=True)["model"]
@@ -127,7 +127,7 @@ def test_segments_per_head_are_made_at_zero_and_those_at_the_input_are_not(scene
 
 
 def test_what_is_made_anew_differs_between_seeds(scene: Scene) -> None:
-    """A median over runs is over their starts too."""
+    """So the median over several runs also covers their different initial weights."""
     words = scene.words("RTE", scene.model("shaw"), "--segments", "input")
     models = [support.built_of(words, seed=seed)[0] for seed in (1, 1, 2)]
     once, again, other = [one.encoder.sentence_encoder.pos.members["segments-input"].weight for one in models]
@@ -203,7 +203,7 @@ def test_another_tokenizers_model_is_refused(scene: Scene, tmp_path: Path) -> No
 
 
 def test_a_runs_pieces_are_found_where_the_run_lies(scene: Scene, tmp_path: Path) -> None:
-    """recipes/pretrain_mlm lays them beside the checkpoints, which name the folder by a path that may have moved."""
+    """recipes/pretrain_mlm stores the tokenizer next to the checkpoints, whose path to the data may have changed."""
     made, run = scene.model("shaw").parent, tmp_path / "run"
     checkpoint, shard = run / "checkpoints" / "shaw" / "checkpoint_last.pt", run / "data" / "shard00000"
     checkpoint.parent.mkdir(parents=True)
@@ -239,7 +239,7 @@ def test_a_toy_is_learned_and_the_checkpoint_stands_alone(scene: Scene, tmp_path
 
 
 def test_scores_are_exact_and_of_all_processes() -> None:
-    """What two processes logged; fairseq's own would add up their lists as if they were numbers."""
+    """The lists of two processes are joined; fairseq's own criterion would add them like numbers."""
     from fairseq.logging import metrics
 
     def logged(predictions: list[int], targets: list[int]) -> dict[str, Any]:

@@ -32,13 +32,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def prepared_for(folder: Path, source: Path, *, mask: bool = True) -> Path:
-    """Questions in the pieces of a pretrained model."""
+    """Write questions in the pieces of a pretrained model."""
     pieces = [*symbols_in_dictionary(reordered(read(source))), *([MASK] if mask else [])]
     return q.write_questions(folder, {"train": 16, "test": 5}, pieces)
 
 
 def named(kind: str, folder: Path) -> Path:
-    """A random model of Hugging Face's with its vocabulary."""
+    """Save a random Hugging Face model with its vocabulary."""
     saved(made(kind), folder)
     if kind == "roberta":
         listed = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{i}" for i in range(WORDS - 5)), "<mask>"]
@@ -47,7 +47,7 @@ def named(kind: str, folder: Path) -> Path:
 
 
 def theirs_of(kind: str, tokens: Tensor, segments: Tensor, dictionary: Any) -> dict[str, Tensor]:
-    """A batch of ours, padded right, as transformers reads it."""
+    """Convert a batch, padded on the right, to the inputs of transformers."""
     if kind == "roberta":
         return {"input_ids": tokens, "attention_mask": tokens.ne(q.PAD).long()}
     special = {q.BOS: "[CLS]", q.PAD: "[PAD]", q.EOS: "[SEP]", q.UNK: "[UNK]"}
@@ -66,7 +66,7 @@ START = ["--arch", "posenc_question_generation_tiny", "--decoder-attention-heads
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 @torch.no_grad()
 def test_the_encoder_is_that_of_the_folder(kind: str, mask: bool, tmp_path: Path) -> None:
-    """Its states equal those of transformers; unknown words are its unknown piece."""
+    """The states equal those of transformers, where unknown words are the unknown piece."""
     source = named(kind, tmp_path / "hf")
     data = prepared_for(tmp_path / "prepared", source, mask=mask)
     model, task = q.built(data, *START, "--encoder-from", source)
@@ -105,7 +105,7 @@ def test_a_frozen_encoder_does_not_learn_and_a_checkpoint_needs_no_folder(frozen
 
 
 def test_sources_are_as_long_as_the_encoder_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Another number of positions is told."""
+    """A log line says if --max-source-positions differs from the encoder's number of positions."""
     source = named("bert", tmp_path / "hf")
     data = prepared_for(tmp_path / "prepared", source)
     with caplog.at_level("INFO"):

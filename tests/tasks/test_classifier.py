@@ -28,7 +28,7 @@ def dictionary() -> Dictionary:
 
 
 def build(pos_enc: str = "shaw", **options: Any) -> PosEncClassifier:
-    """Return a tiny classifier with a head of three classes, in evaluation."""
+    """Return a tiny classifier with a head of three classes, in evaluation mode."""
     task = SimpleNamespace(source_dictionary=dictionary(), max_positions=lambda: None)
     config = Namespace(**{**vars(ClassifierConfig()), **CLASSIFIER["tiny"], "pos_enc": pos_enc, **options})
     torch.manual_seed(1)

@@ -37,7 +37,7 @@ TOKENS = 2000 if REAL else 120
 
 @pytest.fixture(scope="module")
 def run(forked_stages: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run."""
+    """Return the folder of a finished run."""
     if REAL:
         return Path(REAL).resolve()
     output = tmp_path_factory.mktemp("lm")
@@ -63,7 +63,7 @@ def test_the_smoke_preset_runs_from_text_to_table(run: Path) -> None:
 
 @pytest.mark.timeout(0 if REAL else 300)
 def test_the_perplexity_is_the_plain_definition(run: Path, beginning: Path, tmp_path: Path) -> None:
-    """To 1e-4; for each token one forward of its whole prefix. Of a real run the rows with the memory of training."""
+    """Compare to 1e-4 with a forward pass over the prefix of each token; in a real run only rows as trained."""
     for number, row in enumerate(row for row in results(run) if not REAL or row["memory"] == row["segment"]):
         found = evaluated(run, row, beginning, tmp_path / f"{number}.json")
         wanted = defined(run, row, beginning)
@@ -72,7 +72,7 @@ def test_the_perplexity_is_the_plain_definition(run: Path, beginning: Path, tmp_
 
 
 def test_fairseqs_own_evaluation_agrees(run: Path) -> None:
-    """To 1e-6, by the command that the recipe prints, with each row's numbers."""
+    """Compare to 1e-6 with the command that the recipe prints, for each row."""
     for row in results(run):
         streams = 10 if REAL else 4  # of the presets
         words = shlex.split(eval_lm(row, str(run / "data-bin"), str(run), row["split"], streams))
@@ -88,7 +88,7 @@ def test_fairseqs_own_evaluation_agrees(run: Path) -> None:
 
 @pytest.fixture(scope="module")
 def beginning(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Data whose test text is the first lines of the run's."""
+    """Write data whose test text is the beginning of the run's test text."""
     folder, text, tokens = tmp_path_factory.mktemp("beginning"), "", 0
     with (run / "text" / "test.txt").open(encoding="utf-8") as lines:
         while tokens < TOKENS:
@@ -106,7 +106,7 @@ def checkpoint(run: Path, row: dict[str, Any]) -> Path:
 
 
 def evaluated(run: Path, row: dict[str, Any], data: Path, output: Path) -> float:
-    """What the recipe finds, of one stream."""
+    """Return the recipe's result for one stream."""
     command = ["--checkpoint", checkpoint(run, row), "--data", data, "--streams", 1, "--output", output, "--cpu"]
     command += ["--memory", row["memory"], "--segment", row["segment"]]
     command += ["--same-length"] if row["same length"] else []
@@ -118,7 +118,7 @@ def evaluated(run: Path, row: dict[str, Any], data: Path, output: Path) -> float
 
 @torch.no_grad()
 def defined(run: Path, row: dict[str, Any], data: Path) -> float:
-    """The same, by the definition."""
+    """Compute the same result by the definition."""
     overrides = {"data": str(data), "pos_enc_args": row["options"]}
     models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint(run, row))], overrides)
     model, tokens = models[0].eval(), torch.cat([*data_utils.load_indexed_dataset(str(data / "test"), task.dictionary)])
@@ -131,7 +131,7 @@ def defined(run: Path, row: dict[str, Any], data: Path) -> float:
 
 
 def log_probabilities(model: Any, states: Tensor, targets: Tensor) -> Tensor:
-    """[B, N], in rows few enough for their [V]."""
+    """Return log-probabilities [B, N], computed in parts so that [.., V] fits into memory."""
     softmax = model.decoder.adaptive_softmax
     parts = [
         softmax.get_log_prob(some, None).gather(-1, target[..., None])[..., 0]

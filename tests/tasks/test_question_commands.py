@@ -25,7 +25,7 @@ from fairseq_posenc.generation import rouge_scorer
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first two items of the test set are of one source."""
+    """Write questions; the first two items of the test set have the same source."""
     folder = q.write_questions(tmp_path_factory.mktemp("questions") / "prepared")
     path = folder / "test.surface.jsonl"
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -118,7 +118,7 @@ def test_lines_of_another_form_are_refused_with_their_number(
 
 
 def fresh(folder: Path, *more: Any) -> Any:
-    """A task without a model."""
+    """Return a task without a model."""
     from fairseq import tasks
 
     return tasks.setup_task(support.parse(q.words(folder, *more)).task)
@@ -173,7 +173,7 @@ def test_what_is_to_be_skipped_in_validation_is_told(data: Path, caplog: pytest.
 
 @torch.no_grad()
 def test_an_ensemble_averages_probabilities(both: tuple[Any, Any], data: Path) -> None:
-    """Of copied words too."""
+    """The average includes the probabilities of copied words."""
     models, task = [both[0], support.move(q.built(data)[0], seed=2).eval()], both[1]
     sample = q.batch(task)
     given = sample["net_input"]
@@ -191,14 +191,14 @@ def test_an_ensemble_averages_probabilities(both: tuple[Any, Any], data: Path) -
 
 
 def test_diverse_beams_copy(both: tuple[Any, Any]) -> None:
-    """fairseq's search takes a view of the probabilities."""
+    """fairseq's diverse search calls `view` on the probabilities."""
     model, task = both
     generator = task.build_generator([model], GenerationConfig(beam=2, diversity_rate=0.5, max_len_b=6))
     assert all(task.inference_step(generator, [model], q.batch(task)))
 
 
 def test_special_symbols_of_a_line_are_words(data: Path, tmp_path: Path) -> None:
-    """As in the prepared questions: `<pad>` would be no token, and `<unk>` not to be copied."""
+    """Otherwise `<pad>` would not be a token, and `<unk>` could not be copied."""
     shutil.copytree(data, tmp_path / "prepared")
     task = fresh(tmp_path / "prepared")
     line = "a </s> a <pad> <s> <unk> <mask>"

@@ -42,7 +42,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def both(data: Path) -> tuple[Any, Any]:
-    """A model in float64, and its task."""
+    """Return a model in float64 and its task."""
     model, task = q.moved(data, "--pos-enc", "shaw")
     return model.double(), task
 
@@ -56,7 +56,7 @@ def batch(both: tuple[Any, Any]) -> dict[str, Any]:
 
 
 def test_a_sample_does_not_see_its_batch(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
-    """Alone, without pads, its probabilities are the same."""
+    """A sample alone, without padding, has the same probabilities as in its batch."""
     model, task = both
     together = probabilities(model, batch)
     for row, number in zip(together, batch["id"].tolist(), strict=True):
@@ -92,7 +92,7 @@ def test_segments_that_are_not_given_are_read_from_the_separators(both: tuple[An
 @pytest.mark.parametrize("name", DECODERS)
 @torch.no_grad()
 def test_step_by_step_is_all_at_once(name: str, both: tuple[Any, Any], data: Path, batch: dict[str, Any]) -> None:
-    """With every encoding that a decoder can have; the two beams of each source change places, and sources leave."""
+    """Test each decoder encoding; the two beams of each source swap places, and finished sources are removed."""
     model = of_encoding(name, data)
     given = {part: tensor[:3].repeat_interleave(2, 0) for part, tensor in batch["net_input"].items()}
     tokens = given["prev_output_tokens"]
@@ -116,7 +116,7 @@ BUILT: dict[str, Any] = {}
 
 
 def of_encoding(name: str, data: Path) -> Any:
-    """A model in float64; the command line is read once."""
+    """Return a model with the encoding in float64; the command line is parsed once."""
     from fairseq import tasks
     from integration import support
 
@@ -133,7 +133,7 @@ def of_encoding(name: str, data: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, dict[str, Any]]:
-    """A copying model in float64, its task, and a batch with one and with two unknown words."""
+    """Return a copying model in float64, its task, and a batch whose samples have one and two unknown words."""
     data = q.write_questions(tmp_path_factory.mktemp("questions") / "prepared", pieces=PIECES)
     model, task = q.moved(data, "--pos-enc", "t5")
     return model.double(), task, q.batch(task)
@@ -141,7 +141,7 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, dict[
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_beam_as_wide_as_everything_finds_everything(form: str, questions: tuple[Any, Any, dict[str, Any]]) -> None:
-    """Of two listed words and those of the source; words that a source does not have are in none of its questions."""
+    """Hypotheses consist of two dictionary words and the source's words, never of words of other sources."""
     model, task, batch = questions
     size = task.size
     model = restricted(model, (q.WHAT, q.IS, size, size + 1))
@@ -169,7 +169,7 @@ def test_the_cache_changes_nothing(questions: tuple[Any, Any, dict[str, Any]]) -
 
 
 def test_copied_words_are_blocked_like_others(questions: tuple[Any, Any, dict[str, Any]]) -> None:
-    """A model that says one listed and one unknown word has to say six of them."""
+    """The model may only generate one dictionary word and one unknown word, six in total."""
     model, task, batch = questions
     model = restricted(model, (q.WHAT, task.size))
     options = {"beam": 4, "min_len": 6, "max_len_b": 6}
@@ -183,7 +183,7 @@ def test_copied_words_are_blocked_like_others(questions: tuple[Any, Any, dict[st
 
 
 def repeated(tokens: list[int]) -> list[tuple[int, ...]]:
-    """Trigrams that are there twice."""
+    """Return the trigrams that occur twice."""
     trigrams = list(zip(tokens, tokens[1:], tokens[2:], strict=False))
     return [trigram for trigram in set(trigrams) if trigrams.count(trigram) > 1]
 
@@ -220,7 +220,7 @@ WORDS = "what who the a of in city king ?".split()
 
 
 class Spaces:
-    """A tokenizer for rouge-score, whose own drops marks and letters that are not English."""
+    """Tokenizer for rouge-score, because its own drops punctuation and letters that are not English."""
 
     def tokenize(self, text: str) -> list[str]:
         return text.split()

@@ -242,7 +242,7 @@ def test_an_answer_without_words_is_told_and_no_fault(place: Path, data: Path, c
 
 
 def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, data: Path, place: Path) -> None:
-    """As many pieces in another order, and one separator instead of two."""
+    """The other vocabulary has the same pieces in another order; the other windows have one separator, not two."""
     checkpoint, _ = trained
     other = shutil.copytree(data, place / "other")
     lines = (other / "dict.txt").read_text().splitlines()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Binarise a folder of prepare_parallel.py for fairseq-train.
+"""Binarise the output folder of prepare_parallel.py for fairseq-train.
 
 The program learns subwords on the training text, applies them to all splits as the translation recipe does, and runs
-fairseq-preprocess. OUTPUT holds fairseq's files, the subword model and corpus.json. The recipe does all this itself
-with --corpus FOLDER; this program is for training with other tools.
+fairseq-preprocess. The output folder holds fairseq's files, the subword model and corpus.json. The recipe itself does
+all this with --corpus DIR; this program is for training with other tools.
 """
 
 from __future__ import annotations
@@ -24,57 +24,63 @@ examples:
 
 
 def main(arguments: list[str]) -> int:
-    asked = parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
 
     def work() -> Path:
-        binarise(asked.text, asked.output.absolute(), options(asked), asked.workers)
-        return Path(asked.output)
+        binarise(options.text, options.output.absolute(), subword_options(options), options.workers)
+        return Path(options.output)
 
     return command.exit_status(work, command.GOES_ON)
 
 
 def parser() -> argparse.ArgumentParser:
-    # no abbreviations: prepare_parallel.py has --longest-words, which --longest would also match
-    made = command.parser("binarise_parallel.py", __doc__ or "", EXAMPLES, allow_abbrev=False)
-    add = made.add_argument
-    add("--text", type=Path, required=True, metavar="FOLDER", help="what prepare_parallel.py left")
-    add("--output", type=Path, required=True, metavar="DIR")
-    kinds, told = ("sentencepiece", "fastbpe"), "of raw text, or of Moses' words (sentencepiece)"
-    add("--subwords", choices=kinds, default="sentencepiece", help=told)
-    add("--model-type", choices=("unigram", "bpe"), help="of SentencePiece (unigram)")
-    add("--separate", action="store_true", help="a vocabulary a language, not one for both")
-    told = "part of the text's characters that get a piece, by SentencePiece (1); the rare ones of a crawl take the "
-    told += "place of longer pieces"
-    add("--character-coverage", type=float, default=1.0, metavar="P", help=told)
-    add("--vocabulary", type=int, default=32000, metavar="N", help="subwords of a vocabulary (32000)")
-    add("--longest", type=int, default=256, metavar="N", help="pieces of a sentence of training (256)")
-    add("--workers", type=int, default=1, metavar="N", help="processes (1); they change no byte")
-    return made
+    # Abbreviations are off, because --longest would also match --longest-words of prepare_parallel.py.
+    parser = command.parser("binarise_parallel.py", __doc__ or "", EXAMPLES, allow_abbrev=False)
+    add = parser.add_argument
+    add("--text", type=Path, required=True, metavar="DIR", help="Output folder of prepare_parallel.py.")
+    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    text = "SentencePiece on raw text, or fastBPE on text that Moses has tokenised (default: sentencepiece)."
+    add("--subwords", choices=("sentencepiece", "fastbpe"), default="sentencepiece", help=text)
+    text = "Type of the SentencePiece model (default: unigram)."
+    add("--model-type", choices=("unigram", "bpe"), help=text)
+    text = "Learn one vocabulary for each language instead of one for both."
+    add("--separate", action="store_true", help=text)
+    text = "Fraction of the characters in the text that SentencePiece must cover, from 0.98 to 1 (default: 1). "
+    text += "In web text, a lower value keeps rare characters from taking the place of longer pieces."
+    add("--character-coverage", type=float, default=1.0, metavar="P", help=text)
+    text = "Number of subwords in each vocabulary (default: 32000)."
+    add("--vocabulary", type=int, default=32000, metavar="N", help=text)
+    text = "Longest training sentence in subword pieces; pairs with longer ones are left out (default: 256)."
+    add("--longest", type=int, default=256, metavar="N", help=text)
+    text = "Number of processes (default: 1). The result does not depend on it."
+    add("--workers", type=int, default=1, metavar="N", help=text)
+    return parser
 
 
-def options(asked: argparse.Namespace) -> dict[str, object]:
+def subword_options(options: argparse.Namespace) -> dict[str, object]:
     """Return the options of recipes/lib/translation/subwords.py; over-long training pairs are left out and counted.
 
     Raises:
         CorpusError: Options contradict each other, or a number is out of range.
     """
-    if asked.model_type and asked.subwords != "sentencepiece":
-        raise CorpusError(f"--model-type {asked.model_type} is of SentencePiece: leave it out with --subwords fastbpe")
-    if asked.character_coverage != 1 and asked.subwords != "sentencepiece":
-        raise CorpusError("--character-coverage is of SentencePiece: leave it out with --subwords fastbpe")
-    if not 0.98 <= asked.character_coverage <= 1:
-        raise CorpusError(f"--character-coverage is {asked.character_coverage:g}: 0.98 to 1 is wanted")
+    coverage, only = options.character_coverage, "only SentencePiece has this option. Leave it out with fastbpe."
+    if options.model_type and options.subwords != "sentencepiece":
+        raise CorpusError(f"--model-type {options.model_type}: {only}")
+    if coverage != 1 and options.subwords != "sentencepiece":
+        raise CorpusError(f"--character-coverage {coverage:g}: {only}")
+    if not 0.98 <= coverage <= 1:
+        raise CorpusError(f"--character-coverage {coverage:g}: the value must be between 0.98 and 1.")
     for name in ("vocabulary", "longest", "workers"):
-        if getattr(asked, name) < 1:
-            raise CorpusError(f"--{name} is {getattr(asked, name)}: 1 or more is wanted")
+        if getattr(options, name) < 1:
+            raise CorpusError(f"--{name} {getattr(options, name)}: the value must be at least 1.")
     return {
-        "kind": asked.subwords,
-        "model_type": asked.model_type or "unigram",
-        "separate": asked.separate,
-        "vocabulary": asked.vocabulary,
-        "longest": asked.longest,
+        "kind": options.subwords,
+        "model_type": options.model_type or "unigram",
+        "separate": options.separate,
+        "vocabulary": options.vocabulary,
+        "longest": options.longest,
         "bad_lines": "drop",
-    } | ({} if asked.character_coverage == 1 else {"character_coverage": asked.character_coverage})
+    } | ({} if coverage == 1 else {"character_coverage": coverage})
 
 
 if __name__ == "__main__":

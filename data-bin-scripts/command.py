@@ -1,4 +1,4 @@
-"""Share parsers, option types, settings and exit codes among the command lines of all data scripts."""
+"""Provide the parsers, option types, settings and exit codes that all data scripts share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from corpora.errors import CorpusError
 
 #: Message after Ctrl-C if the program keeps its finished work.
-GOES_ON = "interrupted; run it again to go on from here"
+RESUME = "interrupted; run the same command again to continue"
 Kind = TypeVar("Kind")
 Number = TypeVar("Number", int, float)
 
@@ -23,13 +23,13 @@ def parser(program: str, description: str, examples: str, **more: Any) -> argpar
     return argparse.ArgumentParser(prog=program, description=description, epilog=examples, formatter_class=form, **more)
 
 
-def number(kind: Callable[[str], Number], fits: Callable[[Number], bool], wanted: str) -> Callable[[str], Number]:
-    """Return an option type for numbers that satisfy `fits`; `wanted` describes them in error messages."""
+def number(kind: Callable[[str], Number], fits: Callable[[Number], bool], allowed: str) -> Callable[[str], Number]:
+    """Return an option type for numbers that satisfy `fits`; `allowed` describes them in error messages."""
 
     def number(word: str) -> Number:  # argparse shows this name: invalid number value
         value = kind(word)
         if not fits(value):
-            raise argparse.ArgumentTypeError(f"{word}: {wanted} is wanted")
+            raise argparse.ArgumentTypeError(f"{word} is not allowed. Give {allowed}.")
         return value
 
     return number
@@ -40,10 +40,10 @@ def at_least(least: int) -> Callable[[str], int]:
     return number(int, lambda value: value >= least, f"at least {least}")
 
 
-def settings(kind: type[Kind], asked: argparse.Namespace, **more: Any) -> Kind:
-    """Return an instance of a data class whose fields are the options of the same names, and `more`."""
-    names = {field.name for field in fields(kind)} & vars(asked).keys()  # type: ignore[arg-type]
-    return kind(**{name: getattr(asked, name) for name in names} | more)
+def settings(kind: type[Kind], options: argparse.Namespace, **more: Any) -> Kind:
+    """Return an instance of a data class; its fields are the options of the same names, and those in `more`."""
+    names = {field.name for field in fields(kind)} & vars(options).keys()  # type: ignore[arg-type]
+    return kind(**{name: getattr(options, name) for name in names} | more)
 
 
 def exit_status(work: Callable[[], Path | None], interrupted: str = "interrupted") -> int:
@@ -62,5 +62,5 @@ def exit_status(work: Callable[[], Path | None], interrupted: str = "interrupted
         print(interrupted, file=sys.stderr)
         return 130
     if folder is not None:
-        print(f"{folder} is there", flush=True)
+        print(f"{folder} is complete", flush=True)
     return 0

@@ -20,16 +20,17 @@ from fetching.unpack import target_of
 
 HERE = Path(__file__).resolve().parent
 DESCRIPTION = """\
-Fetches the files of corpora, checks their size and sha256, and unpacks them: OUTPUT/CORPUS/FILE and, beside it,
-the same without its ending. Run again it goes on where it was, and does nothing when all is there."""
+Download the files of published corpora, check their sizes and sha256, and unpack archives. Each file is stored as
+DIR/CORPUS/FILE, and its unpacked content next to it, under the same name without the ending. If a run was interrupted,
+the same command continues it. Files that are complete are not downloaded again."""
 EXAMPLES = """\
 examples:
-  fetch.py --list                                what there is, with sizes and licences
-  fetch.py wmt18 squad                           two corpora into data/raw
-  fetch.py glue/MRPC* 'c4/*validation*'          some files of a corpus
-  fetch.py c4 --limit 2GB --no-unpack            as many whole files as fit into 2 GB
-  fetch.py wmt18 --from ~/corpora                the published files, from a folder of your own
-  fetch.py https://example.org/corpus.tgz        any file; its hash is recorded at the first fetch
+  fetch.py --list                                list the corpora with their sizes and licences
+  fetch.py wmt18 squad                           download two corpora into data/raw
+  fetch.py glue/MRPC* 'c4/*validation*'          download some files of a corpus
+  fetch.py c4 --limit 2GB --no-unpack            download as many whole files as fit into 2 GB
+  fetch.py wmt18 --from ~/corpora                copy the published files from your own folder
+  fetch.py https://example.org/corpus.tgz        download any file, and record its hash
 """
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -42,7 +43,7 @@ class Limit:
     bytes: int | None = None
 
     def admits(self, size: int | None) -> bool:
-        """Return whether one more file is allowed; a file of unknown size is allowed at first."""
+        """Return whether another file of this size is allowed; a file of unknown size is allowed at first."""
         return self.files != 0 and (self.bytes is None or size is None or size <= self.bytes)
 
     def take(self, size: int) -> None:
@@ -51,10 +52,10 @@ class Limit:
 
 
 def limit(text: str) -> Limit:
-    """Read `--limit`: `3` are files; `500M`, `2GB` and `1000B` are bytes."""
+    """Read `--limit`: `3` is a number of files; `500M`, `2GB` and `1000B` are numbers of bytes."""
     match = re.fullmatch(r"(\d+)([KMGT]?)(B?)", text.strip().upper())
     if match is None or int(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of files (3) nor of bytes (500M, 2GB, 1000B)")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of files (as 3) nor of bytes (as 500M or 2GB)")
     if match[2] or match[3]:
         return Limit(bytes=int(match[1]) * UNITS[match[2]])
     return Limit(files=int(match[1]))
@@ -63,24 +64,32 @@ def limit(text: str) -> Limit:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = command.parser("fetch.py", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
-    add("wanted", nargs="*", metavar="CORPUS|CORPUS/FILE|URL")
-    add("--output", type=Path, default=Path("data/raw"), metavar="DIR", help="default: data/raw")
-    add("--list", action="store_true", help="list the files, fetch nothing")
-    add("--json", action="store_true", help="with --list: one list of flat objects, a file each")
-    add("--limit", type=limit, metavar="N|BYTES", help="files (3) or bytes (500M)")
-    add("--no-unpack", dest="unpack", action="store_false", help="leave archives as they are")
-    add("--from", dest="own", type=Path, metavar="FOLDER", help="copy from there, download nothing")
-    add("--sources", type=Path, default=HERE / "sources.tsv", metavar="FILE", help="another list")
-    add("--retries", type=int, default=5, metavar="N", help="attempts in a row without progress")
-    add("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for a byte")
-    add("--dry-run", action="store_true", help="print what would be fetched, touch nothing")
+    text = "Corpora, single files (* matches any characters) or addresses to download."
+    add("names", nargs="*", metavar="CORPUS|CORPUS/FILE|URL", help=text)
+    text = "Folder for the downloaded files (default: data/raw)."
+    add("--output", type=Path, default=Path("data/raw"), metavar="DIR", help=text)
+    text = "List all corpora, or the files of the given ones, and download nothing."
+    add("--list", action="store_true", help=text)
+    add("--json", action="store_true", help="With --list, print a JSON list with one object per file.")
+    text = "Download at most N files (as 3) or BYTES (as 500M or 2GB), in whole files (default: no limit)."
+    add("--limit", type=limit, metavar="N|BYTES", help=text)
+    add("--no-unpack", dest="unpack", action="store_false", help="Do not unpack archives.")
+    text = "Copy the published files from this folder instead of downloading them."
+    add("--from", dest="own", type=Path, metavar="DIR", help=text)
+    text = "List of the published files (default: sources.tsv next to this script)."
+    add("--sources", type=Path, default=HERE / "sources.tsv", metavar="FILE", help=text)
+    text = "Number of retries in a row that may bring no new byte before an address is given up (default: 5)."
+    add("--retries", type=int, default=5, metavar="N", help=text)
+    text = "Seconds to wait for the next byte before the connection is closed (default: 60)."
+    add("--timeout", type=float, default=60.0, metavar="SECONDS", help=text)
+    add("--dry-run", action="store_true", help="Print what would be downloaded, and write nothing.")
     options = parser.parse_args(arguments)
-    if not options.wanted and not options.list:
-        parser.error("name a corpus or an address; --list shows the corpora")
+    if not options.names and not options.list:
+        parser.error("Name at least one corpus, file or address. --list shows the corpora.")
     if options.retries < 0 or options.timeout <= 0:
-        parser.error("--retries must be at least 0, and --timeout more than 0")
+        parser.error("--retries must be at least 0, and --timeout must be greater than 0.")
     if options.json and not options.list:
-        parser.error("--json goes with --list")
+        parser.error("--json can only be used with --list.")
     return options
 
 
@@ -88,29 +97,29 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     try:
         known = sources.read(options.sources)
-        chosen = sources.choose(options.wanted, known) if options.wanted else known
+        chosen = sources.choose(options.names, known) if options.names else known
         if options.list:
-            return listing.show(chosen, options.output, as_json=options.json, by_file=bool(options.wanted))
+            return listing.show(chosen, options.output, as_json=options.json, by_file=bool(options.names))
         if options.dry_run:
             return dry_run(chosen, options)
         if options.own and not options.own.is_dir():
-            raise FetchError(f"--from {options.own}: no such folder")
+            raise FetchError(f"--from {options.own}: there is no such folder. Give the one with the published files.")
         with only_one(options.output):
             return fetch(chosen, options)
     except (FetchError, OSError) as error:
         return fail(error)
     except KeyboardInterrupt:
-        print("interrupted; run it again to go on from here", file=sys.stderr)
+        print(command.RESUME, file=sys.stderr)
         return 130
 
 
 def dry_run(chosen: list[Source], options: argparse.Namespace) -> int:
     for source in within(chosen, options.limit or Limit()):
         path = options.output / source.path
-        origin = find_own(options.own, source) or f"nothing in {options.own}" if options.own else " ".join(source.urls)
-        print(f"{path}  <-  {origin}")
+        own = options.own and (find_own(options.own, source) or f"missing in {options.own}")
+        print(f"{path}  <-  {own or ' '.join(source.urls)}")
         if options.unpack and (target := target_of(source.name)):
-            print(f"{path.with_name(target)}  <-  unpacked")
+            print(f"{path.with_name(target)}  <-  unpacked from {path.name}")
     return 0
 
 
@@ -142,9 +151,9 @@ def fetch(chosen: list[Source], options: argparse.Namespace) -> int:
         except FetchError as error:
             failed += fail(error)
     if fetched + failed < len(chosen):
-        print(f"--limit: {fetched} of {len(chosen)} files", flush=True)
+        print(f"--limit: {fetched} of {len(chosen)} files were fetched", flush=True)
     if not fetched and not failed:
-        return fail("--limit lets no file through; give it a larger one")
+        return fail("--limit: every file is larger than the limit. Give a larger one.")
     print(f"{fetched} of {len(chosen)} files are in {options.output}", flush=True)
     return 1 if failed else 0
 

@@ -8,25 +8,25 @@ import sys
 import time
 from pathlib import Path
 
-INTERVAL = 0.2
+INTERVAL = 0.2  # seconds between two measurements
 
 
-def facts() -> dict[int, tuple[int, int]]:
-    """Return the id of the parent and the resident bytes of each process."""
-    found = {}
+def processes() -> dict[int, tuple[int, int]]:
+    """Return for each process id the id of the parent process and the resident bytes."""
+    parents_and_sizes = {}
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
         except (FileNotFoundError, ProcessLookupError):  # the process has ended
             continue
         resident = int(lines.get("VmRSS", "0 kB").split()[0]) * 1024
-        found[int(status.parent.name)] = int(lines["PPid"]), resident
-    return found
+        parents_and_sizes[int(status.parent.name)] = int(lines["PPid"]), resident
+    return parents_and_sizes
 
 
 def resident(root: int) -> int:
     """Return the resident bytes of a process and all its descendants; shared pages are counted once per process."""
-    known = facts()
+    known = processes()
     family, size = {root}, 0
     while len(family) > size:
         size = len(family)

@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         prepare(sources, options.output.absolute(), settings, user_tokenizer, command.settings(Machines, options))
         return Path(options.output)
 
-    return command.exit_status(work, command.GOES_ON)
+    return command.exit_status(work, command.RESUME)
 
 
 def build_parser() -> argparse.ArgumentParser:

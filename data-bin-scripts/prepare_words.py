@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Check a corpus of words in three splits, and prepare it for fairseq-preprocess --only-source.
 
-FOLDER holds wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz. The program writes
-OUTPUT/{train,valid,test}.txt and counts.json. It follows the conventions of WikiText's published perplexities:
+The folder --text holds wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz. The program writes
+{train,valid,test}.txt and counts.json into the folder --output. It follows the conventions of WikiText's published
+perplexities:
 - Words are separated by spaces.
 - Each line, even an empty one, ends with an <eos>, which fairseq-preprocess adds as its </s>.
 - The vocabulary is that of the training text.
@@ -25,29 +26,30 @@ from shared import whole_folder
 
 SPLITS = ("train", "valid", "test")
 UNKNOWN = "<unk>"
-#: words of the text that fairseq, or a reader of its output, would take for a special symbol
+#: Words that fairseq, or a reader of its output, would take for a special symbol, and the meaning of that symbol.
 TAKEN = {
-    "<s>": "fairseq's sign of a beginning",
+    "<s>": "fairseq's beginning of a sentence",
     "<pad>": "fairseq's padding, which is never scored",
     "</s>": "fairseq's end of a line",
-    "<eos>": "the end of a line, which is counted at each line already",
+    "<eos>": "the end of a line, which is already counted for each line",
 }
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--text", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument(
-        "--types", type=int, default=0, help="that the training text must have, <unk> and <eos> too (0: any)"
-    )
-    asked = parser.parse_args(arguments)
+    add = parser.add_argument
+    add("--text", type=Path, required=True, metavar="DIR", help="Folder with the text of the three splits.")
+    add("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    text = "Number of types that the training text must have, including <unk> and <eos> (default: do not check)."
+    add("--types", type=int, default=0, metavar="N", help=text)
+    options = parser.parse_args(arguments)
 
     def work() -> None:
-        counts = prepare(asked.text, asked.output, asked.types)
-        for split, one in counts["splits"].items():
-            print(f"{split}: {one['lines']:,} lines, {one['tokens']:,} tokens with <eos>, {one['unknown']:,} unknown")
-        print(f"{counts['types']:,} types in train, <eos> and <unk> among them")
+        counts = prepare(options.text, options.output, options.types)
+        for split, count in counts["splits"].items():
+            tokens = f"{count['tokens']:,} tokens (including <eos>)"
+            print(f"{split}: {count['lines']:,} lines, {tokens}, {count['unknown']:,} unknown words")
+        print(f"The training text has {counts['types']:,} types (including <eos> and <unk>).")
 
     return command.exit_status(work)
 
@@ -67,9 +69,9 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
         number = len(known | {UNKNOWN}) + 1  # <eos>
         if types and number != types:
             raise CorpusError(
-                f"{files['train']}: {number:,} types (with <unk> and <eos>), {types:,} are wanted: this is not the "
-                "tokenised text (wiki.*.tokens, not raw), or not the whole of it; fetch it again, or leave out --types "
-                "for a corpus of your own"
+                f"{files['train']}: the text has {number:,} types (with <unk> and <eos>), but --types is {types:,}. "
+                "The text is incomplete, or it is not tokenised (wiki.*.raw instead of wiki.*.tokens). Fetch it again, "
+                "or leave --types out for your own text."
             )
         counts = {"types": number, "splits": splits}
         (partial / "counts.json").write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
@@ -83,42 +85,42 @@ def find(folder: Path, split: str) -> Path:
         CorpusError: The split has no file, or two files of different names.
     """
     if not folder.is_dir():
-        raise CorpusError(f"{folder}: no such folder")
+        raise CorpusError(f"{folder}: there is no such folder. Give the folder with the three splits.")
     names = (f"wiki.{split}.tokens", f"{split}.txt")
     files = [path for name in names if (path := there(folder / name))]
     if not files:
         others = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
         raise CorpusError(
-            f"{folder}: no {' or '.join(names)} (plain or .gz); there is: {others}. Rename your {split} text, of words "
-            "with spaces between them, to one of these"
+            f"{folder}: the folder holds {others}, but no {' or '.join(names)} (plain or .gz). Give your {split} text "
+            "one of these names. Its words must be separated by spaces."
         )
     if len(files) > 1:
-        raise CorpusError(f"{folder} has both {names[0]} and {names[1]}: move one of them elsewhere")
+        raise CorpusError(f"{folder}: the folder has both {names[0]} and {names[1]}. Move one of them elsewhere.")
     return files[0]
 
 
 def copy(path: Path, target: Path, known: set[str], split: str) -> dict[str, int]:
-    """Copy a split with single spaces between words, and return its counts; add the words of training to `known`.
+    """Copy a split with single spaces between words, and return its counts; add training words to `known`.
 
     Raises:
         CorpusError: The file contains a special symbol, or no word.
     """
     count = {"lines": 0, "tokens": 0, "unknown": 0}
-    words_there = False
+    has_words = False
     with target.open("w", encoding="utf-8", newline="\n") as out:
         for line, text in lines.of_file(path):
             words = text.split()
             out.write(" ".join(words) + "\n")
             for word in TAKEN.keys() & set(words):
-                raise CorpusError.at(path, line, f"the word {word} would be {TAKEN[word]}: remove it, or rename it")
+                raise CorpusError.at(path, line, f"the word {word} stands for {TAKEN[word]}. Remove or rename it.")
             if split == "train":
                 known.update(words)
             count["lines"] += 1
             count["tokens"] += len(words) + 1
             count["unknown"] += sum(word == UNKNOWN or word not in known for word in words)
-            words_there = words_there or bool(words)
-    if not words_there:
-        raise CorpusError(f"{path}: no words in it: give the {split} text, or fetch it again")
+            has_words = has_words or bool(words)
+    if not has_words:
+        raise CorpusError(f"{path}: the file has no words. Give the {split} text, or fetch it again.")
     return count
 
 

@@ -1,4 +1,4 @@
-"""Import what data scripts share with the recipes and the package, and hash files."""
+"""Import the functions that data scripts share with the recipes and the package, and hash files."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Text classification from scratch: published archives or your own files to what sentence prediction reads."""
+"""Prepare published archives or your own files for text classification from scratch."""

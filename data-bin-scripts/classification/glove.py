@@ -1,7 +1,7 @@
-"""Word vectors in GloVe's text format, read as a stream, so that memory depends on the kept words alone.
+"""Read word vectors in GloVe's text format as a stream, so that memory depends only on the words to keep.
 
-The published glove.840B.300d.zip holds one file of 2.2 million lines (5.6 GB): a word, then 300 numbers, separated by
-spaces. Some words contain spaces themselves (". . ."), and some occur twice; the first vector of a word counts.
+The published glove.840B.300d.zip holds one file of 2.2 million lines (5.6 GB). A line is a word and 300 numbers,
+separated by spaces. Some words contain spaces themselves (". . ."). If a word occurs twice, its first vector is used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 Vectors = dict[str, NDArray[np.float32]]
 
 
-def read(path: Path, wanted: Collection[str]) -> Vectors:
-    """Return the vectors of the wanted words that the file contains.
+def read(path: Path, words: Collection[str]) -> Vectors:
+    """Return the vectors of those of the words that the file contains.
 
     Args:
         path: A text file, or a zip archive with one text file.
@@ -33,18 +33,19 @@ def read(path: Path, wanted: Collection[str]) -> Vectors:
             width = width or _width(path, line)
             fields = line.rstrip(b"\r\n").rstrip(b" ").rsplit(b" ", width)
             if len(fields) <= width:
-                raise CorpusError.at(path, number, f"{len(fields) - 1} numbers after the word instead of {width}")
+                what = f"the line has {len(fields) - 1} numbers after the word instead of {width}"
+                raise CorpusError.at(path, number, f"{what}. Fetch the file again.")
             word = fields[0].decode("utf-8", errors="replace")
-            if word in wanted and word not in vectors:
+            if word in words and word not in vectors:
                 vectors[word] = _numbers(path, number, fields[1:])
     if not width:
-        raise CorpusError(f"{path}: the file is empty; word vectors in GloVe's format are wanted")
+        raise CorpusError(f"--glove {path}: the file is empty. Give word vectors in GloVe's format.")
     return vectors
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Yield the lines of the text."""
+    """Yield the open text file, whose iteration gives its lines."""
     if path.suffix != ".zip":
         with path.open("rb") as file:
             yield file
@@ -53,11 +54,12 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
             if len(names) != 1:
-                raise CorpusError(f"{path}: the archive holds {len(names)} files; one file of word vectors is wanted")
+                what = f"the archive holds {len(names)} files instead of one file of word vectors"
+                raise CorpusError(f"--glove {path}: {what}. Unpack it, and give the right file.")
             with archive.open(names[0]) as file:
                 yield file  # type: ignore[misc]
     except zipfile.BadZipFile as error:
-        raise CorpusError(f"{path}: the archive is damaged ({error}); download it again") from None
+        raise CorpusError(f"--glove {path}: the archive is damaged ({error}). Download it again.") from None
 
 
 def _width(path: Path, line: bytes) -> int:
@@ -67,7 +69,8 @@ def _width(path: Path, line: bytes) -> int:
     while width < len(fields) - 1 and _is_number(fields[-1 - width]):
         width += 1
     if width < 2:
-        raise CorpusError.at(path, 1, "a word and its numbers, separated by spaces, are wanted")
+        what = "the line is not a word and its numbers, separated by spaces. Give word vectors in GloVe's format."
+        raise CorpusError.at(path, 1, what)
     return width
 
 
@@ -83,7 +86,8 @@ def _numbers(path: Path, number: int, fields: list[bytes]) -> NDArray[np.float32
     try:
         vector = np.array([float(field) for field in fields], dtype=np.float32)
     except ValueError as error:
-        raise CorpusError.at(path, number, f"{error}; numbers are wanted after the word") from None
+        what = f"the fields after the word must be numbers ({error}). Fetch the file again."
+        raise CorpusError.at(path, number, what) from None
     if not np.isfinite(vector).all():
-        raise CorpusError.at(path, number, "a number is not finite")
+        raise CorpusError.at(path, number, "a number is not finite. Fetch the file again.")
     return vector

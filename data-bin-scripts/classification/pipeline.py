@@ -1,4 +1,4 @@
-"""Rows of text and label to the folder that `--task posenc_sentence_prediction` reads."""
+"""Turn rows of text and label into the folder that `--task posenc_sentence_prediction` reads."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from . import reading
 from .reading import Columns, Row, Source
 from .words import Segmenter, Vocabulary, vocabulary
 
-RECORD = "glue.json"  # as prepare_glue.py calls it, so that the task finds the longest item
+RECORD = "glue.json"  # the name that prepare_glue.py uses; from this file the task reads the length of the longest item
 VECTORS = "word_vectors.safetensors"
-#: tokens that the task adds to words: </s>, or <s> a </s> b </s>
+#: Number of special tokens in an item by its number of texts: `a </s>`, or `<s> a </s> b </s>`.
 MARKS = {1: 1, 2: 3}
 
 
@@ -48,41 +48,41 @@ class Settings:
 
 @dataclass(frozen=True)
 class Example:
-    """A row as words."""
+    """A row whose texts are split into words."""
 
     row: Row
     sentences: tuple[tuple[str, ...], ...]
 
 
 def prepare(where: Path, settings: Settings) -> dict[str, Any]:
-    """Write the folder `where` complete or not at all, and return its record.
+    """Write the folder `where` completely or not at all, and return its record.
 
     Raises:
         CorpusError: A file cannot be read, or a row is unusable (`RefusedError`, with WHERE.problems.jsonl).
     """
-    given_sources = sources(settings)
+    by_split = sources(settings)
     with files.new_folder(where) as folder:
-        given = {split: list(source.rows()) for split, source in given_sources.items()}
-        labels = known_labels(given["train"])
-        kept, wrong = checked(given, labels, settings.bad)
-        problems.refuse(where, wrong, "--bad skip leaves them out", "".join(_places(wrong)))
-        kept["train"] = kept["train"][: settings.limit or None]
-        kept = with_valid(kept, settings)
-        for split, rows in kept.items():
+        original = {split: list(source.rows()) for split, source in by_split.items()}
+        labels = known_labels(original["train"])
+        usable, bad_rows = checked(original, labels, settings.bad)
+        problems.refuse(where, bad_rows, "--bad skip leaves them out", "".join(_places(bad_rows)))
+        usable["train"] = usable["train"][: settings.limit or None]
+        usable = with_valid(usable, settings)
+        for split, rows in usable.items():
             if not rows:
-                path = given_sources.get(split, given_sources["train"]).path
-                raise CorpusError(f"{path}: no row is left for {split}")
-        record = write(folder, kept, labels, settings)
-        paths = {split: source.path for split, source in given_sources.items()}
+                path = by_split.get(split, by_split["train"]).path
+                raise CorpusError(f"{path}: the split {split} has no usable rows. Give more rows.")
+        record = write(folder, usable, labels, settings)
+        paths = {split: source.path for split, source in by_split.items()}
         record["files"] = {split: files.described(path) for split, path in paths.items() if path.is_file()}
-        record["problems"] = problems.counted(wrong)
+        record["problems"] = problems.counted(bad_rows)
         files.write_json(folder / RECORD, record)
-        problems.tell(folder, wrong)
+        problems.tell(folder, bad_rows)
     return record
 
 
 def sources(settings: Settings) -> dict[str, Source]:
-    """Return the sources of the task, or of one's own folder, by split."""
+    """Return the sources of the published task, or of the user's own folder, by split."""
     if settings.task != "own":
         return reading.published(settings.task, settings.data)
     return reading.own(settings.data, Columns(settings.text, settings.pair, settings.label))
@@ -97,72 +97,73 @@ def known_labels(rows: list[Row]) -> tuple[str, ...]:
     labels = sorted({row.label for row in rows if row.label})
     if len(labels) < 2:
         raise CorpusError(
-            f"the training set has {len(labels)} different labels; two are needed: --label names the column"
+            f"--label: the column has {len(labels)} different labels in the training set, but at least 2 are needed. "
+            "Check the name of the column."
         )
     return tuple(labels)
 
 
 def checked(
-    given: dict[str, list[Row]], labels: tuple[str, ...], bad: str
+    original: dict[str, list[Row]], labels: tuple[str, ...], bad: str
 ) -> tuple[dict[str, list[Row]], list[Problem]]:
-    """Return the usable rows of each split, with tidy text, and what is wrong with the others."""
-    kept: dict[str, list[Row]] = {}
-    wrong = list[Problem]()
+    """Return the usable rows of each split, with tidy text, and the problems of the other rows."""
+    usable: dict[str, list[Row]] = {}
+    bad_rows = list[Problem]()
     done = "refused" if bad == "refuse" else "left out"
-    for split, rows in given.items():
-        kept[split] = []
+    for split, rows in original.items():
+        usable[split] = []
         for row in rows:
             tidied = row._replace(texts=tuple(map(lines.tidy, row.texts)))
             kind = problem(tidied, labels)
             if kind is None:
-                kept[split].append(tidied)
+                usable[split].append(tidied)
             else:
-                wrong.append(Problem(split, row.where, row.where, *kind, done))
-    return kept, wrong
+                bad_rows.append(Problem(split, row.where, row.where, *kind, done))
+    return usable, bad_rows
 
 
 def problem(row: Row, labels: tuple[str, ...]) -> tuple[str, str] | None:
     """Return the kind of problem and its description, or None for a usable row."""
     if not all(map(lines.is_seen, row.texts)):
-        return "empty text", f"the text is {row.texts!r}"
+        return "empty text", f"the text has no visible characters: {row.texts!r}"
     if not row.label:
         return "no label", "the row has no label"
     if row.label not in labels:
-        return "unknown label", f"the label is {row.label!r}; the training set has: {', '.join(labels)}"
+        return "unknown label", f"the label {row.label!r} does not occur in the training set ({', '.join(labels)})"
     return None
 
 
-def _places(wrong: list[Problem]) -> Iterator[str]:
-    return (f"{one.where}: {one.what}\n" for one in wrong[: problems.SHOWN])
+def _places(bad_rows: list[Problem]) -> Iterator[str]:
+    return (f"{problem.where}: {problem.what}\n" for problem in bad_rows[: problems.SHOWN])
 
 
-def with_valid(kept: dict[str, list[Row]], settings: Settings) -> dict[str, list[Row]]:
-    """Hold out a part of training as the validation set if there is none, and as the test set if there is none.
+def with_valid(rows: dict[str, list[Row]], settings: Settings) -> dict[str, list[Row]]:
+    """Hold out training rows as the validation set if there is none, and as the test set if there is none.
 
     Checkpoints are chosen on the validation set, and the test set is scored once, so they must not be the same.
     """
-    kept = dict(kept)
+    rows = dict(rows)
     for number, split in enumerate(("valid", "test")):
-        if split not in kept:
+        if split not in rows:
             draw = random.Random(f"{settings.seed}.{number}")
-            out = [draw.random() < settings.valid_part for _ in kept["train"]]
-            kept[split] = [row for row, gone in zip(kept["train"], out, strict=True) if gone]
-            kept["train"] = [row for row, gone in zip(kept["train"], out, strict=True) if not gone]
+            is_held_out = [draw.random() < settings.valid_part for _ in rows["train"]]
+            rows[split] = [row for row, held_out in zip(rows["train"], is_held_out, strict=True) if held_out]
+            rows["train"] = [row for row, held_out in zip(rows["train"], is_held_out, strict=True) if not held_out]
     order = ("train", "valid", "test")
-    return {split: kept[split] for split in (*order, *(split for split in kept if split not in order))}
+    return {split: rows[split] for split in (*order, *(split for split in rows if split not in order))}
 
 
-def write(folder: Path, kept: dict[str, list[Row]], labels: tuple[str, ...], settings: Settings) -> dict[str, Any]:
-    """Write everything but the record and the problems; return the record without the files."""
+def write(folder: Path, rows: dict[str, list[Row]], labels: tuple[str, ...], settings: Settings) -> dict[str, Any]:
+    """Write everything but the record and the problems; return the record without its entry for the source files."""
     segmenter = Segmenter(settings.tokenizer)
     examples = {
-        split: [Example(row, tuple(tuple(segmenter.words(text)) for text in row.texts)) for row in rows]
-        for split, rows in kept.items()
+        split: [Example(row, tuple(tuple(segmenter.words(text)) for text in row.texts)) for row in split_rows]
+        for split, split_rows in rows.items()
     }
-    counted = Counter(word for one in examples["train"] for sentence in one.sentences for word in sentence)
+    counted = Counter(word for example in examples["train"] for sentence in example.sentences for word in sentence)
     words = vocabulary(counted, settings.more_than, settings.glove)
-    sentences = len(kept["train"][0].texts)
-    counts = {split: _split(folder, split, some, words, labels, settings) for split, some in examples.items()}
+    sentences = len(rows["train"][0].texts)
+    counts = {name: _split(folder, name, split, words, labels, settings) for name, split in examples.items()}
     for number in range(sentences):
         (folder / f"input{number}" / "dict.txt").write_text(words.text(), encoding="utf-8")
     (folder / "label" / "dict.txt").write_text("".join(f"{label} 1\n" for label in labels), encoding="utf-8")
@@ -186,22 +187,23 @@ def write(folder: Path, kept: dict[str, list[Row]], labels: tuple[str, ...], set
 def _split(
     folder: Path, split: str, examples: list[Example], words: Vocabulary, labels: tuple[str, ...], settings: Settings
 ) -> dict[str, Any]:
-    """Write the files of a split and return what is in them."""
+    """Write the files of a split, and return the counts of items, tokens and labels."""
     tally, longest = Counter[str](items=0, cut=0, pieces=0, unknown=0), 0
     sentences = len(examples[0].sentences)
     with split_files(folder, split, len(words.counts), sentences, labels) as writer:
-        for one in examples:
-            item = cut([words.encode(sentence) for sentence in one.sentences], settings.longest)
-            writer.add(one.row.where, item, one.row.label)
+        for example in examples:
+            item = cut([words.encode(sentence) for sentence in example.sentences], settings.longest)
+            writer.add(example.row.where, item, example.row.label)
             longest = max(longest, min(item.pieces, settings.longest))
             unknown = sum(ids.count(UNKNOWN) for ids in item.sentences)
             tally.update(items=1, cut=int(item.cut), pieces=item.pieces, unknown=unknown)
-    return {**tally, "labelled": True, "longest": longest, "labels": dict(Counter(one.row.label for one in examples))}
+    label_counts = dict(Counter(example.row.label for example in examples))
+    return {**tally, "labelled": True, "longest": longest, "labels": label_counts}
 
 
 def cut(sentences: list[list[int]], longest: int) -> Item:
-    """Return an item of at most `longest` tokens; the longer sentence of a pair is cut, as often as needed."""
+    """Return an item of at most `longest` tokens; words are removed one by one from the longer sentence of a pair."""
     marks, words = MARKS[len(sentences)], sum(map(len, sentences))
     while sum(map(len, sentences)) > longest - marks:
-        max(reversed(sentences), key=len).pop()  # the second of two that are equally long
+        max(reversed(sentences), key=len).pop()  # if both are equally long, from the second
     return Item([[*ids, END] for ids in sentences], words + marks, words > longest - marks)

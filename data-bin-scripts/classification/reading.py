@@ -1,7 +1,7 @@
-"""Rows of text and label: the published files of each task, and your own tsv, csv or jsonl files.
+"""Read rows of text and label from the published files of a task, or from the user's tsv, csv or jsonl files.
 
-tsv files are read like GLUE's: tabs separate the fields, and quotes are text. In csv files a field may stand in double
-quotes (RFC 4180).
+tsv files are read like GLUE's: tabs separate the fields, and quotes are text. In csv files, double quotes may enclose
+a field (RFC 4180).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Row(NamedTuple):
     label: str | None  # None: the file has no label for this row
 
 
-#: splits that a task may have, with the names of one's own files
+#: Splits, and the names that the user's own files may have.
 OWN = {"train": ("train",), "valid": ("dev", "valid", "validation"), "test": ("test",)}
 ENDINGS = (".tsv", ".csv", ".jsonl")
 
@@ -53,28 +53,29 @@ class Columns:
 
 
 class Source(NamedTuple):
-    """The file or folder of a split, and what reads its rows."""
+    """The file or folder of a split, and the function that reads its rows."""
 
     path: Path
     rows: Callable[[], Iterator[Row]]
 
 
 def own(folder: Path, columns: Columns) -> dict[str, Source]:
-    """Return the sources in one's own folder by split.
+    """Return the sources in the user's own folder by split.
 
     Raises:
         CorpusError: There is no training file, or a split has two files.
     """
-    found = {split: path for split, names in OWN.items() if (path := _only(folder, names)) is not None}
-    if "train" not in found:
-        raise CorpusError(f"{folder}: no train.tsv, train.csv or train.jsonl, plain or .gz")
-    return {split: Source(path, partial(read, path, columns)) for split, path in found.items()}
+    paths = {split: path for split, names in OWN.items() if (path := _only(folder, names)) is not None}
+    if "train" not in paths:
+        what = "the folder holds no train.tsv, train.csv or train.jsonl (plain or .gz)"
+        raise CorpusError(f"--data {folder}: {what}. Add the file, or give --task for a published task.")
+    return {split: Source(path, partial(read, path, columns)) for split, path in paths.items()}
 
 
 def _only(folder: Path, names: tuple[str, ...]) -> Path | None:
     paths = [path for name in names for ending in ENDINGS if (path := there(folder / f"{name}{ending}"))]
     if len(paths) > 1:
-        raise CorpusError(f"{folder}: {paths[0].name} and {paths[1].name} are the same split; keep one of them")
+        raise CorpusError(f"--data {folder}: {paths[0].name} and {paths[1].name} are the same split. Remove one file.")
     return paths[0] if paths else None
 
 
@@ -100,7 +101,7 @@ def _refuse_missing(path: Path, number: int, columns: Columns, known: set[str]) 
     flags = {"--text": columns.text, "--pair": columns.pair}
     for flag, name in flags.items():
         if name and name not in known:
-            raise CorpusError.at(path, number, f"no column {name!r}{nearest(name, known)} {flag} names the column")
+            raise CorpusError.at(path, number, f"{flag} {name}: there is no such column{nearest(name, known)}")
 
 
 Records = Iterator[tuple[int, Mapping[str, Any]]]
@@ -113,9 +114,13 @@ def _tsv(path: Path) -> Records:
         if not header:
             header = fields
         elif len(fields) != len(header):
-            raise CorpusError.at(path, line.number, f"{len(fields)} fields, but the header has {len(header)}")
+            raise _uneven(path, line.number, len(fields), len(header))
         else:
             yield line.number, dict(zip(header, fields, strict=True))
+
+
+def _uneven(path: Path, number: int, fields: int, columns: int) -> CorpusError:
+    return CorpusError.at(path, number, f"the line has {fields} fields, but the header has {columns}. Correct it.")
 
 
 def _csv(path: Path) -> Records:
@@ -127,13 +132,14 @@ def _csv(path: Path) -> Records:
             if not header:
                 header = [fields[0].removeprefix("\ufeff"), *fields[1:]]
             elif len(fields) != len(header):
-                raise CorpusError.at(path, begin, f"{len(fields)} fields, but the header has {len(header)}")
+                raise _uneven(path, begin, len(fields), len(header))
             else:
                 yield begin, dict(zip(header, fields, strict=True))
             begin = rows.line_num + 1
     except csv.Error as error:
-        what = f"broken quotes ({error}): write a quote inside of a quoted field twice, or convert the file to tsv"
-        raise CorpusError.at(path, begin, what) from None
+        what = f"the quotes are broken ({error})"
+        cure = "Write each quote inside a quoted field twice, or convert the file to tsv."
+        raise CorpusError.at(path, begin, f"{what}. {cure}") from None
 
 
 def _jsonl(path: Path) -> Records:
@@ -141,18 +147,19 @@ def _jsonl(path: Path) -> Records:
         try:
             record = json.loads(line.text)
         except ValueError as error:
-            raise CorpusError.at(path, line.number, f"no JSON ({error}); one object per line is wanted") from None
+            what = f"the line is not JSON ({error}). Write one JSON object per line."
+            raise CorpusError.at(path, line.number, what) from None
         if not isinstance(record, dict):
-            raise CorpusError.at(path, line.number, "no JSON object; one object per line is wanted")
+            raise CorpusError.at(path, line.number, "the line is not a JSON object. Write one JSON object per line.")
         yield line.number, record
 
 
 # --- published tasks
 
 
-#: --task -> its name in GLUE
+#: Name in GLUE of each value of --task.
 OF_GLUE = {"sst2": "SST-2", "qnli": "QNLI", "qqp": "QQP", "mnli": "MNLI", "rte": "RTE"}
-#: GLUE's test sets have no labels, so its development sets (on the left) are scored as test sets
+#: GLUE's test sets have no labels, so its development sets (on the left) are scored as test sets.
 SCORED = {"valid": "test", "valid-mismatched": "test-mismatched"}
 
 
@@ -169,18 +176,17 @@ def published(task: str, data: Path) -> dict[str, Source]:
 
 def _of_glue(name: str, data: Path) -> dict[str, Source]:
     form = GLUE[name]
-    named = glue.find(data, name, form)
-    used = {"train": "train", **{theirs: ours for theirs, ours in SCORED.items() if theirs in named}}
+    paths = glue.find(data, name, form)
+    used = {"train": "train", **{theirs: ours for theirs, ours in SCORED.items() if theirs in paths}}
     return {
-        ours: Source(named[theirs], partial(_glue_rows, named[theirs], form, theirs)) for theirs, ours in used.items()
+        ours: Source(paths[theirs], partial(_glue_rows, paths[theirs], form, theirs)) for theirs, ours in used.items()
     }
 
 
 def _glue_rows(path: Path, form: Format, split: str) -> Iterator[Row]:
     for row in glue.read(path, form, split):
         if row.fields != row.wanted:
-            number = int(row.where.rpartition(":")[2])
-            raise CorpusError.at(path, number, f"{row.fields} fields, but the header has {row.wanted}")
+            raise _uneven(path, int(row.where.rpartition(":")[2]), row.fields, row.wanted)
         yield Row(row.where, row.sentences, row.label)
 
 
@@ -191,18 +197,19 @@ def _snli(data: Path) -> dict[str, Source]:
         file = f"snli_1.0_{name}.jsonl"
         path = next((path for place in places if (path := there(place / file))), None)
         if path is None:
-            raise CorpusError(f"{data}: no {file}, plain or .gz, in it or in snli_1.0/: fetch.py snli downloads it")
+            what = f"neither the folder nor its subfolder snli_1.0 holds {file} (plain or .gz)"
+            raise CorpusError(f"--data {data}: {what}. Download it with `fetch.py snli`.")
         sources[split] = Source(path, partial(_agreed, path))
     return sources
 
 
 def _agreed(path: Path) -> Iterator[Row]:
-    """Read SNLI's pairs; those on which the annotators did not agree have the label `-` and are left out."""
+    """Read SNLI's pairs, without those on which the annotators did not agree; these have the label `-`."""
     columns = Columns("sentence1", "sentence2", "gold_label")
     return (row for row in read(path, columns) if row.label != "-")
 
 
-#: members of the archive: aclImdb/train/pos/0_9.txt
+#: Members of the archive have names like aclImdb/train/pos/0_9.txt.
 REVIEW = re.compile(r"(?:^|/)(train|test)/(pos|neg)/(\d+)_\d+\.txt$")
 BREAK = re.compile(r"<br\s*/?>")
 
@@ -212,7 +219,8 @@ def _imdb(data: Path) -> dict[str, Source]:
     folders = [place for place in (data, data / "aclImdb", data / "aclImdb_v1") if (place / "train" / "pos").is_dir()]
     archives = [path for path in (data, data / "aclImdb_v1.tar.gz") if path.is_file()]
     if not folders and not archives:
-        raise CorpusError(f"{data}: neither train/pos/ nor aclImdb_v1.tar.gz: fetch.py imdb downloads it")
+        what = "the folder holds neither train/pos/ nor aclImdb_v1.tar.gz"
+        raise CorpusError(f"--data {data}: {what}. Download it with `fetch.py imdb`.")
     source = [*folders, *archives][0]
     return {split: Source(source, partial(_reviews, source, split)) for split in ("train", "test")}
 
@@ -241,7 +249,7 @@ def _of_archive(archive: Path) -> Reviews:
                     assert file is not None
                     yield key, _text(archive / member.name, file.read())
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise CorpusError(f"{archive}: the archive is damaged ({error}); download it again") from None
+        raise CorpusError(f"{archive}: the archive is damaged ({error}). Download it again.") from None
 
 
 def _key(name: str) -> tuple[str, str, int] | None:
@@ -253,4 +261,4 @@ def _text(path: Path, content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise CorpusError(f"{path}: no UTF-8: convert the file, as with iconv -t UTF-8, or leave it out") from None
+        raise CorpusError(f"{path}: the file is not UTF-8. Convert it with iconv -t UTF-8, or remove it.") from None

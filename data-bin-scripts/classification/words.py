@@ -1,9 +1,9 @@
-"""Text as words, and the vocabulary of a classifier that learns from scratch (Qu et al. 2021, section 4.1).
+"""Split text into words, and build the vocabulary of a classifier that is trained from scratch (Qu et al. 2021, 4.1).
 
-The paper segments text with Stanford's CoreNLP. Here sentencex finds the sentences, and NLTK's NLTKWordTokenizer splits
-each into words by the same Penn Treebank conventions (`do n't`, `'s`, punctuation marks apart), without Java. Two
-differences: CoreNLP writes brackets as -LRB- and -RRB-, and it keeps the full stop of `etc.` at the end of a sentence.
-The files of SST-2 are tokenised already.
+The paper segments text with Stanford's CoreNLP, which needs Java. Here sentencex finds the sentences, and NLTK's
+NLTKWordTokenizer splits them into words by the same Penn Treebank conventions (`do n't`, `'s`, separate punctuation
+marks). There are two differences: CoreNLP writes brackets as -LRB- and -RRB-, and it keeps the full stop of `etc.` at
+the end of a sentence. The files of SST-2 are already tokenised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from corpora.pieces import SPECIALS, UNKNOWN
 from . import glove
 
 TOKENIZERS = ("nltk", "spaces")
-#: words of a text that fairseq's dictionary has for itself
+#: Words that fairseq's dictionary reserves for special symbols.
 RESERVED = {*SPECIALS, "<mask>"}
 
 
@@ -49,7 +49,7 @@ class Segmenter:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words in the order of fairseq's dictionary, with their counts in training, and their vectors [words, width]."""
+    """Words in the order of fairseq's dictionary, with their training counts and their vectors [words, width]."""
 
     counts: Mapping[str, int]
     vectors: Any  # a numpy array, or None without word vectors
@@ -60,11 +60,11 @@ class Vocabulary:
         return {word: len(SPECIALS) + place for place, word in enumerate(self.counts)}
 
     def encode(self, words: Iterable[str]) -> list[int]:
-        """Return the ids of words; `<unk>`'s for unknown ones."""
+        """Return the ids of words; an unknown word gets the id of `<unk>`."""
         return [self.ids.get(word, UNKNOWN) for word in words]
 
     def text(self) -> str:
-        """Return dict.txt."""
+        """Return the content of dict.txt."""
         return "".join(f"{word} {count}\n" for word, count in self.counts.items())
 
 
@@ -79,9 +79,10 @@ def vocabulary(words: Counter[str], more_than: int, vectors: Path | None) -> Voc
         for word, count in sorted(words.items(), key=lambda entry: (-entry[1], entry[0]))
         if count > more_than and word not in RESERVED
     }
-    found = glove.read(vectors, frequent.keys()) if vectors else {}
-    kept = {word: count for word, count in frequent.items() if not vectors or word in found}
-    if not kept:
-        what = f" and have a vector in {vectors}" if vectors else ""
-        raise CorpusError(f"no words of the training text occur more than {more_than} times{what}: give --more-than 0")
-    return Vocabulary(kept, np.stack([found[word] for word in kept]) if vectors else None)
+    by_word = glove.read(vectors, frequent.keys()) if vectors else {}
+    counts = {word: count for word, count in frequent.items() if not vectors or word in by_word}
+    if not counts:
+        what = f" and has a vector in {vectors}" if vectors else ""
+        why = f"no word of the training text occurs more than {more_than} times{what}"
+        raise CorpusError(f"--more-than {more_than}: {why}. Give --more-than 0.")
+    return Vocabulary(counts, np.stack([by_word[word] for word in counts]) if vectors else None)

@@ -2,7 +2,7 @@
 
 The module is built on requests, which handles redirects, proxies, certificates and timeouts. pooch, the usual library
 for corpora, neither resumes downloads nor tries mirrors. It also unpacks zip files, and tar files on Python 3.11,
-without a filter.
+without checking the paths in them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def download(source: Source, partial: Partial, policy: Policy, check: Callable[[
             return url
         except MirrorError as error:
             problems.append(f"{url}: {error}")
-    told = "; ".join(problems) or "no address is published: get it by hand and name its folder with --from"
-    raise FetchError(f"{source.path}: {told}")
+    reasons = "; ".join(problems) or "no address is published"
+    raise FetchError(f"{source.path}: {reasons}. Run the command again, or give your own copy with --from DIR.")
 
 
 def _persist(transfer: Transfer) -> None:
@@ -55,6 +55,6 @@ def _persist(transfer: Transfer) -> None:
         except CutError as error:
             fruitless, best = (0, partial.size()) if partial.size() > best else (fruitless + 1, best)
             if fruitless > retries:
-                raise MirrorError(f"{error}; {partial.size():,} bytes are kept, run it again to go on") from error
+                raise MirrorError(f"{error}; {partial.size():,} bytes are kept") from error
             tqdm.write(f"{transfer.source.path}: {error}; trying again", file=sys.stderr)
             time.sleep(min(LONGEST_PAUSE, PAUSE * 2**fruitless))

@@ -1,4 +1,4 @@
-"""Define the errors of `fetch.py`; each has a message of one line for the user."""
+"""Define the errors of `fetch.py`; their messages are for the user and have one line."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def clear_when_full(path: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise DiskFullError(
-            f"{path}: no space left to write it; free some or choose another disk with --output, "
-            "then run it again: what has come is kept"
+            f"{path}: no space is left on the disk. Free some space, or choose another disk with --output, and run the "
+            "command again. Downloaded bytes are kept."
         ) from error

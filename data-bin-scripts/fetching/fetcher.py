@@ -25,7 +25,7 @@ from .unpack import target_of, unpacked
 class Fetcher:
     output: Path
     record: Record
-    own: Path | None  # folder of the user to copy from; None: download
+    own: Path | None  # the user's folder to copy from; None: download
     unpacks: bool
 
     def get(self, source: Source, policy: Policy) -> int:
@@ -48,25 +48,25 @@ class Fetcher:
 
     def _adopt(self, source: Source, path: Path, entry: Entry | None) -> Entry:
         try:
-            found = check(path, source, entry)
+            sha256 = check(path, source, entry)
         except MirrorError as error:
-            raise FetchError(f"{path}: {error}. Delete the file and run again to fetch it anew") from error
+            raise FetchError(f"{path}: {error}. Delete the file and run the command again.") from error
         if entry is None:  # the user put the file here: from now on, its hash must not change
-            entry = self._note(source, path, found, "found in place")
-            print(f"{source.path}: found in place, sha256 {found}", flush=True)
+            entry = self._note(source, path, sha256, "found in place")
+            print(f"{source.path}: found in place, recorded with sha256 {sha256}", flush=True)
         return entry
 
     def _fetch(self, source: Source, path: Path, policy: Policy) -> Entry:
         with clear_when_full(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         partial = Partial(path)
-        found = ""
+        sha256 = ""
         print(f"{source.path}: fetching", flush=True)
 
         def checked(file: Path) -> None:
-            nonlocal found
+            nonlocal sha256
             try:
-                found = check(file, source, self.record.get(source.path))
+                sha256 = check(file, source, self.record.get(source.path))
             except MirrorError:
                 partial.remove()  # a wrong file must not be resumed
                 raise
@@ -76,24 +76,24 @@ class Fetcher:
             try:
                 checked(partial.path)
             except MirrorError as error:
-                raise FetchError(f"{origin}: {error}. Put the published file there") from error
+                raise FetchError(f"{origin}: {error}. Replace it with the published file.") from error
         else:
             origin = download(source, partial, policy, checked)
-        entry = self._note(source, partial.path, found, origin)
+        entry = self._note(source, partial.path, sha256, origin)
         sync(partial.path)  # after a power cut, the file is complete under whichever name it has
         os.replace(partial.path, path)
         sync(path.parent)
         partial.forget()
-        print(f"{source.path}: {int(entry.bytes):,} bytes, sha256 {found} ({source.known})", flush=True)
+        print(f"{source.path}: {int(entry.bytes):,} bytes, sha256 {sha256} ({source.known})", flush=True)
         return entry
 
-    def _note(self, source: Source, file: Path, found: str, origin: str) -> Entry:
+    def _note(self, source: Source, file: Path, sha256: str, origin: str) -> Entry:
         """Record the file before it gets its final name, so that every file with its final name is recorded."""
         known = self.record.get(source.path)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        unpacked = known.unpacked if known and known.sha256 == found else ""
+        unpacked = known.unpacked if known and known.sha256 == sha256 else ""
         origin = " ".join(origin.replace("\t", " ").splitlines())  # a path may contain tabs
-        entry = Entry(source.path.as_posix(), found, str(file.stat().st_size), origin, today, unpacked)
+        entry = Entry(source.path.as_posix(), sha256, str(file.stat().st_size), origin, today, unpacked)
         self.record.put(entry)
         return entry
 
@@ -103,7 +103,7 @@ class Fetcher:
         final = path.with_name(target)
         if final.exists():
             if not entry.unpacked:
-                raise FetchError(f"{final} is in the way of unpacking {path.name}: move it away and run again")
+                raise FetchError(f"{path} is not unpacked, because {final} exists. Move it away, and run again.")
             return
         with unpacked(path, final):
             self.record.put(replace(entry, unpacked=final.relative_to(self.output).as_posix()))
@@ -119,7 +119,8 @@ def find_own(folder: Path, source: Source) -> Path | None:
 def _copy(folder: Path, source: Source, partial: Partial) -> str:
     own = find_own(folder, source)
     if own is None:
-        raise FetchError(f"{folder}: neither {source.path} nor {source.name} is there (plain or .gz)")
+        names = f"neither {source.path} nor {source.name} (plain or .gz)"
+        raise FetchError(f"--from {folder}: the folder holds {names}. Put the published file there.")
     partial.forget()  # a copied file must not be resumed as a download
     opener = gzip.open if own.name == source.name + ".gz" else open
     try:
@@ -127,7 +128,7 @@ def _copy(folder: Path, source: Source, partial: Partial) -> str:
             shutil.copyfileobj(file, copy, 1 << 20)
     except (OSError, EOFError) as error:
         partial.remove()
-        raise FetchError(f"{own}: cannot be read ({error})") from error
+        raise FetchError(f"{own}: the file cannot be read ({error}). Replace it with the published file.") from error
     return str(own)
 
 
@@ -138,24 +139,24 @@ def _is_page(path: Path) -> bool:
 
 
 def check(path: Path, source: Source, known: Entry | None) -> str:
-    """Return the sha256 of a file if it is the published one, or the recorded one where none is published.
+    """Return the sha256 of a file after comparing it with the published hash, or if there is none, the recorded hash.
 
     Raises:
         MirrorError: The size or content is not the expected one, or the file is a web page.
     """
     size = path.stat().st_size
     if source.size not in (None, size):
-        raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, {size:,} came")
+        raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, but the file has {size:,}")
     if not source.is_hash_published and not source.name.endswith((".html", ".htm")) and _is_page(path):
-        raise MirrorError("a web page came in place of the file")
-    found = digest(path)
-    if source.sha256 and found != source.sha256:
-        raise MirrorError(f"the content is wrong: sha256 {source.sha256} is expected (published), found {found}")
-    if source.md5 and (other := digest(path, "md5")) != source.md5:
-        raise MirrorError(f"the content is wrong: md5 {source.md5} is expected (published), found {other}")
-    if not source.is_hash_published and known and found != known.sha256:
+        raise MirrorError("the content is a web page (perhaps for login or of an error) instead of the file")
+    sha256 = digest(path)
+    if source.sha256 and sha256 != source.sha256:
+        raise MirrorError(f"the content is wrong: sha256 {source.sha256} is published, but the file has {sha256}")
+    if source.md5 and (md5 := digest(path, "md5")) != source.md5:
+        raise MirrorError(f"the content is wrong: md5 {source.md5} is published, but the file has {md5}")
+    if not source.is_hash_published and known and sha256 != known.sha256:
         raise MirrorError(
-            f"the content is wrong: sha256 {known.sha256} is expected (recorded {known.date}), found {found}; if "
-            f"the publisher changed it and you want the new one, delete the line of {known.file} in fetched.tsv"
+            f"the content is wrong: sha256 {known.sha256} was recorded on {known.date}, but the file has {sha256}. If "
+            f"the publisher changed the file and you want the new one, delete the line of {known.file} in fetched.tsv"
         )
-    return found
+    return sha256

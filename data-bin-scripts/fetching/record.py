@@ -60,7 +60,7 @@ class Record:
         except (TypeError, ValueError, AttributeError):  # too many fields, not UTF-8, too few fields
             sane = False
         if not sane:
-            raise FetchError(f"{self.path}: no record of this program, or damaged; move it away and run again")
+            raise FetchError(f"{self.path}: the file is damaged, or fetch.py did not write it. Move it, and run again.")
         return entries
 
 
@@ -82,7 +82,7 @@ def only_one(folder: Path) -> Iterator[None]:
     try:
         held = lock.acquire(timeout=0)
     except Timeout:
-        print(f"waiting: another run is at work in {folder}", flush=True)
+        print(f"waiting for another run that writes to {folder}", flush=True)
         held = lock.acquire()
     with held:
         yield

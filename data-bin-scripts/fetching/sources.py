@@ -39,8 +39,8 @@ class Source:
     def known(self) -> str:
         """Return in words where the sha256 of the file comes from."""
         if self.sha256:
-            return "published"
-        return "md5 published, sha256 recorded" if self.md5 else "not published, recorded"
+            return "as published"
+        return "recorded; its md5 is as published" if self.md5 else "recorded; no hash is published"
 
     @property
     def path(self) -> Path:
@@ -64,27 +64,27 @@ def read(path: Path) -> list[Source]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
-        raise FetchError(f"{path}: no list of sources ({error.strerror}); name one with --sources") from error
+        raise FetchError(f"--sources {path}: the list cannot be read ({error.strerror}). Give another one.") from error
     except UnicodeDecodeError as error:
-        raise FetchError(f"{path}: no text in UTF-8 ({error})") from error
+        raise FetchError(f"--sources {path}: the list is not UTF-8 ({error}). Convert it to UTF-8.") from error
     rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, quotechar=None)
     if rows.fieldnames != COLUMNS:
-        raise FetchError(f"{path}: the first line must name the columns {', '.join(COLUMNS)}, parted by tabs")
-    return [shard for row in rows for shard in _source(row, f"{path}, line {rows.line_num}").shards()]
+        raise FetchError(f"{path}:1: the first line must name the columns {', '.join(COLUMNS)}, separated by tabs.")
+    return [shard for row in rows for shard in _source(row, f"{path}:{rows.line_num}").shards()]
 
 
 def _source(row: dict[str, str], where: str) -> Source:
     if None in row or None in row.values():
-        raise FetchError(f"{where}: {len(COLUMNS)} fields are needed, parted by tabs")
-    for column, pattern in (
-        ("corpus", NAME),
-        ("sha256", re.compile(rf"([0-9a-f]{{64}}|{MD5}[0-9a-f]{{32}})?")),
-        ("bytes", re.compile(r"\d*")),
+        raise FetchError(f"{where}: the line must have {len(COLUMNS)} fields, separated by tabs.")
+    for column, pattern, allowed in (
+        ("corpus", NAME, "a plain name"),
+        ("sha256", re.compile(rf"([0-9a-f]{{64}}|{MD5}[0-9a-f]{{32}})?"), f"64 hexadecimal digits, or {MD5} and 32"),
+        ("bytes", re.compile(r"\d*"), "a whole number"),
     ):
         if not pattern.fullmatch(row[column]):
-            raise FetchError(f"{where}: {column} cannot be {row[column]!r}")
+            raise FetchError(f"{where}: the column {column} holds {row[column]!r} instead of {allowed}.")
     if not NAME.fullmatch(SHARDS.sub("0", row["file"])):
-        raise FetchError(f"{where}: a file name without folders is needed, not {row['file']!r}")
+        raise FetchError(f"{where}: the column file holds {row['file']!r} instead of a file name without folders.")
     size = int(row["bytes"]) if row["bytes"] else None
     urls = tuple(_checked(url, where) for url in row["urls"].split())
     is_md5 = row["sha256"].startswith(MD5)
@@ -96,33 +96,33 @@ def from_url(url: str) -> Source:
     """Return the source of a file that the user chose by its address; its name is the last part of the address."""
     name = unquote(urlsplit(_checked(url, "command line")).path).rpartition("/")[2]
     if not NAME.fullmatch(name):
-        raise FetchError(f"{url}: the address ends in no plain file name")
+        raise FetchError(f"{url}: the address does not end with a file name. Give the address of a file.")
     return Source("", name, (url,))
 
 
 def _checked(url: str, where: str) -> str:
     if urlsplit(url).scheme not in ("http", "https"):
-        raise FetchError(f"{where}: {url!r} is no http:// or https:// address")
+        raise FetchError(f"{where}: the address {url!r} must begin with http:// or https://.")
     return url
 
 
-def choose(wanted: list[str], known: list[Source]) -> list[Source]:
-    """Return the sources named by a corpus, by `corpus/file` (with `*`) or by an address, in order and each once."""
+def choose(names: list[str], known: list[Source]) -> list[Source]:
+    """Return the named sources without duplicates; a name is `corpus`, `corpus/file` (with `*`) or an address."""
     chosen: dict[Source, None] = {}
-    for word in wanted:
-        chosen.update(dict.fromkeys([from_url(word)] if "://" in word else _matching(word, known)))
+    for name in names:
+        chosen.update(dict.fromkeys([from_url(name)] if "://" in name else _matching(name, known)))
     return list(chosen)
 
 
-def _matching(word: str, known: list[Source]) -> list[Source]:
-    corpus, _, pattern = word.partition("/")
-    names = list(dict.fromkeys(source.corpus for source in known))
-    if corpus not in names:
-        raise FetchError(f"unknown corpus {corpus!r}{suggestion(corpus, names)}; known: {', '.join(names)}")
+def _matching(name: str, known: list[Source]) -> list[Source]:
+    corpus, _, pattern = name.partition("/")
+    corpora = list(dict.fromkeys(source.corpus for source in known))
+    if corpus not in corpora:
+        raise FetchError(f"unknown corpus {corpus!r} (known: {', '.join(corpora)}){suggestion(corpus, corpora)}")
     files = [source for source in known if source.corpus == corpus]
     matching = [source for source in files if fnmatch(source.name, pattern or "*")]
     if not matching:
         file_names = [source.name for source in files]
         shown = ", ".join(file_names[:20]) + (", ..." if len(file_names) > 20 else "")
-        raise FetchError(f"{corpus} has no file {pattern!r}{suggestion(pattern, file_names)}; it has: {shown}")
+        raise FetchError(f"{name}: {corpus} has no such file (known: {shown}){suggestion(pattern, file_names)}")
     return matching

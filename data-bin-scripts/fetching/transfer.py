@@ -14,7 +14,7 @@ from .partial import Origin, Partial
 from .sources import Source
 
 CHUNK = 1 << 16  # bytes; a timeout in the middle of a chunk loses it
-TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
+TEMPORARY = {408, 425, 429, 500, 502, 503, 504}  # HTTP status codes after which a later attempt may succeed
 
 
 class CutError(Exception):
@@ -25,7 +25,7 @@ class CutError(Exception):
 class Policy:
     retries: int  # attempts in a row without a new byte, after the first one
     timeout: float  # seconds without a byte
-    most: int | None = None  # bytes that remain of --limit
+    most: int | None = None  # bytes that --limit still allows; None: no limit
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Transfer:
             CutError: The transfer ended early; all received bytes are kept in the partial file.
             MirrorError: The server does not deliver the file.
         """
-        begun = self._begun()
-        if begun and begun.total == self.partial.size():
+        resumed = self._resumable()
+        if resumed and resumed.total == self.partial.size():
             return  # an earlier run ended after the last byte, before the check
         try:
             with requests.get(
-                self.url, headers=self._headers(begun), stream=True, timeout=self.policy.timeout
+                self.url, headers=self._headers(resumed), stream=True, timeout=self.policy.timeout
             ) as response:
-                fits = self._take(response, begun)
+                fits = self._take(response, resumed)
         except (requests.exceptions.InvalidURL, requests.exceptions.SSLError) as error:
             raise MirrorError(str(error)) from error
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
@@ -58,40 +58,41 @@ class Transfer:
             self.partial.remove()
             self.attempt()
 
-    def _begun(self) -> Origin | None:
+    def _resumable(self) -> Origin | None:
         """Return the origin of the partial file if the download can be resumed, otherwise None.
 
-        It must come from this address. A validator or a published hash must reveal a change of the file on the server.
+        The partial file must come from this address. There must also be a validator or a published hash, which reveals
+        whether the file on the server has changed.
         """
         origin = self.partial.origin()
-        noticed = origin is not None and (origin.validator or self.source.is_hash_published)
-        return origin if origin and origin.url == self.url and noticed else None
+        is_change_noticed = origin is not None and (origin.validator or self.source.is_hash_published)
+        return origin if origin and origin.url == self.url and is_change_noticed else None
 
-    def _headers(self, begun: Origin | None) -> dict[str, str]:
+    def _headers(self, resumed: Origin | None) -> dict[str, str]:
         headers = {"Accept-Encoding": "identity", "User-Agent": "fairseq_posenc/fetch"}
-        if begun:
+        if resumed:
             headers["Range"] = f"bytes={self.partial.size()}-"
-        if begun and begun.validator:
-            headers["If-Range"] = begun.validator
+        if resumed and resumed.validator:
+            headers["If-Range"] = resumed.validator
         return headers
 
-    def _take(self, response: requests.Response, begun: Origin | None) -> bool:
+    def _take(self, response: requests.Response, resumed: Origin | None) -> bool:
         """Write the body of a response into the partial file.
 
         Returns:
-            False if the rest of a file was requested and the response does not fit its beginning.
+            False if the rest of a file was requested, but the response does not continue the partial file.
         """
         status = response.status_code
         if status in TEMPORARY:
             raise CutError(f"HTTP {status} {response.reason}")
         encoding = response.headers.get("Content-Encoding", "identity")
-        if encoding != "identity" and not self.source.name.endswith(("gz", ".Z")):  # servers label archives as encoded
-            raise MirrorError(f"it comes encoded ({encoding}), which was not asked for")
+        if encoding != "identity" and not self.source.name.endswith(("gz", ".Z")):  # servers call archives encoded
+            raise MirrorError(f"the server sends the file with the encoding {encoding}, which was not requested")
         if status == 200:  # the whole file; servers may ignore the request for a part
             self._receive(response, _origin(self.url, response), 0)
-        elif begun and _continues(response, self.partial.size(), begun):
-            self._receive(response, begun, self.partial.size())
-        elif status not in (206, 416) or not begun:
+        elif resumed and _continues(response, self.partial.size(), resumed):
+            self._receive(response, resumed, self.partial.size())
+        elif status not in (206, 416) or not resumed:
             raise MirrorError(f"HTTP {status} {response.reason}")
         else:
             return False
@@ -115,40 +116,42 @@ class Transfer:
             return
         size, most = self.source.size, self.policy.most
         if size not in (None, origin.total):
-            raise MirrorError(f"the size is wrong: {size:,} bytes are published, it has {origin.total:,}")
+            raise MirrorError(
+                f"the size is wrong: {size:,} bytes are published, but the server announces {origin.total:,}"
+            )
         if most is not None and origin.total > most:
-            raise OverLimitError(f"{self.source.path}: {origin.total:,} bytes, more than --limit leaves")
+            raise OverLimitError(f"{self.source.path}: skipped, because its {origin.total:,} bytes exceed --limit")
         if origin.total - offset > shutil.disk_usage(self.partial.path.parent).free:
             raise DiskFullError(
-                f"{self.partial.path}: {origin.total - offset:,} bytes are to come, more than the disk has free; "
-                "free some or choose another disk with --output"
+                f"{self.partial.path}: {origin.total - offset:,} bytes are still missing, more than the disk has free. "
+                "Free some space, or choose another disk with --output."
             )
 
-    def _stop_beyond(self, came: int) -> None:
+    def _stop_beyond(self, received: int) -> None:
         """Stop a transfer that exceeds the published size or --limit; not all servers announce the size."""
-        if self.source.size is not None and came > self.source.size:
+        if self.source.size is not None and received > self.source.size:
             self.partial.remove()
-            raise MirrorError(f"the size is wrong: {self.source.size:,} bytes are published, more come")
-        if self.policy.most is not None and came > self.policy.most:
+            raise MirrorError(f"the size is wrong: {self.source.size:,} bytes are published, but the server sends more")
+        if self.policy.most is not None and received > self.policy.most:
             self.partial.remove()
-            raise OverLimitError(f"{self.source.path}: more than the {self.policy.most:,} bytes that --limit leaves")
+            raise OverLimitError(f"{self.source.path}: skipped, because more than {received:,} bytes exceed --limit")
 
     def _brief(self, error: Exception) -> str:
         if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):
-            return f"no answer for {self.policy.timeout:g} seconds (--timeout)"
+            return f"the server did not answer for {self.policy.timeout:g} seconds (--timeout)"
         if isinstance(error, requests.ConnectionError):
-            return "no connection"
-        return f"the connection was cut ({type(error).__name__})"
+            return "the connection failed"
+        return f"the connection was lost ({type(error).__name__})"
 
 
 def _continues(response: requests.Response, offset: int, origin: Origin) -> bool:
-    given = response.headers.get("Content-Range", "")
+    part = response.headers.get("Content-Range", "")
     total = origin.total if origin.total is not None else "*"
-    return response.status_code == 206 and given.startswith(f"bytes {offset}-") and given.endswith(f"/{total}")
+    return response.status_code == 206 and part.startswith(f"bytes {offset}-") and part.endswith(f"/{total}")
 
 
 def _origin(url: str, response: requests.Response) -> Origin:
     etag = response.headers.get("ETag", "")
-    validator = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")  # W/: weak
+    validator = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")  # weak ETags begin with W/
     length = response.headers.get("Content-Length", "")
     return Origin(url, validator, int(length) if length.isdigit() else None)

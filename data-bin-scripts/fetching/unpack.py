@@ -1,8 +1,8 @@
 """Unpack archives into a folder, and write nothing outside it.
 
 The same rule holds for tar and zip: every name is a plain path below the folder, and only folders and regular files are
-created. A link in a tar archive to another of its files becomes a copy of that file. All other links and all devices
-are refused. Hence no link exists through which a later entry could write outside the folder, or read from there.
+created. If a link in a tar archive points to another file of the archive, it becomes a copy of that file. All other
+links and all devices are refused. Hence no later entry can write or read outside the folder through a link.
 
 tarfile's `data` filter is less strict: it drops a leading slash, and has no counterpart for zip.
 """
@@ -68,10 +68,11 @@ def unpacked(archive: Path, final: Path) -> Iterator[None]:
         except DiskFullError:
             raise
         except (*BROKEN, RefusedError) as error:
-            told = str(error).partition(":\n")[0].replace("\n", " ") or type(error).__name__  # its attempts
-            anew = "; to fetch it anew, delete it and its line in fetched.tsv"
-            cure = "" if isinstance(error, RefusedError) else anew
-            raise FetchError(f"{archive}: not unpacked: {told}{cure}") from error
+            # tarfile lists its attempts after the first line
+            reason = str(error).partition(":\n")[0].replace("\n", " ") or type(error).__name__
+            again = "To fetch it again, delete the archive and its line in fetched.tsv."
+            cure = "Use --no-unpack to keep it as it is." if isinstance(error, RefusedError) else again
+            raise FetchError(f"{archive}: the archive cannot be unpacked: {reason}. {cure}") from error
         yield
     sync(final.parent)
 
@@ -108,10 +109,10 @@ def _unpack_all(archive: Path, folder: Path) -> None:
 
 def _inside(folder: Path, name: str) -> Path | None:
     if name.startswith("/") or "\\" in name or "\0" in name or name[1:2] == ":":
-        raise RefusedError(f"it holds {name!r}, which is no path below a folder")
+        raise RefusedError(f"its entry {name!r} is not a relative path")
     parts = PurePosixPath(name).parts
     if ".." in parts:
-        raise RefusedError(f"it holds {name!r}, which leads out of the folder")
+        raise RefusedError(f"its entry {name!r} leads out of the folder")
     return None if not parts or parts[0] == LEFT_OUT else folder.joinpath(*parts)
 
 
@@ -121,7 +122,7 @@ def _write(item: Item, path: Path) -> None:
     except (KeyError, RecursionError):  # raised by tarfile for a link that leads nowhere, or to itself
         stream = None
     if stream is None:
-        raise RefusedError(f"{item.name!r} is a link to something that is no file of the archive")
+        raise RefusedError(f"its entry {item.name!r} is a link, but not to a file of the archive")
     with stream, path.open("wb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
 
@@ -130,7 +131,7 @@ def _tar_items(archive: Path) -> Iterator[Item]:
     with tarfile.open(archive) as tar:
         for member in tar:
             if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-                raise RefusedError(f"{member.name!r} is a device or pipe")
+                raise RefusedError(f"its entry {member.name!r} is a device or a pipe")
             yield Item(member.name, member.isdir(), lambda member=member: tar.extractfile(member))  # type: ignore[misc]
         # tarfile stops at the last entry; read on, so that the checksum of the compressed file is checked
         while tar.fileobj and tar.fileobj.read(1 << 20):
@@ -142,9 +143,12 @@ def _zip_items(archive: Path) -> Iterator[Item]:
         entries = packed.infolist()
         needed, free = sum(entry.file_size for entry in entries), shutil.disk_usage(archive.parent).free
         if needed > free:
-            raise DiskFullError(f"{archive}: {needed:,} bytes unpacked, more than the disk has free ({free:,})")
+            raise DiskFullError(
+                f"{archive}: the unpacked files need {needed:,} bytes, but only {free:,} bytes are free. Free some "
+                "space, or choose another disk with --output."
+            )
         for entry in entries:
             kind = stat.S_IFMT(entry.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise RefusedError(f"{entry.filename!r} is a link or a device")
+                raise RefusedError(f"its entry {entry.filename!r} is a link or a device")
             yield Item(entry.filename, entry.is_dir(), lambda entry=entry: packed.open(entry))  # type: ignore[misc]

@@ -1,1 +1,1 @@
-"""Clean parallel text, count it at every step, and write the files that the translation recipe takes."""
+"""Clean parallel text, count the pairs at every step, and write the files that the translation recipe reads."""

@@ -19,7 +19,7 @@ from shared import digest, tied, write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ("train", "valid", "test")
-#: libraries of which another version may write other bytes
+#: Libraries whose other versions may write different bytes.
 LIBRARIES = ("fairseq-fixed", "fastBPE", "sacremoses", "sentencepiece", "tokenizers")
 
 
@@ -36,11 +36,12 @@ def binarise(text: Path, output: Path, options: dict[str, Any], workers: int) ->
         CorpusError: The folder does not exist, or one of the programs failed.
     """
     languages = languages_of(text)
-    files = {name: digest(text / name) for split in SPLITS for name in (f"{split}.{one}" for one in languages)}
+    names = [f"{split}.{language}" for split in SPLITS for language in languages]
+    files = {name: digest(text / name) for name in names}
     identity = {"options": options, "files": files, "versions": {name: version(name) for name in LIBRARIES}}
 
     def work(folder: Path) -> Path:
-        pieces, own = folder / "subwords", _own(folder)
+        pieces, own = folder / "subwords", _new_folder(folder)
         if not _is_whole(pieces, languages):
             shutil.rmtree(pieces, ignore_errors=True)
             _subwords(text, own / "subwords", languages, options, workers)
@@ -63,16 +64,17 @@ def languages_of(text: Path) -> tuple[str, str]:
         CorpusError: The folder was not written by prepare_parallel.py.
     """
     try:
-        one, other = read_json(text / RECORD)["pair"].split("-")
+        source, target = read_json(text / RECORD)["pair"].split("-")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise CorpusError(f"{text}: no folder of prepare_parallel.py: {RECORD} is not there, or another's") from None
-    return one, other
+        why = f"{RECORD} is missing, or is not that of prepare_parallel.py"
+        raise CorpusError(f"--text {text}: {why}. Give the output folder of prepare_parallel.py.") from None
+    return source, target
 
 
-def _own(folder: Path) -> Path:
-    """Return a new folder for this run only; programs of an earlier run may still write to theirs until they end."""
-    for left in folder.glob("work.*"):
-        shutil.rmtree(left, ignore_errors=True)
+def _new_folder(folder: Path) -> Path:
+    """Return a new folder for this run; the programs of an interrupted run may still write to the earlier folder."""
+    for earlier in folder.glob("work.*"):
+        shutil.rmtree(earlier, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix="work.", dir=folder))
 
 
@@ -80,7 +82,11 @@ def _is_whole(pieces: Path, languages: tuple[str, str]) -> bool:
     """Return whether an earlier run wrote all lines of all splits."""
     try:
         counts = read_json(pieces / "counts.json")
-        return all(_lines(pieces / f"{split}.{one}") == counts[split]["pairs"] for split in SPLITS for one in languages)
+        return all(
+            _lines(pieces / f"{split}.{language}") == counts[split]["pairs"]
+            for split in SPLITS
+            for language in languages
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -92,12 +98,12 @@ def _lines(path: Path) -> int:
 
 def _subwords(text: Path, output: Path, languages: tuple[str, str], options: dict[str, Any], workers: int) -> None:
     command = _command(text, output, languages, options, workers)
-    ended = tied.run(command, env={**os.environ, "PYTHONPATH": _path()})
-    if ended.returncode:
-        raise CorpusError("the subwords were not made: see above")
+    process = tied.run(command, env={**os.environ, "PYTHONPATH": _path()})
+    if process.returncode:
+        raise CorpusError(f"{text}: the text could not be split into subwords. The messages above say why.")
     if not _is_whole(output, languages):
-        raise CorpusError(f"{output}: not the lines that its counts.json tells of; run it again")
-    print(f"subwords: {subwords_told(output)}", flush=True)
+        raise CorpusError(f"{output}: the numbers of lines differ from its counts.json. Run the command again.")
+    print(f"subwords: {_counts(output)}", flush=True)
 
 
 def _command(text: Path, output: Path, languages: tuple[str, str], options: dict[str, Any], workers: int) -> list[str]:
@@ -114,7 +120,7 @@ def _path() -> str:
     return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
 
 
-def subwords_told(folder: Path) -> str:
+def _counts(folder: Path) -> str:
     """Return in words how many pairs each split has, and how many were left out."""
     counts = read_json(folder / "counts.json")
     return ", ".join(
@@ -128,8 +134,8 @@ def _preprocess(pieces: Path, result: Path, languages: tuple[str, str], workers:
     for split in SPLITS:
         command += [f"--{split}pref", str(pieces / split)]
     command += ["--destdir", str(result), "--workers", str(workers)]
-    ended = tied.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if ended.returncode:
-        told = "\n".join(ended.stdout.splitlines()[-5:])
-        raise CorpusError(f"fairseq-preprocess ended with {ended.returncode}:\n{told}")
+    process = tied.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if process.returncode:
+        last_lines = "\n".join(process.stdout.splitlines()[-5:])
+        raise CorpusError(f"fairseq-preprocess failed with exit status {process.returncode}:\n{last_lines}")
     (result / "preprocess.log").unlink(missing_ok=True)  # contains times and paths, which differ from run to run

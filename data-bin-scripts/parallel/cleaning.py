@@ -11,19 +11,19 @@ from typing import NamedTuple
 from corpora.errors import CorpusError
 from corpora.lines import is_seen, tidy
 
-#: reasons to leave a pair out, by the name of the step
+#: Reasons to leave a pair out, by the name of the step.
 STEPS = {
-    "encoding": "not UTF-8, or with U+FFFD, which stands for bytes that were none",
-    "empty": "a side with nothing that can be seen",
-    "long": "more words on a side than --longest-words",
-    "ratio": "more than --ratio times the words of one side on the other",
-    "identical": "the same text on both sides (--identical drop)",
-    "language": "a side in another language, by py3langid (--language-id)",
-    "duplicate": "a pair that came before, in this corpus or an earlier one",
+    "encoding": "A side is not UTF-8, or holds U+FFFD, the sign for bytes that could not be decoded.",
+    "empty": "A side has no visible character.",
+    "long": "A side has more words than --longest-words.",
+    "ratio": "One side has more than --ratio times the words of the other.",
+    "identical": "Both sides are equal (--identical drop).",
+    "language": "A side is in another language according to py3langid (--language-id).",
+    "duplicate": "The pair occurred before, in this corpus or in an earlier one.",
 }
-#: words and single punctuation marks, similar to Moses' tokens, which take a hundred times as long
+#: Words and single punctuation marks. They are similar to Moses' tokens, but found a hundred times faster.
 WORD = re.compile(r"\w+|[^\w\s]")
-#: language identification (Lui and Baldwin 2012), whose package contains its model
+#: Package for language identification (Lui and Baldwin 2012); it contains the model.
 PACKAGE = "py3langid"
 Sides = tuple[bytes, bytes]
 
@@ -73,16 +73,16 @@ class Cleaner:
     def judge(self, sides: Sides) -> Kept | str:
         """Return the pair in NFC, without control characters and with single spaces, or the step that drops it."""
         try:
-            given = sides[0].decode("utf-8"), sides[1].decode("utf-8")
+            originals = sides[0].decode("utf-8"), sides[1].decode("utf-8")
         except UnicodeDecodeError:
             return "encoding"
-        if any("\ufffd" in text for text in given):
+        if any("\ufffd" in text for text in originals):
             return "encoding"
-        texts = tidy(given[0]), tidy(given[1])
+        texts = tidy(originals[0]), tidy(originals[1])
         words = len(WORD.findall(texts[0])), len(WORD.findall(texts[1]))
-        return self._broken(texts, words) or Kept(texts, words, texts != given)
+        return self._broken_rule(texts, words) or Kept(texts, words, texts != originals)
 
-    def _broken(self, texts: tuple[str, str], words: tuple[int, int]) -> str | None:
+    def _broken_rule(self, texts: tuple[str, str], words: tuple[int, int]) -> str | None:
         rules = self.rules
         if not all(map(is_seen, texts)):
             return "empty"
@@ -104,19 +104,18 @@ def check_language(languages: tuple[str, str]) -> None:
     """Check that py3langid is installed and knows both languages.
 
     Raises:
-        CorpusError: It is not installed, or does not know one of the languages.
+        CorpusError: The package is not installed, or does not know one of the languages.
     """
     if importlib.util.find_spec(PACKAGE) is None:
-        raise CorpusError(
-            f"--language-id: {PACKAGE} is not installed, and not part of the recipes' environment: pip install "
-            f"{PACKAGE}, or leave the option out"
-        )
+        cure = f"Install it with `pip install {PACKAGE}`, or leave the option out."
+        raise CorpusError(f"--language-id: the package {PACKAGE} is not installed. {cure}")
     import py3langid
 
     known = {code for code, _ in py3langid.rank("language")}
-    for one in languages:
-        if one not in known:
-            raise CorpusError(f"--language-id: {PACKAGE} does not know {one!r}; it knows {', '.join(sorted(known))}")
+    for language in languages:
+        if language not in known:
+            what = f"{PACKAGE} does not know {language!r}; it knows {', '.join(sorted(known))}"
+            raise CorpusError(f"--language-id: {what}. Leave the option out.")
 
 
 def identifier() -> Callable[[str], str]:
@@ -124,8 +123,8 @@ def identifier() -> Callable[[str], str]:
     import py3langid
 
     def identify(text: str) -> str:
-        found: str = py3langid.classify(text)[0]
-        return found
+        language: str = py3langid.classify(text)[0]
+        return language
 
     identify("language")  # load the model before processes are forked
     return identify

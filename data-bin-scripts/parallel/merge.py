@@ -23,7 +23,8 @@ class Tally:
     """The counts of a corpus.
 
     Args:
-        counts: Numbers of pairs that were read, kept, mended and left out by each step, and of `words 0` and `words 1`.
+        counts: Numbers of pairs that were read, kept, mended and left out by each step. `words 0` and `words 1` are the
+            numbers of words on the two sides.
         lines: The first line numbers of the pairs that each step left out.
     """
 
@@ -39,7 +40,7 @@ class Tally:
 
 def total(tallies: Iterable[Tally]) -> Counter[str]:
     """Return the sum of the counts of all corpora."""
-    return sum((one.counts for one in tallies), Counter[str]())
+    return sum((tally.counts for tally in tallies), Counter[str]())
 
 
 def merge(folder: Path, sources: list[Source], targets: tuple[Path, Path], *, duplicates: bool) -> list[Tally]:
@@ -54,13 +55,13 @@ def merge(folder: Path, sources: list[Source], targets: tuple[Path, Path], *, du
         The counts of each corpus.
     """
     names = [[*_names(folder, corpus)] for corpus in range(len(sources))]
-    kept = {name: np.fromfile(folder / f"{name}.kept", KEPT) for some in names for name in some}
-    chosen = iter(_chosen([*kept.values()], duplicates=duplicates))
+    kept = {name: np.fromfile(folder / f"{name}.kept", KEPT) for part_names in names for name in part_names}
+    masks = iter(_masks([*kept.values()], duplicates=duplicates))
     tallies = [Tally(source.name) for source in sources]
     with targets[0].open("wb") as a, targets[1].open("wb") as b:
-        for tally, some in zip(tallies, names, strict=True):
-            for name in some:
-                mask = next(chosen)
+        for tally, part_names in zip(tallies, names, strict=True):
+            for name in part_names:
+                mask = next(masks)
                 _count(tally, read_json(folder / f"{name}.json"), kept[name], mask)
                 for file, end in ((a, "a"), (b, "b")):
                     with (folder / f"{name}.{end}").open("rb") as part:
@@ -77,24 +78,24 @@ def _names(folder: Path, corpus: int) -> Iterator[str]:
         yield name
 
 
-def _chosen(kept: list[NDArray[np.void]], *, duplicates: bool) -> list[NDArray[np.bool_]]:
-    """Return for each part which of its pairs are kept, [pairs]."""
-    ends = np.cumsum([len(one) for one in kept])
-    found = np.ones(int(ends[-1]), bool)
+def _masks(kept: list[NDArray[np.void]], *, duplicates: bool) -> list[NDArray[np.bool_]]:
+    """Return for each part a mask of the pairs to write, of shape [pairs]."""
+    ends = np.cumsum([len(part) for part in kept])
+    mask = np.ones(int(ends[-1]), bool)
     if not duplicates:
-        high, low = (np.concatenate([one[name] for one in kept]) for name in ("high", "low"))
+        high, low = (np.concatenate([part[name] for part in kept]) for name in ("high", "low"))
         order = np.lexsort((low, high))  # stable: among equal keys, the first pair stays first
-        again = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
-        found[order[1:][again]] = False
-    return np.split(found, ends[:-1])
+        repeated = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
+        mask[order[1:][repeated]] = False
+    return np.split(mask, ends[:-1])
 
 
 def _count(tally: Tally, record: dict[str, Any], kept: NDArray[np.void], mask: NDArray[np.bool_]) -> None:
     for step, number in record["left out"].items():
         tally.leave(step, number, record["lines"][step])
-    again, taken = kept[~mask], kept[mask]
-    if len(again):
-        tally.leave("duplicate", len(again), again["line"][:SHOWN].tolist())
-    words = taken["words"].sum(axis=0, dtype=np.int64).tolist()
-    tally.counts.update({"read": record["read"], "kept": len(taken), "mended": int(taken["mended"].sum())})
+    duplicates, written = kept[~mask], kept[mask]
+    if len(duplicates):
+        tally.leave("duplicate", len(duplicates), duplicates["line"][:SHOWN].tolist())
+    words = written["words"].sum(axis=0, dtype=np.int64).tolist()
+    tally.counts.update({"read": record["read"], "kept": len(written), "mended": int(written["mended"].sum())})
     tally.counts.update({f"words {side}": number for side, number in enumerate(words)})

@@ -1,6 +1,6 @@
-"""Clean training pairs in chunks, in any free process, and write them to parts/CORPUS-SIZE-CHUNK.{a,b,kept,json}.
+"""Clean training pairs in chunks, in several processes, and write them to parts/CORPUS-SIZE-CHUNK.{a,b,kept,json}.
 
-A part is complete once all its files exist; it is then not written again.
+A part is complete if all its files exist. A later run does not write it again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Chunk(NamedTuple):
 
 
 def name(corpus: int, chunk: int) -> str:
-    """Return the name of a part, which includes the chunk size, so that parts of other sizes are not reused."""
+    """Return the name of a part; it includes the chunk size, so that parts of other sizes are not reused."""
     return f"{corpus:02d}-{CHUNK}-{chunk:06d}"
 
 
@@ -59,28 +59,28 @@ def chunks(corpus: int, source: Source, limit: int) -> Iterator[Chunk]:
     Raises:
         CorpusError: A file is damaged, is empty, or has fewer lines than the other.
     """
-    with opened(source.files[0]) as one, opened(source.files[1]) as other:
+    with opened(source.files[0]) as a, opened(source.files[1]) as b:
         for number in count():
             line = number * CHUNK + 1
             most = max(0, min(CHUNK, limit - number * CHUNK)) if limit else CHUNK
-            first, second = _lines(source.files[0], one, line, most), _lines(source.files[1], other, line, most)
+            first, second = _lines(source.files[0], a, line, most), _lines(source.files[1], b, line, most)
             if len(first) != len(second):
                 raise unequal(source.files, line + min(len(first), len(second)), len(first) < len(second))
             if not first:
                 break
             yield Chunk(name(corpus, number), line, (b"\n".join(first), b"\n".join(second)))
     if number == 0:
-        raise CorpusError(f"{source.files[0]}: empty, as is {source.files[1]}: fetch them again")
+        raise CorpusError(f"{source.files[0]}: the file is empty, and so is {source.files[1]}. Fetch them again.")
 
 
 def _lines(path: Path, file: IO[bytes], line: int, most: int) -> list[bytes]:
     """Return the next lines; only a line feed ends a line, because `str.splitlines` would shift the pairs."""
-    found: list[bytes] = []
+    lines: list[bytes] = []
     try:
-        found.extend(text.removesuffix(b"\n") for text in islice(file, most))
+        lines.extend(text.removesuffix(b"\n") for text in islice(file, most))
     except DAMAGED as error:
-        raise damaged(path, line + len(found), error) from None
-    return found
+        raise damaged(path, line + len(lines), error) from None
+    return lines
 
 
 def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
@@ -88,29 +88,29 @@ def clean(folder: Path, cleaner: Cleaner, chunk: Chunk) -> int:
 
     The .json file holds the counts of the pairs that were left out, and the first line numbers of each step.
     """
-    left, places, kept = Counter[str](), dict[str, list[int]](), list[tuple[object, ...]]()
+    left_out, places, kept = Counter[str](), dict[str, list[int]](), list[tuple[object, ...]]()
     sides = [side.split(b"\n") for side in chunk.sides]
     with replacing(folder / chunk.part, ENDS) as new:
         with new["a"].open("wb") as a, new["b"].open("wb") as b:
             for line, pair in enumerate(zip(*sides, strict=True), start=chunk.line):
-                found = cleaner.judge(pair)
-                if isinstance(found, Kept):
-                    texts = found.texts[0].encode() + b"\n", found.texts[1].encode() + b"\n"
+                verdict = cleaner.judge(pair)
+                if isinstance(verdict, Kept):
+                    texts = verdict.texts[0].encode() + b"\n", verdict.texts[1].encode() + b"\n"
                     a.write(texts[0])
                     b.write(texts[1])
-                    kept.append((*_key(texts), line, found.words, found.mended))
+                    kept.append((*_key(texts), line, verdict.words, verdict.mended))
                     continue
-                left[found] += 1
-                if left[found] <= SHOWN:
-                    places.setdefault(found, []).append(line)
+                left_out[verdict] += 1
+                if left_out[verdict] <= SHOWN:
+                    places.setdefault(verdict, []).append(line)
         np.array(kept, KEPT).tofile(new["kept"])
-        record = {"read": len(sides[0]), "left out": left, "lines": places}
+        record = {"read": len(sides[0]), "left out": left_out, "lines": places}
         new["json"].write_text(json.dumps(record), encoding="utf-8")
     return len(sides[0])
 
 
 def _key(texts: tuple[bytes, bytes]) -> tuple[int, int]:
-    """Return a hash of 128 bits as two numbers; it makes collisions improbable even among a billion pairs."""
+    """Return a hash of 128 bits as two numbers; even among a billion pairs, a collision is improbable."""
     digest = hashlib.blake2b(b"".join(texts), digest_size=16).digest()
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
@@ -131,7 +131,7 @@ def _clean(chunk: Chunk) -> int:
     return clean(*_work, chunk)
 
 
-def clean_all(folder: Path, cleaner: Cleaner, found: Iterable[Chunk], workers: int) -> Iterator[int]:
+def clean_all(folder: Path, cleaner: Cleaner, corpus: Iterable[Chunk], workers: int) -> Iterator[int]:
     """Yield the number of pairs of each chunk when it is done, including chunks of an earlier run.
 
     Raises:
@@ -143,7 +143,7 @@ def clean_all(folder: Path, cleaner: Cleaner, found: Iterable[Chunk], workers: i
     # bar.
     with ProcessPoolExecutor(workers, get_context("fork"), _start, (folder, cleaner)) as pool:
         try:
-            for chunk in found:
+            for chunk in corpus:
                 if (folder / f"{chunk.part}.json").is_file():
                     yield chunk.sides[0].count(b"\n") + 1
                     continue
@@ -156,9 +156,7 @@ def clean_all(folder: Path, cleaner: Cleaner, found: Iterable[Chunk], workers: i
             for future in waiting:
                 yield future.result()
         except BrokenProcessPool:
-            raise CorpusError(
-                "a process that cleans was killed; often there was too little memory: give fewer --workers, and run it "
-                "again to go on"
-            ) from None
+            what = "a process was killed, perhaps for lack of memory. Run again with fewer workers to continue."
+            raise CorpusError(f"--workers {workers}: {what}") from None
         finally:
             pool.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Turn parallel corpora and evaluation sets into the folder that the translation recipe takes."""
+"""Turn parallel corpora, validation sets and test sets into the folder that the translation recipe reads."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Settings(Rules):
 
     @property
     def languages(self) -> tuple[str, str]:
-        one, other = self.pair.split("-")
-        return one, other
+        source, target = self.pair.split("-")
+        return source, target
 
     @property
     def steps(self) -> list[str]:
@@ -77,8 +77,9 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
         targets = _sides(result, "train", settings)
         tallies = merge(folder / "parts", corpora, targets, duplicates=settings.duplicates == "keep")
         if not total(tallies)["kept"]:
-            why = ", ".join(f"{one.counts[step]:,} {step}" for one in tallies for step in one.lines)
-            raise CorpusError(f"{corpora[0].files[0]}: no pair of training is left ({why})")
+            why = ", ".join(f"{tally.counts[step]:,} {step}" for tally in tallies for step in tally.lines)
+            cure = "Give other text, or relax the cleaning options."
+            raise CorpusError(f"{corpora[0].files[0]}: the cleaning left no training pair ({why}). {cure}")
         _record(result, identity, tallies, held_out, settings)
         return result
 
@@ -86,13 +87,13 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
 
 
 def _facts(source: Source) -> dict[str, Any]:
-    """Return a source with its files' names, sizes and hashes, but without their folders, which do not matter."""
-    named = [{"name": path.name, "bytes": path.stat().st_size, "sha256": digest(path)} for path in source.files]
-    return {"split": source.split, "name": source.name, "files": named}
+    """Return the names, sizes and hashes of a source's files, but not their folders, which do not matter."""
+    files = [{"name": path.name, "bytes": path.stat().st_size, "sha256": digest(path)} for path in source.files]
+    return {"split": source.split, "name": source.name, "files": files}
 
 
 def _versions(settings: Settings) -> dict[str, str]:
-    """Return the versions of everything of which another version may write other bytes."""
+    """Return the versions of everything whose other versions may write different bytes."""
     known = {"format": str(FORMAT), "unicode": unicodedata.unidata_version}
     return known | ({PACKAGE: version(PACKAGE)} if settings.language_id else {})
 
@@ -102,16 +103,16 @@ def _of(sources: list[Source], split: str) -> list[Source]:
 
 
 def _sides(folder: Path, split: str, settings: Settings) -> tuple[Path, Path]:
-    one, other = settings.languages
-    return folder / f"{split}.{one}", folder / f"{split}.{other}"
+    source, target = settings.languages
+    return folder / f"{split}.{source}", folder / f"{split}.{target}"
 
 
 def _clean(folder: Path, corpora: list[Source], settings: Settings, workers: int) -> None:
     cleaner = Cleaner(settings, settings.languages)
     for number, source in enumerate(corpora):
-        found = parts.chunks(number, source, settings.limit)
+        chunks = parts.chunks(number, source, settings.limit)
         with tqdm(desc=source.name, unit=" pairs", mininterval=5, disable=None, leave=False) as bar:
-            for pairs in parts.clean_all(folder, cleaner, found, workers):
+            for pairs in parts.clean_all(folder, cleaner, chunks, workers):
                 bar.update(pairs)
 
 
@@ -119,16 +120,17 @@ def _record(
     folder: Path, identity: dict[str, Any], tallies: list[Tally], held_out: report.Sets, settings: Settings
 ) -> None:
     """Write corpus.json, report.json and report.md; they do not depend on the machine or the number of processes."""
-    found = total(tallies)
+    totals = total(tallies)
     train = {
-        "pairs": found["kept"],
-        "read": found["read"],
-        "left out": {step: found[step] for step in settings.steps},
-        "words": {code: found[f"words {side}"] for side, code in enumerate(settings.languages)},
+        "pairs": totals["kept"],
+        "read": totals["read"],
+        "left out": {step: totals[step] for step in settings.steps},
+        "words": {code: totals[f"words {side}"] for side, code in enumerate(settings.languages)},
     }
-    counts = {"train": train} | {split: {"pairs": sum(o["pairs"] for o in some)} for split, some in held_out.items()}
-    kept = [tally.counts["kept"] for tally in tallies] + [one["pairs"] for split in HELD_OUT for one in held_out[split]]
-    sources = [one | {"pairs": number} for one, number in zip(identity["files"], kept, strict=True)]
+    pairs = {split: [entry["pairs"] for entry in held_out[split]] for split in HELD_OUT}
+    counts = {"train": train} | {split: {"pairs": sum(pairs[split])} for split in HELD_OUT}
+    kept = [tally.counts["kept"] for tally in tallies] + [number for split in HELD_OUT for number in pairs[split]]
+    sources = [file | {"pairs": number} for file, number in zip(identity["files"], kept, strict=True)]
     record = {"pair": settings.pair, "counts": counts, "sources": sources, "identity": identity}
     rows = report.rows(tallies, held_out, settings.steps, settings.languages)
     options = {"pair": settings.pair} | identity["options"]

@@ -1,4 +1,4 @@
-"""Report what was kept and left out, for people (report.md) and programs (report.json)."""
+"""Report which pairs were kept and left out, for people (report.md) and for programs (report.json)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ Sets = dict[str, list[dict[str, Any]]]
 
 
 def rows(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], pair: tuple[str, str]) -> list[dict[str, Any]]:
-    """Return one flat row per count of pairs or words, with the first line numbers that a step left out."""
-    found: list[dict[str, Any]] = []
+    """Return one flat row per count of pairs or words, with the numbers of the first lines that a step left out."""
+    result: list[dict[str, Any]] = []
     names = ("read", *steps, "kept", "mended")
     for tally in tallies:
         counts = {name: tally.counts[name] for name in names}
         counts |= {f"words {code}": tally.counts[f"words {side}"] for side, code in enumerate(pair)}
-        lines = {step: " ".join(map(str, some)) for step, some in tally.lines.items()}
-        found += [_row("train", tally.name, step, count, lines.get(step, "")) for step, count in counts.items()]
-    for split, some in sets.items():
-        for one in some:
-            found += [_row(split, one["name"], step, one[key]) for step, key in (("empty", "empty"), ("kept", "pairs"))]
-    return found
+        lines = {step: " ".join(map(str, numbers)) for step, numbers in tally.lines.items()}
+        result += [_row("train", tally.name, step, count, lines.get(step, "")) for step, count in counts.items()]
+    for split, entries in sets.items():
+        for entry in entries:
+            result.append(_row(split, entry["name"], "empty", entry["empty"]))
+            result.append(_row(split, entry["name"], "kept", entry["pairs"]))
+    return result
 
 
 def _row(split: str, corpus: str, step: str, count: int, lines: str = "") -> dict[str, Any]:
@@ -33,18 +34,19 @@ def _row(split: str, corpus: str, step: str, count: int, lines: str = "") -> dic
 def page(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], options: dict[str, Any]) -> str:
     """Return the content of report.md."""
     pair = options["pair"].split("-")
-    text = [f"# {options['pair']}", "", "## Training", "", *_training(tallies, steps, pair), "", "Left out:", ""]
-    text += [f"- {step}: {STEPS[step]}" for step in steps]
-    text += ["", "Mended: composed (NFC), without control characters, white space as single spaces; of the kept."]
+    text = [f"# {options['pair']}", "", "## Training", "", *_training(tallies, steps, pair), ""]
+    text += ["Reasons to leave a pair out:", "", *(f"- {step}: {STEPS[step]}" for step in steps)]
+    mended = "Mended pairs are kept, but were changed to Unicode NFC, without control characters and repeated spaces."
+    text += ["", mended]
     text += ["", "## Validation and test", "", *_table(("split", "set", "pairs", "left out: empty"), _held_out(sets))]
     if places := [*_places(tallies, pair)]:
-        text += ["", "## The first lines that were left out", "", *places]
-    asked = (f"`--{name.replace('_', '-')} {value}`" for name, value in options.items() if name != "language_id")
-    return "\n".join([*text, "", "## Options", "", ", ".join(asked), ""])
+        text += ["", "## First pairs that each step left out", "", *places]
+    flags = (f"`--{name.replace('_', '-')} {value}`" for name, value in options.items() if name != "language_id")
+    return "\n".join([*text, "", "## Options", "", ", ".join(flags), ""])
 
 
 def _training(tallies: Sequence[Tally], steps: Sequence[str], pair: Sequence[str]) -> list[str]:
-    columns = [(one.name, one.counts) for one in tallies]
+    columns = [(tally.name, tally.counts) for tally in tallies]
     if len(tallies) > 1:
         columns.append(("all", total(tallies)))
 
@@ -59,7 +61,9 @@ def _training(tallies: Sequence[Tally], steps: Sequence[str], pair: Sequence[str
 
 def _held_out(sets: Sets) -> list[tuple[str, ...]]:
     return [
-        (split, one["name"], f"{one['pairs']:,}", f"{one['empty']:,}") for split, some in sets.items() for one in some
+        (split, entry["name"], f"{entry['pairs']:,}", f"{entry['empty']:,}")
+        for split, entries in sets.items()
+        for entry in entries
     ]
 
 
@@ -72,4 +76,4 @@ def _places(tallies: Sequence[Tally], pair: Sequence[str]) -> list[str]:
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(one)} |" for one in (head, ["---", *["---:"] * (len(head) - 1)], *lines)]
+    return [f"| {' | '.join(row)} |" for row in (head, ["---", *["---:"] * (len(head) - 1)], *lines)]

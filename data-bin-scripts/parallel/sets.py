@@ -1,4 +1,4 @@
-"""Write validation and test sets without changing a word; a test set also keeps all its lines."""
+"""Write validation and test sets without changing their words; a test set also keeps all its lines."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Pair(NamedTuple):
 
 
 def pairs(source: Source) -> Iterator[Pair]:
-    """Yield the pairs of a set with single spaces, like sacreBLEU.
+    """Yield the pairs of a set with single spaces, as sacreBLEU does.
 
     Raises:
-        CorpusError: A file cannot be read, or the files do not fit each other.
+        CorpusError: A file cannot be read, or the two files do not match.
     """
     kinds = {sgm.is_sgm(path) for path in source.files}
     if kinds == {True}:
-        for here, there in sgm.pairs(*source.files):
-            yield Pair((here.line, there.line), (here.text, there.text))
+        for segment, translation in sgm.pairs(*source.files):
+            yield Pair((segment.line, translation.line), (segment.text, translation.text))
         return
     for number, (first, second) in enumerate(zip_longest(*map(lines.of_file, source.files)), start=1):
         if first is None or second is None:
@@ -46,12 +46,12 @@ def unequal(files: tuple[Path, Path], line: int, first: bool) -> CorpusError:
 
     Args:
         line: First line that one of the files lacks.
-        first: The first file is the shorter one.
+        first: Whether the first file is the shorter one.
     """
     short, long = files if first else files[::-1]
     return CorpusError(
-        f"{short} ends after line {line - 1}, {long} goes on at line {line}: every line of one translates the line of "
-        "the same number of the other; fetch them again"
+        f"{short} ends after line {line - 1}, but {long} continues with line {line}. Each line must translate the line "
+        "with the same number in the other file. Fetch both files again."
     )
 
 
@@ -59,12 +59,12 @@ def write(sources: list[Source], targets: tuple[Path, Path]) -> list[dict[str, o
     """Write the concatenated sets of a split.
 
     Returns:
-        For each set its name, the number of pairs, and the number of pairs with an empty side, which are left out of
-        validation sets.
+        For each set its name, its number of pairs, and the number of pairs that were left out of a validation set
+        because a side is empty.
     Raises:
         CorpusError: A test set has an empty side, or a set has no pair.
     """
-    found: list[dict[str, object]] = []
+    counts: list[dict[str, object]] = []
     with (
         targets[0].open("w", encoding="utf-8", newline="\n") as a,
         targets[1].open("w", encoding="utf-8", newline="\n") as b,
@@ -80,14 +80,13 @@ def write(sources: list[Source], targets: tuple[Path, Path]) -> list[dict[str, o
                 b.write(pair.texts[1] + "\n")
                 kept += 1
             if not kept:
-                raise CorpusError(f"{source.files[0]}: no pair in it: give a set with sentences")
-            found.append({"name": source.name, "pairs": kept, "empty": empty})
-    return found
+                raise CorpusError(f"{source.files[0]}: the set has no pair with text on both sides. Give another set.")
+            counts.append({"name": source.name, "pairs": kept, "empty": empty})
+    return counts
 
 
 def _refuse_in_test(source: Source, pair: Pair) -> None:
     if source.split == "test":
         side = 1 if lines.is_seen(pair.texts[0]) else 0
-        raise CorpusError.at(
-            source.files[side], pair.where[side], "empty, and a test set is not shortened: fetch it again, or mend it"
-        )
+        what = "the line is empty, but a test set must keep all lines. Fetch the file again, or add the missing text."
+        raise CorpusError.at(source.files[side], pair.where[side], what)

@@ -1,7 +1,7 @@
-"""Read the sgm files of WMT's test sets: documents of segments, in a source file and a reference file.
+"""Read the sgm files of WMT's test sets: a source file and a reference file, with documents that consist of segments.
 
-The files resemble SGML but are not valid (a bare & is common), so no SGML parser reads them. sacreBLEU uses regular
-expressions, too. This module also decodes entities, and aligns the two files by document and segment.
+The files resemble SGML but are not valid (a bare & is common), so no SGML parser reads them. Like sacreBLEU, this
+module uses regular expressions. It also decodes entities, and aligns the two files by document and segment.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def pairs(source: Path, reference: Path) -> list[tuple[Segment, Segment]]:
         CorpusError: A file cannot be read, or one file has segments that the other lacks.
     """
     first, second = read(source), read(reference)
-    by_key = {one.key: one for one in second}
-    if {one.key for one in first} == by_key.keys():
-        return [(one, by_key[one.key]) for one in first]
-    # In newstest2013, the two source files name their documents by language; then segments are aligned by order. If the
-    # files share a document name, names are meaningful, and one file lacks segments of the other.
-    shared = {one.document for one in first} & {one.document for one in second}
-    if shared or [one.id for one in first] != [one.id for one in second]:
+    by_key = {segment.key: segment for segment in second}
+    if {segment.key for segment in first} == by_key.keys():
+        return [(segment, by_key[segment.key]) for segment in first]
+    # In newstest2013, the two files name their documents differently, so segments are aligned by order. But if the
+    # files share a document name, one file lacks segments of the other.
+    shared = {segment.document for segment in first} & {segment.document for segment in second}
+    if shared or [segment.id for segment in first] != [segment.id for segment in second]:
         raise _missing(source, reference, first, by_key)
     return [*zip(first, second, strict=True)]
 
@@ -59,19 +59,19 @@ def read(path: Path) -> list[Segment]:
         CorpusError: The file is damaged, not UTF-8 or truncated, has no segments, or repeats one.
     """
     text = _content(path)
-    found, document, line, place = list[Segment](), "", 1, 0
+    segments, document, line, place = list[Segment](), "", 1, 0
     for part in _PART.finditer(text):
         line, place = line + text.count("\n", place, part.start()), part.start()
         if part["doc"] is not None:
             document = _attribute(path, line, "docid", part["doc"])
             continue
         if _SEGMENT.search(part["text"]):
-            raise CorpusError.at(path, line, "a segment without </seg>: the file is damaged, fetch it again")
+            raise CorpusError.at(path, line, "a segment has no </seg>, so the file is damaged. Fetch it again.")
         words = html.unescape(part["text"]).split()
-        found.append(Segment(line, document, _attribute(path, line, "id", part["seg"]), " ".join(words)))
-    if len(found) != len(_SEGMENT.findall(text)) or (_SET.search(text) and not _END.search(text)):
-        raise CorpusError.at(path, 1 + text.count("\n"), "the file is cut, fetch it again")
-    return _once(path, found)
+        segments.append(Segment(line, document, _attribute(path, line, "id", part["seg"]), " ".join(words)))
+    if len(segments) != len(_SEGMENT.findall(text)) or (_SET.search(text) and not _END.search(text)):
+        raise CorpusError.at(path, 1 + text.count("\n"), "the file is truncated. Fetch it again.")
+    return _checked(path, segments)
 
 
 def _content(path: Path) -> str:
@@ -80,33 +80,40 @@ def _content(path: Path) -> str:
             return file.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = 1 + error.object[: error.start].count(b"\n")
-        raise CorpusError.at(path, line, "no UTF-8: fetch the file again, or convert it") from None
+        raise CorpusError.at(path, line, "the line is not UTF-8. Fetch the file again, or convert it.") from None
     except DAMAGED as error:
         raise damaged(path, 1, error) from None
 
 
-def _attribute(path: Path, line: int, name: str, given: str) -> str:
-    match = re.search(rf"""\b{name}\s*=\s*["']([^"']*)["']""", given, re.IGNORECASE)
+def _attribute(path: Path, line: int, name: str, attributes: str) -> str:
+    match = re.search(rf"""\b{name}\s*=\s*["']([^"']*)["']""", attributes, re.IGNORECASE)
     if match is None:
-        raise CorpusError.at(path, line, f'no {name}="..." in <{"doc" if name == "docid" else "seg"}{given}>')
+        tag = f"<{'doc' if name == 'docid' else 'seg'}{attributes}>"
+        raise CorpusError.at(path, line, f"the tag {tag} has no attribute {name}. Fetch the file again.")
     return match[1]
 
 
-def _once(path: Path, found: list[Segment]) -> list[Segment]:
-    if not found:
-        raise CorpusError(f"{path}: no <seg> in it: give one of WMT's sgm files")
+def _checked(path: Path, segments: list[Segment]) -> list[Segment]:
+    if not segments:
+        raise CorpusError(f"{path}: the file has no <seg>. Give one of WMT's sgm files.")
     keys = set[tuple[str, str]]()
-    for one in found:
-        if one.key in keys:
-            raise CorpusError.at(path, one.line, f"segment {one.id} of document {one.document!r} comes twice")
-        keys.add(one.key)
-    return found
+    for segment in segments:
+        if segment.key in keys:
+            raise CorpusError.at(path, segment.line, f"{_name(segment)} occurs twice. Fetch the file again.")
+        keys.add(segment.key)
+    return segments
+
+
+def _name(segment: Segment) -> str:
+    return f"segment {segment.id} of document {segment.document!r}"
 
 
 def _missing(
     source: Path, reference: Path, first: list[Segment], second: dict[tuple[str, str], Segment]
 ) -> CorpusError:
-    here = {one.key for one in first}
-    lone = next(((source, reference, one) for one in first if one.key not in second), None)
-    path, other, one = lone or next((reference, source, one) for key, one in second.items() if key not in here)
-    return CorpusError.at(path, one.line, f"segment {one.id} of document {one.document!r} is not in {other}")
+    keys = {segment.key for segment in first}
+    lone = next(((source, reference, segment) for segment in first if segment.key not in second), None)
+    path, other, segment = lone or next(
+        (reference, source, segment) for key, segment in second.items() if key not in keys
+    )
+    return CorpusError.at(path, segment.line, f"{_name(segment)} is not in {other}. Fetch both files again.")

@@ -1,4 +1,4 @@
-"""Find the files of a corpus or a test set, by the names under which they are published, or as plain lines."""
+"""Find the files of a corpus or a test set under the names that their publishers use, or as plain text."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import NamedTuple
 from corpora.compressed import OPENERS, there
 from corpora.errors import CorpusError
 
-#: ISO 639-3 codes, with which OPUS names the files of WMT's test sets
+#: ISO 639-3 codes, which OPUS uses in the file names of WMT's test sets.
 LONG = {"en": "eng", "de": "deu", "cs": "ces"}
-#: subfolders in which WMT's archives and OPUS hold test sets
+#: Subfolders in which WMT's archives and OPUS hold test sets.
 BELOW = ("", "dev", "test", "test-full", "{a}-{b}", "{b}-{a}", "{A}-{B}", "{B}-{A}")
 NEWSTEST = re.compile(r"newstest20\d\d")
-#: WMT's test sets as sacreBLEU fetches, checks and stores them (in ~/.sacrebleu or $SACREBLEU)
+#: Value of --newstest for the test sets that sacreBLEU downloads, checks and stores (in ~/.sacrebleu or $SACREBLEU).
 SACREBLEU = "sacrebleu"
-#: sacreBLEU's wmt14 lacks 266 sentences of the full en-de set of 2014, which was published later
+#: sacreBLEU's wmt14 lacks 266 sentences of the full en-de set of 2014, which was published later.
 NAMES = {"newstest2014": "wmt14/full"}
 Pair = tuple[str, str]
 
@@ -44,41 +44,38 @@ def training(prefix: str, pair: Pair) -> Source:
     path = Path(prefix)
     files = _both(path.parent, *(f"{path.name}.{language}" for language in pair))
     if files is None:
-        names = f"{path.name}.{pair[0]} and {path.name}.{pair[1]}"
-        raise CorpusError(f"{path.parent}: {names} are wanted, plain or {', '.join(OPENERS)}; {_there(path)}")
+        names = f"{path.name}.{pair[0]} or {path.name}.{pair[1]}"
+        raise CorpusError(f"--train {prefix}: {names} (plain or {', '.join(OPENERS)}) is missing. {_listing(path)}")
     return Source("train", path.name, files)
 
 
-def held_out(split: str, word: str, newstest: str, pair: Pair, *, look: bool = False) -> Source:
+def held_out(split: str, name: str, newstest: str, pair: Pair, *, look: bool = False) -> Source:
     """Return a validation or test set.
 
     Args:
-        word: newstestYEAR, or a path without the endings of the two files.
-        newstest: Folder that holds newstestYEAR, or sacrebleu; empty: `word` is a path.
-        look: Fetch nothing.
+        name: newstestYEAR, or a path without the endings of the two files.
+        newstest: Folder that holds newstestYEAR, or sacrebleu; empty: `name` is a path.
+        look: Download nothing.
     Raises:
         CorpusError: The set does not exist.
     """
-    path = Path(word)
-    if not (newstest and NEWSTEST.fullmatch(word)):
+    path = Path(name)
+    if not (newstest and NEWSTEST.fullmatch(name)):
         files = _named(path.parent, path.name, pair)
         if files is None:
-            cure = "" if newstest or path.parent != Path() else "; --newstest says where WMT's sets are"
-            raise CorpusError(
-                f"{word}: no such set of {'-'.join(pair)} ({_forms(path.name, pair)}); {_there(path)}{cure}"
-            )
+            cure = "" if newstest or path.parent != Path() else " Give the folder of WMT's sets with --newstest."
+            what = f"the set needs {_forms(path.name, pair)}"
+            raise CorpusError(f"--{split} {name}: {what}. {_listing(path)}{cure}")
         return Source(split, path.name, files)
     if newstest == SACREBLEU:
-        return Source(split, word, _fetched(word, pair, look=look))
+        return Source(split, name, _fetched(name, pair, look=look))
     folders = [Path(newstest) / _filled(below, pair) for below in BELOW]
-    found = next((files for folder in folders if (files := _named(folder, word, pair))), None)
-    if found is None:
-        tried = ", ".join(dict.fromkeys(str(folder) for folder in folders if folder.is_dir())) or "no folder"
-        raise CorpusError(
-            f"--newstest {newstest}: no {word} of {'-'.join(pair)} ({_forms(word, pair)}); looked in {tried}. Name "
-            "other sets with --valid and --test"
-        )
-    return Source(split, word, found)
+    files = next((files for folder in folders if (files := _named(folder, name, pair))), None)
+    if files is None:
+        searched = ", ".join(dict.fromkeys(str(folder) for folder in folders if folder.is_dir())) or "that folder"
+        what = f"{name} ({_forms(name, pair)}) is missing in {searched}"
+        raise CorpusError(f"--newstest {newstest}: {what}. Name other sets with --valid and --test.")
+    return Source(split, name, files)
 
 
 def _named(folder: Path, name: str, pair: Pair) -> tuple[Path, Path] | None:
@@ -104,15 +101,15 @@ def _forms(name: str, pair: Pair) -> str:
 
 def _both(folder: Path, *names: str) -> tuple[Path, Path] | None:
     """Return both files, or None if one is missing; prefer a plain file to a compressed one."""
-    one, other = (there(folder / name, OPENERS) for name in names)
-    return (one, other) if one and other else None
+    a, b = (there(folder / name, OPENERS) for name in names)
+    return (a, b) if a and b else None
 
 
-def _there(path: Path) -> str:
+def _listing(path: Path) -> str:
     if not path.parent.is_dir():
-        return f"{path.parent} is no folder"
-    names = sorted(one.name for one in path.parent.iterdir() if one.is_file())
-    return f"there is: {', '.join(names[:10]) or 'nothing'}"
+        return f"There is no folder {path.parent}."
+    names = sorted(file.name for file in path.parent.iterdir() if file.is_file())
+    return f"The files of {path.parent} are {', '.join(names[:10])}." if names else f"{path.parent} holds no files."
 
 
 def _filled(below: str, pair: Pair) -> str:
@@ -120,28 +117,26 @@ def _filled(below: str, pair: Pair) -> str:
     return below.format(a=a, b=b, A=LONG.get(a, a), B=LONG.get(b, b))
 
 
-def _fetched(word: str, pair: Pair, *, look: bool = False) -> tuple[Path, Path]:
-    """Return the two sgm files of newstestYEAR; fetch them if they do not exist.
+def _fetched(newstest: str, pair: Pair, *, look: bool = False) -> tuple[Path, Path]:
+    """Return the two sgm files of newstestYEAR; download them if they do not exist.
 
     Args:
-        look: Fetch nothing, and return sacreBLEU's names of the files.
+        look: Download nothing, and return sacreBLEU's names of the files.
     Raises:
         CorpusError: sacreBLEU lacks the set or the pair, or the download failed.
     """
     from sacrebleu.dataset import DATASETS  # takes a second, which --help does not need
 
-    name, languages = NAMES.get(word, f"wmt{word[-2:]}"), "-".join(pair)
-    dataset = DATASETS.get(name)
+    name, languages = NAMES.get(newstest, f"wmt{newstest[-2:]}"), "-".join(pair)
+    dataset, cure = DATASETS.get(name), "give a folder with the sgm files: --newstest DIR"
     if dataset is None or languages not in dataset.langpairs:
-        raise CorpusError(f"--newstest {SACREBLEU}: it has no {languages} of {word} ({name}); --newstest FOLDER")
-    named = dataset.langpairs[languages]
+        raise CorpusError(f"--newstest {SACREBLEU}: sacreBLEU has no {newstest} ({name}) for {languages}; {cure}.")
+    names = dataset.langpairs[languages]
     if look:
-        return Path(f"{SACREBLEU}:{name}", named[0]), Path(f"{SACREBLEU}:{name}", named[1])
+        return Path(f"{SACREBLEU}:{name}", names[0]), Path(f"{SACREBLEU}:{name}", names[1])
     try:
         lines = Path(dataset.get_files(languages)[0])
     except (OSError, SystemExit, EOFError) as error:  # sacreBLEU exits if a checksum is wrong
-        raise CorpusError(
-            f"--newstest {SACREBLEU}: {word} could not be fetched from {' '.join(dataset.data)} ({error}); try "
-            "again, or --newstest FOLDER with the sgm files"
-        ) from None
-    return lines.parent / "raw" / named[0], lines.parent / "raw" / named[1]
+        what = f"{newstest} could not be fetched from {' '.join(dataset.data)} ({error})"
+        raise CorpusError(f"--newstest {SACREBLEU}: {what}. Try again, or {cure}.") from None
+    return lines.parent / "raw" / names[0], lines.parent / "raw" / names[1]

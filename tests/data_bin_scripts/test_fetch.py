@@ -118,7 +118,7 @@ def test_a_cut_after_a_redirect_is_gone_on_from(lab, site):
 
 def test_a_web_page_in_place_of_a_file_is_not_recorded(lab, site):
     lab.row("a.txt", site.put("a.txt", b"\n<!DOCTYPE html><title>Please log in</title>"))
-    assert "a web page came" in lab.run().error
+    assert "web page" in lab.run().error
     assert lab.files() == set()
     assert record.Record(lab.output).get(Path("text/a.txt")) is None
 
@@ -127,7 +127,7 @@ def test_a_slow_server_is_given_up(lab, site):
     lab.row("a.txt", site.put("a.txt", TEXT, delay=0.5), HASH)
     ended = lab.run("text", "--timeout", 0.1, "--retries", 1)
     assert ended.status == 1
-    assert "no answer for 0.1 seconds (--timeout)" in ended.error
+    assert "0.1 seconds (--timeout)" in ended.error
     assert len(site.asked) == 2
 
 
@@ -170,7 +170,7 @@ def test_an_md5_is_checked_where_only_that_is_published(lab, site, content, stat
     lab.row("a.txt", site.put("a.txt", content), f"md5:{published}")
     ended = lab.run()
     assert ended.status == status
-    assert (f"the content is wrong: md5 {published} is expected (published)" in ended.error) == bool(status)
+    assert (f"the content is wrong: md5 {published} is published" in ended.error) == bool(status)
     assert lab.files() == (set() if status else {"text/a.txt"})
     entry = record.Record(lab.output).get(Path("text/a.txt"))
     assert (entry and entry.sha256) == (None if status else HASH)
@@ -203,7 +203,7 @@ def test_a_file_that_was_damaged_later_is_refused_and_kept(lab, site):
     (lab.output / "text/a.txt").write_bytes(TEXT[:-1])
     ended = lab.run()
     assert ended.status == 1
-    assert "Delete the file and run again" in ended.error
+    assert "Delete the file" in ended.error
     assert len(site.asked) == 1
 
 
@@ -232,7 +232,7 @@ def test_what_an_outdated_archive_held_is_not_taken_for_the_new(lab, site):
     site.put("a.tgz", new)
     lab.list.write_text("\t".join(sources.COLUMNS) + "\n")
     lab.row("a.tgz", f"{site.address}/a.tgz", hashlib.sha256(new).hexdigest())
-    assert "is in the way" in lab.run().error
+    assert "text/a exists" in lab.run().error
     shutil.rmtree(lab.output / "text/a")
     assert lab.run().status == 0
     assert (lab.output / "text/a/one").read_bytes() == b"2"
@@ -257,7 +257,7 @@ def test_a_full_disk_ends_the_run_with_one_line(lab, site, monkeypatch):
     monkeypatch.setattr(transfer.Partial, "begin", full)
     ended = lab.run()
     assert ended.status == 1
-    assert "no space left" in ended.error
+    assert "no space is left" in ended.error
     assert len(ended.error.splitlines()) == len(site.asked) == 1
 
 

@@ -49,7 +49,7 @@ def test_a_folder_of_ones_own_is_checked_too(lab, site, tmp_path):
     assert HASH in ended.error
     (tmp_path / "a.txt").unlink()
     assert "no such folder" in lab.run("text", "--from", tmp_path / "a.txt").error
-    assert "neither text/a.txt nor a.txt is there" in lab.run("text/a.txt", "--from", tmp_path).error
+    assert "neither text/a.txt nor a.txt" in lab.run("text/a.txt", "--from", tmp_path).error
 
 
 def test_a_file_laid_in_place_by_hand_is_taken_and_recorded(lab, site):
@@ -75,7 +75,7 @@ def test_a_limit_lets_whole_files_through(lab, site, limit, names, published):
 
 def test_a_limit_that_lets_nothing_through_is_an_error(lab, site):
     lab.row("a", site.put("a", TEXT, length=False))
-    assert "--limit lets no file through" in lab.run("text", "--limit", "1K").error
+    assert "--limit: " in lab.run("text", "--limit", "1K").error
     assert lab.files() == set()
 
 
@@ -118,7 +118,7 @@ def test_an_address_without_a_plain_name_or_of_another_kind_is_refused(lab, url)
 @pytest.mark.parametrize("name", ["../a", "a/b", ".a", "", "-a"])
 def test_a_source_cannot_lie_elsewhere(lab, name):
     lab.row(name, "http://127.0.0.1/a")
-    assert "line 2" in lab.run().error
+    assert "sources.tsv:2: " in lab.run().error
 
 
 @pytest.mark.parametrize("damage", [b"file\n", b"\tx", b"a\n", b"\xff"], ids=["header", "fields", "few", "bytes"])
@@ -129,7 +129,7 @@ def test_a_damaged_record_is_not_guessed_at(lab, site, damage):
     path.write_bytes(damage if damage == b"file\n" else path.read_bytes().rstrip(b"\n") + damage * 9)
     ended = lab.run()
     assert ended.status == 1
-    assert "fetched.tsv: no record of this program, or damaged" in ended.error
+    assert "fetched.tsv: the file is damaged" in ended.error
 
 
 def test_a_second_run_in_one_folder_waits(lab, site):
@@ -179,6 +179,7 @@ def test_it_runs_from_anywhere_and_explains_itself(tmp_path):
     assert "examples:" in helped.stdout
     failed = subprocess.run([sys.executable, script, "glu"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert failed.returncode == 1
-    assert failed.stderr.startswith("error: unknown corpus 'glu'; did you mean glue?")
+    assert failed.stderr.startswith("error: unknown corpus 'glu'")
+    assert "did you mean glue?" in failed.stderr
     assert failed.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

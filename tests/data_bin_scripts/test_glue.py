@@ -249,7 +249,7 @@ def test_numbers_that_are_too_small_are_refused(
 ) -> None:
     with pytest.raises(SystemExit):
         prepare("RTE", task_files(tmp_path, "RTE"), tmp_path, tmp_path / "out", *words)
-    assert f"argument {words[0]}: {words[1]}: at least {least} is wanted" in capsys.readouterr().err
+    assert f"argument {words[0]}: {words[1]} is not allowed. Give at least {least}." in capsys.readouterr().err
 
 
 # --- what is wrong with rows

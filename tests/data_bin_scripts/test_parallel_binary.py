@@ -202,11 +202,11 @@ def test_subwords_of_each_language_are_learned_on_its_own_text(prepared: Path, t
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--text", "nowhere"], "nowhere: no folder of prepare_parallel.py"),
-        (["--model-type", "bpe", "--subwords", "fastbpe"], "--model-type bpe is of SentencePiece"),
-        (["--character-coverage", "0.99", "--subwords", "fastbpe"], "--character-coverage is of SentencePiece"),
-        (["--character-coverage", "0.5"], "--character-coverage is 0.5: 0.98 to 1 is wanted"),
-        (["--longest", "0"], "--longest is 0: 1 or more is wanted"),
+        (["--text", "nowhere"], "--text nowhere: corpus.json is missing"),
+        (["--model-type", "bpe", "--subwords", "fastbpe"], "--model-type bpe: only SentencePiece"),
+        (["--character-coverage", "0.99", "--subwords", "fastbpe"], "--character-coverage 0.99: only SentencePiece"),
+        (["--character-coverage", "0.5"], "--character-coverage 0.5: "),
+        (["--longest", "0"], "--longest 0: "),
     ],
 )
 def test_what_is_wrong_is_said(

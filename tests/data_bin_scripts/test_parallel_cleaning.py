@@ -157,30 +157,28 @@ def test_files_of_unequal_length_are_refused_with_the_line(parallel: Parallel, m
     one, other = sentences(5, 1)
     ended = parallel.run(*parallel.words(parallel.write("mine", one, [*other, "mehr"])))
     assert ended.status == 1
-    assert f"{parallel.folder}/mine.en ends after line 5, {parallel.folder}/mine.de goes on at line 6" in ended.error
+    assert f"{parallel.folder}/mine.en ends after line 5, but {parallel.folder}/mine.de continues" in ended.error
     assert not parallel.output.exists()
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ["--train", "nowhere/x"],
-            "nowhere: x.en and x.de are wanted, plain or .gz, .bz2, .xz, .zst; nowhere is no folder",
-        ),
+        (["--train", "nowhere/x"], "--train nowhere/x: x.en or x.de (plain or .gz, .bz2, .xz, .zst) is missing."),
+        (["--train", "nowhere/x"], "There is no folder nowhere."),
         (["--train", "{}/mine", "{}/mine"], "mine.en is given twice"),
-        (["--train", "{}/empty"], "empty.en: empty, as is"),
-        (["--train", "{}/bad"], "bad.en: no pair of training is left (3 empty)"),
-        (["--test", "{}/bad"], "bad.en:1: empty, and a test set is not shortened"),
-        (["--valid", "{}/bad"], "bad.en: no pair in it"),
-        (["--test", "newstest2018"], "newstest2018: no such set of en-de"),
-        (["--newstest", "{}", "--test", "newstest2018"], "no newstest2018 of en-de (newstest2018-ende-src.en.sgm and"),
-        (["--newstest", "sacrebleu"], "--newstest is for sets newstestYEAR, and neither --valid nor --test names one"),
-        (["--newstest", "sacrebleu", "--test", "newstest2099"], "it has no en-de of newstest2099 (wmt99)"),
-        (["--pair", "de-de"], "'de-de' is no pair of languages"),
-        (["--ratio", "0.5"], "0.5: 1 or more, or 0 for any, is wanted"),
-        (["--longest-words", "-1"], "-1: at least 0 is wanted"),
-        (["--workers", "0"], "0: at least 1 is wanted"),
+        (["--train", "{}/empty"], "empty.en: the file is empty"),
+        (["--train", "{}/bad"], "bad.en: the cleaning left no training pair (3 empty)"),
+        (["--test", "{}/bad"], "bad.en:1: the line is empty"),
+        (["--valid", "{}/bad"], "bad.en: the set has no pair"),
+        (["--test", "newstest2018"], "--test newstest2018: "),
+        (["--newstest", "{}", "--test", "newstest2018"], "newstest2018 (newstest2018-ende-src.en.sgm and"),
+        (["--newstest", "sacrebleu"], "--newstest sacrebleu: neither --valid nor --test names a set"),
+        (["--newstest", "sacrebleu", "--test", "newstest2099"], "no newstest2099 (wmt99) for en-de"),
+        (["--pair", "de-de"], "'de-de' is not a pair"),
+        (["--ratio", "0.5"], "argument --ratio: 0.5 is not allowed"),
+        (["--longest-words", "-1"], "argument --longest-words: -1 is not allowed. Give at least 0."),
+        (["--workers", "0"], "argument --workers: 0 is not allowed. Give at least 1."),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(parallel: Parallel, words: list[str], message: str) -> None:

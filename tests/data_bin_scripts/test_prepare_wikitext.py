@@ -94,11 +94,11 @@ def test_another_file_than_the_published_is_refused_and_nothing_is_left(tmp_path
 @pytest.mark.parametrize(
     ("folder", "message"),
     [
-        ("text", "6 types (with <unk> and <eos>), 267,735 are wanted"),
-        ("nowhere", "nowhere: no such folder"),
-        ("empty", "empty: no wiki.train.tokens or train.txt (plain or .gz); there is: nothing"),
-        ("both", "both has both wiki.train.tokens and train.txt: move one of them elsewhere"),
-        ("taken", "wiki.train.tokens:2: the word <s> would be fairseq's sign of a beginning"),
+        ("text", "the text has 6 types (with <unk> and <eos>), but --types is 267,735"),
+        ("nowhere", "nowhere: there is no such folder"),
+        ("empty", "empty: the folder holds nothing, but no wiki.train.tokens or train.txt"),
+        ("both", "both: the folder has both wiki.train.tokens and train.txt"),
+        ("taken", "wiki.train.tokens:2: the word <s> stands for"),
     ],
 )
 def test_text_that_is_wrong_is_refused_and_nothing_is_left(

@@ -152,7 +152,7 @@ def test_a_split_without_any_question_left_is_refused(prepared: Prepared) -> Non
         (["--train", "src-a.txt", "--valid", "src-b.txt", "--context", "sentence"], "src-*.txt files do not have"),
         (["--train", "a.json", "--valid", "b.json", "--tokenizer-path", "d", "--cased"], "no effect with --tokenizer-"),
         (["--train", "a.json", "--valid", "b.json", "--longest", "100"], "leaves no room for a context"),
-        (["--train", "a.json", "--valid", "b.json", "--limit", "0"], "0: at least 1 is wanted"),
+        (["--train", "a.json", "--valid", "b.json", "--limit", "0"], "0 is not allowed. Give at least 1."),
     ],
 )
 def test_options_without_effect_are_refused(prepared: Prepared, words: list[str], message: str) -> None:

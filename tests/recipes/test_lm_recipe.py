@@ -197,10 +197,10 @@ def test_words_and_ends_are_counted_as_published(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("texts", "more", "message"),
     [
-        ({"valid": "\n\n"}, [], "valid.txt: no words in it"),
-        ({"test": "a\nb <eos>\n"}, [], "test.txt:2: the word <eos> would be the end of a line"),
-        ({"train": "<pad>\n"}, [], "train.txt:1: the word <pad> would be fairseq's padding"),
-        ({}, ["--types", "267735"], "train.txt: 4 types (with <unk> and <eos>), 267,735 are wanted"),
+        ({"valid": "\n\n"}, [], "valid.txt: the file has no words"),
+        ({"test": "a\nb <eos>\n"}, [], "test.txt:2: the word <eos> stands for the end of a line"),
+        ({"train": "<pad>\n"}, [], "train.txt:1: the word <pad> stands for fairseq's padding"),
+        ({}, ["--types", "267735"], "train.txt: the text has 4 types (with <unk> and <eos>), but --types is 267,735"),
         ({"wiki.test.tokens": ""}, [], None),
     ],
 )
@@ -210,7 +210,7 @@ def test_a_text_that_would_be_read_wrongly_is_refused(
     text = folder(tmp_path / "text", **texts)
     if message is None:
         (text / "wiki.test.tokens.txt").rename(text / "wiki.test.tokens")
-        message = "has both wiki.test.tokens and test.txt"
+        message = "the folder has both wiki.test.tokens and test.txt"
     told = prepared(text, tmp_path / "out", *more)
     assert told.returncode == 1
     assert message in told.stderr
@@ -221,6 +221,4 @@ def test_a_missing_split_is_named(tmp_path: Path) -> None:
     text = folder(tmp_path / "text")
     (text / "test.txt").rename(text / "wiki.test.raw")
     told = prepared(text, tmp_path / "out")
-    assert (
-        "no wiki.test.tokens or test.txt (plain or .gz); there is: train.txt, valid.txt, wiki.test.raw" in told.stderr
-    )
+    assert "holds train.txt, valid.txt, wiki.test.raw, but no wiki.test.tokens or test.txt" in told.stderr

@@ -55,7 +55,7 @@ def limit(text: str) -> Limit:
     """Read `--limit`: `3` is a number of files; `500M`, `2GB` and `1000B` are numbers of bytes."""
     match = re.fullmatch(r"(\d+)([KMGT]?)(B?)", text.strip().upper())
     if match is None or int(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of files (as 3) nor of bytes (as 500M or 2GB)")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of files (3) nor of bytes (500M or 2GB).")
     if match[2] or match[3]:
         return Limit(bytes=int(match[1]) * UNITS[match[2]])
     return Limit(files=int(match[1]))
@@ -64,21 +64,21 @@ def limit(text: str) -> Limit:
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = command.parser("fetch.py", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
-    text = "Corpora, single files (* matches any characters) or addresses to download."
+    text = "Corpora, files of corpora (* matches any characters), or addresses to download."
     add("names", nargs="*", metavar="CORPUS|CORPUS/FILE|URL", help=text)
     text = "Folder for the downloaded files (default: data/raw)."
     add("--output", type=Path, default=Path("data/raw"), metavar="DIR", help=text)
     text = "List all corpora, or the files of the given ones, and download nothing."
     add("--list", action="store_true", help=text)
     add("--json", action="store_true", help="With --list, print a JSON list with one object per file.")
-    text = "Download at most N files (as 3) or BYTES (as 500M or 2GB), in whole files (default: no limit)."
+    text = "Download at most N files, or files of at most BYTES in total, such as 500M or 2GB (default: no limit)."
     add("--limit", type=limit, metavar="N|BYTES", help=text)
     add("--no-unpack", dest="unpack", action="store_false", help="Do not unpack archives.")
     text = "Copy the published files from this folder instead of downloading them."
     add("--from", dest="own", type=Path, metavar="DIR", help=text)
     text = "List of the published files (default: sources.tsv next to this script)."
     add("--sources", type=Path, default=HERE / "sources.tsv", metavar="FILE", help=text)
-    text = "Number of retries in a row that may bring no new byte before an address is given up (default: 5)."
+    text = "Give up an address after N retries in a row that bring no new byte (default: 5)."
     add("--retries", type=int, default=5, metavar="N", help=text)
     text = "Seconds to wait for the next byte before the connection is closed (default: 60)."
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help=text)
@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
         if options.dry_run:
             return dry_run(chosen, options)
         if options.own and not options.own.is_dir():
-            raise FetchError(f"--from {options.own}: there is no such folder. Give the one with the published files.")
+            raise FetchError(f"--from {options.own}: there is no such folder. Give your folder of published files.")
         with only_one(options.output):
             return fetch(chosen, options)
     except (FetchError, OSError) as error:
@@ -134,7 +134,7 @@ def within(chosen: list[Source], left: Limit) -> list[Source]:
 
 
 def fetch(chosen: list[Source], options: argparse.Namespace) -> int:
-    """Fetch all chosen files, report failures at once, and return the exit status: 1 if a file failed."""
+    """Fetch all chosen files, report each failure when it occurs, and return 1 if a file failed, otherwise 0."""
     fetcher = Fetcher(options.output, Record(options.output), options.own, options.unpack)
     left, failed, fetched = options.limit or Limit(), 0, 0
     policy = Policy(options.retries, options.timeout)

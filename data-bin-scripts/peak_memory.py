@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Run a command and print the peak memory of it and all its child processes: peak_memory.py COMMAND [ARGUMENT...]"""
+"""Run a command, and print its peak memory including all child processes: peak_memory.py COMMAND [ARGUMENT...]"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INTERVAL = 0.2  # seconds between two measurements
 
 
 def processes() -> dict[int, tuple[int, int]]:
-    """Return for each process id the id of the parent process and the resident bytes."""
+    """Return the id of the parent process and the resident bytes of each process, by process id."""
     parents_and_sizes = {}
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
@@ -40,7 +40,7 @@ def main(command: list[str]) -> int:
         while process.poll() is None:
             peak = max(peak, resident(process.pid))
             time.sleep(INTERVAL)
-    print(f"peak memory {peak / 1e9:.2f} GB, {time.monotonic() - started:.0f} s", file=sys.stderr)
+    print(f"peak memory: {peak / 1e9:.2f} GB, run time: {time.monotonic() - started:.0f} s", file=sys.stderr)
     return process.returncode
 
 

@@ -69,9 +69,9 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     text = "Number of processes (default: 1). The result does not depend on it."
     add("--workers", type=at_least(1), default=1, metavar="N", help=text)
-    text = "Check your own validation and test sets and --language-id, and write and download nothing."
+    text = "Check your own validation and test sets and --language-id, without downloading or writing anything."
     add("--check", action="store_true", help=text)
-    add("--dry-run", action="store_true", help="List the files, and write and download nothing.")
+    add("--dry-run", action="store_true", help="List the files, without downloading or writing anything.")
     return parser
 
 
@@ -93,9 +93,10 @@ def _text(group: argparse._ArgumentGroup) -> None:
 
 def _cleaning(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    text = f"Leave out pairs with more than N words and punctuation marks on a side (default: {LONGEST}; 0: no limit)."
+    text = f"Leave out pairs with more than N words or punctuation marks on a side (default: {LONGEST}; 0: no limit)."
     add("--longest-words", type=at_least(0), default=LONGEST, metavar="N", help=text)
-    text = f"Leave out pairs whose one side has more than R times the other's words (default: {RATIO:g}; 0: no limit)."
+    text = "Leave out pairs in which one side has more than R times as many words as the other "
+    text += f"(default: {RATIO:g}; 0: no limit)."
     add("--ratio", type=ANY_RATIO, default=RATIO, metavar="R", help=text)
     text = "What to do with pairs whose two sides are equal (default: keep)."
     add("--identical", choices=("keep", "drop"), default="keep", help=text)
@@ -112,8 +113,8 @@ def listed(options: argparse.Namespace) -> list[Source]:
         CorpusError: A corpus or set does not exist, or is named twice.
     """
     if options.newstest and not any(sources.NEWSTEST.fullmatch(name) for name in (*options.valid, *options.test)):
-        why = "neither --valid nor --test names a set newstestYEAR"
-        raise CorpusError(f"--newstest {options.newstest}: {why}. Name one, or leave --newstest out.")
+        why = "neither --valid nor --test names a set such as newstest2017"
+        raise CorpusError(f"--newstest {options.newstest}: {why}. Name such a set, or leave --newstest out.")
     chosen = [sources.training(prefix, options.pair) for prefix in options.train]
     for split in HELD_OUT:
         chosen += [
@@ -127,7 +128,7 @@ def listed(options: argparse.Namespace) -> list[Source]:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check all that can be known before anything is fetched: the user's own sets, and the language identification.
+    """Check before any download what can be checked: the user's own sets, and the language identification.
 
     Raises:
         CorpusError: A set does not exist, or the language identification cannot be used.

@@ -16,11 +16,11 @@ from command import at_least, number
 
 TASKS = ("imdb", "snli", *OF_GLUE)
 DESCRIPTION = """\
-Prepare texts or pairs of texts with a label for training from scratch with --task posenc_sentence_prediction and
---arch posenc_classifier. The vocabulary holds the frequent words of the training set, and with --glove only those that
-have a vector. All other words become <unk>. The checkpoint is chosen on the validation set, and the test set is scored
-once. GLUE's test labels are not public, so its development sets become the test sets. A missing validation or test set
-is held out from the training set."""
+Prepare texts or pairs of texts with labels for a classifier that is trained from scratch (--arch posenc_classifier and
+--task posenc_sentence_prediction). The vocabulary holds the frequent words of the training set, and with --glove only
+those that have a vector. All other words become <unk>. The checkpoint is chosen on the validation set, and the test
+set is scored once. GLUE's test labels are not public, so its development sets become the test sets. A missing
+validation or test set is held out from the training set."""
 EXAMPLES = """\
 examples:
   prepare_text_classification.py --task sst2 --data data/raw/glue --glove data/raw/glove/glove.840B.300d.zip \\

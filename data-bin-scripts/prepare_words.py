@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
-    """Write OUTPUT completely, or leave it as it was after an error.
+    """Write the output folder completely, or leave it unchanged after an error.
 
     Returns:
         The number of types of the training text, and the lines, tokens and unknown words of each split.
@@ -79,7 +79,7 @@ def prepare(folder: Path, output: Path, types: int) -> dict[str, Any]:
 
 
 def find(folder: Path, split: str) -> Path:
-    """Return the file of a split; a plain file comes before a compressed one, as the downloader keeps both.
+    """Return the file of a split; prefer a plain file to a compressed one, because the downloader keeps both.
 
     Raises:
         CorpusError: The split has no file, or two files of different names.

@@ -1,4 +1,4 @@
-"""What the tests of the downloader share: its modules, a list of sources with an output folder, archives.
+"""Provide the tests of the downloader with its modules, a list of sources with an output folder, and archives.
 
 PYTEST_DONT_REWRITE: it asserts nothing, and is imported before it is named as a plugin.
 """
@@ -57,7 +57,7 @@ class Ended(NamedTuple):
 
 
 class Lab:
-    """A list of sources, an output folder, and runs."""
+    """Run the downloader with a list of sources and an output folder."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.output, self.list, self.capsys = folder / "raw", folder / "sources.tsv", capsys
@@ -69,14 +69,14 @@ class Lab:
             file.write("\t".join(fields) + "\n")
 
     def run(self, *arguments: object) -> Ended:
-        told = [str(word) for word in (arguments or ("text",))]
-        status = fetch.main([*told, "--output", str(self.output), "--sources", str(self.list)])
+        words = [str(word) for word in (arguments or ("text",))]
+        status = fetch.main([*words, "--output", str(self.output), "--sources", str(self.list)])
         return Ended(status, *self.capsys.readouterr())
 
     def files(self) -> set[str]:
-        """All but the program's own records."""
-        found = {path.relative_to(self.output).as_posix() for path in self.output.rglob("*") if not path.is_dir()}
-        return found - {".lock", "fetched.tsv"}
+        """Return the names of all files except the program's own records."""
+        names = {path.relative_to(self.output).as_posix() for path in self.output.rglob("*") if not path.is_dir()}
+        return names - {".lock", "fetched.tsv"}
 
 
 @pytest.fixture

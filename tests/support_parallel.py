@@ -1,4 +1,4 @@
-"""What the tests of prepare_parallel.py share: corpora in the forms of WMT's archives, and runs.
+"""Provide the tests of prepare_parallel.py with corpora in the formats of WMT's archives, and with runs.
 
 PYTEST_DONT_REWRITE: it asserts nothing, and is imported before it is named as a plugin.
 """
@@ -45,7 +45,7 @@ Lines = tuple[list[str], list[str]]
 
 
 def sentences(number: int, seed: int, pair: tuple[str, str] = ("en", "de")) -> Lines:
-    """Pairs of as many words on either side; no two are the same."""
+    """Return different pairs of sentences with equal numbers of words on both sides."""
     drawn = random.Random(seed)
     sizes = [drawn.randint(3, 9) for _ in range(number)]
     one, other = (
@@ -59,20 +59,20 @@ def sentences(number: int, seed: int, pair: tuple[str, str] = ("en", "de")) -> L
 
 
 def sgm_text(documents: Sequence[Sequence[str]], kind: str = "srcset", names: Sequence[str] = ()) -> str:
-    """As WMT's files are; the text with its entities."""
-    found = [f'<{kind} setid="newstest2017" srclang="any">']
-    for number, some in enumerate(documents):
+    """Return documents in WMT's sgm format, with entities."""
+    rows = [f'<{kind} setid="newstest2017" srclang="any">']
+    for number, segments in enumerate(documents):
         name = names[number] if names else f"paper.{number}"
-        found += [f'<doc sysid="ref" docid="{name}" genre="news" origlang="cs">', "<p>"]
-        found += [f'<seg id="{one}">{html.escape(text)}</seg>' for one, text in enumerate(some, start=1)]
-        found += ["</p>", "</doc>"]
-    return "\n".join([*found, f"</{kind}>", ""])
+        rows += [f'<doc sysid="ref" docid="{name}" genre="news" origlang="cs">', "<p>"]
+        rows += [f'<seg id="{place}">{html.escape(text)}</seg>' for place, text in enumerate(segments, start=1)]
+        rows += ["</p>", "</doc>"]
+    return "\n".join([*rows, f"</{kind}>", ""])
 
 
-def sgm_pair(found: Lines) -> tuple[str, str]:
-    """Sentences in documents of five."""
-    cut = [[side[place : place + 5] for place in range(0, len(side), 5)] for side in found]
-    return sgm_text(cut[0]), sgm_text(cut[1], "refset")
+def sgm_pair(pairs: Lines) -> tuple[str, str]:
+    """Return both sides in sgm format, in documents of five sentences."""
+    documents = [[side[place : place + 5] for place in range(0, len(side), 5)] for side in pairs]
+    return sgm_text(documents[0]), sgm_text(documents[1], "refset")
 
 
 def lines(path: Path) -> list[str]:
@@ -80,9 +80,9 @@ def lines(path: Path) -> list[str]:
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    """Of all files, those with the counts too."""
-    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+    """Return the hashes of all files in a folder, including those with counts."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 class Ended(NamedTuple):
@@ -92,14 +92,14 @@ class Ended(NamedTuple):
 
 
 class Parallel:
-    """Runs of prepare_parallel.py in a folder."""
+    """Run prepare_parallel.py in a folder."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._capsys = folder, capsys
         self.output = folder / "out"
 
     def write(self, name: str, one: Sequence[str | bytes], other: Sequence[str | bytes], pair: str = "en-de") -> Path:
-        """NAME.A and NAME.B; the path without their ends."""
+        """Write NAME.A and NAME.B, and return their path without the endings."""
         for language_, side in zip(pair.split("-"), (one, other), strict=True):
             path = self.folder / f"{name}.{language_}"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,10 +107,10 @@ class Parallel:
         return self.folder / name
 
     def words(self, *train: object) -> list[object]:
-        """The options of a run of these corpora."""
+        """Write validation and test sets, and return the options of a run with these training corpora."""
         sets = {split: self.write(split, *sentences(4, seed)) for split, seed in (("valid", 90), ("test", 91))}
-        found: list[object] = ["--pair", "en-de", "--train", *train]
-        return [*found, "--valid", sets["valid"], "--test", sets["test"]]
+        options: list[object] = ["--pair", "en-de", "--train", *train]
+        return [*options, "--valid", sets["valid"], "--test", sets["test"]]
 
     def run(self, *words: object, output: Path | None = None) -> Ended:
         try:
@@ -120,11 +120,11 @@ class Parallel:
         return Ended(status, *self._capsys.readouterr())
 
     def record(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.output / "corpus.json").read_text())
-        return found
+        record: dict[str, Any] = json.loads((self.output / "corpus.json").read_text())
+        return record
 
     def counts(self, corpus: str) -> dict[str, int]:
-        """Of a corpus of training, by step."""
+        """Return the counts of a training corpus by step."""
         rows = json.loads((self.output / "report.json").read_text())
         return {row["step"]: row["count"] for row in rows if (row["split"], row["corpus"]) == ("train", corpus)}
 

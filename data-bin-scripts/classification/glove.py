@@ -20,7 +20,7 @@ Vectors = dict[str, NDArray[np.float32]]
 
 
 def read(path: Path, words: Collection[str]) -> Vectors:
-    """Return the vectors of those of the words that the file contains.
+    """Return the vectors of the words; words that are not in the file are left out.
 
     Args:
         path: A text file, or a zip archive with one text file.
@@ -45,7 +45,7 @@ def read(path: Path, words: Collection[str]) -> Vectors:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Yield the open text file, whose iteration gives its lines."""
+    """Yield the text file, opened for reading; an archive is not unpacked to disk."""
     if path.suffix != ".zip":
         with path.open("rb") as file:
             yield file
@@ -63,7 +63,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _width(path: Path, line: bytes) -> int:
-    """Return the number of numbers at the end of the first line; a word with spaces may stand before them."""
+    """Return how many numbers the first line ends with; the word before them may contain spaces."""
     fields = line.split()
     width = 0
     while width < len(fields) - 1 and _is_number(fields[-1 - width]):

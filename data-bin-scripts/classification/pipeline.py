@@ -65,7 +65,7 @@ def prepare(where: Path, settings: Settings) -> dict[str, Any]:
         original = {split: list(source.rows()) for split, source in by_split.items()}
         labels = known_labels(original["train"])
         usable, bad_rows = checked(original, labels, settings.bad)
-        problems.refuse(where, bad_rows, "--bad skip leaves them out", "".join(_places(bad_rows)))
+        problems.refuse(where, bad_rows, "To leave these rows out, give --bad skip.", "".join(_places(bad_rows)))
         usable["train"] = usable["train"][: settings.limit or None]
         usable = with_valid(usable, settings)
         for split, rows in usable.items():
@@ -92,7 +92,7 @@ def known_labels(rows: list[Row]) -> tuple[str, ...]:
     """Return the labels of the training set in alphabetical order.
 
     Raises:
-        CorpusError: There are fewer than two.
+        CorpusError: There are fewer than two labels.
     """
     labels = sorted({row.label for row in rows if row.label})
     if len(labels) < 2:

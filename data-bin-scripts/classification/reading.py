@@ -48,7 +48,7 @@ class Columns:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return one or two columns."""
+        """Return the names of the columns with text: one, or two for pairs."""
         return (self.text, self.pair) if self.pair else (self.text,)
 
 

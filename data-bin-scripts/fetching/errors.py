@@ -1,4 +1,4 @@
-"""Define the errors of `fetch.py`; their messages are for the user and have one line."""
+"""Define the errors of `fetch.py`; each message is a single line for the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch one file after the other: download or copy, check, move to the final name, unpack."""
+"""Fetch files one by one: download or copy a file, check it, give it its final name, and unpack it."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _is_page(path: Path) -> bool:
 
 
 def check(path: Path, source: Source, known: Entry | None) -> str:
-    """Return the sha256 of a file after comparing it with the published hash, or if there is none, the recorded hash.
+    """Return the sha256 of a file, after comparing it with the published hash, or without one with the recorded hash.
 
     Raises:
         MirrorError: The size or content is not the expected one, or the file is a web page.
@@ -148,7 +148,7 @@ def check(path: Path, source: Source, known: Entry | None) -> str:
     if source.size not in (None, size):
         raise MirrorError(f"the size is wrong: {source.size:,} bytes are published, but the file has {size:,}")
     if not source.is_hash_published and not source.name.endswith((".html", ".htm")) and _is_page(path):
-        raise MirrorError("the content is a web page (perhaps for login or of an error) instead of the file")
+        raise MirrorError("the content is a web page, such as a login or error page, instead of the file")
     sha256 = digest(path)
     if source.sha256 and sha256 != source.sha256:
         raise MirrorError(f"the content is wrong: sha256 {source.sha256} is published, but the file has {sha256}")

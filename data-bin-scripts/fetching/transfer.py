@@ -120,7 +120,7 @@ class Transfer:
                 f"the size is wrong: {size:,} bytes are published, but the server announces {origin.total:,}"
             )
         if most is not None and origin.total > most:
-            raise OverLimitError(f"{self.source.path}: skipped, because its {origin.total:,} bytes exceed --limit")
+            raise OverLimitError(f"{self.source.path}: skipped, because it has more bytes than --limit still allows")
         if origin.total - offset > shutil.disk_usage(self.partial.path.parent).free:
             raise DiskFullError(
                 f"{self.partial.path}: {origin.total - offset:,} bytes are still missing, more than the disk has free. "
@@ -134,7 +134,7 @@ class Transfer:
             raise MirrorError(f"the size is wrong: {self.source.size:,} bytes are published, but the server sends more")
         if self.policy.most is not None and received > self.policy.most:
             self.partial.remove()
-            raise OverLimitError(f"{self.source.path}: skipped, because more than {received:,} bytes exceed --limit")
+            raise OverLimitError(f"{self.source.path}: skipped, because it has more bytes than --limit still allows")
 
     def _brief(self, error: Exception) -> str:
         if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):

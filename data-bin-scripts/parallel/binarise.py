@@ -66,7 +66,7 @@ def languages_of(text: Path) -> tuple[str, str]:
     try:
         source, target = read_json(text / RECORD)["pair"].split("-")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        why = f"{RECORD} is missing, or is not that of prepare_parallel.py"
+        why = f"{RECORD} is missing, or prepare_parallel.py did not write it"
         raise CorpusError(f"--text {text}: {why}. Give the output folder of prepare_parallel.py.") from None
     return source, target
 
@@ -102,7 +102,7 @@ def _subwords(text: Path, output: Path, languages: tuple[str, str], options: dic
     if process.returncode:
         raise CorpusError(f"{text}: the text could not be split into subwords. The messages above say why.")
     if not _is_whole(output, languages):
-        raise CorpusError(f"{output}: the numbers of lines differ from its counts.json. Run the command again.")
+        raise CorpusError(f"{output}: the numbers of lines differ from those in counts.json. Run the command again.")
     print(f"subwords: {_counts(output)}", flush=True)
 
 

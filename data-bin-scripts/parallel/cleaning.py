@@ -13,7 +13,7 @@ from corpora.lines import is_seen, tidy
 
 #: Reasons to leave a pair out, by the name of the step.
 STEPS = {
-    "encoding": "A side is not UTF-8, or holds U+FFFD, the sign for bytes that could not be decoded.",
+    "encoding": "A side is not UTF-8, or contains the replacement character U+FFFD.",
     "empty": "A side has no visible character.",
     "long": "A side has more words than --longest-words.",
     "ratio": "One side has more than --ratio times the words of the other.",
@@ -35,7 +35,7 @@ class Rules:
     Args:
         longest_words: Maximum number of words of a side; 0: no limit.
         ratio: Maximum number of words of the longer side per word of the shorter one; 0: no limit.
-        identical: Keep or drop pairs of equal sides.
+        identical: `keep` or `drop` pairs whose two sides are equal.
         language_id: Leave out pairs in other languages.
     """
 

@@ -135,7 +135,7 @@ def clean_all(folder: Path, cleaner: Cleaner, corpus: Iterable[Chunk], workers: 
     """Yield the number of pairs of each chunk when it is done, including chunks of an earlier run.
 
     Raises:
-        CorpusError: A process was killed, or `chunks` raises it.
+        CorpusError: A process was killed, or a chunk cannot be read.
     """
     folder.mkdir(parents=True, exist_ok=True)
     waiting: deque[Future[int]] = deque()

@@ -31,7 +31,7 @@ class Settings(Rules):
 
     Args:
         pair: Languages, as in en-de.
-        duplicates: Keep or drop duplicate pairs.
+        duplicates: `keep` or `drop` duplicate pairs.
         limit: Maximum number of pairs to read from each corpus; 0: all.
     """
 

@@ -36,7 +36,7 @@ def page(tallies: Sequence[Tally], sets: Sets, steps: Sequence[str], options: di
     pair = options["pair"].split("-")
     text = [f"# {options['pair']}", "", "## Training", "", *_training(tallies, steps, pair), ""]
     text += ["Reasons to leave a pair out:", "", *(f"- {step}: {STEPS[step]}" for step in steps)]
-    mended = "Mended pairs are kept, but were changed to Unicode NFC, without control characters and repeated spaces."
+    mended = "Mended pairs were kept with changes: Unicode NFC, no control characters, and single spaces."
     text += ["", mended]
     text += ["", "## Validation and test", "", *_table(("split", "set", "pairs", "left out: empty"), _held_out(sets))]
     if places := [*_places(tallies, pair)]:

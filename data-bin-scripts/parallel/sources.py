@@ -45,7 +45,7 @@ def training(prefix: str, pair: Pair) -> Source:
     files = _both(path.parent, *(f"{path.name}.{language}" for language in pair))
     if files is None:
         names = f"{path.name}.{pair[0]} or {path.name}.{pair[1]}"
-        raise CorpusError(f"--train {prefix}: {names} (plain or {', '.join(OPENERS)}) is missing. {_listing(path)}")
+        raise CorpusError(f"--train {prefix}: {names} is missing (plain or {', '.join(OPENERS)}). {_listing(path)}")
     return Source("train", path.name, files)
 
 
@@ -101,8 +101,8 @@ def _forms(name: str, pair: Pair) -> str:
 
 def _both(folder: Path, *names: str) -> tuple[Path, Path] | None:
     """Return both files, or None if one is missing; prefer a plain file to a compressed one."""
-    a, b = (there(folder / name, OPENERS) for name in names)
-    return (a, b) if a and b else None
+    first, second = (there(folder / name, OPENERS) for name in names)
+    return (first, second) if first and second else None
 
 
 def _listing(path: Path) -> str:
@@ -128,9 +128,10 @@ def _fetched(newstest: str, pair: Pair, *, look: bool = False) -> tuple[Path, Pa
     from sacrebleu.dataset import DATASETS  # takes a second, which --help does not need
 
     name, languages = NAMES.get(newstest, f"wmt{newstest[-2:]}"), "-".join(pair)
-    dataset, cure = DATASETS.get(name), "give a folder with the sgm files: --newstest DIR"
+    dataset, cure = DATASETS.get(name), "give a folder with the sgm files as --newstest DIR"
     if dataset is None or languages not in dataset.langpairs:
-        raise CorpusError(f"--newstest {SACREBLEU}: sacreBLEU has no {newstest} ({name}) for {languages}; {cure}.")
+        what = f"sacreBLEU has no {newstest} ({name}) for {languages}"
+        raise CorpusError(f"--newstest {SACREBLEU}: {what}. Name other sets, or {cure}.")
     names = dataset.langpairs[languages]
     if look:
         return Path(f"{SACREBLEU}:{name}", names[0]), Path(f"{SACREBLEU}:{name}", names[1])

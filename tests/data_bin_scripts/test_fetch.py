@@ -1,4 +1,4 @@
-"""The downloader, against a server on this machine: what it survives, what it refuses, what it leaves behind."""
+"""Test the downloader with a local server: what it survives, what it refuses, and which files it leaves."""
 
 from __future__ import annotations
 
@@ -180,8 +180,8 @@ def test_wrong_content_is_refused_before_it_is_unpacked(lab, site):
     lab.row("a.txt.gz", site.put("a.txt.gz", gzip.compress(b"other")), HASH)
     ended = lab.run()
     assert ended.status == 1
-    found = hashlib.sha256(site.pages["/a.txt.gz"].content).hexdigest()
-    assert all(word in ended.error for word in ("text/a.txt.gz", HASH, found))
+    sha256 = hashlib.sha256(site.pages["/a.txt.gz"].content).hexdigest()
+    assert all(word in ended.error for word in ("text/a.txt.gz", HASH, sha256))
     assert lab.files() == set()
 
 

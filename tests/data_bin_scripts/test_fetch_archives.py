@@ -1,4 +1,4 @@
-"""The downloader: archives into a folder, and nothing outside it."""
+"""Test that the downloader unpacks archives into a folder, and writes nothing outside it."""
 
 from __future__ import annotations
 

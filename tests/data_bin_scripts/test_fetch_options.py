@@ -1,4 +1,4 @@
-"""The downloader: its options, and the list of sources that the project ships."""
+"""Test the downloader's options, and the list of sources that the project ships."""
 
 from __future__ import annotations
 

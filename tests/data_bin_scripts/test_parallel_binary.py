@@ -1,4 +1,4 @@
-"""data-bin-scripts/binarise_parallel.py: a prepared folder in subwords, as fairseq-train reads it."""
+"""Test binarise_parallel.py: it converts a prepared folder to subwords in the format of fairseq-train."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Call the programs in this process: their start, with torch and fairseq, is most of their time."""
+    """Call the programs in this process, because importing torch and fairseq would take most of their time."""
     from fairseq_cli import preprocess
 
     def called(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
@@ -71,12 +71,12 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(prepared: Path, output: Path, *words: object) -> int:
-    asked = ["--text", prepared, "--output", output, "--vocabulary", 50, *words]
-    return binarise_parallel.main([*map(str, asked)])
+    options = ["--text", prepared, "--output", output, "--vocabulary", 50, *words]
+    return binarise_parallel.main([*map(str, options)])
 
 
 def decoded(folder: Path, split: str, code: str) -> list[str]:
-    """The pieces of each line, as fairseq reads them."""
+    """Return the pieces of each line as fairseq reads them."""
     from fairseq.data import Dictionary, data_utils  # seconds, which not all tests need
 
     dictionary = Dictionary.load(str(folder / f"dict.{code}.txt"))
@@ -100,8 +100,8 @@ def test_one_vocabulary_for_both_and_an_interrupted_run_goes_on(
     out = tmp_path / "out"
     assert (out / "dict.en.txt").read_bytes() == (out / "dict.de.txt").read_bytes()
     for code in ("en", "de"):
-        found = [line.replace(" ", "").replace("\u2581", " ").strip() for line in decoded(out, "valid", code)]
-        assert found == lines(prepared / f"valid.{code}")
+        texts = [line.replace(" ", "").replace("\u2581", " ").strip() for line in decoded(out, "valid", code)]
+        assert texts == lines(prepared / f"valid.{code}")
     record = json.loads((out / "corpus.json").read_text())
     assert record["counts"]["train"] == {"pairs": 120, "left out": 0}
     assert run(prepared, out) == 0
@@ -109,13 +109,13 @@ def test_one_vocabulary_for_both_and_an_interrupted_run_goes_on(
 
 
 def slow(folder: Path) -> list[str]:
-    """In place of the program that makes subwords: one of its processes would go on for a minute, then leave more."""
+    """Return a command in place of the subword program; one of its processes would run for a minute and write a file."""
     work = f"sleep 60 && touch {folder}/late & echo $! > {folder}/pids.new; echo $$ >> {folder}/pids.new"
     return ["sh", "-c", f"{work}; mv {folder}/pids.new {folder}/pids; wait"]
 
 
 def alive(pid: str) -> bool:
-    """Not counting one whose end nobody asks for."""
+    """Return whether a process runs; a zombie does not count."""
     stat = Path(f"/proc/{pid}/stat")
     return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
@@ -181,21 +181,21 @@ def test_a_vocabulary_a_language(prepared: Path, tmp_path: Path) -> None:
     symbols = [{line.split()[0] for line in lines(tmp_path / "out" / f"dict.{code}.txt")} for code in ("en", "de")]
     assert "dog" in symbols[0]
     assert "dog" not in symbols[1]
-    found = [line.replace("@@ ", "") for line in decoded(tmp_path / "out", "test", "de")]
-    assert found == lines(prepared / "test.de")
+    texts = [line.replace("@@ ", "") for line in decoded(tmp_path / "out", "test", "de")]
+    assert texts == lines(prepared / "test.de")
 
 
 @pytest.mark.parametrize("kind", subwords.KINDS)
 def test_subwords_of_each_language_are_learned_on_its_own_text(prepared: Path, tmp_path: Path, kind: str) -> None:
-    asked = argparse.Namespace(raw=prepared, languages=["en", "de"], kind=kind, model_type="bpe", vocabulary=60)
-    asked.character_coverage = 1.0
-    encoder, counts = subwords.learn(argparse.Namespace(**vars(asked), separate=True), tmp_path)
-    assert {name: one["all"] for name, one in counts.items()} == {"en": 60, "de": 60}
+    options = argparse.Namespace(raw=prepared, languages=["en", "de"], kind=kind, model_type="bpe", vocabulary=60)
+    options.character_coverage = 1.0
+    encoder, counts = subwords.learn(argparse.Namespace(**vars(options), separate=True), tmp_path)
+    assert {name: count["all"] for name, count in counts.items()} == {"en": 60, "de": 60}
     names = {path.name for path in tmp_path.iterdir()}
     assert {"codes.en", "codes.de"} <= names if kind == "fastbpe" else {"model.en.model", "model.de.model"} <= names
     line = "der alte Hund"
     assert len(encoder("de")(line).split()) < len(encoder("en")(line).split())
-    together, _ = subwords.learn(argparse.Namespace(**vars(asked), separate=False), tmp_path)
+    together, _ = subwords.learn(argparse.Namespace(**vars(options), separate=False), tmp_path)
     assert together("de")(line) == together("en")(line)
 
 

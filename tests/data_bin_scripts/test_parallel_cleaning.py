@@ -1,4 +1,4 @@
-"""data-bin-scripts/prepare_parallel.py: what is left out of training, each count by hand, and what is refused."""
+"""Test which training pairs prepare_parallel.py leaves out, with counts by hand, and which input it refuses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from support_parallel import Parallel, cleaning, lines, parts, sentences
 
 pytest_plugins = ["support_parallel"]
-#: two sides, and the step that leaves the pair out; None: kept
+#: The two sides, and the step that leaves the pair out, or None for a pair that is kept.
 PAIRS: list[tuple[str | bytes, str | bytes, str | None]] = [
     ("A dog runs.", "Ein Hund rennt.", None),
     ("A d\xe9f".encode("latin-1"), "Ein Hund rennt.", "encoding"),
@@ -25,7 +25,7 @@ PAIRS: list[tuple[str | bytes, str | bytes, str | None]] = [
     ("a b c", "d e", None),  # exactly 1.5
     ("Paris - London", "Paris - London", None),
     ("A dog runs.", "Ein Hund rennt.", "duplicate"),
-    ("A  dog\u00a0runs.\r", "Ein Hund rennt.\x93", "duplicate"),  # the same once it is mended
+    ("A  dog\u00a0runs.\r", "Ein Hund rennt.\x93", "duplicate"),  # the same after it is mended
     ("A dog runs.", "Ein Hund lief.", None),  # another translation
 ]
 CURES = ("--longest-words", 10, "--ratio", 1.5)
@@ -164,7 +164,7 @@ def test_files_of_unequal_length_are_refused_with_the_line(parallel: Parallel, m
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--train", "nowhere/x"], "--train nowhere/x: x.en or x.de (plain or .gz, .bz2, .xz, .zst) is missing."),
+        (["--train", "nowhere/x"], "--train nowhere/x: x.en or x.de is missing"),
         (["--train", "nowhere/x"], "There is no folder nowhere."),
         (["--train", "{}/mine", "{}/mine"], "mine.en is given twice"),
         (["--train", "{}/empty"], "empty.en: the file is empty"),

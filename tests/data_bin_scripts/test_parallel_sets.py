@@ -1,4 +1,4 @@
-"""The sets of WMT: sgm files of several documents, plain lines, and those that sacreBLEU keeps."""
+"""Test WMT's sets: sgm files of several documents, plain text, and sets that sacreBLEU downloads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_entities_become_characters_once(tmp_path: Path) -> None:
 
 
 def test_what_is_not_quite_sgml_is_read(tmp_path: Path) -> None:
-    """Bare ampersands, single quotes, capitals, a segment on two lines, a byte order mark, CR LF."""
+    """The text has bare ampersands, single quotes, capitals, a segment on two lines, a byte order mark and CR LF."""
     text = "\ufeff<DOC docid='x'>\r\n<seg id='1'> AT&T  and\r\n R&D </seg><SEG ID=\"2\">&#8364; 5</SEG>\r\n</DOC>"
     found = sgm.read(write(tmp_path, "a.sgm", text))
     assert [(one.line, one.document, one.id, one.text) for one in found] == [
@@ -152,7 +152,7 @@ def test_a_plain_set_of_unequal_length_is_refused(parallel: Parallel) -> None:
 
 @pytest.fixture
 def kept(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
-    """sacreBLEU with its newstest2017 on this machine."""
+    """Let sacreBLEU download newstest2017 from the local server, and return its sentences."""
     from sacrebleu import dataset
     from sacrebleu.dataset import base, fake_sgml
 

@@ -1,4 +1,4 @@
-"""data-bin-scripts/prepare_wikitext103.sh: from a folder, or what the downloader leaves, to what fairseq reads."""
+"""Test prepare_wikitext103.sh: it converts a folder, or a downloaded archive, to fairseq's format."""
 
 from __future__ import annotations
 

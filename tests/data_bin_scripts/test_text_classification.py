@@ -1,4 +1,4 @@
-"""prepare_text_classification.py: published formats, one's own files, word vectors, and bad input."""
+"""Test prepare_text_classification.py with published formats, the user's own files, word vectors and bad input."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_one_vocabulary_for_both_and_an_interrupted_run_goes_on(
 
 
 def slow(folder: Path) -> list[str]:
-    """Return a command in place of the subword program; one of its processes would run for a minute and write a file."""
+    """Return a command that replaces the subword program; one of its processes sleeps, and then writes a file."""
     work = f"sleep 60 && touch {folder}/late & echo $! > {folder}/pids.new; echo $$ >> {folder}/pids.new"
     return ["sh", "-c", f"{work}; mv {folder}/pids.new {folder}/pids; wait"]
 

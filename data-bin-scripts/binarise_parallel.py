@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         binarise(options.text, options.output.absolute(), subword_options(options), options.workers)
         return Path(options.output)
 
-    return command.exit_status(work, command.GOES_ON)
+    return command.exit_status(work, command.RESUME)
 
 
 def parser() -> argparse.ArgumentParser:

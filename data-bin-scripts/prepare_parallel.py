@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
             print((options.output / "report.md").read_text(encoding="utf-8"))
         return Path(options.output)
 
-    return command.exit_status(work, command.GOES_ON)
+    return command.exit_status(work, command.RESUME)
 
 
 def parser() -> argparse.ArgumentParser:

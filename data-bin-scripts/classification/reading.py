@@ -185,8 +185,8 @@ def _of_glue(name: str, data: Path) -> dict[str, Source]:
 
 def _glue_rows(path: Path, form: Format, split: str) -> Iterator[Row]:
     for row in glue.read(path, form, split):
-        if row.fields != row.wanted:
-            raise _uneven(path, int(row.where.rpartition(":")[2]), row.fields, row.wanted)
+        if row.fields != row.expected:
+            raise _uneven(path, int(row.where.rpartition(":")[2]), row.fields, row.expected)
         yield Row(row.where, row.sentences, row.label)
 
 

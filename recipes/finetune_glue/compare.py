@@ -49,7 +49,7 @@ class Results:
         return xnli.with_means(scores) if trial.variant.task == xnli.XNLI else scores
 
     def score(self, trial: Trial) -> float:
-        """Return the score that chooses learning rate and epochs: of the development set, which is English in XNLI."""
+        """Return the development score, which chooses learning rate and epochs. For XNLI it is the English one."""
         return self.scores(trial)["valid"][self.first(trial.variant)]
 
     def medians(self, runs: Sequence[Trial]) -> dict[str, dict[str, float]]:

@@ -27,8 +27,8 @@ threshold that is best on the scored questions themselves. All other scores use 
 whether model sizes, questions and training settings are the paper's; the corpora of the pretraining are not known. The
 scored checkpoint is checkpoint_last.pt. Out of reach is the number of questions that cannot be answered correctly,
 because their gold answers are in no window or too long. A model beats a baseline if its F1 is higher by more than two
-standard errors, 2 sqrt((p (1 - p) + q (1 - q)) / questions) for their F1 p and q. The row `gold answers` tests the
-scorer and must have 100."""
+standard errors. These are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q are the two F1 values. The row
+`gold answers` tests the scorer, so its EM and F1 must be 100."""
 
 COLUMNS = (
     *("model", "encoding", "EM", "F1", "best F1", "threshold of best F1", "paper's EM", "paper's F1", "comparable"),

@@ -29,8 +29,8 @@ class Paper(NamedTuple):
         dim: Width of the models.
         name: Name of the paper in the tables of the package.
         model: Name of the paper's own models in these tables.
-        others: Models that differ from them in more than the encoding: in their initial weights or their corpus. Each
-            has the name that is shown and the name in the tables.
+        others: Models of the paper that also differ in initial weights or corpus: the name that is shown, and the name
+            in the tables.
     """
 
     layers: int
@@ -55,8 +55,8 @@ PAPERS = {
 
 def has_figures(paper: str, version: str, longest: int) -> bool:
     """Return whether a paper of `PAPERS` reports scores of its own models for windows of this length."""
-    theirs = PAPERS[paper]
-    return bool(printed(theirs.name, column=f"SQuAD{version} F1", model=theirs.model, length=longest))
+    entry = PAPERS[paper]
+    return bool(printed(entry.name, column=f"SQuAD{version} F1", model=entry.model, length=longest))
 
 
 def figures(paper: str, version: str, longest: int, label: str) -> tuple[float | str | None, float | str | None]:
@@ -73,13 +73,13 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
     """
     if paper not in PAPERS:
         return None, None
-    theirs, encoding = PAPERS[paper], parse(label)
+    entry, encoding = PAPERS[paper], parse(label)
 
     def shown(score: str) -> float | str | None:
         column = f"SQuAD{version} {score}"
         scores = {
-            name: published(printed(theirs.name, column=column, model=model, length=longest), encoding, UNSET)
-            for name, model in {"": theirs.model, **theirs.others}.items()
+            name: published(printed(entry.name, column=column, model=model, length=longest), encoding, UNSET)
+            for name, model in {"": entry.model, **entry.others}.items()
         }
         numbers = {name: number for name, number in scores.items() if number is not None}
         if not any(numbers):
@@ -92,7 +92,9 @@ def figures(paper: str, version: str, longest: int, label: str) -> tuple[float |
 def differences(
     paper: str, version: str, model: dict[str, Any], total: tuple[int, int], used: tuple[int, int] | None = None
 ) -> list[str]:
-    """Return differences that make scores not comparable with the paper; `departures` returns more of them.
+    """Return differences in models and questions that prevent a comparison with the paper.
+
+    `departures` returns the differences in settings.
 
     Args:
         paper: A name in `PAPERS`, or none.
@@ -103,10 +105,10 @@ def differences(
     """
     if paper not in PAPERS:
         return []
-    theirs = PAPERS[paper]
+    entry = PAPERS[paper]
     texts = []
-    if (model["layers"], model["dim"]) != (theirs.layers, theirs.dim):
-        texts.append(f"{model['layers']} layers of width {model['dim']}, not {theirs.layers} of width {theirs.dim}")
+    if (model["layers"], model["dim"]) != (entry.layers, entry.dim):
+        texts.append(f"{model['layers']} layers of width {model['dim']}, not {entry.layers} of width {entry.dim}")
     if total != QUESTIONS[version]:
         texts.append(f"{_and(total)} training and development questions, not {_and(QUESTIONS[version])}")
     if used and used != total:
@@ -120,13 +122,16 @@ def _and(numbers: tuple[int, int]) -> str:
 
 
 def departures(settings: Settings) -> list[str]:
-    """Return how a run departs from the preset of its paper, which follows the paper and then its authors' code."""
+    """Return how a run departs from the preset of its paper.
+
+    The preset follows the paper, and the authors' code for values that the paper does not state.
+    """
     if settings.paper not in PAPERS:
         return []
     preset = read_preset(PRESETS / f"{settings.paper}.toml")
     default = {name: getattr(type(settings), name, None) for name in PROTOCOL}
     texts = of_settings({name: preset.get(name.replace("_", "-"), default[name]) for name in PROTOCOL}, settings)
     texts += of_flags(preset["train"], settings.train)
-    theirs = preset["batches"] * preset["train"]["batch-size"]
-    ours = settings.batches * settings.number("batch-size", 0)
-    return texts + ([f"{ours} windows per update, not {theirs}"] if ours != theirs else [])
+    preset_batch = preset["batches"] * preset["train"]["batch-size"]
+    batch = settings.batches * settings.number("batch-size", 0)
+    return texts + ([f"{batch} windows per update, not {preset_batch}"] if batch != preset_batch else [])

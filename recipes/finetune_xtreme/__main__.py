@@ -31,16 +31,16 @@ SENTENCES = """\
 Score is the accuracy in percent on the test set of a language, or on the development set if the test sets have no
 labels. Learning rates and checkpoints are chosen on the English development set. Baseline is the constant answer that
 scores best on the training rows. A model beats it if its score is higher by more than two standard errors, 2 sqrt(p (1
-- p) / rows). Chance is 33.33. Paper is the DIET paper's mean over the languages of XNLI; it is shown next to our mean
-that includes English, as in XTREME."""
+- p) / rows). Chance is 33.33. Paper is the DIET paper's mean over the languages of XNLI. Our mean next to it includes
+English, as in XTREME."""
 QUESTIONS = """\
-EM and F1 are in percent, by MLQA's rules for each language or, for the other sets, by SQuAD 1.1's. Baseline is the
-span of the language's mean answer length that contains most words of the question. A model beats it if its F1 is
-higher by more than two standard errors, 2 sqrt((p (1 - p) + q (1 - q)) / questions) for their F1 p and q. Learning
-rates, epochs and, with --keep best, checkpoints are chosen on English questions that are not scored; without
---dev-file, the last checkpoint is used. With several runs, scores are medians. Out of reach is the number of questions
-that cannot be answered correctly, because their gold answers are in no window or too long. Paper is the DIET paper's
-mean over all languages of a set."""
+EM and F1 are in percent. MLQA has its own scoring rules for each language; the other sets use those of SQuAD 1.1.
+Baseline is the span of the language's mean answer length that contains most words of the question. A model beats it if
+its F1 is higher by more than two standard errors. These are 2 sqrt((p (1 - p) + q (1 - q)) / questions), where p and q
+are the two F1 values. English questions that are not scored choose learning rates, epochs and, with --keep best,
+checkpoints. Without --dev-file, the last checkpoint is used. With several runs, scores are medians. Out of reach is
+the number of questions that cannot be answered correctly, because their gold answers are in no window or too long.
+Paper is the DIET paper's mean over all languages of a set."""
 
 COLUMNS = (
     *("task", "model", "language", "score", "of", "EM", "F1", "baseline", "baseline EM", "baseline F1", "chance"),

@@ -78,8 +78,8 @@ def _beats(f1: float, baseline: Scores, language: str) -> bool:
     """
     groups = {MEAN: set(baseline) - {MEAN, OTHERS}, OTHERS: set(baseline) - {MEAN, OTHERS, ENGLISH}}
     languages = sorted(groups.get(language, {language}))
-    theirs = float(baseline[language]["f1"])
-    return f1 > theirs + fmean(margin(f1, theirs, baseline[code]["total"]) for code in languages)
+    baseline_f1 = float(baseline[language]["f1"])
+    return f1 > baseline_f1 + fmean(margin(f1, baseline_f1, baseline[code]["total"]) for code in languages)
 
 
 def rows(task: str, variant: Variant, results: Results) -> list[Row]:
@@ -122,8 +122,8 @@ def compared(task: str, variant: Variant, results: Results, scored: Scores) -> t
 
     Args:
         task: Name of a dataset.
-        variant: The model.
-        results: All results.
+        variant: The model and its segment encoding.
+        results: Folder and grid of the run.
         scored: Scores by language. Languages whose file has no answers are missing.
     """
     facts = read_json(results.output / "checked" / f"{variant.slug}.json")

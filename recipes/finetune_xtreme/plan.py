@@ -48,7 +48,7 @@ def plan_questions(settings: Settings, output: Path, shown: str) -> Plan:
         longest=settings.longest,
         separators=settings.separators,
         batch=settings.batch,
-        keep=settings.kept,
+        keep=settings.used_checkpoint,
     )
     before = [*questions.text, *questions.fetch, *questions.checks.values(), *questions.prepared.values()]
     before += [*questions.sets.values(), *questions.baselines.values()]
@@ -58,7 +58,7 @@ def plan_questions(settings: Settings, output: Path, shown: str) -> Plan:
 
 @dataclass(frozen=True)
 class Languages(Questions[Settings]):
-    """Write the stages on questions in several languages."""
+    """Write the stages for questions in several languages."""
 
     @property
     def notes(self) -> list[str]:
@@ -68,7 +68,7 @@ class Languages(Questions[Settings]):
         if settings.limit or settings.limit_dev:
             counts = f"{settings.limit or 'all'} for training, {settings.limit_dev or 'all'} in each language"
             notes.append(f"Only the first questions are used: {counts}.")
-        if settings.kept != settings.keep:
+        if settings.used_checkpoint != settings.keep:
             notes.append("There are no English questions to choose the best checkpoint, so the last one is used.")
         if len(self.trials) > len(self.variants):
             counts = f"{len(self.trials)} trainings of {len(self.variants)} models"
@@ -93,7 +93,7 @@ class Languages(Questions[Settings]):
         return [trial for variant in self.variants for trial in self.settings.grid.trials(variant)]
 
     def settings_of(self, variant: Variant, trial: Trial | None = None) -> Training:
-        """Return the training of a trial, or without one the settings that all trainings of a variant share."""
+        """Return the training of a trial. Without a trial, it has what all trainings of the variant share."""
         settings = self.settings
         train = {**settings.flags_of_questions(), "batch-size": settings.batch // settings.batches}
         train |= {"lr": trial.lr} if trial else {}

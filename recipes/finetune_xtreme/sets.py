@@ -24,7 +24,7 @@ class QuestionSet:
     Attributes:
         name: Name of the dataset for prepare_spans.py --set and fetch.py.
         questions: Number of questions in the published files, by language.
-        by_language: Whether the official script has scoring rules for each language. Otherwise SQuAD 1.1's rules apply.
+        by_language: Whether the official script has its own scoring rules for each language. If not, SQuAD 1.1's apply.
         archive: The archive with all languages; empty if each language has its own file.
         files: Patterns of the file names.
     """

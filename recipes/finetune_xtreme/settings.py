@@ -27,7 +27,7 @@ PUBLISHED = "published"
 VERSION: Final = "1.1"  # version of SQuAD in which all questions have answers
 SCHEDULE = ("lr-scheduler", "polynomial_decay")  # set by the protocol; the plan of questions always sets the same
 #: Settings that only questions use, and those that only XNLI uses.
-OF_QUESTIONS = {one.name for one in fields(QuestionSettings)} - {one.name for one in fields(FineTuning)}
+OF_QUESTIONS = {setting.name for setting in fields(QuestionSettings)} - {setting.name for setting in fields(FineTuning)}
 OF_XNLI = {"train_rows"}
 
 
@@ -156,8 +156,8 @@ class Settings(SentenceSettings, QuestionSettings):
         return not self.own or bool(self.english("dev"))
 
     @property
-    def kept(self) -> str:
-        """Return the checkpoint that answers questions: --keep, or the last one if no English questions can choose."""
+    def used_checkpoint(self) -> str:
+        """Return the checkpoint that answers: that of --keep, or the last one without English development questions."""
         return self.keep if self.chooses else "last"
 
     @property

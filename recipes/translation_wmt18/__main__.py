@@ -19,17 +19,17 @@ from .settings import CONF, SPLITS, Settings
 DESCRIPTION = """\
 Train translation models from raw parallel text and score them with sacreBLEU. The stages learn subwords, train with
 fairseq-train, average checkpoints, translate with beam search and score against the raw references. Several encodings
-share the prepared text and are compared with the first one: BLEU with its signature and sacrebleu's paired bootstrap
-test, chrF, parameters, words per second and memory."""
+share the prepared text and are compared with the first one. The report shows BLEU with its signature and sacrebleu's
+paired bootstrap test, chrF, parameters, words per second and memory."""
 
 LEGEND = """\
-± is half the width of BLEU's 95 % bootstrap interval. p is the result of the paired bootstrap test of BLEU against the
-first row of the direction. With several seeds, BLEU, ± and chrF are means, sd is the standard deviation of BLEU, and p
-is the largest of the seeds. Parameters are those of the whole model. Words/s are source words of one validation batch,
-in float32 on one device; all models take turns in one process. Times are relative to the first row; each is the median
-over the turns. All models translate to the same length, the mean of the references, because a model that ends its
-sentences earlier would look faster. MB is the memory of a process that translates this batch, including the model
-(resident memory; on a GPU, allocated memory). Memory is relative to the first row."""
+± is half the width of BLEU's 95 % bootstrap interval. p is the p-value of the paired bootstrap test of BLEU against
+the first row of the direction. With several seeds, BLEU, ± and chrF are means, sd is the standard deviation of BLEU,
+and p is the largest p-value. Parameters are those of the whole model. Words/s is the number of source words per second
+for one validation batch, in float32 on one device. All models take turns in one process. Times are relative to the
+first row; each is the median over the turns. All models translate to the same length, the mean of the references,
+because a model that ends its sentences earlier would look faster. MB is the memory of a process that translates this
+batch, including the model (resident memory; on a GPU, allocated memory). Memory is relative to the first row."""
 
 COLUMNS = (
     *("direction", "encoding", "BLEU", "sd", "paper", "±", "p", "chrF", "parameters"),

@@ -23,7 +23,7 @@ def encoding_of(label: str) -> Encoding | None:
 def comparable(differences: Sequence[str]) -> str:
     """Return the text of the column that says whether a paper's score is comparable with ours.
 
-    It cannot say more than the checkpoint does, which does not name the corpora of the pretraining.
+    The corpora of the pretraining are unknown, because a checkpoint does not name them.
 
     Args:
         differences: The differences that prevent a comparison, in a few words each.

@@ -39,11 +39,12 @@ class Model:
 
 
 def models(places: Sequence[str]) -> list[Model]:
-    """Return the models of --checkpoint.
+    """Return the models that --checkpoint names.
 
     Args:
-        places: Checkpoints, folders of import-hf or Hugging Face, or runs of recipes/pretrain_mlm. A run means all of
-            its encodings. A path that does not exist yet is one model, so that --dry-run works before pretraining.
+        places: Checkpoints, folders of import-hf or Hugging Face, or runs of recipes/pretrain_mlm. A run stands for the
+            models of all its encodings. A path that does not exist yet stands for one model, so that --dry-run works
+            before pretraining.
     Raises:
         Refused: Two models have the same name.
     """

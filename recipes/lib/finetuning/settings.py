@@ -32,7 +32,7 @@ DECIDED = {
 
 @dataclass(kw_only=True)
 class FineTuning(launch.Training):
-    """Hold the settings of pretrained models and their data."""
+    """Settings of the pretrained models and the data."""
 
     checkpoint: list[str] = field(
         default_factory=list,

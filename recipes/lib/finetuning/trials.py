@@ -21,7 +21,7 @@ class Variant:
     Attributes:
         task: Name of the task; empty if all trainings have the same task.
         segments: Segment encoding of the model: none, input or head.
-        row: Segment encoding of the paper's row for this model. Tasks of single sentences have a score in that row,
+        row: Segment encoding of the row in the paper's table. Tasks of single sentences have a score in that row,
             although their models use no segments.
     """
 
@@ -57,7 +57,7 @@ class Trial:
 
     @property
     def hyperparameters(self) -> str:
-        """Return the hyperparameters as text; this is the slug without its variant."""
+        """Return learning rate, epochs and seed as text, which is the slug without the variant."""
         return f"lr{self.lr:g}.e{self.epochs}.s{self.seed}"
 
     @property
@@ -86,7 +86,7 @@ class Grid:
         """Return the trials of the learning rate and the epochs with the highest median score.
 
         Args:
-            score: Returns the score of a trial. It is not called if there is only one group.
+            score: Function that returns the score of a trial. It is not called if there is only one group.
         """
         groups = self.groups(variant)
         return groups[0] if len(groups) == 1 else max(groups, key=lambda group: statistics.median(map(score, group)))

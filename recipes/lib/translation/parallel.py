@@ -29,7 +29,7 @@ class Problem:
     """A problem of a line.
 
     Attributes:
-        kind: Its kind in a word, for counting.
+        kind: Kind of the problem, for counting.
         where: File and line.
         what: What is wrong, and what to do about it.
     """

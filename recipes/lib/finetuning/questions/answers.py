@@ -62,15 +62,15 @@ def answers(
         yield question.id, span_search.search(context.text, context.offsets, reads.get(number, []), how)
 
 
-def listed(found: Found, how: Search, *, null: bool) -> list[dict[str, Any]]:
+def listed(answers: Found, how: Search, *, null: bool) -> list[dict[str, Any]]:
     """Return the entries of nbest_predictions.json, best first.
 
     The empty answer is one of them if `null` is set or if the search found no span. The best span is always kept,
     because the threshold decides between it and the empty answer.
     """
-    best = [*found.best]
+    best = [*answers.best]
     if null or not best:
-        best = sorted([*best[: max(1, how.n_best - 1)], found.null], key=lambda answer: -answer.score)
+        best = sorted([*best[: max(1, how.n_best - 1)], answers.null], key=lambda answer: -answer.score)
     shares = span_search.probabilities(best)
     return [
         {"text": answer.text, "probability": share, "start_logit": answer.start, "end_logit": answer.end}
@@ -93,7 +93,7 @@ def out_of_reach(questions: Sequence[Question], longest: int) -> dict[str, list[
 
 def write(
     output: Path,
-    found: dict[str, Found],
+    by_question: dict[str, Found],
     questions: Sequence[Question],
     how: Search,
     threshold: float | None = None,
@@ -102,16 +102,17 @@ def write(
 
     Args:
         output: The folder.
-        found: Answers by question id.
+        by_question: Answers by question id.
         questions: The questions.
         how: Settings of the search.
-        threshold: Answer with the empty text if the odds of no answer exceed it. None: Every question has an answer.
+        threshold: Answer with the empty text if the odds of no answer exceed it. If it is None, every question gets an
+            answer.
     """
-    texts = best = {name: answer.best[0].text if answer.best else "" for name, answer in found.items()}
-    odds = {name: answer.odds for name, answer in found.items()}
+    texts = best = {name: answer.best[0].text if answer.best else "" for name, answer in by_question.items()}
+    odds = {name: answer.odds for name, answer in by_question.items()}
     if threshold is not None:
         best = null_threshold.applied(texts, odds, threshold)
-    nbest = {name: listed(answer, how, null=threshold is not None) for name, answer in found.items()}
+    nbest = {name: listed(answer, how, null=threshold is not None) for name, answer in by_question.items()}
     missed = out_of_reach(questions, how.longest)
     files: dict[str, Any] = {"predictions.json": best, "nbest_predictions.json": nbest, "null_odds.json": odds}
     files |= {OUT_OF_REACH: missed}

@@ -62,7 +62,7 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Questions(Planner[Q]):
-    """Write the stages on questions.
+    """Write the stages of question answering.
 
     Attributes:
         version: Version of SQuAD: 1.1 or 2.0.

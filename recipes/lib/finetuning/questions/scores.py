@@ -28,7 +28,7 @@ def rules_of(folder: Path) -> str:
     return f"squad-v{spans.record(folder)['version']}"
 
 
-def named(scores: dict[str, float]) -> dict[str, float]:
+def with_em(scores: dict[str, float]) -> dict[str, float]:
     """Add EM under the name `em`, because the scripts call it `exact_match` or `exact`."""
     return {"em": scores.get("exact_match", scores.get("exact", 0.0)), **scores}
 
@@ -48,7 +48,7 @@ def scored(gold: dict[str, list[str]], predictions: Path, rules: str) -> dict[st
         scores = null_threshold.evaluate(gold, texts, odds, threshold)
     else:
         scores = squad.evaluate(gold, read_json(predictions if alone else predictions / "predictions.json"), rules)
-    return {**named(scores), "rules": rules}
+    return {**with_em(scores), "rules": rules}
 
 
 # --- baselines without a model
@@ -75,13 +75,13 @@ def baselines(folder: Path, split: str, rules: str | None = None) -> dict[str, d
     answers = {item.id: overlap(texts[item.context].text, item.question, length, cut) for item in questions}
     by_name = {f"span of {length} words that shares most with the question": answers}
     by_name |= {"no answer": dict.fromkeys(gold, "")} if rules == squad.V20 else {}
-    scores = {name: named(squad.evaluate(gold, predictions, rules)) for name, predictions in by_name.items()}
+    scores = {name: with_em(squad.evaluate(gold, predictions, rules)) for name, predictions in by_name.items()}
     return {**scores, GOLD: _score_gold(gold, rules)}
 
 
 def _score_gold(gold: dict[str, list[str]], rules: str) -> dict[str, float]:
     """Return the scores of the gold answers, which must be 100 except for answers without words."""
-    scores = named(squad.evaluate(gold, first_with_words(gold, rules), rules))
+    scores = with_em(squad.evaluate(gold, first_with_words(gold, rules), rules))
     if not (math.isclose(scores["em"], 100) and math.isclose(scores["f1"], 100)):
         how = squad.rules(rules)
         empty = [name for name, answers in gold.items() if answers and not any(map(how.words, answers))]

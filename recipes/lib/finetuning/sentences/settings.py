@@ -25,7 +25,7 @@ from .xnli import XNLI
 PROTOCOLS = Path(__file__).parents[1] / "protocols"
 UNSET_TEXT = "(unset: as in the protocol)"
 ZERO_TEXT = "(0 or unset: as in the protocol)"
-#: Values that mean 'unset' for settings that a protocol can fill in; for settings not listed here 0 means it.
+#: Values that mean 'unset' for settings that a protocol can fill in. Settings not listed here are unset if they are 0.
 UNSET: dict[str, Any] = {"lr": [], "epochs": [], "segments": [], "keep": "", "warmup": -1.0}
 ENDS = ("tsv", "tsv.gz", "txt", "txt.gz")  # suffixes of files with rows
 
@@ -38,7 +38,7 @@ def protocol(name: str) -> tuple[dict[str, Any], Flags]:
 
 @dataclass(kw_only=True)
 class SentenceSettings(FineTuning):
-    """Hold the settings that a protocol fills in and those of the data rows."""
+    """Settings that a protocol can fill in, and settings of the data rows."""
 
     task: list[str]
     protocol: str
@@ -130,7 +130,7 @@ class SentenceSettings(FineTuning):
         self.train = {**flags, **self.train}
 
     def departures(self) -> list[str]:
-        """Return how the run departs from the protocol. Segments do not count, because they choose the paper's row."""
+        """Return how the run departs from the protocol, apart from segments, which select the paper's row."""
         values, flags = protocol(self.protocol)
         del values["segments"]
         return of_settings(values, self) + of_flags(flags, self.train, intervals=self.keep == "best")

@@ -19,7 +19,7 @@ def language(split: str) -> str:
 
 
 def scored(labelled: Collection[str]) -> list[str]:
-    """Return one split of each language: the test sets, or the development sets if only English's test set has labels.
+    """Return a split of each language: the test sets, or the development sets if only the English test set has labels.
 
     Args:
         labelled: Names of the splits that have labels.

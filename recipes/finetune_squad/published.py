@@ -42,7 +42,7 @@ class Paper(NamedTuple):
 
 #: Number of questions in the published files, by version: training and development.
 QUESTIONS = {"1.1": (87_599, 10_570), "2.0": (130_319, 11_873)}
-UNSET = {"clip": 512}  # without the option nothing is clipped, as with the maximum length of pretraining
+UNSET = {"clip": 512}  # without the option nothing is clipped; neither with 512, the length of pretraining
 OF_BASE = {"roberta-base itself": "roberta-base", "on C4": "from roberta-base, on C4"}
 PAPERS = {
     "m1-m4": Paper(12, 768, "M1-M4", "BERT-base", {"BERT": "BERT-base (Devlin et al., 2018)"}),

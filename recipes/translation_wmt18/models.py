@@ -87,10 +87,8 @@ class Models:
         command += flags(inputs=self.place.named("checkpoints", variant.slug), **{number: self.settings.average})
         command += flags(output=self.averaged(variant))
         every = self.settings.number("save-interval-updates", 1) if self.by_update else None
-        command, identity = (
-            command + flags(every=every),
-            command,
-        )  # --every is only a check, which does not change the result
+        # --every is only a check, which does not change the result
+        command, identity = command + flags(every=every), command
         outputs = [f"averaged/{variant.slug}.pt"]
         return self.place.runs("average", command, outputs, [train], variant=variant.slug, identity=identity)
 

@@ -6,7 +6,7 @@ translated also give an empty line; they are reported, and the exit status is 1.
 
   recipes/translation_wmt18/translate.sh --run results/en-de < text.en > text.de
   recipes/translation_wmt18/translate.sh --run results/en-de --pos-enc rope --seed 2 text.en > text.de
-  recipes/translation_wmt18/translate.sh --run results/all --direction cs-en --buffer-size 1     # a line at a time
+  recipes/translation_wmt18/translate.sh --run results/all --direction cs-en --buffer-size 1  # answer each line at once
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from recipes.lib.package import write_whole
 from recipes.lib.translation import memory
 from recipes.lib.translation.memory import Memory
 
-SECONDS = 12.0  # for all encodings together: as long for training, and again for translation
+SECONDS = 12.0  # for the training steps of all encodings together, and again for their translations
 LEAST_TURNS = 5
 LONGEST_BATCH = 64  # maximum number of sentences in the batch
 UNLIMITED = 10_000  # a model that reports more positions has no limit of its own

@@ -151,7 +151,7 @@ class Sentences(Planner[SentenceSettings]):
         name, outputs, inputs = f"evaluate:{trial.slug}", [scores, answers], [HERE / "tasks.py"]
         return self.run(name, "finetune_glue.evaluate", words, outputs, [train], inputs, on_device=True)
 
-    # --- all of them
+    # --- comparison
 
     def compare(self, chains: list[list[Stage]]) -> Stage:
         settings = self.settings

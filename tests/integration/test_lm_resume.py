@@ -106,12 +106,12 @@ def test_a_long_text_is_summed_exactly() -> None:
     def eval_lm(batch_iterator: Any) -> dict[str, Any]:
         scorer, total = Scorer(), torch.tensor(0.0)
         for sample in batch_iterator:
-            total += lm_scores._telling(Scorer.generate, scorer, [], sample)[0][0]["positional_scores"].sum()
+            total += lm_scores._scoring(Scorer.generate, scorer, [], sample)[0][0]["positional_scores"].sum()
         return {"loss": -total / 300_000 / torch.tensor(2.0).log()}
 
     source = lm_scores.Remembering(batches, SegmentMemory(0))
     iterator = type("Progress", (), {"iterable": source, "__iter__": lambda self: iter(source)})()
-    found = lm_scores._naming(eval_lm, batch_iterator=iterator)
+    found = lm_scores._logging_both(eval_lm, batch_iterator=iterator)
     exact = -float(torch.tensor(-7.1).double())
     assert found["token_nll"] == pytest.approx(exact, rel=1e-12)
     assert found["word_nll"] == pytest.approx(2 * exact, rel=1e-12)
@@ -122,4 +122,4 @@ def test_tokens_that_were_not_scored_are_told_of() -> None:
     source = lm_scores.Remembering([{"segment": 0, "ntokens": 3, "nwords": 3, "net_input": {}}], SegmentMemory(0))
     iterator = type("Progress", (), {"iterable": source})()
     with pytest.raises(RuntimeError, match="3 tokens were read, but 0 were scored"):
-        lm_scores._naming(lambda batch_iterator: [*source] and {"loss": 1.0}, batch_iterator=iterator)
+        lm_scores._logging_both(lambda batch_iterator: [*source] and {"loss": 1.0}, batch_iterator=iterator)

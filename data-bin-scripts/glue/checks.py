@@ -22,15 +22,15 @@ class Split:
 
     Args:
         rows: Rows that are written.
-        given: Number of rows of the split before bad rows were left out.
-        whole: Number of rows in the file.
+        assigned: Number of rows of the split before bad rows are left out.
+        in_file: Number of rows in the file.
     """
 
     name: str
     path: Path
     rows: list[Row]
-    given: int
-    whole: int
+    assigned: int
+    in_file: int
 
 
 def checked(split: str, rows: Iterable[Row], form: Format, how: str) -> tuple[list[Row], list[Problem]]:
@@ -65,7 +65,7 @@ def translations(splits: Sequence[Split], row_problems: Sequence[Problem]) -> li
     problems = list[Problem]()
     for kind in ("valid", "test"):
         parallel = {split.name: split for split in splits if split.name.partition("-")[0] == kind}
-        if len({split.given for split in parallel.values()}) > 1:
+        if len({split.assigned for split in parallel.values()}) > 1:
             continue
         bad_rows = [problem for problem in row_problems if problem.split in parallel]
         reasons = {problem.id: f"it is left out of {problem.split}: {problem.kind}" for problem in bad_rows}

@@ -85,7 +85,7 @@ def prepare(folder: Path, where: Path, settings: Settings) -> dict[str, Any]:
             _refuse_empty(split, settings)
         record = _write(partial, splits, settings)
         for split in splits:
-            facts = {"given": split.given, "file": split.path.name, "sha256": digest(split.path)}
+            facts = {"given": split.assigned, "file": split.path.name, "sha256": digest(split.path)}
             record["splits"][split.name] |= facts
         record["problems"] = problems.counted(row_problems)
         files.write_json(partial / RECORD, record)
@@ -148,7 +148,7 @@ def _refuse_shifted(splits: list[Split], settings: Settings) -> None:
     """
     if not settings.train_rows or not settings.form.translated:
         return
-    rows = {language(split.name): split.given for split in splits if split.name.startswith("valid")}
+    rows = {language(split.name): split.assigned for split in splits if split.name.startswith("valid")}
     if len(set(rows.values())) > 1:
         lengths = ", ".join(f"{code} {count:,}" for code, count in rows.items())
         raise CorpusError(
@@ -162,11 +162,11 @@ def _refuse_empty(split: Split, settings: Settings) -> None:
     if split.rows:
         return
     problem = f"the file has no rows for {split.name}"
-    if split.given:
-        problem = f"--bad skip leaves out all {split.given:,} rows of {split.name}"
-    elif split.whole:
+    if split.assigned:
+        problem = f"--bad skip leaves out all {split.assigned:,} rows of {split.name}"
+    elif split.in_file:
         count = f"{settings.train_rows:,}"
-        problem = f"it has {split.whole:,} rows, so --train-rows {count} leaves no row for {split.name}"
+        problem = f"it has {split.in_file:,} rows, so --train-rows {count} leaves no row for {split.name}"
     raise CorpusError(f"{split.path}: {problem}.")
 
 

@@ -1,4 +1,4 @@
-"""The corpus pipeline from text to what fairseq reads: pieces, items, shards, counts."""
+"""Test the corpus pipeline from text to fairseq's files: pieces, items, shards and counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def prepared(tmp_path_factory) -> Callable[..., Path]:
     """Return a function that prepares two texts, once for each tokenizer and its options, and returns the output."""
 
     @cache
-    def made(scheme: str, *more: object) -> Path:
+    def prepare(scheme: str, *more: object) -> Path:
         folder = tmp_path_factory.mktemp(scheme)
         (folder / "train.txt").write_text(text(documents(60)))
         (folder / "valid.txt").write_text(text(documents(5, seed=1)))
@@ -35,11 +35,11 @@ def prepared(tmp_path_factory) -> Callable[..., Path]:
         assert prepare_corpus.main([*map(str, words), "--output", str(folder / "out")]) == 0
         return folder / "out"
 
-    return made
+    return prepare
 
 
 def decoded(scheme: str, folder: Path, item: list[str]) -> str:
-    """The text of an item, by each tokenizer's own rule."""
+    """Return the text of an item, decoded by the tokenizer's own library."""
     assert item[-1] == "</s>"
     if scheme == "wordpiece":
         return " ".join(item[:-1]).replace(" ##", "")
@@ -47,48 +47,48 @@ def decoded(scheme: str, folder: Path, item: list[str]) -> str:
         return "".join(item[:-1]).replace("\u2581", " ").strip()
     from tokenizers import ByteLevelBPETokenizer
 
-    made = ByteLevelBPETokenizer(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
-    return made.decode([int(number) for number in item[:-1]])
+    tokenizer = ByteLevelBPETokenizer(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
+    return tokenizer.decode([int(number) for number in item[:-1]])
 
 
 @pytest.mark.parametrize("scheme", pieces.FILES)
 def test_fairseq_reads_the_text_back_item_by_item(prepared, scheme):
     output = prepared(scheme)
-    found = items(output / "shard00000", "valid")
-    wanted = [line for document in documents(5, seed=1) for line in [*document, ""]]  # an empty line behind each
+    valid_items = items(output / "shard00000", "valid")
+    expected = [line for document in documents(5, seed=1) for line in [*document, ""]]  # an empty line ends a document
     if scheme == "wordpiece":
-        wanted = [line.lower().replace(".", " .") for line in wanted]
-    assert [decoded(scheme, output / "tokenizer", item) for item in found] == wanted
+        expected = [line.lower().replace(".", " .") for line in expected]
+    assert [decoded(scheme, output / "tokenizer", item) for item in valid_items] == expected
     names = set(pieces.FILES[scheme]) - {"dict.txt"}
     assert sorted(path.name for path in (output / "tokenizer").iterdir()) == sorted(names)
-    if scheme == "gpt2":  # its dictionary is the given one
-        given = output.parent / "gpt2" / "dict.txt"
-        assert (output / "shard00000" / "dict.txt").read_bytes() == given.read_bytes()
+    if scheme == "gpt2":  # the dictionary is the user's
+        dictionary = output.parent / "gpt2" / "dict.txt"
+        assert (output / "shard00000" / "dict.txt").read_bytes() == dictionary.read_bytes()
 
 
 def test_each_document_stays_whole_and_is_in_one_shard(prepared):
-    output, found = prepared("sentencepiece", "--tasks", 3), []
+    output, texts = prepared("sentencepiece", "--tasks", 3), []
     for shard in range(3):
         read = [decoded("sentencepiece", output, item) for item in items(output / f"shard{shard:05d}")]
-        found.append("\n".join(read).split("\n\n") if read[-1] else "\n".join(read[:-1]).split("\n\n"))
+        texts.append("\n".join(read).split("\n\n") if read[-1] else "\n".join(read[:-1]).split("\n\n"))
         assert (output / f"shard{shard:05d}" / "valid.bin").exists() == (shard == 0)
-    together = [document for shard in found for document in shard]
-    wanted = ["\n".join(lines) for lines in documents(60)]
-    assert together != wanted  # they are shuffled
-    assert sorted(together) == sorted(wanted)
-    assert min(map(len, found)) > 5
+    together = [document for shard in texts for document in shard]
+    expected = ["\n".join(lines) for lines in documents(60)]
+    assert together != expected  # they are shuffled
+    assert sorted(together) == sorted(expected)
+    assert min(map(len, texts)) > 5
 
 
 def test_dict_txt_counts_the_pieces_of_the_training_text(prepared):
     shards = [prepared("wordpiece", "--tasks", 2) / f"shard0000{number}" for number in range(2)]
-    one, other = ((shard / "dict.txt").read_text() for shard in shards)
-    assert one == other
-    counted = {piece: int(number) for piece, number in (line.rsplit(" ", 1) for line in one.splitlines())}
+    first, second = ((shard / "dict.txt").read_text() for shard in shards)
+    assert first == second
+    counted = {piece: int(number) for piece, number in (line.rsplit(" ", 1) for line in first.splitlines())}
     read = Counter(piece for shard in shards for item in items(shard) for piece in item if piece != "</s>")
     assert {piece: number for piece, number in counted.items() if number > 1} == {
         piece: number for piece, number in read.items() if number > 1
     }
-    assert any(piece.startswith("##") for piece in counted)  # as whole-word masking wants them
+    assert any(piece.startswith("##") for piece in counted)  # whole-word masking needs them
 
 
 def test_corpus_json_says_what_there_is(prepared):
@@ -107,15 +107,15 @@ def test_corpus_json_says_what_there_is(prepared):
 @pytest.mark.parametrize("scheme", ["wordpiece", "sentencepiece"])
 def test_a_tokenizer_that_was_learned_can_be_given(corpora, prepared, scheme):
     first, (train, valid) = prepared(scheme), corpora.two()
-    given = first / "tokenizer" / pieces.FILES[scheme][0]
-    words = ["--train", train, "--valid", valid, "--tokenizer", scheme, "--tokenizer-path", given]
+    tokenizer = first / "tokenizer" / pieces.FILES[scheme][0]
+    words = ["--train", train, "--valid", valid, "--tokenizer", scheme, "--tokenizer-path", tokenizer]
     assert corpora.run(*words).status == 0
     assert hashes(first) == hashes(corpora.output)
 
 
 @pytest.mark.parametrize("cased", [False, True])
 def test_the_tokenizer_says_whether_it_keeps_capitals(prepared, tmp_path, cased):
-    """So export-hf cuts text as training did."""
+    """export-hf reads this setting to tokenise text as training did."""
     output = prepared("wordpiece", *(["--cased"] if cased else []))
     folder = shutil.copytree(output / "tokenizer", tmp_path / "tokenizer")
     settings = (folder / "tokenizer_config.json").read_bytes()
@@ -125,20 +125,20 @@ def test_the_tokenizer_says_whether_it_keeps_capitals(prepared, tmp_path, cased)
     from fairseq_posenc.hub.tokenizer.sources import read
 
     for _ in range(2):
-        made, _ = read(folder)
-        assert made["normalizer"]["lowercase"] != cased
-        (folder / "tokenizer_config.json").unlink(missing_ok=True)  # the capitals tell it too
+        tokenizer, _ = read(folder)
+        assert tokenizer["normalizer"]["lowercase"] != cased
+        (folder / "tokenizer_config.json").unlink(missing_ok=True)  # then the capitals decide
 
 
 class TestCase:
-    """Of a vocab.txt that is given."""
+    """Test --cased with a vocab.txt of the user."""
 
     def prepare(self, corpora, capitals, *more):
         train, valid = corpora.two()
         letters = "abcdefghijklmnopqrstuvwxyz"
-        found = ["[UNK]", "[CLS]", "[SEP]", "[unused1]", "<S>", ".", *letters, *(f"##{letter}" for letter in letters)]
-        given = corpora.write("given/vocab.txt", "\n".join([*found, *capitals]) + "\n")
-        words = ["--train", train, "--valid", valid, "--tokenizer", "wordpiece", "--tokenizer-path", given]
+        vocab = ["[UNK]", "[CLS]", "[SEP]", "[unused1]", "<S>", ".", *letters, *(f"##{letter}" for letter in letters)]
+        path = corpora.write("given/vocab.txt", "\n".join([*vocab, *capitals]) + "\n")
+        words = ["--train", train, "--valid", valid, "--tokenizer", "wordpiece", "--tokenizer-path", path]
         return corpora.run(*words, *more)
 
     def test_capitals_want_cased(self, corpora):
@@ -157,7 +157,7 @@ class TestCase:
         assert self.prepare(corpora, []).status == 0
 
     def test_settings_beside_it_say_it(self, corpora):
-        """As of a script without capitals."""
+        """tokenizer_config.json decides, for example in a script without capitals."""
         corpora.write("given/tokenizer_config.json", '{"do_lower_case": false}')
         ended = self.prepare(corpora, [])
         assert "tokenizer_config.json next to it has do_lower_case false" in ended.error
@@ -208,9 +208,9 @@ class TestItems:
     #: ids from 10 begin a word
     BEGINS = np.arange(20) >= 10
 
-    def cut(self, *found: list[int], longest: int = 4) -> list[list[int]]:
-        lengths = np.array([len(one) for one in found], np.int64)
-        ids, sizes = sentences.items(np.array([*chain(*found)], np.int64), lengths, self.BEGINS, longest)
+    def cut(self, *parts: list[int], longest: int = 4) -> list[list[int]]:
+        lengths = np.array([len(part) for part in parts], np.int64)
+        ids, sizes = sentences.items(np.array([*chain(*parts)], np.int64), lengths, self.BEGINS, longest)
         return [part.tolist() for part in np.split(ids, sizes.cumsum()[:-1])]
 
     def test_sentences_end_and_the_document_ends(self):
@@ -218,25 +218,25 @@ class TestItems:
 
     def test_a_long_sentence_is_cut_before_a_word(self):
         assert self.cut([10, 4, 5, 11, 4, 12]) == [[10, 4, 5, 2], [11, 4, 12, 2], [2]]
-        assert self.cut([10, 4, 5, 6, 11, 4]) == [[10, 4, 5, 6, 2], [11, 4, 2], [2]]  # a cut at the last place
+        assert self.cut([10, 4, 5, 6, 11, 4]) == [[10, 4, 5, 6, 2], [11, 4, 2], [2]]  # cut at the last possible place
 
     def test_a_long_word_is_cut_where_it_must(self):
         assert self.cut([10, 4, 4, 4, 4, 4, 12, 4]) == [[10, 4, 4, 4, 2], [4, 4, 12, 4, 2], [2]]
 
     def test_no_item_is_longer(self):
         drawn = np.random.default_rng(0)
-        found = [drawn.integers(4, 20, drawn.integers(0, 30)).tolist() for _ in range(50)]
-        cut = self.cut(*found, longest=7)
+        parts = [drawn.integers(4, 20, drawn.integers(0, 30)).tolist() for _ in range(50)]
+        cut = self.cut(*parts, longest=7)
         assert max(map(len, cut)) == 8
-        assert [number for item in cut for number in item[:-1]] == [*chain(*found)]
+        assert [number for item in cut for number in item[:-1]] == [*chain(*parts)]
 
 
 def test_long_sentences_are_cut_in_shards(corpora):
     train, valid = corpora.two()
     assert corpora.learn("--train", train, "--valid", valid, "--longest", 12).status == 0
-    found = items(corpora.output / "shard00000")
-    assert max(map(len, found)) == 13
-    cut = [item for item, before in zip(found[1:], found, strict=False) if len(item) > 1 and len(before) > 10]
+    shard = items(corpora.output / "shard00000")
+    assert max(map(len, shard)) == 13
+    cut = [item for item, before in zip(shard[1:], shard, strict=False) if len(item) > 1 and len(before) > 10]
     assert sum(item[0].startswith("\u2581") for item in cut) > 0.8 * len(cut)
     assert corpora.record()["counts"]["train"]["items"] > 240
 
@@ -255,13 +255,13 @@ def test_the_binary_files_are_those_of_fairseqs_builder(tmp_path):
 
     for symbols in (300, 70_000):
         dtype = binary.dtype_for(symbols)
-        found = [np.random.default_rng(size).integers(0, symbols, size) for size in (3, 1, 127, 40)]
+        examples = [np.random.default_rng(size).integers(0, symbols, size) for size in (3, 1, 127, 40)]
         theirs = MMapIndexedDatasetBuilder(str(tmp_path / "theirs.bin"), dtype=dtype.type)
-        for ids in found:
+        for ids in examples:
             theirs.add_item(torch.tensor(ids))
         theirs.finalize(str(tmp_path / "theirs.idx"))
         with binary.shard(tmp_path / "ours", dtype) as ours:
-            for ids in found:
+            for ids in examples:
                 ours.put(ids.tolist())
         for end in ("bin", "idx"):
             assert (tmp_path / f"ours.{end}").read_bytes() == (tmp_path / f"theirs.{end}").read_bytes()

@@ -1,4 +1,4 @@
-"""The documents of files: each form and compression, and what is refused."""
+"""Test reading documents: every format and compression, and files that are refused."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ KINDS = {
 @pytest.mark.parametrize("ending", PACKED)
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_form_is_read_from_each_compression_and_found_out(tmp_path, kind, ending):
-    content, wanted = KINDS[kind]
+    content, expected = KINDS[kind]
     path = tmp_path / f"name{ending}"
     path.write_bytes(PACKED[ending](content))
-    assert read(path) == wanted
-    assert read(path, kind) == wanted
+    assert read(path) == expected
+    assert read(path, kind) == expected
 
 
 def test_a_named_kind_is_not_guessed(tmp_path):
@@ -173,8 +173,8 @@ def test_a_page_that_does_not_parse_is_no_document():
 class TestFiles:
     def paths(self, *words: object, **more: object) -> list[str]:
         return [
-            f"{one.language} {one.documents} {one.path.name}"
-            for one in files.listed([*map(str, words)], [], "en", "auto", **{"languages": False, **more})
+            f"{source.language} {source.documents} {source.path.name}"
+            for source in files.listed([*map(str, words)], [], "en", "auto", **{"languages": False, **more})
         ]
 
     def test_folders_are_read_below_and_in_order(self, tmp_path):
@@ -201,10 +201,10 @@ class TestFiles:
         assert capsys.readouterr().out.count("x.txt.gz is left out") == 1
         assert self.paths(f"text:{tmp_path}/x.txt.gz", f"{tmp_path}/x.t*") == ["en auto x.txt"]
         assert self.paths(tmp_path / "c", tmp_path / "c.tar.xz") == ["en auto d"]
-        # alone, it is the text that was asked for
+        # a compressed file without its plain file is read
         assert self.paths(tmp_path / "x.txt.gz", tmp_path / "c.tar.xz") == ["en auto x.txt.gz", "en auto c.tar.xz"]
         valid = files.listed([str(tmp_path / "x.txt")], [str(tmp_path / "x.txt.gz")], "en", "auto", languages=False)
-        assert [one.path.name for one in valid] == ["x.txt", "x.txt.gz"]
+        assert [source.path.name for source in valid] == ["x.txt", "x.txt.gz"]
 
     def test_languages_are_folders(self, tmp_path):
         for name in ("de/a", "en/deep/b"):

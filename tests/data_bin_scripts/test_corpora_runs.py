@@ -1,4 +1,4 @@
-"""The corpus pipeline's runs: the same bytes whoever does the work, on clusters too, and after a kill."""
+"""Test runs of the corpus pipeline: the same bytes with any workers, on clusters, and after a kill."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ TASKS = 2
 def words(folder: Path, files: int = 5) -> list[object]:
     """Write files of text, and return the options of a run that reads them."""
     (folder / "train").mkdir()
-    for one in range(files):
-        (folder / "train" / f"{one}.txt").write_text(text(documents(12, seed=one)))
+    for number in range(files):
+        (folder / "train" / f"{number}.txt").write_text(text(documents(12, seed=number)))
     (folder / "valid.txt").write_text(text(documents(5, seed=99)))
     tokenizer = ["--tokenizer", "gpt2", "--tokenizer-path", gpt2(folder / "gpt2"), "--tasks", TASKS]
     return ["--train", folder / "train", "--valid", folder / "valid.txt", *tokenizer]
@@ -48,56 +48,56 @@ def words(folder: Path, files: int = 5) -> list[object]:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory) -> tuple[list[object], dict[str, str]]:
-    """Return the options of a run, and what it gave with one worker."""
+    """Return the options of a run, and the hashes of its output with one worker."""
     folder = tmp_path_factory.mktemp("plain")
-    asked = words(folder)
-    assert prepare_corpus.main([*map(str, asked), "--output", str(folder / "out")]) == 0
+    options = words(folder)
+    assert prepare_corpus.main([*map(str, options), "--output", str(folder / "out")]) == 0
     record = json.loads((folder / "out" / "corpus.json").read_text())
     assert set(record) == {"counts", "languages", "options", "tokenizer", "identity"}
-    return asked, hashes(folder / "out")
+    return options, hashes(folder / "out")
 
 
 def test_neither_workers_nor_the_order_of_tasks_change_a_byte(corpora, plain, monkeypatch):
-    asked, wanted = plain
-    assert corpora.run(*asked, "--workers", 3).status == 0
-    assert hashes(corpora.output) == wanted
+    options, expected = plain
+    assert corpora.run(*options, "--workers", 3).status == 0
+    assert hashes(corpora.output) == expected
     ranks = stages.Local.get_incomplete_ranks
     monkeypatch.setattr(stages.Local, "get_incomplete_ranks", lambda self, **more: ranks(self, **more)[::-1])
-    assert corpora.run(*asked, output=corpora.folder / "backwards").status == 0
-    assert hashes(corpora.folder / "backwards") == wanted
+    assert corpora.run(*options, output=corpora.folder / "backwards").status == 0
+    assert hashes(corpora.folder / "backwards") == expected
 
 
 def test_the_seed_changes_the_order(corpora, plain):
-    asked, wanted = plain
-    assert corpora.run(*asked, "--seed", 2).status == 0
-    found = hashes(corpora.output)
-    assert found["shard00000/train.bin"] != wanted["shard00000/train.bin"]
-    assert found["shard00000/valid.bin"] == wanted["shard00000/valid.bin"]
+    options, expected = plain
+    assert corpora.run(*options, "--seed", 2).status == 0
+    written = hashes(corpora.output)
+    assert written["shard00000/train.bin"] != expected["shard00000/train.bin"]
+    assert written["shard00000/valid.bin"] == expected["shard00000/valid.bin"]
 
 
 def test_a_file_for_each_task_or_one_for_all_are_the_same_documents(corpora):
-    asked = words(corpora.folder, files=1)  # fewer files than tasks: each task takes its part of it
-    assert corpora.run(*asked).status == 0
-    found = [tuple(item) for shard in range(TASKS) for item in items(corpora.output / f"shard{shard:05d}")]
-    assert len(found) == 12 * 4
+    options = words(corpora.folder, files=1)  # fewer files than tasks: each task reads a part of the file
+    assert corpora.run(*options).status == 0
+    all_items = [tuple(item) for shard in range(TASKS) for item in items(corpora.output / f"shard{shard:05d}")]
+    assert len(all_items) == 12 * 4
     assert corpora.record()["counts"]["train"]["documents"] == 12
 
 
 def test_learning_gives_the_same_vocabulary_again(corpora):
     corpora.write("train.txt", text(documents(40)))
     for scheme, size in (("sentencepiece", 60), ("wordpiece", 90)):
-        found = []
+        vocabularies = []
         for name in ("a", "b"):
             output = corpora.folder / f"{scheme}-{name}"
-            asked = ["--train", corpora.folder / "train.txt", "--valid-part", 0.2, "--tokenizer", scheme]
-            assert corpora.run(*asked, "--vocabulary", size, output=output).status == 0
-            found.append(hashes(output))
-        assert found[0] == found[1]
+            options = ["--train", corpora.folder / "train.txt", "--valid-part", 0.2, "--tokenizer", scheme]
+            assert corpora.run(*options, "--vocabulary", size, output=output).status == 0
+            vocabularies.append(hashes(output))
+        assert vocabularies[0] == vocabularies[1]
 
 
 class TestKilled:
-    def start(self, corpora: Corpora, asked: list[object]) -> subprocess.Popen[str]:
-        command = [sys.executable, SCRIPTS / "prepare_corpus.py", *asked, "--output", corpora.output]
+    def start(self, corpora: Corpora, options: list[object]) -> subprocess.Popen[str]:
+        command = [sys.executable, SCRIPTS / "prepare_corpus.py", *options, "--output", corpora.output]
         return subprocess.Popen(map(str, command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def finished(self, corpora: Corpora) -> list[Path]:
@@ -110,8 +110,8 @@ class TestKilled:
             time.sleep(0.02)
 
     def test_a_killed_run_goes_on_and_gives_the_same(self, corpora, plain):
-        asked, wanted = plain
-        process = self.start(corpora, asked)
+        options, expected = plain
+        process = self.start(corpora, options)
         self.wait(lambda: self.finished(corpora) or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -131,18 +131,18 @@ class TestKilled:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(stages, "run", run)
-            ended = corpora.run(*asked)
+            ended = corpora.run(*options)
         assert ended.status == 0, ended.error
         assert "continuing the interrupted run" in ended.out
         assert done.items() <= seen[0].items()  # not done again
         assert first in (None, seen[1])
-        assert hashes(corpora.output) == wanted
+        assert hashes(corpora.output) == expected
 
     def test_no_task_outlives_its_run(self, corpora):
-        asked = words(corpora.folder, files=3)
+        options = words(corpora.folder, files=3)
         os.unlink(corpora.folder / "train" / "0.txt")
         corpora.write("train/0.txt", text(documents(400) * 100))  # seconds of work
-        process = self.start(corpora, [*asked, "--workers", 3])
+        process = self.start(corpora, [*options, "--workers", 3])
         self.wait(lambda: list((corpora.folder / "out.partial").glob("tokens/00000*")))
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -157,7 +157,7 @@ class TestKilled:
         assert not (tokens / "00000.json").exists()  # it was not done before
 
     def test_a_killed_task_is_told_and_gone_on_from(self, corpora, plain, monkeypatch):
-        asked, wanted = plain
+        options, expected = plain
         start = stages.Local._start
 
         def killed(self, rank):
@@ -167,28 +167,28 @@ class TestKilled:
             return process
 
         monkeypatch.setattr(stages.Local, "_start", killed)
-        ended = corpora.run(*asked)
+        ended = corpora.run(*options)
         assert (ended.status, ended.error.count("\n")) == (1, 1)
         assert "task 1 was killed by SIGKILL. SIGKILL often means that memory ran out" in ended.error
         monkeypatch.undo()
-        assert corpora.run(*asked).status == 0
-        assert hashes(corpora.output) == wanted
+        assert corpora.run(*options).status == 0
+        assert hashes(corpora.output) == expected
 
     def test_other_options_begin_anew_and_say_so(self, corpora, plain, monkeypatch):
-        asked, _ = plain
+        options, _ = plain
         monkeypatch.setattr(stages.Local, "_start", lambda self, rank: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            corpora.run(*asked)
+            corpora.run(*options)
         monkeypatch.undo()
-        ended = corpora.run(*asked, "--longest", 50)
+        ended = corpora.run(*options, "--longest", 50)
         assert "out.partial: removed the partial output of a run with --longest 126 (now 50)" in ended.out
         assert ended.status == 0
 
     def test_two_runs_do_not_mix(self, corpora):
-        asked = words(corpora.folder)
+        options = words(corpora.folder)
         held = corpora.write("out.partial/lock", "")
         with FileLock(held):
-            assert "is in use by another run" in corpora.run(*asked).error
+            assert "is in use by another run" in corpora.run(*options).error
 
 
 SBATCH = """#!/usr/bin/env bash
@@ -222,34 +222,34 @@ class TestClusters:
         return folder
 
     def test_slurm_gives_the_same_bytes(self, corpora, plain, queue):
-        asked, wanted = plain
+        options, expected = plain
         more = ["--executor", "slurm", "--slurm-partition", "cpu", "--slurm-arg", "account=me", "--workers", 2]
-        ended = corpora.run(*asked, *more)
+        ended = corpora.run(*options, *more)
         assert ended.status == 0, ended.error + (queue / "log").read_text()
-        assert hashes(corpora.output) == wanted
+        assert hashes(corpora.output) == expected
         script = (queue / "script").read_text()
         for line in ("--partition=cpu", "--account=me", "--array=0-1%2", "--time=24:00:00"):
             assert f"#SBATCH {line}" in script
 
     def test_a_fault_on_the_cluster_reaches_the_user(self, corpora, queue):
-        asked = words(corpora.folder)
+        options = words(corpora.folder)
         corpora.write("train/2.txt", "good\n\nb\0d\n")
-        ended = corpora.run(*asked, "--executor", "slurm", "--slurm-partition", "cpu")
+        ended = corpora.run(*options, "--executor", "slurm", "--slurm-partition", "cpu")
         assert (ended.status, ended.error.count("\n")) == (1, 1)
         assert "train/2.txt:3: this is binary data" in ended.error
 
     def test_tasks_that_do_not_end_are_told(self, corpora, queue):
-        asked = words(corpora.folder)
+        options = words(corpora.folder)
         (queue / "srun").write_text("#!/bin/sh\nexit 1\n")
-        ended = corpora.run(*asked, "--executor", "slurm", "--slurm-partition", "cpu")
+        ended = corpora.run(*options, "--executor", "slurm", "--slurm-partition", "cpu")
         assert "2 of 2 tasks of the stage tokenise did not finish (the first is 0). See " in ended.error
 
     def test_what_is_missing_is_told(self, corpora, monkeypatch):
-        asked = words(corpora.folder)
+        options = words(corpora.folder)
         monkeypatch.setattr(cluster.shutil, "which", lambda name: None)
-        assert "`sbatch` is not installed" in corpora.run(*asked, "--executor", "slurm").error
+        assert "`sbatch` is not installed" in corpora.run(*options, "--executor", "slurm").error
         monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
-        ended = corpora.run(*asked, "--executor", "ray")
+        ended = corpora.run(*options, "--executor", "ray")
         assert (ended.status, ended.error.count("\n")) == (1, 1)
         assert "ray is not installed, and it is not part of the recipes' environment" in ended.error
         assert not (corpora.folder / "out.partial").exists()
@@ -266,38 +266,38 @@ class TestLanguages:
 
     def test_they_are_drawn_by_smoothed_size(self, corpora, languages):
         assert corpora.learn(*languages, "--tasks", 2, vocabulary=330).status == 0
-        record = {one["language"]: one for one in corpora.record()["languages"] if one["split"] == "train"}
+        record = {facts["language"]: facts for facts in corpora.record()["languages"] if facts["split"] == "train"}
         drawn = self.drawn(corpora, record)
         most = record["en"]["pieces"]
-        for language, one in record.items():
-            assert one["taken"] == pytest.approx((most / one["pieces"]) ** 0.5)
-            wanted = one["documents"] * one["taken"]
-            assert abs(drawn[language] - wanted) < 3 * np.sqrt(one["documents"] / 4) + 1, language
+        for language, facts in record.items():
+            assert facts["taken"] == pytest.approx((most / facts["pieces"]) ** 0.5)
+            expected = facts["documents"] * facts["taken"]
+            assert abs(drawn[language] - expected) < 3 * np.sqrt(facts["documents"] / 4) + 1, language
         assert drawn["en"] == record["en"]["documents"]
-        # bytes stand in for characters that are no pieces
+        # bytes replace characters that are not in the vocabulary
         lines = (corpora.output / "tokenizer" / "sentencepiece.vocab").read_text().splitlines()
         assert sum(line.startswith("<0x") for line in lines) == 256
 
     def drawn(self, corpora: Corpora, record: dict) -> dict[str, int]:
-        """How many documents of each language are in the shards, told by their text."""
+        """Return the number of documents of each language in the shards, which their text identifies."""
         names = {
             "".join(lines[0].split()): language
             for number, (language, size) in enumerate(self.SIZES.items())
             for lines in documents(size, seed=number)
         }
-        found = dict.fromkeys(record, 0)
+        numbers = dict.fromkeys(record, 0)
         for shard in range(2):
             for item in items(corpora.output / f"shard{shard:05d}"):
                 line = "".join(item[:-1]).replace("\u2581", "")
                 if line in names:
-                    found[names[line]] += 1
-        return found
+                    numbers[names[line]] += 1
+        return numbers
 
     def test_the_factors_are_those_of_the_formula(self):
         sizes = {"a": 1000, "b": 10, "c": 1}
         for smoothing in (0.0, 0.3, 0.7, 1.0):
-            found = counts.factors(sizes, smoothing)
-            drawn = {name: size * found[name] for name, size in sizes.items()}
+            factors = counts.factors(sizes, smoothing)
+            drawn = {name: size * factors[name] for name, size in sizes.items()}
             for name, size in sizes.items():
                 assert drawn[name] / drawn["a"] == pytest.approx((size / 1000) ** smoothing)
 
@@ -311,27 +311,27 @@ class TestLanguages:
             def sources(self):
                 return files.listed([str(corpora.folder / "wiki")], [], "en", "auto", languages=True)
 
-        found = sample.shares(Job())
-        assert sum(found.values()) == pytest.approx(1)
+        shares = sample.shares(Job())
+        assert sum(shares.values()) == pytest.approx(1)
         for name, size in sizes.items():
-            assert found[name] / found["en"] == pytest.approx((size / sizes["en"]) ** 0.5)
+            assert shares[name] / shares["en"] == pytest.approx((size / sizes["en"]) ** 0.5)
 
 
 class TestDraws:
     def test_they_are_uniform_and_known(self):
-        found = keys.keys(1, keys.SHARD, np.arange(100_000), 7)
-        assert found[:2].tolist() == keys.keys(1, keys.SHARD, np.array([0, 1]), np.array([7, 7])).tolist()
-        assert np.bincount((found % np.uint64(10)).astype(int)) == pytest.approx(10_000, rel=0.05)
-        assert keys.fractions(found).mean() == pytest.approx(0.5, abs=0.01)
-        # the published first numbers of splitmix64 from 0
+        numbers = keys.keys(1, keys.SHARD, np.arange(100_000), 7)
+        assert numbers[:2].tolist() == keys.keys(1, keys.SHARD, np.array([0, 1]), np.array([7, 7])).tolist()
+        assert np.bincount((numbers % np.uint64(10)).astype(int)) == pytest.approx(10_000, rel=0.05)
+        assert keys.fractions(numbers).mean() == pytest.approx(0.5, abs=0.01)
+        # the published first numbers of splitmix64 for the seed 0
         assert [hex(keys._mixed(np.array([seed], np.uint64))[0]) for seed in (0, 0x9E3779B97F4A7C15)] == [
             "0xe220a8397b1dcdaf",
             "0x6e789e6aa1b965f4",
         ]
 
     def test_uses_and_seeds_are_apart(self):
-        found = {int(keys.keys(seed, use, 5)[0]) for seed in range(4) for use in range(1, 7)}
-        assert len(found) == 24
+        draws = {int(keys.keys(seed, use, 5)[0]) for seed in range(4) for use in range(1, 7)}
+        assert len(draws) == 24
 
     def test_a_limit_is_shared_by_tasks(self):
         assert [tokenise.room(11, task, 3) for task in range(3)] == [4, 4, 3]

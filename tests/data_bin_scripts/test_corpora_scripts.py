@@ -1,4 +1,4 @@
-"""The wrappers that fetch a corpus and prepare it."""
+"""Test the scripts that fetch a corpus and prepare it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def page(number: int, lines: list[str]) -> str:
 
 
 def wikipedia() -> dict[str, bytes]:
-    found = "".join(page(number, lines) for number, lines in enumerate(documents(40)))
-    dump = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">{found}</mediawiki>'
+    pages = "".join(page(number, lines) for number, lines in enumerate(documents(40)))
+    dump = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">{pages}</mediawiki>'
     return {"enwiki-latest-pages-articles.xml.bz2": bz2.compress(dump.encode())}
 
 
@@ -36,14 +36,14 @@ def c4() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_help_and_dry_runs_need_nothing(tmp_path, name):
-    told = script(name, "--help", folder=tmp_path)
-    assert told.returncode == 0
-    assert "prepare_" in told.stdout
-    assert "--text-only" in told.stdout
+    result = script(name, "--help", folder=tmp_path)
+    assert result.returncode == 0
+    assert "prepare_" in result.stdout
+    assert "--text-only" in result.stdout
     words = ["--text", "mine"] if name == "bookscorpus" else ["--fetch-limit", 2, "--fetch-from", "own"]
-    told = script(name, "--dry-run", "--tokenizer", "gpt2", "--tasks", 4, *words, folder=tmp_path)
-    assert told.returncode == 0, told.stderr
-    *fetched, prepared = told.stdout.splitlines()
+    result = script(name, "--dry-run", "--tokenizer", "gpt2", "--tasks", 4, *words, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    *fetched, prepared = result.stdout.splitlines()
     assert len(fetched) == {"bookscorpus": 0, "c4": 2}.get(name, 1)
     assert all("--from own" in line and "--limit" in line for line in fetched)
     assert "prepare_corpus.py --train" in prepared
@@ -53,18 +53,18 @@ def test_help_and_dry_runs_need_nothing(tmp_path, name):
 
 
 def test_books_are_not_fetched_and_the_script_says_what_there_is(tmp_path):
-    told = script("bookscorpus", "--tokenizer", "gpt2", folder=tmp_path)
-    assert told.returncode == 1
-    assert "BooksCorpus is no longer distributed. Give a folder of books with --text DIR" in told.stderr
-    told = script("bookscorpus", "--help", folder=tmp_path)
-    assert all(name in told.stdout for name in ("BookCorpusOpen", "Project Gutenberg", "PG-19"))
+    result = script("bookscorpus", "--tokenizer", "gpt2", folder=tmp_path)
+    assert result.returncode == 1
+    assert "BooksCorpus is no longer distributed. Give a folder of books with --text DIR" in result.stderr
+    result = script("bookscorpus", "--help", folder=tmp_path)
+    assert all(name in result.stdout for name in ("BookCorpusOpen", "Project Gutenberg", "PG-19"))
 
 
 def test_a_tokenizer_is_wanted_before_anything_is_fetched(tmp_path):
     for name in NAMES:
-        told = script(name, "--text", "x", folder=tmp_path)
-        assert told.returncode == 1
-        assert "error: --tokenizer is required: give gpt2, wordpiece or sentencepiece." in told.stderr
+        result = script(name, "--text", "x", folder=tmp_path)
+        assert result.returncode == 1
+        assert "error: --tokenizer is required: give gpt2, wordpiece or sentencepiece." in result.stderr
 
 
 @pytest.mark.parametrize(("name", "published", "counts"), [("wikipedia", wikipedia, None), ("c4", c4, (80, 40))])
@@ -75,20 +75,20 @@ def test_a_run_from_published_files(tmp_path, name, published, counts):
         path.write_bytes(content)
     words = ["--fetch-from", tmp_path / "own", "--tokenizer", "gpt2", "--tokenizer-path", gpt2(tmp_path / "gpt2")]
     words += ["--output", tmp_path / "out", *(["--fetch-limit", 2] if name == "c4" else ["--valid-part", 0.2])]
-    told = script(name, *words, folder=tmp_path)
-    assert told.returncode == 0, told.stderr
-    found = json.loads((tmp_path / "out" / "corpus.json").read_text())["counts"]
-    found = found["train"]["documents"], found["valid"]["documents"]
-    assert found == counts if counts else sum(found) == 40
+    result = script(name, *words, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    recorded = json.loads((tmp_path / "out" / "corpus.json").read_text())["counts"]
+    documents_in = recorded["train"]["documents"], recorded["valid"]["documents"]
+    assert documents_in == counts if counts else sum(documents_in) == 40
 
 
 def test_peak_memory_counts_all_processes():
     inner = "import time; x = bytearray(150_000_000); time.sleep(0.8)"
     outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}]); sys.exit(3)"
     command = [sys.executable, SCRIPTS / "peak_memory.py", sys.executable, "-c", outer]
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert told.returncode == 3
-    assert 0.15 < float(told.stderr.split()[2]) < 0.4
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 3
+    assert 0.15 < float(result.stderr.split()[2]) < 0.4
 
 
 def test_books_and_wikipedia_go_into_one_run(corpora):

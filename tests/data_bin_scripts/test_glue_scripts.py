@@ -1,4 +1,4 @@
-"""prepare_glue.sh and prepare_xtreme.sh: the commands that they run, and what they refuse."""
+"""Test prepare_glue.sh and prepare_xtreme.sh: the commands that they run, and the options that they refuse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_tasks_archives_are_fetched(task: str, fetched: str) -> None:
     assert f"fetch.py {fetched} --output data/raw" in fetch
     assert f"--data data/raw/glue --output data-bin/glue/{task} --task {task} --checkpoint x.pt" in prepare
     listed = (SCRIPTS / "sources.tsv").read_text()
-    assert all("\t".join(one.split("/")) in listed for one in fetched.split())
+    assert all("\t".join(name.split("/")) in listed for name in fetched.split())
 
 
 def test_ones_own_files_are_not_fetched() -> None:
@@ -54,7 +54,7 @@ def test_questions_in_other_languages_are_fetched(task: str, words: tuple[str, .
     chosen = " ".join(["--set", task, *words, "--checkpoint x.pt"])
     assert f"prepare_spans.py --data data/raw --output data-bin/{task} {chosen}" in prepare
     listed = (SCRIPTS / "sources.tsv").read_text()
-    assert all("\t".join(one.split("/")) in listed for one in fetched.split())
+    assert all("\t".join(name.split("/")) in listed for name in fetched.split())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from support_corpora import script
 import prepare_words  # isort: skip  (a script's folder, which support_corpora puts on the path)
 
 TEXT = {"train": " = A = \n\n a b <unk> a \n", "valid": " a b \n", "test": " c  a \n"}
-TYPES = 5  # =, A, a, b and <unk> of the text
+TYPES = 5  # =, A, a, b and <unk>
 ARCHIVE = "wikitext-103/wikitext-103-v1"
 
 
@@ -27,12 +27,12 @@ def write(folder: Path, packed: bool = False) -> Path:
 
 
 def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
-    told = script("wikitext103", "--help", folder=tmp_path)
-    assert told.returncode == 0
-    assert "267,735 types" in told.stdout
-    told = script("wikitext103", "--dry-run", "--workers", 3, folder=tmp_path)
-    assert told.returncode == 0, told.stderr
-    fetch, words, removed, binarise, counts, moved = told.stdout.splitlines()
+    result = script("wikitext103", "--help", folder=tmp_path)
+    assert result.returncode == 0
+    assert "267,735 types" in result.stdout
+    result = script("wikitext103", "--dry-run", "--workers", 3, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    fetch, words, removed, binarise, counts, moved = result.stdout.splitlines()
     assert "fetch.py wikitext-103/wikitext-103-v1.zip --output data/raw" in fetch
     assert "--text data/raw/wikitext-103/wikitext-103-v1 --output data-bin/wikitext103.text --types 267735" in words
     assert "--padding-factor 1 --workers 3" in binarise
@@ -41,15 +41,15 @@ def test_help_and_dry_runs_need_nothing(tmp_path: Path) -> None:
 
 
 def test_a_folder_becomes_what_fairseq_reads(tmp_path: Path) -> None:
-    from fairseq.data import Dictionary, data_utils  # seconds, which not all tests need
+    from fairseq.data import Dictionary, data_utils  # takes seconds, and not all tests need it
 
     text = write(tmp_path / "text", packed=True)
-    words = ["--text", text, "--types", TYPES + 1, "--output", "out"]  # and <eos>
-    told = script("wikitext103", *words, folder=tmp_path)
-    assert told.returncode == 0, told.stderr
+    words = ["--text", text, "--types", TYPES + 1, "--output", "out"]  # one more type: <eos>
+    result = script("wikitext103", *words, folder=tmp_path)
+    assert result.returncode == 0, result.stderr
     dictionary = Dictionary.load(str(tmp_path / "out" / "dict.txt"))
     lines = data_utils.load_indexed_dataset(str(tmp_path / "out" / "test"), dictionary)
-    assert len(dictionary) == TYPES + 3  # <s>, <pad>, </s>; <unk> is one
+    assert len(dictionary) == TYPES + 3  # plus <s>, <pad> and </s>
     assert [dictionary[number] for line in lines for number in line] == ["<unk>", "a", "</s>"]
     counts = json.loads((tmp_path / "out" / "counts.json").read_text())
     assert counts["types"] == TYPES + 1
@@ -60,9 +60,9 @@ def test_a_folder_becomes_what_fairseq_reads(tmp_path: Path) -> None:
 
 def test_what_was_fetched_before_is_unpacked_text_like_any_other(tmp_path: Path) -> None:
     text = write(tmp_path / "data" / "raw" / ARCHIVE)
-    told = script("wikitext103", "--text", text, "--types", 0, "--text-only", folder=tmp_path)
-    assert told.returncode == 0, told.stderr
-    assert told.stdout == "data-bin/wikitext103.text\n"
+    result = script("wikitext103", "--text", text, "--types", 0, "--text-only", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "data-bin/wikitext103.text\n"
     assert (tmp_path / "data-bin" / "wikitext103.text" / "test.txt").read_text() == "c a\n"
     assert not (tmp_path / "data-bin" / "wikitext103").exists()
 
@@ -77,17 +77,17 @@ def test_what_was_fetched_before_is_unpacked_text_like_any_other(tmp_path: Path)
     ],
 )
 def test_options_that_are_wrong_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
-    told = script("wikitext103", "--text", "text", *words, folder=tmp_path)
-    assert (told.returncode, told.stdout) == (1, "")
-    assert message in told.stderr
+    result = script("wikitext103", "--text", "text", *words, folder=tmp_path)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert message in result.stderr
 
 
 def test_another_file_than_the_published_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
     own = tmp_path / "own" / f"{ARCHIVE}.zip"
     own.parent.mkdir(parents=True)
     own.write_bytes(b"another file")
-    told = script("wikitext103", "--fetch-from", "own", folder=tmp_path)
-    assert "the size is wrong: 190,229,076 bytes are published" in told.stderr
+    result = script("wikitext103", "--fetch-from", "own", folder=tmp_path)
+    assert "the size is wrong: 190,229,076 bytes are published" in result.stderr
     assert not (tmp_path / "data-bin").exists()
 
 

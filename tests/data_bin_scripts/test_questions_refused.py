@@ -1,4 +1,4 @@
-"""data-bin-scripts/prepare_questions.py: what is wrong with questions, options without effect, and the scripts."""
+"""Test prepare_questions.py: questions with problems, options without effect, and the scripts that call it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bad() -> dict[str, Any]:
                 CITY,
                 [
                     asked("fine", "Who?", ("King Abel", CITY.index("King"))),
-                    asked("moved", "Where?", ("Zorn", CITY.rindex("Zorn") - 4)),  # the second is nearer
+                    asked("moved", "Where?", ("Zorn", CITY.rindex("Zorn") - 4)),  # the second occurrence is nearer
                     asked("second", "When?", ("1201", CITY.index("1200")), ("1200", CITY.index("1200"))),
                     asked("nowhere", "Why?", ("Berlin", 3)),
                     asked("negative", "How?", ("towers", -7)),
@@ -59,10 +59,10 @@ KINDS = {
 }
 
 
-def kinds(found: list[dict[str, Any]]) -> dict[str, list[str]]:
+def kinds(listed: list[dict[str, Any]]) -> dict[str, list[str]]:
     by_id: dict[str, list[str]] = {}
-    for one in found:
-        by_id.setdefault(one["id"], []).append(one["kind"])
+    for problem in listed:
+        by_id.setdefault(problem["id"], []).append(problem["kind"])
     return by_id
 
 
@@ -72,15 +72,16 @@ def test_what_is_wrong_is_counted_named_and_refused(prepared: Prepared) -> None:
     assert "train: 4 x misplaced answer, refused: moved, second, nowhere, negative" in ended.error
     assert "train: 1 x unanswerable, left out: impossible" in ended.error
     assert "--bad skip leaves them out. --bad repair" in ended.error
-    found = problems(prepared.folder / "out.problems.jsonl")
-    assert {name: [one for one in some if one != "no answer"] for name, some in kinds(found).items()} == {
-        name: [one for one in some if one != "no answer"] for name, some in KINDS.items()
+    listed = problems(prepared.folder / "out.problems.jsonl")
+    assert {name: [kind for kind in reported if kind != "no answer"] for name, reported in kinds(listed).items()} == {
+        name: [kind for kind in reported if kind != "no answer"] for name, reported in KINDS.items()
     }
     assert not prepared.output.exists()
     assert not (prepared.folder / "out.partial").exists()
-    moved = next(one for one in found if one["id"] == "moved")
+    moved = next(problem for problem in listed if problem["id"] == "moved")
     assert moved["where"] == "train.json: article 1, paragraph 1 (T0)"
-    assert next(one for one in found if one["id"] == "no context")["where"].endswith("article 1, paragraph 2 (T0)")
+    empty = next(problem for problem in listed if problem["id"] == "no context")
+    assert empty["where"].endswith("article 1, paragraph 2 (T0)")
     assert moved["what"].startswith("'Zorn' is not at ")
 
 
@@ -91,20 +92,20 @@ def test_what_is_wrong_is_left_out_or_repaired_and_told(prepared: Prepared) -> N
     assert ended.status == 0, ended.error
     assert [line["id"] for line in items(prepared.output).surface] == ["fine", "second"]
     assert "train: 1 x long question, left out: long" in ended.out
-    assert not (prepared.folder / "out.problems.jsonl").exists()  # of the run that refused
+    assert not (prepared.folder / "out.problems.jsonl").exists()  # the refused run wrote it
     repaired = prepared.made(*words, "--bad", "repair", output=prepared.folder / "two")
-    found = items(repaired)
-    assert [line["id"] for line in found.surface] == ["fine", "moved", "second", "negative", "long"]
+    kept = items(repaired)
+    assert [line["id"] for line in kept.surface] == ["fine", "moved", "second", "negative", "long"]
     assert kinds(problems(repaired / "problems.jsonl")) == KINDS | {"negative": ["misplaced answer"]}
-    assert found.surface[1]["sentence"].startswith("King Abel (of Zorn)")  # the nearest
-    assert len(found.target[4]) == 51
-    assert found.surface[4]["question"] == "Who " * 60
+    assert kept.surface[1]["sentence"].startswith("King Abel (of Zorn)")  # the nearest occurrence
+    assert len(kept.target[4]) == 51
+    assert kept.surface[4]["question"] == "Who " * 60
     record = json.loads((repaired / "questions.json").read_text())
     assert record["problems"]["misplaced answer"] == {"left out": 2, "repaired": 2}
 
 
 def test_problems_are_written_whole(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the last attempt stay while new ones are written."""
+    """The list of the last attempt stays if writing a new list fails."""
     prepared.run(*prepared.both(bad()))
     path = prepared.folder / "out.problems.jsonl"
     before = path.read_bytes()
@@ -119,11 +120,11 @@ def test_problems_are_written_whole(prepared: Prepared, monkeypatch: pytest.Monk
 
 def test_long_answers(prepared: Prepared) -> None:
     answer = CITY[:33]
-    given = squad([(CITY, [asked("a", "What?", (answer, 0)), asked("b", "When?", ("1200", CITY.index("1200")))])])
-    words = [*prepared.both(given, given), "--longest-answer", 5]
+    content = squad([(CITY, [asked("a", "What?", (answer, 0)), asked("b", "When?", ("1200", CITY.index("1200")))])])
+    words = [*prepared.both(content, content), "--longest-answer", 5]
     assert "train: 1 x long answer, refused: a" in prepared.run(*words).error
-    found = items(prepared.made(*words, "--bad", "repair"))
-    assert found.source[0][:8] == "<s> the old city of zorn </s> the".split()
+    prepared_items = items(prepared.made(*words, "--bad", "repair"))
+    assert prepared_items.source[0][:8] == "<s> the old city of zorn </s> the".split()
 
 
 @pytest.mark.parametrize(
@@ -184,14 +185,15 @@ def test_neither_workers_nor_places_change_a_byte(prepared: Prepared, monkeypatc
 
     monkeypatch.setattr(workers, "CHUNK", 2)
     words = [*prepared.both(bad()), "--bad", "repair"]
-    one = hashes(prepared.made(*words))
+    first = hashes(prepared.made(*words))
     moved = [prepared.folder / "else" / f"{split}.json" for split in ("train", "valid")]
     moved[0].parent.mkdir()
     for path in moved:
         shutil.copy(prepared.folder / path.name, path)
-    two = prepared.folder / "two"
+    second = prepared.folder / "two"
     assert (
-        hashes(prepared.made("--train", moved[0], "--valid", moved[1], *words[4:], "--workers", 2, output=two)) == one
+        hashes(prepared.made("--train", moved[0], "--valid", moved[1], *words[4:], "--workers", 2, output=second))
+        == first
     )
 
 
@@ -199,9 +201,9 @@ def test_neither_workers_nor_places_change_a_byte(prepared: Prepared, monkeypatc
 
 
 def test_scripts_fetch_and_prepare() -> None:
-    told = script("squad", "--dry-run", "--version", "2.0", "--bad", "skip")
-    assert told.returncode == 0, told.stderr
-    fetch, prepare = told.stdout.splitlines()
+    result = script("squad", "--dry-run", "--version", "2.0", "--bad", "skip")
+    assert result.returncode == 0, result.stderr
+    fetch, prepare = result.stdout.splitlines()
     squad_2 = fetch
     assert "squad/train-v2.0.json squad/dev-v2.0.json --output data/raw" in fetch
     assert "--valid data/raw/squad/dev-v2.0.json --output data-bin/squad --bad skip" in prepare
@@ -238,9 +240,9 @@ def test_scripts_fetch_and_prepare() -> None:
     ],
 )
 def test_scripts_refuse(name: str, words: list[str], message: str) -> None:
-    told = script(name, *words, "--dry-run")
-    assert told.returncode == 1
-    assert message in told.stderr
+    result = script(name, *words, "--dry-run")
+    assert result.returncode == 1
+    assert message in result.stderr
 
 
 # --- real questions
@@ -251,6 +253,8 @@ def test_cmrcs_misplaced_answers_are_counted(prepared: Prepared) -> None:
     files = [DATA / "cmrc2018" / f"cmrc2018_{name}.json.gz" for name in ("dev", "trial")]
     ended = prepared.run("--train", files[0], "--valid", files[1])
     assert ended.status == 1
-    found = [one for one in problems(prepared.folder / "out.problems.jsonl") if one["kind"] == "misplaced answer"]
-    assert [sum(one["split"] == split for one in found) for split in ("train", "valid")] == [200, 5]
-    assert len({one["id"] for one in found if one["split"] == "train"}) == 176
+    misplaced = [
+        problem for problem in problems(prepared.folder / "out.problems.jsonl") if problem["kind"] == "misplaced answer"
+    ]
+    assert [sum(problem["split"] == split for problem in misplaced) for split in ("train", "valid")] == [200, 5]
+    assert len({problem["id"] for problem in misplaced if problem["split"] == "train"}) == 176

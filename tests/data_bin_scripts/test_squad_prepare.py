@@ -1,4 +1,4 @@
-"""Windows of questions that prepare_spans.py makes, what is wrong with questions, and batches of them."""
+"""Test prepare_spans.py: the windows of questions, and questions with problems."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_windows_are_of_the_questions(data: Path) -> None:
     record = spans.record(data)
     assert record["splits"]["train"]["answers given back"] == 300
     assert record["splits"]["valid"]["in several windows"] == 0
-    asked, texts, rows = spans.questions(data, "valid"), spans.contexts(data, "valid"), spans.rows(data, "valid")
-    assert {one.id: one.answers for one in asked} == s.texts(DEV)
-    for one, row in zip(asked, rows, strict=True):
+    questions, texts, rows = spans.questions(data, "valid"), spans.contexts(data, "valid"), spans.rows(data, "valid")
+    assert {question.id: question.answers for question in questions} == s.texts(DEV)
+    for question, row in zip(questions, rows, strict=True):
         first, last = row.start - row.column, row.end - row.column
-        offsets = texts[one.context].offsets
-        assert texts[one.context].text[offsets[first][0] : offsets[last][1]] == one.answers[0]
+        offsets = texts[question.context].offsets
+        assert texts[question.context].text[offsets[first][0] : offsets[last][1]] == question.answers[0]
 
 
 def test_batches_have_what_the_loss_wants(data: Path, place: Path) -> None:
@@ -56,47 +56,48 @@ def test_batches_have_what_the_loss_wants(data: Path, place: Path) -> None:
     assert tokens[:, :5].tolist() == [[0, 4, 5, 2, 2]] * 40  # <s> what ? </s> </s>
     assert batch["ntokens"] == int(tokens.ne(1).sum())
     ends = [tokens[number, batch[name][number]] for name in ("start", "end") for number in range(40)]
-    assert [task.dictionary[one] for one in ends] == ["("] * 40 + [")"] * 40
+    assert [task.dictionary[token] for token in ends] == ["("] * 40 + [")"] * 40
     assert task.max_positions() == 24
 
 
 def test_long_contexts_and_questions_without_answer(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, file = place / "plain" / "checkpoint.pt", s.written(place / "long.json", s.squad(9, 3, 40, without=True))
     options = ["--version", "2.0", "--longest", 20, "--stride", 5, "--longest-question", 2, "--separators", 1]
-    made = s.prepared(place / "long", "--checkpoint", source, "--train", file, *options)
-    counts = spans.record(made)["splits"]["train"]
+    output = s.prepared(place / "long", "--checkpoint", source, "--train", file, *options)
+    counts = spans.record(output)["splits"]["train"]
     assert (counts["in several windows"], counts["without answer"]) == (9, 3)
-    told = capsys.readouterr().out
-    assert "9 of 9 questions in" in told
-    assert "6 of 6 answers are equal" in told
-    rows = spans.rows(made, "train")
+    printed = capsys.readouterr().out
+    assert "9 of 9 questions in" in printed
+    assert "6 of 6 answers are equal" in printed
+    rows = spans.rows(output, "train")
     assert {row.question for row in rows if row.start} == {0, 1, 3, 4, 6, 7}
     assert {row.column for row in rows} == {4}
 
 
 def test_a_lone_file_is_split_by_article(place: Path) -> None:
     source, file = place / "plain" / "checkpoint.pt", s.written(place / "lone.json", s.squad(30, 8))
-    made = s.prepared(place / "lone", "--checkpoint", source, "--text", file, "--seed", 2, "--limit", 20)
-    asked = {split: {one.id for one in spans.questions(made, split)} for split in ("train", "valid")}
-    assert [len(some) for some in asked.values()] == [20, 6]
-    assert not asked["train"] & asked["valid"]
-    assert spans.record(made)["files"]["all"]["name"] == "lone.json"
+    output = s.prepared(place / "lone", "--checkpoint", source, "--text", file, "--seed", 2, "--limit", 20)
+    ids = {split: {question.id for question in spans.questions(output, split)} for split in ("train", "valid")}
+    assert [len(split_ids) for split_ids in ids.values()] == [20, 6]
+    assert not ids["train"] & ids["valid"]
+    assert spans.record(output)["files"]["all"]["name"] == "lone.json"
 
 
 def test_a_folder_has_its_splits_by_their_names(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of the version that is asked for, plain or .gz."""
+    """Read the files of the chosen version from a folder, plain or .gz."""
     folder, source = place / "mine", place / "plain" / "checkpoint.pt"
     folder.mkdir()
     s.written(folder / "train.json", s.squad(9, 13))
     (folder / "dev-v1.1.json.gz").write_bytes(gzip.compress(json.dumps(s.squad(5, 14)).encode()))
     s.written(folder / "dev-v2.0.json", s.squad(7, 15, without=True))
-    asked = ["--checkpoint", source, "--text", folder]
-    made = s.prepared(place / "folder", *asked)
-    assert {split: len(spans.questions(made, split)) for split in ("train", "valid")} == {"train": 9, "valid": 5}
-    made = s.prepared(place / "folder2", *asked, "--version", "2.0")
-    assert [len(spans.questions(made, "valid")), spans.record(made)["files"]["valid"]["name"]] == [7, "dev-v2.0.json"]
+    options = ["--checkpoint", source, "--text", folder]
+    output = s.prepared(place / "folder", *options)
+    assert {split: len(spans.questions(output, split)) for split in ("train", "valid")} == {"train": 9, "valid": 5}
+    output = s.prepared(place / "folder2", *options, "--version", "2.0")
+    assert len(spans.questions(output, "valid")) == 7
+    assert spans.record(output)["files"]["valid"]["name"] == "dev-v2.0.json"
     s.written(folder / "dev.json", s.squad(5, 14))
-    words = ["--tokenizer-path", "words", *map(str, asked), "--output", str(place / "no")]
+    words = ["--tokenizer-path", "words", *map(str, options), "--output", str(place / "no")]
     capsys.readouterr()
     assert s.prepare_spans.main(words) == 1
     assert (
@@ -113,62 +114,62 @@ def test_a_folder_has_its_splits_by_their_names(place: Path, capsys: pytest.Capt
 def refused(place: Path, capsys: pytest.CaptureFixture[str], content: Any, *more: object) -> str:
     file = place / "bad.json"
     file.write_text(content if isinstance(content, str) else json.dumps(content))
-    asked = ["--checkpoint", place / "plain" / "checkpoint.pt", "--train", file, *more]
-    words = ["--tokenizer-path", "words", "--longest-question", "4", *map(str, asked), "--output", str(place / "no")]
+    options = ["--checkpoint", place / "plain" / "checkpoint.pt", "--train", file, *more]
+    words = ["--tokenizer-path", "words", "--longest-question", "4", *map(str, options), "--output", str(place / "no")]
     assert s.prepare_spans.main(words) == 1
     return capsys.readouterr().err
 
 
 def bad() -> dict[str, Any]:
-    """An answer elsewhere, one that is nowhere, an empty context, an id twice, an answer without a place, no text."""
-    found = s.squad(8, 4)
-    asked = [one for article in found["data"] for part in article["paragraphs"] for one in part["qas"]]
-    asked[0]["answers"][0]["answer_start"] += 1
-    asked[1]["answers"][0]["text"] = "nowhere"
-    found["data"][2]["paragraphs"][0]["context"] = " "
-    asked[3]["id"] = asked[4]["id"]
-    del asked[5]["answers"][0]["answer_start"]
-    del found["data"][6]["paragraphs"][0]["context"]
-    return found
+    """Return questions with problems: misplaced answers, an empty context, a repeated id, missing fields."""
+    content = s.squad(8, 4)
+    entries = [entry for article in content["data"] for part in article["paragraphs"] for entry in part["qas"]]
+    entries[0]["answers"][0]["answer_start"] += 1
+    entries[1]["answers"][0]["text"] = "nowhere"
+    content["data"][2]["paragraphs"][0]["context"] = " "
+    entries[3]["id"] = entries[4]["id"]
+    del entries[5]["answers"][0]["answer_start"]
+    del content["data"][6]["paragraphs"][0]["context"]
+    return content
 
 
-def renamed(found: dict[str, Any]) -> dict[str, Any]:
-    """The same questions by other ids: d4.0 for q4.0."""
-    return cast(dict[str, Any], json.loads(json.dumps(found).replace('"id": "q', '"id": "d')))
+def renamed(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the same questions with other ids: d4.0 for q4.0."""
+    return cast(dict[str, Any], json.loads(json.dumps(content).replace('"id": "q', '"id": "d')))
 
 
 def test_what_is_wrong_is_counted_and_named(data: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = refused(place, capsys, bad(), "--longest", 16, "--stride", 2)
-    assert "long context" not in told  # which is no reason
+    error = refused(place, capsys, bad(), "--longest", 16, "--stride", 2)
+    assert "long context" not in error  # a long context is not refused
     for kind, named in {
         "2 x misplaced answer": "q4.0, q4.1",
         "1 x empty context": "q4.2",
         "1 x duplicate id": "q4.4",
         "2 x malformed question": "q4.5, article 7, paragraph 1",
     }.items():
-        assert f"train: {kind}, refused: {named}" in told
+        assert f"train: {kind}, refused: {named}" in error
     assert not (place / "no").exists()
     lines = [json.loads(line) for line in (place / "no.problems.jsonl").read_text().splitlines()]
-    assert len(lines) == 8  # an answer that is nowhere is the only one of its question
+    assert len(lines) == 8  # a question whose only answer is nowhere has two problems
     assert any("'answer_start' is None, but must be a number" in line["what"] for line in lines)
 
 
 @pytest.mark.parametrize(("how", "left"), [("skip", 2), ("repair", 3)])
 def test_what_is_wrong_is_left_out_or_mended(data: Path, place: Path, how: str, left: int) -> None:
-    """Of what is scored nothing is left out but what cannot be read."""
+    """Evaluation splits leave out only the questions that cannot be read."""
     file = s.written(place / "bad.json", bad())
     other = s.written(place / "bad-dev.json", renamed(bad()))
     source = place / "plain" / "checkpoint.pt"
-    given = ["--checkpoint", source, "--train", file, "--eval", other, "--bad", how, "--longest", 24]
-    made = s.prepared(place / how, *given)
-    counts = spans.record(made)["splits"]
+    options = ["--checkpoint", source, "--train", file, "--eval", other, "--bad", how, "--longest", 24]
+    output = s.prepared(place / how, *options)
+    counts = spans.record(output)["splits"]
     assert (counts["train"]["given"], counts["train"]["questions"], counts["valid"]["questions"]) == (5, left, 5)
-    assert [one.id for one in spans.questions(made, "valid")] == ["d4.0", "d4.1", "d4.2", "d4.4", "d4.7"]
-    assert spans.record(made)["problems"]["empty context"] == {"left out": 1, "scored as it is": 1}
+    assert [question.id for question in spans.questions(output, "valid")] == ["d4.0", "d4.1", "d4.2", "d4.4", "d4.7"]
+    assert spans.record(output)["problems"]["empty context"] == {"left out": 1, "scored as it is": 1}
 
 
 def test_what_is_answered_is_not_trained_on(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One file for both is refused; questions that both have by their ids too, unless they are left out of training."""
+    """Refuse the same file for training and evaluation, and questions in both unless training leaves them out."""
     whole, dev = s.squad(12, 21), s.written(place / "dev21.json", {"data": s.squad(12, 21)["data"][9:]})
     train, copied = s.written(place / "train21.json", whole), s.written(place / "copied21.json", whole)
     words = ["--checkpoint", place / "plain" / "checkpoint.pt", "--train", train, "--longest", 24]
@@ -179,11 +180,11 @@ def test_what_is_answered_is_not_trained_on(place: Path, capsys: pytest.CaptureF
         assert status.value.code == 2
     assert f"--train and de are the same file, {train}" in capsys.readouterr().err
     assert s.prepare_spans.main([*map(str, words), "--eval", str(dev), *tokenizer]) == 1
-    told = "train: 3 x question that is answered too, refused: q21.9, q21.10, q21.11"
-    assert told in capsys.readouterr().err
-    made = s.prepared(place / "left", *words, "--eval", dev, "--bad", "skip", "--limit", 10)
-    assert [len(spans.questions(made, split)) for split in ("train", "valid")] == [9, 3]
-    assert spans.record(made)["problems"]["question that is answered too"] == {"left out": 3}
+    message = "train: 3 x question that is answered too, refused: q21.9, q21.10, q21.11"
+    assert message in capsys.readouterr().err
+    output = s.prepared(place / "left", *words, "--eval", dev, "--bad", "skip", "--limit", 10)
+    assert [len(spans.questions(output, split)) for split in ("train", "valid")] == [9, 3]
+    assert spans.record(output)["problems"]["question that is answered too"] == {"left out": 3}
     assert s.prepare_spans.main([*map(str, words), "--eval", str(copied), "--bad", "skip", *tokenizer]) == 1
     assert "train: all 12 questions are also in valid" in capsys.readouterr().err
 
@@ -191,12 +192,12 @@ def test_what_is_answered_is_not_trained_on(place: Path, capsys: pytest.CaptureF
 def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "bad.json: the file is not valid JSON" in refused(place, capsys, "{")
     assert "the file has no list 'data', which SQuAD's format requires" in refused(place, capsys, {})
-    told = refused(place, capsys, s.squad(3, 5, without=True))
-    assert "1 questions have no answer (q5.2). Give --version 2.0" in told
-    told = refused(place, capsys, s.squad(3, 5), "--version", "2.0")
-    assert "bad.json: every question has an answer. Give --version 1.1" in told
+    error = refused(place, capsys, s.squad(3, 5, without=True))
+    assert "1 questions have no answer (q5.2). Give --version 2.0" in error
+    error = refused(place, capsys, s.squad(3, 5), "--version", "2.0")
+    assert "bad.json: every question has an answer. Give --version 1.1" in error
     lone = ["--tokenizer-path", "words", "--checkpoint", place / "plain" / "checkpoint.pt", "--output", place / "no"]
-    for given, wanted in (
+    for path, message in (
         (
             s.written(place / "two.json", s.squad(2, 5)),
             "splitting needs 3 or more articles, and the file has 2. Name the files of the splits with --train and",
@@ -204,82 +205,83 @@ def test_files_that_cannot_be_read_are_refused(place: Path, data: Path, capsys: 
         (place / "nope", f"{place / 'nope'}: no such file or folder"),
         (s.written(place / "src-x.txt", {}), "src-x.txt: give NAME.json in SQuAD's format, plain or .gz"),
     ):
-        assert s.prepare_spans.main([*map(str, lone), "--text", str(given)]) == 1
-        told = capsys.readouterr().err
-        assert wanted in told
-        assert "--valid" not in told
+        assert s.prepare_spans.main([*map(str, lone), "--text", str(path)]) == 1
+        error = capsys.readouterr().err
+        assert message in error
+        assert "--valid" not in error
     assert "leaves no room for a context" in refused(place, capsys, s.squad(3, 5), "--longest", 8)
-    told = refused(place, capsys, s.squad(3, 5), "--tokenizer-path", "auto")
-    assert "has no tokenizer/ beside it" in told
-    assert "--tokenizer-path words, chars, spaces" in told
+    error = refused(place, capsys, s.squad(3, 5), "--tokenizer-path", "auto")
+    assert "has no tokenizer/ beside it" in error
+    assert "--tokenizer-path words, chars, spaces" in error
 
 
 def test_an_answer_that_no_window_holds_is_told(data: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = s.squad(3, 6)
-    part = found["data"][0]["paragraphs"][0]
+    content = s.squad(3, 6)
+    part = content["data"][0]["paragraphs"][0]
     part["qas"][0]["answers"] = [{"text": part["context"], "answer_start": 0}]
     part["qas"][0]["question"] = "what what what what what?"
-    file = s.written(place / "wide.json", found)
-    made = s.prepared(
+    file = s.written(place / "wide.json", content)
+    output = s.prepared(
         place / "wide", "--checkpoint", place / "plain" / "checkpoint.pt", "--train", file, "--longest", 18
     )
-    told = capsys.readouterr().out
-    assert "1 x answer in no window, learned as no answer: q6.0" in told
-    assert "1 x cut question, cut: q6.0" in told
-    assert spans.record(made)["problems"]["cut question"] == {"cut": 1}
+    printed = capsys.readouterr().out
+    assert "1 x answer in no window, learned as no answer: q6.0" in printed
+    assert "1 x cut question, cut: q6.0" in printed
+    assert spans.record(output)["problems"]["cut question"] == {"cut": 1}
 
 
 def test_scored_answers_that_cannot_be_found_are_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In no window, or longer than answers may be; of several answers the shortest counts."""
-    found = s.squad(4, 10)
-    asked = [(part["context"], part["qas"][0]) for one in found["data"] for part in one["paragraphs"]]
-    (whole, first), (text, second), _, (_, last) = asked
+    """An answer is out of reach if no window contains it or if it is too long; the shortest answer counts."""
+    content = s.squad(4, 10)
+    questions = [(part["context"], part["qas"][0]) for article in content["data"] for part in article["paragraphs"]]
+    (whole, first), (text, second), _, (_, last) = questions
     first["answers"] = [{"text": whole, "answer_start": 0}]
     second["answers"] += [{"text": text, "answer_start": 0}, {"text": text[:5], "answer_start": 0}]
-    last["answers"][0]["answer_start"] += 1  # nothing is known of where it is
-    file = s.written(place / "reach.json", found)
+    last["answers"][0]["answer_start"] += 1  # the true offset is unknown
+    file = s.written(place / "reach.json", content)
     source = place / "plain" / "checkpoint.pt"
     shape = ("--longest", 16, "--stride", 2)
-    made = s.prepared(place / "reach", "--checkpoint", source, "--eval", file, *shape, "--bad", "skip")
-    told = capsys.readouterr().out
-    assert "valid: 1 x answer in no window, scored, never found: q10.0" in told
-    assert "valid: 4 x long context, read in parts: q10.0, q10.1, q10.2, q10.3" in told
-    kept = spans.questions(made, "valid")
-    pieces = [one.pieces for one in kept]
+    output = s.prepared(place / "reach", "--checkpoint", source, "--eval", file, *shape, "--bad", "skip")
+    printed = capsys.readouterr().out
+    assert "valid: 1 x answer in no window, scored, never found: q10.0" in printed
+    assert "valid: 4 x long context, read in parts: q10.0, q10.1, q10.2, q10.3" in printed
+    written = spans.questions(output, "valid")
+    pieces = [question.pieces for question in written]
     assert (pieces[0], pieces[1], pieces[3]) == (0, min(3, len(second["answers"][0]["text"].split())), None)
-    missed = answers.out_of_reach(kept, 2)
+    missed = answers.out_of_reach(written, 2)
     assert missed == {"in no window": ["q10.0"], "longer than 2 pieces": ["q10.1", "q10.2"]}
 
 
 def test_what_is_scored_is_there_for_the_sets_own_scripts(place: Path) -> None:
-    found = s.squad(9, 11, without=True)
-    file, source = s.written(place / "own.json", found), place / "plain" / "checkpoint.pt"
+    content = s.squad(9, 11, without=True)
+    file, source = s.written(place / "own.json", content), place / "plain" / "checkpoint.pt"
     words = ["--version", "2.0", "--eval", file, "--limit-eval", 7, "--longest", 24]
-    made = s.prepared(place / "own", "--checkpoint", source, *words)
-    given, scored = (reading.read(path) for path in (file, made / "valid.scored.json"))
-    assert [one._replace(where="", title="") for one in scored] == [
-        one._replace(where="", title="") for one in given[:7]
+    output = s.prepared(place / "own", "--checkpoint", source, *words)
+    read, scored = (reading.read(path) for path in (file, output / "valid.scored.json"))
+    assert [question._replace(where="", title="") for question in scored] == [
+        question._replace(where="", title="") for question in read[:7]
     ]
-    assert [one.impossible for one in scored] == 2 * [False, False, True] + [False]
+    assert [question.impossible for question in scored] == 2 * [False, False, True] + [False]
 
 
 def test_questions_that_are_scored_elsewhere_are_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By their ids, before the first ones are taken."""
+    """Leave questions out by their ids, before --limit-eval takes the first ones."""
     whole = s.squad(12, 12)
     file, source = s.written(place / "dev12.json", whole), place / "plain" / "checkpoint.pt"
     elsewhere = place / "elsewhere"
     elsewhere.mkdir()
     s.written(elsewhere / "xquad.de.json", {"data": whole["data"][:5]})
     s.written(elsewhere / "xquad.zh.json", {"data": whole["data"][4:6]})
-    asked = ["--checkpoint", source, "--eval", file, "--longest", 24, "--without", f"xquad={elsewhere}"]
-    made = s.prepared(place / "apart", *asked, "--limit-eval", 4)
-    assert [one.id for one in spans.questions(made, "valid")] == [f"q12.{one}" for one in range(6, 10)]
-    told = "valid: 6 x question scored elsewhere, left out: q12.0, q12.1, q12.2, q12.3, q12.4, ..."
-    assert told in capsys.readouterr().out
-    assert [one["name"] for one in spans.record(made)["without"]] == ["xquad.de.json", "xquad.zh.json"]
-    one = s.prepared(place / "apart.zh", *asked, "--languages", "zh,fi")
-    assert len(spans.questions(one, "valid")) == 10
+    options = ["--checkpoint", source, "--eval", file, "--longest", 24, "--without", f"xquad={elsewhere}"]
+    output = s.prepared(place / "apart", *options, "--limit-eval", 4)
+    assert [entry.id for entry in spans.questions(output, "valid")] == [f"q12.{number}" for number in range(6, 10)]
+    message = "valid: 6 x question scored elsewhere, left out: q12.0, q12.1, q12.2, q12.3, q12.4, ..."
+    assert message in capsys.readouterr().out
+    assert [entry["name"] for entry in spans.record(output)["without"]] == ["xquad.de.json", "xquad.zh.json"]
+    output = s.prepared(place / "apart.zh", *options, "--languages", "zh,fi")
+    assert len(spans.questions(output, "valid")) == 10
     s.written(elsewhere / "xquad.de.json", whole)
-    words = [*map(str, asked), "--tokenizer-path", "words", "--longest-question", "4", "--output", str(place / "none")]
+    shape = ["--tokenizer-path", "words", "--longest-question", "4"]
+    words = [*map(str, options), *shape, "--output", str(place / "none")]
     assert s.prepare_spans.main(words) == 1
     assert "valid: --without leaves out all 12 questions" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""XTREME's questions: a file of each set through the preparation, rules of each language, what is missing or wrong."""
+"""Test XTREME's question sets: their files, the scoring rules of each language, and missing or wrong files."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ BARE = {**dict.fromkeys(TEXTS, "c d"), "zh": "c 中文d", "ko": "c 한국"}
 def questions(language: str) -> dict[str, Any]:
     text = TEXTS[language]
     answer = {"text": text[2:-2], "answer_start": 2}
-    asked = [{"id": f"{language}{one}", "question": "What?", "answers": [answer]} for one in range(2)]
-    return {"data": [{"paragraphs": [{"context": text, "qas": asked}]}]}
+    entries = [{"id": f"{language}{number}", "question": "What?", "answers": [answer]} for number in range(2)]
+    return {"data": [{"paragraphs": [{"context": text, "qas": entries}]}]}
 
 
 @pytest.fixture(scope="module")
@@ -51,63 +51,63 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("xtreme")
     s.checkpoint(folder / "plain")
     for name, languages in FILES.values():
-        for one in languages:
-            (folder / name.format(one)).parent.mkdir(parents=True, exist_ok=True)
-            s.written(folder / name.format(one), questions(one))
+        for code in languages:
+            (folder / name.format(code)).parent.mkdir(parents=True, exist_ok=True)
+            s.written(folder / name.format(code), questions(code))
     return folder
 
 
 def prepared(place: Path, output: Path, *words: object) -> int:
-    asked = ["--checkpoint", place / "plain" / "checkpoint.pt", "--tokenizer-path", "words", "--longest", 24]
-    asked += ["--longest-question", 4, "--output", output, *words]
-    return int(s.prepare_spans.main([str(word) for word in asked]))
+    options = ["--checkpoint", place / "plain" / "checkpoint.pt", "--tokenizer-path", "words", "--longest", 24]
+    options += ["--longest-question", 4, "--output", output, *words]
+    return int(s.prepare_spans.main([str(word) for word in options]))
 
 
 @pytest.mark.parametrize("task", SETS)
 def test_right_answers_have_100_by_the_rules_of_each_language(
     task: str, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is there is prepared, what is not is told; answers without articles and marks tell its rules."""
+    """Prepare the existing languages and name the missing ones; bare answers show the scoring rules."""
     assert prepared(place, tmp_path / "made", "--set", SETS[task].name, "--data", place) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert set(spans.splits(tmp_path / "made")) == set(FILES[task][1])
-    missing = [one for one in SETS[task].languages if one not in FILES[task][1]]
-    assert (f" has no file for {', '.join(missing)}" in told) == bool(missing)
+    missing = [code for code in SETS[task].languages if code not in FILES[task][1]]
+    assert (f" has no file for {', '.join(missing)}" in printed) == bool(missing)
     s.called(score, "--task", task, "--data", tmp_path / "made", "--output", tmp_path / "scores.json")
-    found = json.loads((tmp_path / "scores.json").read_text())
-    assert all((one[GOLD]["em"], one[GOLD]["f1"]) == (100, 100) for one in found.values())
-    for one in FILES[task][1]:
-        bare = {f"{one}{number}": BARE[one] for number in range(2)}
-        (tmp_path / "bare" / one).mkdir(parents=True)
-        s.written(tmp_path / "bare" / one / "predictions.json", bare)
+    scores = json.loads((tmp_path / "scores.json").read_text())
+    assert all((facts[GOLD]["em"], facts[GOLD]["f1"]) == (100, 100) for facts in scores.values())
+    for code in FILES[task][1]:
+        bare = {f"{code}{number}": BARE[code] for number in range(2)}
+        (tmp_path / "bare" / code).mkdir(parents=True)
+        s.written(tmp_path / "bare" / code / "predictions.json", bare)
     words = ("--predictions", tmp_path / "bare", "--output", tmp_path / "bare.json")
     s.called(score, "--task", task, "--data", tmp_path / "made", *words)
-    found = json.loads((tmp_path / "bare.json").read_text())
-    assert {one: facts["em"] for one, facts in found.items()} == {
-        one: 100 if task == "MLQA" or one == "en" else 0 for one in FILES[task][1]
+    scores = json.loads((tmp_path / "bare.json").read_text())
+    assert {code: facts["em"] for code, facts in scores.items()} == {
+        code: 100 if task == "MLQA" or code == "en" else 0 for code in FILES[task][1]
     }
 
 
 def test_the_published_file_of_all_languages_is_parted_by_ids(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """TyDiQA's, whose ids begin with the language's name."""
+    """In TyDiQA's file of all languages, ids begin with the name of the language."""
     data = []
     for language, name in (("ko", "korean"), ("en", "english")):
         (article,) = questions(language)["data"]
-        for number, one in enumerate(article["paragraphs"][0]["qas"]):
-            one["id"] = f"{name}-{number}"
+        for number, entry in enumerate(article["paragraphs"][0]["qas"]):
+            entry["id"] = f"{name}-{number}"
         data.append(article)
     (tmp_path / "tydiqa").mkdir()
     s.written(tmp_path / "tydiqa" / "tydiqa-goldp-v1.1-dev.json", {"data": data})
-    asked = ("--set", "tydiqa", "--data", tmp_path)
+    options = ("--set", "tydiqa", "--data", tmp_path)
     english = ("--train", place / FILES["XQuAD"][0].format("en"))
-    assert prepared(place, tmp_path / "made", *english, *asked) == 0
+    assert prepared(place, tmp_path / "made", *english, *options) == 0
     assert " has no file for ar, bn, fi, id, ru, sw, te" in capsys.readouterr().out
-    found = {split: [one.id for one in spans.questions(tmp_path / "made", split)] for split in ("train", "en", "ko")}
-    assert found.pop("train") == ["en0", "en1"]
-    assert found == {"en": ["english-0", "english-1"], "ko": ["korean-0", "korean-1"]}
-    assert prepared(place, tmp_path / "no", *asked, "--languages", "fi,ko") == 1
+    ids = {split: [entry.id for entry in spans.questions(tmp_path / "made", split)] for split in ("train", "en", "ko")}
+    assert ids.pop("train") == ["en0", "en1"]
+    assert ids == {"en": ["english-0", "english-1"], "ko": ["korean-0", "korean-1"]}
+    assert prepared(place, tmp_path / "no", *options, "--languages", "fi,ko") == 1
     assert "no tydiqa.goldp.fi.dev.json or tydiqa-goldp-dev-finnish.json or tydiqa-goldp-v1.1-dev.json" in _told(capsys)
     apart = ("--eval", tmp_path / "tydiqa" / "tydiqa-goldp-v1.1-dev.json", "--without", f"tydiqa={tmp_path}")
     assert prepared(place, tmp_path / "no", *apart) == 1
@@ -115,19 +115,19 @@ def test_the_published_file_of_all_languages_is_parted_by_ids(
 
 
 def test_files_without_answers_are_not_scored(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """XTREME's copies of what it keeps the answers of."""
-    found = questions("ko")
-    for one in found["data"][0]["paragraphs"][0]["qas"]:
-        one["answers"] = [{"text": "", "answer_start": 0}]
-    s.written(tmp_path / "ko.json", found)
-    asked = ("--eval", f"ko={tmp_path / 'ko.json'}", "--bad", "skip")
+    """XTREME publishes some files without their answers."""
+    content = questions("ko")
+    for entry in content["data"][0]["paragraphs"][0]["qas"]:
+        entry["answers"] = [{"text": "", "answer_start": 0}]
+    s.written(tmp_path / "ko.json", content)
+    options = ("--eval", f"ko={tmp_path / 'ko.json'}", "--bad", "skip")
     english = ("--eval", f"en={place / FILES['TyDiQA'][0].format('en')}")
-    assert prepared(place, tmp_path / "both", *asked, *english) == 0
+    assert prepared(place, tmp_path / "both", *options, *english) == 0
     scoring = ("--task", "TyDiQA", "--output", tmp_path / "scores.json", "--data")
     s.called(score, *scoring, tmp_path / "both")
     assert "ko: the file has no answers, so its predictions are not scored" in capsys.readouterr().out
     assert list(json.loads((tmp_path / "scores.json").read_text())) == ["en"]
-    assert prepared(place, tmp_path / "none", *asked) == 0
+    assert prepared(place, tmp_path / "none", *options) == 0
     with pytest.raises(SystemExit, match="no file of TyDiQA has answers"):
         s.called(score, *scoring, tmp_path / "none")
 
@@ -135,10 +135,10 @@ def test_files_without_answers_are_not_scored(place: Path, tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("task", "language", "predicted", "exact"),
     [
-        ("MLQA", "de", "„c d“", True),  # without its article, and marks of Unicode
+        ("MLQA", "de", "„c d“", True),  # without its article; the marks are Unicode
         ("MLQA", "es", "c d", True),
         ("MLQA", "vi", "c d", True),
-        ("XQuAD", "es", "c d", False),  # SQuAD's rules know English articles, and ASCII's marks
+        ("XQuAD", "es", "c d", False),  # SQuAD's rules remove only English articles and ASCII marks
         ("XQuAD", "en", "c d", True),
     ],
 )
@@ -154,10 +154,10 @@ def test_mlqa_counts_chinese_by_characters() -> None:
 
 
 def test_files_that_are_missing_are_refused(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("--set", "xquad", "--data", place, "--languages")
-    assert prepared(place, tmp_path / "no", *asked, "de,zh") == 1
+    options = ("--set", "xquad", "--data", place, "--languages")
+    assert prepared(place, tmp_path / "no", *options, "de,zh") == 1
     assert "has no xquad.de.json (plain or .gz), nor has its subfolder xquad/. It has --languages zh." in _told(capsys)
-    assert prepared(place, tmp_path / "no", *asked, "fr") == 1
+    assert prepared(place, tmp_path / "no", *options, "fr") == 1
     assert "--languages fr: xquad has only en,ar,de" in _told(capsys)
     (tmp_path / "xquad.de.part1.json").write_text("")
     (tmp_path / "xquad.de.part2.json").write_text("")
@@ -174,15 +174,15 @@ def _told(capsys: pytest.CaptureFixture[str]) -> str:
 def test_questions_that_cannot_be_scored_are_named(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = questions("en")
-    first, second = found["data"][0]["paragraphs"][0]["qas"]
+    content = questions("en")
+    first, second = content["data"][0]["paragraphs"][0]["qas"]
     first["answers"], second["answers"] = [], [{"text": "c", "answer_start": 0}]
-    s.written(tmp_path / "xquad.en.json", found)
-    asked = ("--set", "xquad", "--data", tmp_path)
-    assert prepared(place, tmp_path / "no", *asked) == 1
+    s.written(tmp_path / "xquad.en.json", content)
+    options = ("--set", "xquad", "--data", tmp_path)
+    assert prepared(place, tmp_path / "no", *options) == 1
     assert "en: 2 x no answer, refused: en0, en1" in _told(capsys)
-    assert prepared(place, tmp_path / "made", *asked, "--bad", "skip") == 0
-    told = capsys.readouterr().out
-    assert "en: 1 x no answer, left out: en0" in told
-    assert "en: 1 x misplaced answer, scored as it is: en1" in told
-    assert [one.id for one in spans.questions(tmp_path / "made", "en")] == ["en1"]
+    assert prepared(place, tmp_path / "made", *options, "--bad", "skip") == 0
+    printed = capsys.readouterr().out
+    assert "en: 1 x no answer, left out: en0" in printed
+    assert "en: 1 x misplaced answer, scored as it is: en1" in printed
+    assert [question.id for question in spans.questions(tmp_path / "made", "en")] == ["en1"]

@@ -278,7 +278,7 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
         ("train.jsonl", b'{"text": "a", "label": 1}\n{"text": \n', "train.jsonl:2: the line is not JSON"),
         ("train.jsonl", b'{"text": "a", "label": 1}\n[1]\n', "train.jsonl:2: the line is not a JSON object"),
         ("train.jsonl", b'{"text": "a", "label": 1}\n{"label": 1}\n', "train.jsonl:2: --text text: "),
-        ("train.tsv", b"text\tlabel\nab\tx\n\xff\xfe\tx\n", "train.tsv:3: no UTF-8"),
+        ("train.tsv", b"text\tlabel\nab\tx\n\xff\xfe\tx\n", "train.tsv:3: this is not UTF-8 text"),
         ("train.tsv", b"text\tlabel\nab\tx\n  \ty\n", "train.tsv:3: the text has no visible characters"),
         ("train.tsv", b"text\tlabel\nab\tx\ncd\ty\nab\t\n", "train.tsv:4: the row has no label"),
         ("test.tsv", b"text\tlabel\nab\tunheard\n", "test.tsv:2: the label 'unheard' does not occur in"),

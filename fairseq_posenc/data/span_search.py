@@ -57,7 +57,7 @@ class Answer(NamedTuple):
         return self.start + self.end
 
 
-class Found(NamedTuple):
+class Answers(NamedTuple):
     """Answers to a question.
 
     best: The best answers in descending order, without duplicates and empty texts. null: The empty answer, with
@@ -69,7 +69,7 @@ class Found(NamedTuple):
     odds: float
 
 
-def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read], how: Search) -> Found:
+def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read], how: Search) -> Answers:
     """Find the answers to a question in all windows of its context.
 
     Args:
@@ -90,7 +90,7 @@ def search(text: str, offsets: Sequence[tuple[int, int]], reads: Sequence[Read],
     nulls = [Answer("", float(read.start[NULL]), float(read.end[NULL])) for read in reads]
     null = min(nulls, key=lambda answer: answer.score, default=Answer("", 0.0, 0.0))
     answers = list(best.values())[: how.n_best]
-    return Found(answers, null, null.score - answers[0].score if answers else 0.0)
+    return Answers(answers, null, null.score - answers[0].score if answers else 0.0)
 
 
 def _of_window(

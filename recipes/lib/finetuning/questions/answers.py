@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from fairseq_posenc.compat.checkpoints import CheckpointError
 from fairseq_posenc.data import span_search, spans
-from fairseq_posenc.data.span_search import Found, Read, Search
+from fairseq_posenc.data.span_search import Answers, Read, Search
 from fairseq_posenc.data.spans import Question
 from fairseq_posenc.metrics import null_threshold
 from recipes.lib.package import whole_folder
@@ -50,7 +50,7 @@ def logits(model: Any, task: Any, split: str, gpu: bool) -> dict[int, NDArray[np
 
 def answers(
     folder: Path, split: str, by_window: dict[int, NDArray[np.float64]], how: Search
-) -> Iterator[tuple[str, Found]]:
+) -> Iterator[tuple[str, Answers]]:
     """Yield the id of each question and the answers found for it, in the order of the file."""
     texts = spans.contexts(folder, split)
     reads: dict[int, list[Read]] = {}
@@ -62,7 +62,7 @@ def answers(
         yield question.id, span_search.search(context.text, context.offsets, reads.get(number, []), how)
 
 
-def listed(answers: Found, how: Search, *, null: bool) -> list[dict[str, Any]]:
+def listed(answers: Answers, how: Search, *, null: bool) -> list[dict[str, Any]]:
     """Return the entries of nbest_predictions.json, best first.
 
     The empty answer is one of them if `null` is set or if the search found no span. The best span is always kept,
@@ -93,7 +93,7 @@ def out_of_reach(questions: Sequence[Question], longest: int) -> dict[str, list[
 
 def write(
     output: Path,
-    by_question: dict[str, Found],
+    by_question: dict[str, Answers],
     questions: Sequence[Question],
     how: Search,
     threshold: float | None = None,

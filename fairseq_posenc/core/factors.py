@@ -31,7 +31,7 @@ def rank_of(rank: int | None, stack: StackShape) -> int:
 
 
 class FactoredBias(SharedBias, CachingEncoding):
-    """bias[i, c] = query[i] . key[c] with two tables [L or 1, h or 1, rows, rank].
+    """bias[i, c] = query[i]·key[c] with two tables [L or 1, h or 1, rows, rank].
 
     Rows of `query` are positions; rows of `key` are positions or slots of compressed keys. By default both tables
     start from N(0, 0.02): their product is near zero then, but both get gradients. The product of all positions is

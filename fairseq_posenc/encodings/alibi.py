@@ -16,7 +16,7 @@ from ..positions import Positions
 
 
 class Alibi(RelativeBias):
-    """ALiBi subtracts a fixed slope times the distance: e_ij = q_i . k_j / sqrt(D) - s_h |i - j|.
+    """ALiBi subtracts a fixed slope times the distance: e_ij = q_i·k_j / sqrt(D) - s_h |i - j|.
 
     Each head h has its own slope s_h. In an encoder the penalty is symmetric, so that it does not distinguish left from
     right.

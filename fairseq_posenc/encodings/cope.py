@@ -27,9 +27,9 @@ class CopeOptions(Options):
 
 
 class Cope(PositionEncoding):
-    """CoPE counts the keys between j and i, each weighted by a gate, and adds q_i . e[p_ij] for this count p_ij.
+    """CoPE counts the keys between j and i, each weighted by a gate, and adds q_i·e[p_ij] for this count p_ij.
 
-    The gate of key t is sigmoid(q_i . k_t / sqrt(D)). As p_ij is not a whole number, q_i . e is interpolated between
+    The gate of key t is sigmoid(q_i·k_t / sqrt(D)). As p_ij is not a whole number, q_i·e is interpolated between
     the two nearest rows; p_ij is clamped to n_max - 1. The gates of hidden keys (later keys, padding and keys beyond a
     span) are zero, so only visible tokens are counted. The position term is not divided by sqrt(D). CoPE works in
     decoders only, because there is nothing to count to the right of i. It is shift invariant as long as the contents
@@ -40,7 +40,7 @@ class Cope(PositionEncoding):
     facts = Facts(
         title="CoPE: contextual positions",
         paper="Golovneva et al. 2024 (Contextual position encoding)",
-        equation="(4)-(8)",
+        equation="equations (4) to (8)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + q_i \cdot e[p_{ij}],\quad "
         r"p_{ij} = \sum_{t=j}^{i} \sigma\left(\frac{q_i \cdot k_t}{\sqrt{D}}\right)",
         count="m n_max d/h; n_max = n if unset",

@@ -57,7 +57,7 @@ class DebertaOptions(Options):
 
 
 class Deberta(CachingEncoding):
-    """DeBERTa adds two position terms to q_i . k_j: e_ij = (q_i . k_j + q_i . r_ij + k_j . t_ij) / sqrt(3D).
+    """DeBERTa adds two position terms to q_i·k_j: e_ij = (q_i·k_j + q_i·r_ij + k_j·t_ij) / sqrt(3D).
 
     r and t are two projections of one table of distances, and both terms read the same distance. The option `init` is
     for this table; matrices start from N(0, 0.02). Each form is a subclass with its own `row_of` and `project`.
@@ -67,7 +67,7 @@ class Deberta(CachingEncoding):
     facts = Facts(
         title="DeBERTa: disentangled",
         paper="He et al. 2020; form=paper: as in Huang et al., M4M (arXiv)",
-        equation="(4); form=paper: (13)",
+        equation="equation (4); form=paper: M4M, equation (13)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot (a_{ij} W^R) + k_j \cdot (a_{ij} W^T)}{\sqrt{3D}}",
         count="m ((2k+1) d/h + 2 (d/h)^2); with tie_wr_wt m ((2k+1) d/h + (d/h)^2), which is the papers' count; "
         "with form=original 2k d + 2m (d^2 + d)",

@@ -29,7 +29,7 @@ class DietRelOptions(Options):
 
 
 class DietRel(DistanceScalars):
-    """DIET-REL adds one scalar per distance, head and layer: e_ij = q_i . k_j / sqrt(D) + R[j - i].
+    """DIET-REL adds one scalar per distance, head and layer: e_ij = q_i·k_j / sqrt(D) + R[j - i].
 
     The scalars are not divided by sqrt(D). The paper prints R_{i-j}, which is the same table in reverse order. For its
     segment term E_S, use `diet-rel+segments`. By default no tables are shared, as the paper recommends. The table
@@ -41,7 +41,7 @@ class DietRel(DistanceScalars):
     facts = Facts(
         title="DIET-REL: relative scalars per head",
         paper=PAPER,
-        equation="(3)",
+        equation="equation (3)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + R^{(h)}_{i-j}",
         count="m h (2k+1); k = n-1 if unset",
     )
@@ -65,7 +65,7 @@ class DietAbsOptions(Options):
 
 
 class DietAbs(Extended, FactoredBias):
-    """DIET-ABS adds a product of two learned tables: e_ij = q_i . k_j / sqrt(D) + P_Q[i] . P_K[j].
+    """DIET-ABS adds a product of two learned tables: e_ij = q_i·k_j / sqrt(D) + P_Q[i]·P_K[j].
 
     The second product is not divided by sqrt(D). Each head has its own P_Q and P_K, [n, rank] each. By default all
     layers share them, which was best in the paper. For the segment term E_S, use `diet-abs+segments`.
@@ -75,7 +75,7 @@ class DietAbs(Extended, FactoredBias):
     facts = Facts(
         title="DIET-ABS: products of absolute factors",
         paper=PAPER,
-        equation="(1)",
+        equation="equation (1)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
         count="2 h n rank, times m with share=none; rank = D if unset",
     )

@@ -34,7 +34,7 @@ class GCDF(XL):
     facts = Facts(
         title="GCDF: projected Gaussian distribution functions of the distance",
         paper="Qu et al. 2021 (LFHC, GCDF)",
-        equation="(8), (14), (15)",
+        equation="equations (8), (14) and (15)",
         formula=r"e_{ij} = \frac{(q_i + u) \cdot k_j + (q_i + v) \cdot W_r R_{i-j}}{\sqrt{D}},\quad"
         r" R_{p,k} = \lambda\,\Phi(p / d^{k/d})",
         count="m (d^2 + 2 d); m d^2 + 2 d with biases=tied, m d^2 with biases=none",

@@ -40,7 +40,7 @@ class M2Options(Options):
 
 
 class _Scalars(RelativeTable):
-    """Base of M1 and M2: e_ij = (q_i . k_j) a_ij / sqrt(D), where a_ij is one number per distance."""
+    """Base of M1 and M2: e_ij = (q_i·k_j) a_ij / sqrt(D), where a_ij is one number per distance."""
 
     no_decay = ("weight",)  # decay would pull ones (plain attention) towards zeros (flat attention)
 
@@ -59,7 +59,7 @@ class _Scalars(RelativeTable):
 
 
 class M1(_Scalars):
-    """M1 multiplies q_i . k_j by one scalar per unsigned distance: e_ij = (q_i . k_j) w[|j - i|] / sqrt(D).
+    """M1 multiplies q_i·k_j by one scalar per unsigned distance: e_ij = (q_i·k_j) w[|j - i|] / sqrt(D).
 
     Distances are not clipped within n; all distances beyond n use the scalar of n - 1. The table starts at ones, so
     training starts exactly from the model without positions. An encoder with M1 cannot distinguish left from right.
@@ -69,7 +69,7 @@ class M1(_Scalars):
     facts = Facts(
         title="M1: multiplied by unsigned relative scalars",
         paper=PAPER,
-        equation="(11), (12)",
+        equation="equations (11) and (12)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{|j-i|}}{\sqrt{D}}",
         count="m n (in the paper m h n, because heads do not share)",
     )
@@ -92,7 +92,7 @@ class M1(_Scalars):
 
 
 class M2(_Scalars):
-    """M2 multiplies q_i . k_j by one scalar per signed distance: e_ij = (q_i . k_j) w[j - i] / sqrt(D).
+    """M2 multiplies q_i·k_j by one scalar per signed distance: e_ij = (q_i·k_j) w[j - i] / sqrt(D).
 
     The table starts at ones, so training starts exactly from the model without positions.
     """
@@ -101,7 +101,7 @@ class M2(_Scalars):
     facts = Facts(
         title="M2: multiplied by signed relative scalars",
         paper=PAPER,
-        equation="(12), (13)",
+        equation="equations (12) and (13)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, w_{j-i}}{\sqrt{D}}",
         count="m (2k+1); k = n-1 if unset",
     )
@@ -121,7 +121,7 @@ CHUNK_ON_GPU = 1 << 24
 
 
 class M3(RelativeTable):
-    """M3 multiplies q_i, k_j and one vector per signed distance: e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D).
+    """M3 multiplies q_i, k_j and a vector of the distance elementwise: e_ij = sum_d q_id k_jd w[j - i]_d / sqrt(D).
 
     The table starts at ones, so training starts exactly from the model without positions. The sum is not a matrix
     product. It is therefore computed for a few queries at a time, and again in the backward. Distances that share a
@@ -132,7 +132,7 @@ class M3(RelativeTable):
     facts = Facts(
         title="M3: multiplied by signed relative vectors",
         paper=PAPER,
-        equation="(14), (15)",
+        equation="equations (14) and (15)",
         formula=r"e_{ij} = \frac{\sum_d q_{id}\, k_{jd}\, a_{ijd}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",
         count="m (2k+1) d/h; k = n-1 if unset",
     )

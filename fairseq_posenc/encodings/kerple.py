@@ -44,7 +44,7 @@ class Kerple(RelativeBias):
     facts = Facts(
         title="KERPLE: kernelised penalty",
         paper="Chi et al. 2022 (KERPLE)",
-        equation="section 4: logarithmic and power variants",
+        equation="section 4 (logarithmic and power variants)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} - p_h \log(1 + a_h |i - j|)",
         count="2h, times m if the layers do not share",
     )

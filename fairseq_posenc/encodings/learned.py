@@ -72,7 +72,7 @@ class SentenceRestart(Learned):
     facts = Facts(
         title="Learned absolute, restarting at each sentence",
         paper="Huang et al., M4M (arXiv)",
-        equation="section 5, 'real absolute'",
+        equation="section 5 ('real absolute')",
         formula=r"x_i = t_i + w_{i'},\quad i' = i - \text{column of the last sentence end before } i",
         count="n d",
     )

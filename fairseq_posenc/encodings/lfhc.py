@@ -42,7 +42,7 @@ class LFHCOptions(Options):
 class LFHC(RelativeTable):
     """LFHC adds a vector to the keys as `shaw` does, but layer l divides the distances by l.
 
-    The formula is e_ij = q_i . (k_j + w[g_l(j - i)]) / sqrt(D) with g_l(x) = sign(x) min(k, ceil(|x| / l)). Layers are
+    The formula is e_ij = q_i·(k_j + w[g_l(j - i)]) / sqrt(D) with g_l(x) = sign(x) min(k, ceil(|x| / l)). Layers are
     counted from 1 in every stack, so the first layer equals `shaw`. The printed equation (9) instead rounds i - j down
     for both signs, so that l distances share row 0; for this choose `rounding=floor_eq9`.
     """
@@ -51,7 +51,7 @@ class LFHC(RelativeTable):
     facts = Facts(
         title="LFHC: relative vectors on keys, coarser from layer to layer",
         paper="Qu et al. 2021 (LFHC, GCDF)",
-        equation="(5), (9)",
+        equation="equations (5) and (9)",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + w^l_{g_l(j-i)})}{\sqrt{D}},\quad"
         r" g_l(x) = \mathrm{sign}(x)\,\min(k, \lceil |x| / l \rceil)",
         count="m (2k+1) d",

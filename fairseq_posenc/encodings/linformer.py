@@ -103,9 +103,9 @@ class LinformerOptions(Options):
 
 
 class Linformer(Compressing):
-    """Linformer compresses the columns of keys and values to k slots by two matrices E and F, which it learns.
+    """Linformer compresses the columns of keys and values to k slots by two learned matrices E and F.
 
-    In e_ij = q_i . (E X W_K)_j / sqrt(D) and z_i = sum_j alpha_ij (F X W_V)_j, j is a slot. Positions have an effect
+    In e_ij = q_i·(E X W_K)_j / sqrt(D) and z_i = sum_j alpha_ij (F X W_V)_j, j is a slot. Positions have an effect
     only through the columns of E and F. The Linformer of the DIET paper is `learned+linformer`.
     """
 
@@ -113,7 +113,7 @@ class Linformer(Compressing):
     facts = Facts(
         title="Linformer: compressed keys and values",
         paper="Wang et al. 2020; Chen et al. 2021 (DIET)",
-        equation="(4) of DIET without its position term",
+        equation="equation (4) of DIET without its position term",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}},\quad z_i = \sum_j \alpha_{ij} (F X W_V)_j",
         count="2 m slots n, half of that with share_kv and 1/m of it with share_layers; slots = n/4 if unset",
     )
@@ -131,7 +131,7 @@ class DietAbsLinOptions(LinformerOptions):
 
 
 class DietAbsLin(Compressing, FactoredBias):
-    """DIET-ABS-LIN is Linformer with a product of learned tables: e_ij = q_i . (E X W_K)_j / sqrt(D) + P_Q[i] . P_K[j].
+    """DIET-ABS-LIN is Linformer with a product of learned tables: e_ij = q_i·(E X W_K)_j / sqrt(D) + P_Q[i]·P_K[j].
 
     Here j is a slot. Each head has its own P_Q [n, rank] and P_K [slots, rank]. The paper prints the width d for both
     tables, and calls the number of slots d_p in its result tables. The options `share`, `init` and `init_std` apply to
@@ -142,7 +142,7 @@ class DietAbsLin(Compressing, FactoredBias):
     facts = Facts(
         title="DIET-ABS-LIN: Linformer with absolute factors",
         paper=PAPER,
-        equation="(4)",
+        equation="equation (4)",
         formula=r"e_{ij} = \frac{q_i \cdot (E X W_K)_j}{\sqrt{D}} + (P_Q P_K^\top)_{ij}",
         count="2 m slots n + h rank (n + slots), the second term times m with share=none; if unset, slots = n/4 and "
         "rank = D",

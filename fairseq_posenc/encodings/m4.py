@@ -44,14 +44,14 @@ class M4Options(Options):
 
 
 class M4(RelativeTable):
-    """M4 adds the products of query and key with a relative vector: (q_i . k_j + q_i . a_ij + k_j . a_ij) / sqrt(s D).
+    """M4 adds the products of query and key with a relative vector: (q_i·k_j + q_i·a_ij + k_j·a_ij) / sqrt(s D).
 
     Query and key use the same vector a_ij = w[clip(j - i, -k, k)]. `scale` is the s in the ablation of the M4M papers;
     it is 1 in all their other experiments.
 
     The option `reset` is M4+Reset, equation (19) of M4M (arXiv). If i is [CLS], a_ij is theta_1 for every j; otherwise,
     if j is [CLS], a_ij is theta_2. With `reset=scalar`, which is (19) literally, the scalars replace
-    q_i . a_ij + k_j . a_ij and are divided by sqrt(s D), unlike in TUPE. A scalar theta_1 is the same in a whole row,
+    q_i·a_ij + k_j·a_ij and are divided by sqrt(s D), unlike in TUPE. A scalar theta_1 is the same in a whole row,
     so it has no effect after the softmax. theta is shared in the same way as w. Vectors theta start in the same way as
     w, and scalars theta start at zero.
     """
@@ -60,7 +60,7 @@ class M4(RelativeTable):
     facts = Facts(
         title="M4: all pairs of query, key and relative vector",
         paper="Huang et al. 2020 (M1-M4); Huang et al., M4M (arXiv)",
-        equation="(14), (16); M4M: (12), reset (19)",
+        equation="equations (14) and (16); M4M, equations (12) and, for reset, (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot a_{ij} + k_j \cdot a_{ij}}{\sqrt{s D}},"
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h; k = n-1 if unset; 2 m d/h more with reset=vector, 2 m more with reset=scalar",
@@ -169,13 +169,13 @@ class M4MOptions(Options):
 
 
 class M4M(RelativeTable):
-    """M4M multiplies the products of all pairs: e_ij = (q_i . k_j) (q_i . a_ij) (k_j . a_ij) / sqrt(D), a_ij as in M4.
+    """M4M multiplies three dot products: e_ij = (q_i·k_j) (q_i·a_ij) (k_j·a_ij) / sqrt(D), with a_ij as in M4.
 
     At a = 0 every gradient through the logits is zero, so a table of zeros is refused. The table starts from a normal
     distribution with standard deviation D^-0.5. With the usual 0.02, the first logits are a hundred times smaller than
     those without positions, and they grow slowly.
 
-    The option `gate_offset` is not in the paper: (q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D). With o = 1
+    The option `gate_offset` is not in the paper: (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D). With o = 1
     and a small a, a model that was trained without this encoding stays almost the same at first.
     """
 
@@ -183,7 +183,7 @@ class M4M(RelativeTable):
     facts = Facts(
         title="M4M: the product of all pairs",
         paper="Huang et al., M4M (arXiv)",
-        equation="(20)",
+        equation="equation (20)",
         formula=r"e_{ij} = \frac{(q_i \cdot k_j)\, (q_i \cdot a_{ij})\, (k_j \cdot a_{ij})}{\sqrt{D}},"
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h; k = n-1 if unset",
@@ -229,7 +229,7 @@ def overwritten(bias: Tensor, from_cls: Tensor, to_cls: Tensor, positions: Posit
 
 
 def _of_vectors(q: Tensor, k: Tensor, theta: Tensor, positions: Positions) -> tuple[Tensor, Tensor]:
-    """Return (q_cls + k_j) . theta_1 [B, h, 1, K] and (q_i + k_cls) . theta_2 [B, h, Q, 1]; theta [1 or h, 2, D]."""
+    """Return (q_cls + k_j)·theta_1 [B, h, 1, K] and (q_i + k_cls)·theta_2 [B, h, Q, 1]; theta [1 or h, 2, D]."""
     assert positions.cls_column is not None
     of_queries = promoted(torch.matmul(q, theta.transpose(-1, -2)))  # (B, h, Q, 2)
     of_keys = promoted(torch.matmul(k, theta.transpose(-1, -2)))

@@ -8,12 +8,12 @@ from ..core.base import RELATIVE, Facts, PositionEncoding
 
 
 class NoEncoding(PositionEncoding):
-    """Use no positions: e_ij = q_i . k_j / sqrt(D). An encoder without positions is permutation-equivariant."""
+    """Use no positions: e_ij = q_i·k_j / sqrt(D). An encoder without positions is permutation-equivariant."""
 
     facts = Facts(
         title="No position encoding",
         paper="Huang et al., M4M (arXiv) section 5; NoPE: Haviv et al. 2022",
-        equation="(5) without positions",
+        equation="equation (5) without positions",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}}",
     )
 

@@ -25,7 +25,7 @@ class RaffelOptions(Options):
 
 
 class Raffel(DistanceScalars):
-    """Raffel adds one scalar per distance before the division: e_ij = (q_i . k_j + a_ij) / sqrt(D), a_ij = w[j - i].
+    """Raffel adds one scalar per distance before the division: e_ij = (q_i·k_j + a_ij) / sqrt(D), a_ij = w[j - i].
 
     There are no buckets, and distances are not clipped within n; distances beyond n use the scalar of n - 1. The table
     starts at zeros, so training starts from the model without positions.
@@ -35,7 +35,7 @@ class Raffel(DistanceScalars):
     facts = Facts(
         title="Raffel: relative scalars",
         paper="Raffel et al. 2020 as in Huang et al., M4M (arXiv)",
-        equation="(10)",
+        equation="equation (10)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + a_{ij}}{\sqrt{D}},\quad a_{ij} = w_{j-i}",
         count="m (2n-1)",
     )

@@ -59,7 +59,7 @@ class RopeOptions(rotary.RotaryOptions):
 
 
 class Rope(rotary.Rotary):
-    """RoPE rotates queries and keys: e_ij = (R_i q_i) . (R_j k_j) / sqrt(D).
+    """RoPE rotates queries and keys: e_ij = (R_i q_i)·(R_j k_j) / sqrt(D).
 
     R_p rotates each pair m of features by the angle p base^(-2m/D). A model that was trained with one `layout` works
     with the other one only if its projections are permuted. With `fraction`, the first R = fraction D features are
@@ -82,7 +82,7 @@ class Rope(rotary.Rotary):
     facts = Facts(
         title="RoPE: rotary",
         paper="Su et al. 2021; Chen et al. 2023 (linear), Peng et al. 2023 (ntk, yarn)",
-        equation="(16), (34)",
+        equation="RoFormer's equations (16) and (34)",
         formula=r"e_{ij} = \frac{(R_i q_i) \cdot (R_j k_j)}{\sqrt{D}}",
     )
     options: RopeOptions

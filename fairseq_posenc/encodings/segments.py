@@ -116,7 +116,7 @@ class SegmentsOptions(Options):
 
 
 class Segments(Segmented, SharedBias):
-    """Add one scalar per pair of segments and head: e_ij = q_i . k_j / sqrt(D) + E_S[S(i), S(j)].
+    """Add one scalar per pair of segments and head: e_ij = q_i·k_j / sqrt(D) + E_S[S(i), S(j)].
 
     This is DIET's E_S, which is not divided by sqrt(D). It is meant for a composition with `diet-rel` or `diet-abs`,
     and it is created when a model is fine-tuned on sentence pairs. The paper does not say whether layers share it. With
@@ -129,7 +129,7 @@ class Segments(Segmented, SharedBias):
     facts = Facts(
         title="Segments as biases per head",
         paper="Chen et al. 2021 (DIET)",
-        equation="(2)",
+        equation="equation (2)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + E^{(h)}_{S(i),S(j)}",
         count="m h segments^2",
     )

@@ -27,7 +27,7 @@ class ShawOptions(Options):
 
 
 class Shaw(RelativeTable):
-    """Shaw adds a vector per distance to the keys: e_ij = q_i . (k_j + a_ij) / sqrt(D), a_ij = w[clip(j - i, -k, k)].
+    """Shaw adds a vector per distance to the keys: e_ij = q_i·(k_j + a_ij) / sqrt(D), a_ij = w[clip(j - i, -k, k)].
 
     With `values`, vectors a' of a second table are added to the values: z_i = sum_j alpha_ij (v_j + a'_ij).
     """
@@ -36,7 +36,7 @@ class Shaw(RelativeTable):
     facts = Facts(
         title="Shaw: relative vectors on keys",
         paper="Shaw et al. 2018; Huang et al., M4M (arXiv)",
-        equation="(7) to (9) of M4M",
+        equation="equations (7) to (9) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot (k_j + a_{ij})}{\sqrt{D}},\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h; k = n-1 if unset; twice that with values",
     )

@@ -38,7 +38,7 @@ class Tisa(RelativeBias):
     facts = Facts(
         title="TISA: radial basis functions of the distance",
         paper="Wennberg and Henter 2021 (TISA)",
-        equation="section 4: the positional scoring function",
+        equation="section 4 (positional scoring function)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{D}} + \sum_{s=1}^{S} a_s e^{-|b_s| (j - i - c_s)^2}",
         count="3 S m h",
         notes="The initial values are those of the authors' code: a and b from N(0.1, 0.01), c from N(0, 5).",

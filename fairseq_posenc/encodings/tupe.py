@@ -55,9 +55,9 @@ class TupeOptions(Options):
 
 
 class Tupe(Extended, SharedBias, CachingEncoding):
-    """TUPE adds a product of positions: e_ij = q_i . k_j / sqrt(2D) + reset(v_ij).
+    """TUPE adds a product of positions: e_ij = q_i·k_j / sqrt(2D) + reset(v_ij).
 
-    In this formula v_ij = (p_i U^Q) . (p_j U^K) / sqrt(2D) + a_ij, where the relative scalars a_ij are not divided.
+    In this formula v_ij = (p_i U^Q)·(p_j U^K) / sqrt(2D) + a_ij, where the relative scalars a_ij are not divided.
     reset(v_ij) is theta_1 if i is [CLS], theta_2 if only j is [CLS], and v_ij otherwise. theta_1 changes all logits of
     [CLS] by the same number, so it has no effect; it exists because the papers define it. The option `init` is for the
     positions p. Matrices start from N(0, 0.02) and scalars at zero.
@@ -67,7 +67,7 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     facts = Facts(
         title="TUPE: untied positions",
         paper="Ke et al. 2021; form=paper: as in Huang et al., M4M (arXiv)",
-        equation="(10); form=paper: (14), (15), (19)",
+        equation="equation (10); form=paper: M4M, equations (14), (15) and (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
         count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), of which the papers count one (d/h)^2 only, and not the 2 of theta; "

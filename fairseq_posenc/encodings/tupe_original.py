@@ -26,9 +26,9 @@ class OriginalTupe(Tupe):
     """The form of the authors' code: p [n, d] with a layer norm, U^Q and U^K [d, d] with biases, T5's 32 buckets.
 
     All layers share all parameters, which the option `share` cannot change. With reset, p has an additional first row
-    p_0, which is used for theta_1 only: theta_1 = p_0 U^Q . p_0 U^K / sqrt(2D) + b_16. theta_2 is computed in the same
-    way from the first position and b_32. The absolute and the relative parts are thus reset separately. No distance is
-    in the buckets 16 and 32; they are used for the reset only.
+    p_0, which is used for theta_1 only: theta_1 = (p_0 U^Q)·(p_0 U^K) / sqrt(2D) + b_16. theta_2 is computed in the
+    same way from the first position and b_32. Absolute and relative parts are thus reset separately. No distance is in
+    the buckets 16 and 32; they are used for the reset only.
     """
 
     norm_weight: Tensor

@@ -39,7 +39,7 @@ class XLOptions(Options):
 
 
 class XL(CachingEncoding):
-    """Transformer-XL projects sinusoids of the distance: e_ij = [(q_i + u) . k_j + (q_i + v) . W_r R_{i-j}] / sqrt(D).
+    """Transformer-XL projects sinusoids of the distance: e_ij = [(q_i + u)·k_j + (q_i + v)·W_r R_{i-j}] / sqrt(D).
 
     R_p is the sinusoid of p [d], with all sines first. Each layer has its own W_r [d, d], in which row h D + c is for
     feature c of head h. u and v are [h, D]; `biases` sets whether layers share them. The option `init` is for W_r. u

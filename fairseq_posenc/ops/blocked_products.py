@@ -29,7 +29,7 @@ CACHED = 1 << 18
 
 
 class Terms(NamedTuple):
-    """The tensors of the sum q_i . (vector of j - i) + k_j . (another vector of j - i) + scale * q'_i . k'_j.
+    """The tensors of the sum q_i·(vector of j - i) + k_j·(another vector of j - i) + scale * q'_i·k'_j.
 
     Each of the three terms may be left out; both of its tensors are then None. The gradients of the six tensors are
     kept in the same class.
@@ -133,7 +133,7 @@ def of_groups(table: Tensor, groups: int) -> Tensor:
 
 
 def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor], object] = Tensor.copy_) -> None:
-    """Write x[g, r] . (vector of (r, c)) to out[g, r, c].
+    """Write x[g, r]·(vector of (r, c)) to out[g, r, c].
 
     Args:
         out: [G, R, C].
@@ -156,7 +156,7 @@ def fill(out: Tensor, x: Tensor, vectors: Vectors, put: Callable[[Tensor, Tensor
 
 
 def fill_across(out: Tensor, x: Tensor, vectors: Vectors) -> None:
-    """Write x[g, c] . (vector of (r, c)) to out[g, r, c], where x [G, C, D] belongs to the columns.
+    """Write x[g, c]·(vector of (r, c)) to out[g, r, c], where x [G, C, D] belongs to the columns.
 
     The pairs whose distances share a vector are written first. The other pairs follow in blocks of columns.
     """
@@ -340,7 +340,7 @@ class Blocked:
 
 
 def _query_gate(q: Tensor, vectors: Vectors, offset: float, like: Tensor) -> Tensor:
-    """Return the gate of the queries, o + q_i . a_ij: [G, Q, K]."""
+    """Return the gate of the queries, o + q_i·a_ij: [G, Q, K]."""
     gate = torch.empty_like(like)
     fill(gate, q, vectors)
     return _raised(gate, offset)

@@ -1,5 +1,5 @@
 // Products of all pairs with the vectors of their distances, if far distances share a vector. `spread` computes the sum
-// of the products of queries and of keys. `gates` computes M4M's content (o + q_i . a_ij) (o + k_j . a_ij). Each has a
+// of the products of queries and of keys. `gates` computes M4M's content (o + q_i·a_ij) (o + k_j·a_ij). Each has a
 // backward. cpp.py compiles and calls this file; see also clipped_products.py.
 //
 // Legend: G = B h matrices of Q queries and K keys. There are E vectors. The pair (i, j) has vector

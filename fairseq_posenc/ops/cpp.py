@@ -102,8 +102,8 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
     """Return the sums over D for one query and all keys; see single_query.py.
 
     Args:
-        way: `alone` for k_j . a_j, `added` for k_j . (q + a_j), `multiplied` for sum_d k_jd q_d a_jd, and `both` for
-            k_j . q and k_j . a_j.
+        way: `alone` for k_j·a_j, `added` for k_j·(q + a_j), `multiplied` for sum_d k_jd q_d a_jd, and `both` for
+            k_j·q and k_j·a_j.
         k: [B, h, K, D].
         vectors: [1 or h, K, D], or [1 or h, K - shared + 1, D] if the first `shared` keys share the first vector.
         q: [B, h, 1, D], or None with the way `alone`.

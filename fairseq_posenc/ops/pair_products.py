@@ -89,7 +89,7 @@ class SumOfProducts(torch.autograd.Function):
 
 
 class GatedProduct(torch.autograd.Function):
-    """The product (q_i . k_j) (o + q_i . a_ij) (o + k_j . a_ij) / sqrt(D), [B, h, Q, K], differentiable once."""
+    """The product (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D), [B, h, Q, K], differentiable once."""
 
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, offset: float, keep: bool, q: Tensor, k: Tensor, table: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Products of keys with relative vectors for a single query, as in a decoding step.
 
-Every key then has a vector of its own, so k_j . a_j is not a matrix product. It reads each key once, and so does
-q . k_j. Both are therefore computed together in C++ (cpp.py): as one sum k_j . (q + a_j) if they are added, otherwise
+Every key then has a vector of its own, so k_j·a_j is not a matrix product. It reads each key once, and so does
+q·k_j. Both are therefore computed together in C++ (cpp.py): as one sum k_j·(q + a_j) if they are added, otherwise
 as two sums. Without a compiler, or with gradients, torch makes a tensor of the size of the keys, which takes three
 times as long. For keys that share a vector it uses a matrix product.
 
@@ -27,7 +27,7 @@ Rest = Callable[[Tensor, Tensor], Tensor]
 
 
 def of_keys(k: Tensor, vectors: Tensor, shared: int = 0) -> Tensor:
-    """Return k_j . a_j for all keys, [B, h, 1, K].
+    """Return k_j·a_j for all keys, [B, h, 1, K].
 
     Args:
         k: Keys, [B, h, K, D].
@@ -38,7 +38,7 @@ def of_keys(k: Tensor, vectors: Tensor, shared: int = 0) -> Tensor:
 
 
 def of_keys_and_query(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> Tensor:
-    """Return k_j . (q + a_j) for the query [B, h, 1, D] and all keys, [B, h, 1, K]; see `of_keys`."""
+    """Return k_j·(q + a_j) for the query [B, h, 1, D] and all keys, [B, h, 1, K]; see `of_keys`."""
 
     def rest(k: Tensor, a: Tensor) -> Tensor:
         return _one_by_one(k, a) + _product(query, k)
@@ -52,7 +52,7 @@ def of_all_three(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> 
 
 
 def of_query_and_of_keys(k: Tensor, vectors: Tensor, query: Tensor, shared: int = 0) -> tuple[Tensor, Tensor]:
-    """Return k_j . q and k_j . a_j for the query [B, h, 1, D] and all keys, [B, h, 1, K] each; see `of_keys`.
+    """Return k_j·q and k_j·a_j for the query [B, h, 1, D] and all keys, [B, h, 1, K] each; see `of_keys`.
 
     The C++ reads each key once for both.
     """

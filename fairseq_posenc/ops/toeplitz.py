@@ -91,7 +91,7 @@ def query_product(
     clip: int | None = None,
     content: Content | None = None,
 ) -> Tensor:
-    """Return q_i . a[j - i] for all pairs, [B, h, Q, K].
+    """Return q_i·a[j - i] for all pairs, [B, h, Q, K].
 
     Args:
         q: Queries, [B, h, Q, D].
@@ -114,7 +114,7 @@ def query_product(
 
 
 def key_product(k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None = None) -> Tensor:
-    """Return k_j . a[j - i] for all pairs, [B, h, Q, K].
+    """Return k_j·a[j - i] for all pairs, [B, h, Q, K].
 
     Queries and keys change places with respect to `query_product`, and so the table is read backwards.
 
@@ -143,7 +143,7 @@ def both_products(
     clip: int | None = None,
     content: Content | None = None,
 ) -> Tensor:
-    """Return q_i . a[j - i] + k_j . b[j - i] for all pairs; see `query_product` and `key_product`."""
+    """Return q_i·a[j - i] + k_j·b[j - i] for all pairs; see `query_product` and `key_product`."""
     if in_one_pass(positions):
         return _sum(q, k, for_queries, for_keys, positions, rows, clip, content)
     of_queries = query_product(q, for_queries, positions, rows, clip)
@@ -176,7 +176,7 @@ def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Lengths, clip
 def gated_product(
     q: Tensor, k: Tensor, table: Tensor, positions: Lengths, rows: Tensor | slice, clip: int | None, offset: float
 ) -> Tensor:
-    """Return (q_i . k_j) (o + q_i . a[j - i]) (o + k_j . a[j - i]) / sqrt(D) for all pairs, in at least float32."""
+    """Return (q_i·k_j) (o + q_i·a[j - i]) (o + k_j·a[j - i]) / sqrt(D) for all pairs, in at least float32."""
     if in_one_pass(positions) and q.dtype not in HALF:
         kernel, vectors = _kernel(positions, clip, k, q, table), take(table, rows, -2).to(q.dtype)
         product: Tensor = GatedProduct.apply(

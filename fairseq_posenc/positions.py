@@ -51,11 +51,11 @@ class Positions:
             numbers = f"{self.query_length} and {self.key_length}"
             raise ValueError(f"query_length must be from 1 to key_length, but the two are {numbers}")
         if not 0 <= self.memory <= self.offset:
-            raise ValueError(f"memory={self.memory} must be from 0 to {self.offset}, the columns before the queries")
+            raise ValueError(f"memory={self.memory} must be from 0 to {self.offset}, the number of earlier columns")
         if self.span is not None and (self.span < 1 or not self.causal):
-            raise ValueError(f"span={self.span} must be at least 1 and needs causal=True: it limits earlier keys")
+            raise ValueError(f"span={self.span} must be at least 1, and it works with causal=True only")
         if self.padding is not None and self.padding.dtype != torch.bool:
-            raise ValueError(f"padding must be a bool mask that is true at padding, but it has {self.padding.dtype}")
+            raise ValueError(f"padding must be a bool mask that is true at padding, not {self.padding.dtype}")
         for name, rows in self._rows.items():
             if rows.shape[-1] != self.key_length:
                 raise ValueError(

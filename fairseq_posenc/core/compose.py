@@ -171,7 +171,9 @@ class Composition(nn.Module):
             )
         if length > trained and not self._warned:
             self._warned = True
-            logger.warning("%s: sequences have up to %d positions, but %s is %d", self, length, flag, trained)
+            logger.warning(
+                "%s: a sequence has %d positions, more than in training (%s is %d)", self, length, flag, trained
+            )
 
     def embed(self, x: Tensor, positions: Positions) -> Tensor:
         """Apply the `embed` of each member, in the order of the command line: [B, Q, d] -> [B, Q, d]."""

@@ -62,11 +62,11 @@ def _compiler_works() -> bool:
     """Return whether torch can compile a tiny kernel; this is tried once per process."""
     reason = ""
     if not compiler():
-        reason = "there is no C++ compiler (g++ or clang++, or set CXX)"
+        reason = "there is no C++ compiler; install g++ or clang++, or set CXX"
     else:
         try:
             if not compiled(_probe)(torch.ones(4)):
-                reason = "torch.compile is switched off (TORCHDYNAMO_DISABLE or the like)"
+                reason = "torch.compile is switched off, for example by TORCHDYNAMO_DISABLE"
         except Exception as error:  # noqa: BLE001 - callers work without torch.compile, whatever the error
             reason = f"torch.compile fails: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
     if reason:

@@ -79,9 +79,9 @@ def products(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
     batch, heads, queries, dim = q.shape
     keys, tables = k.shape[2], len(vectors)
     length = max(queries + keys - 1, 0)
-    require_shape("products", "k", k, (batch, heads, keys, dim), "samples, heads and width as in `q`")
+    require_shape("products", "k", k, (batch, heads, keys, dim), "samples and heads as in `q`, keys, width of `q`")
     require_shape(
-        "products", "vectors", vectors, (tables, length, dim), "tables, one vector per distance, width of `q`"
+        "products", "vectors", vectors, (tables, length, dim), "number of tables, number of distances, width of `q`"
     )
     require_tables("products", tables, heads)
     require_contiguous("products", "vectors", vectors)
@@ -123,7 +123,7 @@ def single_query(way: str, k: Tensor, vectors: Tensor, q: Tensor | None, shared:
         "vectors",
         vectors,
         (tables, length, dim),
-        "tables, one vector per key without those that share the first, width of `k`",
+        "number of tables, number of different vectors, width of `k`",
     )
     require_tables("single_query", tables, heads)
     from_q = None

@@ -68,4 +68,4 @@ def test_list_takes_names(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["list", "shawl"])
     assert stop.value.code == 2
-    assert "known: none, learned" in capsys.readouterr().err
+    assert "known names: none, learned" in capsys.readouterr().err

@@ -128,7 +128,7 @@ def test_cope_drifts_less_where_its_table_is_smooth() -> None:
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (["--encodings", "shaw", "shwa"], "known: none, learned"),
+        (["--encodings", "shaw", "shwa"], "known names: none, learned"),
         (["--length", "4"], "at least 8"),
         *([] if torch.cuda.is_available() else [(["--device", "cuda"], "sees no GPU")]),
     ],

@@ -77,13 +77,13 @@ def words(number: int, seed: int) -> list[str]:
 def documents(number: int, seed: int = 0, sentences: int = 3) -> list[list[str]]:
     """Return documents with one sentence per line."""
     return [
-        [" ".join(words(6, seed * 7919 + 31 * one + line)).capitalize() + "." for line in range(sentences)]
-        for one in range(number)
+        [" ".join(words(6, seed * 7919 + 31 * document + line)).capitalize() + "." for line in range(sentences)]
+        for document in range(number)
     ]
 
 
-def text(found: list[list[str]]) -> str:
-    return "\n\n".join("\n".join(lines) for lines in found) + "\n"
+def text(texts: list[list[str]]) -> str:
+    return "\n\n".join("\n".join(lines) for lines in texts) + "\n"
 
 
 def gpt2(folder: Path) -> Path:
@@ -137,8 +137,8 @@ class Corpora:
             status = prepare_corpus.main(arguments)
         except SystemExit as error:
             status = int(str(error.code))
-        told = self._capsys.readouterr()
-        return Ended(status, told.out, told.err)
+        captured = self._capsys.readouterr()
+        return Ended(status, captured.out, captured.err)
 
     def learn(self, *words: object, vocabulary: int = 60, output: Path | None = None) -> Ended:
         """Learn a SentencePiece model."""
@@ -155,8 +155,8 @@ def corpora(tmp_path, capsys) -> Corpora:
 
 def hashes(output: Path) -> dict[str, str]:
     """Return the hashes of all files that are used for training."""
-    found = (path for path in sorted(output.rglob("*")) if path.is_file() and path.name != "corpus.json")
-    return {str(path.relative_to(output)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+    paths = (path for path in sorted(output.rglob("*")) if path.is_file() and path.name != "corpus.json")
+    return {str(path.relative_to(output)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def items(shard: Path, split: str = "train") -> list[list[str]]:
@@ -165,4 +165,4 @@ def items(shard: Path, split: str = "train") -> list[list[str]]:
 
     dictionary = Dictionary.load(str(shard / "dict.txt"))
     dataset = data_utils.load_indexed_dataset(str(shard / split), dictionary, "mmap")
-    return [[dictionary[number] for number in dataset[one].tolist()] for one in range(len(dataset))]
+    return [[dictionary[number] for number in dataset[index].tolist()] for index in range(len(dataset))]

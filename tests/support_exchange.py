@@ -54,14 +54,14 @@ def batch(kind: str, *, left: bool = False) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def logits(model: Any, given: dict[str, Tensor]) -> Tensor:
+def logits(model: Any, inputs: dict[str, Tensor]) -> Tensor:
     """Return the logits of the tokens, without those of padding."""
-    found = model(**given)
-    return getattr(found, "logits", found)[given["attention_mask"].bool()]
+    output = model(**inputs)
+    return getattr(output, "logits", output)[inputs["attention_mask"].bool()]
 
 
-def close(found: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+def close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
 
 
 def imported(source: Path, output: Path, *more: str) -> Path:

@@ -117,8 +117,8 @@ def write(folder: Path, name: str, rows: list[tuple[str, ...]]) -> Path:
 def task_files(folder: Path, task: str, *, packed: bool = False, **changed: list[tuple[str, ...]]) -> Path:
     """Write GLUE's files for a task; `train=ROWS` and so on replace the handwritten rows."""
     for name, rows in FILES[task].items():
-        given = changed.get(name.removesuffix(".tsv"), rows)
-        write(folder, f"{name}.gz" if packed else name, given)
+        content = changed.get(name.removesuffix(".tsv"), rows)
+        write(folder, f"{name}.gz" if packed else name, content)
     return folder
 
 
@@ -137,5 +137,5 @@ def items(folder: Path, name: str, split: str) -> list[list[str]]:
     from fairseq.data import Dictionary, data_utils
 
     dictionary = Dictionary.load(str(folder / name / "dict.txt"))
-    found = data_utils.load_indexed_dataset(str(folder / name / split), dictionary, "mmap")
-    return [[dictionary[number] for number in found[at].tolist()] for at in range(len(found))]
+    dataset = data_utils.load_indexed_dataset(str(folder / name / split), dictionary, "mmap")
+    return [[dictionary[number] for number in dataset[index].tolist()] for index in range(len(dataset))]

@@ -39,17 +39,17 @@ class Site:
         return f"{self.address}/{name}"
 
     def ranges(self) -> list[str]:
-        return [asked for _, asked in self.asked]
+        return [requested_range for _, requested_range in self.asked]
 
 
 class Handler(BaseHTTPRequestHandler):
     site: Site
 
     def do_GET(self) -> None:
-        asked = self.headers.get("Range", "")
-        self.site.asked.append((self.path, asked))
+        requested_range = self.headers.get("Range", "")
+        self.site.asked.append((self.path, requested_range))
         page = self.site.pages.get(self.path, Page(status=404))
-        start = self._start(page, asked)
+        start = self._start(page, requested_range)
         if start is not None and start >= len(page.content):
             self._head(416, {"Content-Length": "0"})
             return
@@ -67,8 +67,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
         self.connection.shutdown(socket.SHUT_RDWR)
 
-    def _start(self, page: Page, asked: str) -> int | None:
-        match = re.fullmatch(r"bytes=(\d+)-", asked)
+    def _start(self, page: Page, requested_range: str) -> int | None:
+        match = re.fullmatch(r"bytes=(\d+)-", requested_range)
         unchanged = self.headers.get("If-Range", page.etag) == page.etag
         return int(match[1]) if match and page.ranges and unchanged and page.status == 200 else None
 

@@ -90,8 +90,8 @@ class Prepared:
             status = prepare_questions.main(arguments)
         except SystemExit as error:
             status = int(str(error.code))
-        told = self._capsys.readouterr()
-        return Ended(status, told.out, told.err)
+        captured = self._capsys.readouterr()
+        return Ended(status, captured.out, captured.err)
 
     def made(self, *words: object, output: Path | None = None) -> Path:
         ended = self.run(*words, output=output)
@@ -124,9 +124,9 @@ def items(folder: Path, split: str = "train") -> Items:
     lines = [json.loads(line) for line in (folder / f"{split}.surface.jsonl").read_text("utf-8").split("\n")[:-1]]
 
     def read(name: str) -> list[list[int]]:
-        found = data_utils.load_indexed_dataset(str(folder / f"{split}.{name}"), dictionary, "mmap")
-        assert len(found) == len(lines)
-        return [found[number].tolist() for number in range(len(found))]
+        dataset = data_utils.load_indexed_dataset(str(folder / f"{split}.{name}"), dictionary, "mmap")
+        assert len(dataset) == len(lines)
+        return [dataset[number].tolist() for number in range(len(dataset))]
 
     def named(ids: Iterable[int], unknown: list[str]) -> list[str]:
         size = len(dictionary)

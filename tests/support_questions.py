@@ -37,8 +37,8 @@ def write_questions(folder: Path, sizes: dict[str, int] = SIZES, pieces: Sequenc
     for split, size in sizes.items():
         items = [item(len(dictionary), random) for _ in range(size)]
         for part, place in (("src-tgt.src", 0), ("src-tgt.tgt", 1), ("segments", 2)):
-            write_ids(folder / f"{split}.{part}", [one[place] for one in items])
-        words = [[f"{split}{number}x{k}" for k in range(one[3])] for number, one in enumerate(items)]
+            write_ids(folder / f"{split}.{part}", [row[place] for row in items])
+        words = [[f"{split}{number}x{k}" for k in range(row[3])] for number, row in enumerate(items)]
         lines = [json.dumps({"unknown": w, "references": [f"what is {w[0]} ?"]}) for w in words]
         (folder / f"{split}.surface.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     return folder
@@ -66,12 +66,12 @@ def write_ids(path: Path, lines: Sequence[Tensor]) -> None:
 
 def words(data: Path, *more: Any) -> list[Any]:
     """Return the arguments of fairseq-train for a tiny model; without --save-dir nothing is saved."""
-    given = [str(word) for word in more]
-    defaults: list[Any] = [] if "--save-dir" in given else ["--no-save"]
-    defaults += [] if "--valid-subset" in given else ["--disable-validation"]
-    defaults += [] if "--criterion" in given else CRITERION
-    defaults += [] if "--arch" in given else ARCH
-    return [str(w) for w in (data, "--user-dir", support.PLUGIN, *TASK, *support.RECIPE, *defaults, *given)]
+    arguments = [str(word) for word in more]
+    defaults: list[Any] = [] if "--save-dir" in arguments else ["--no-save"]
+    defaults += [] if "--valid-subset" in arguments else ["--disable-validation"]
+    defaults += [] if "--criterion" in arguments else CRITERION
+    defaults += [] if "--arch" in arguments else ARCH
+    return [str(w) for w in (data, "--user-dir", support.PLUGIN, *TASK, *support.RECIPE, *defaults, *arguments)]
 
 
 def built(data: Path, *more: Any, seed: int = 5) -> tuple[Any, Any]:
@@ -91,11 +91,11 @@ def trained(data: Path, *more: Any) -> support.Run:
 
 def batch(task: Any, split: str = "test", size: int = 64) -> dict[str, Any]:
     """Return the first batch of a split."""
-    made: dict[str, Any] = support.batches(task, split, size=size)[0]
-    return made
+    first: dict[str, Any] = support.batches(task, split, size=size)[0]
+    return first
 
 
 def probabilities(model: Any, batch: dict[str, Any]) -> Tensor:
     """Return log-probabilities, [B, T, E]."""
-    found: Tensor = model.get_normalized_probs(model(**batch["net_input"]), True)
-    return found
+    result: Tensor = model.get_normalized_probs(model(**batch["net_input"]), True)
+    return result

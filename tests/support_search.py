@@ -19,7 +19,7 @@ LONGEST, POWER = 3, 0.6
 WIDE = 99
 PIECES = (*q.PIECES, *(f"x{i}" for i in range(WIDE - len(q.PIECES))))
 
-Found = list[tuple[list[int], float]]
+Hypotheses = list[tuple[list[int], float]]
 
 
 def restricted(model: Any, words: Sequence[int]) -> Any:
@@ -27,42 +27,46 @@ def restricted(model: Any, words: Sequence[int]) -> Any:
     normalized = model.get_normalized_probs
 
     def of_words(net_output: Any, log_probs: bool, sample: Any = None) -> Tensor:
-        found = normalized(net_output, log_probs=True)
-        kept = torch.full_like(found, -math.inf)
-        some = torch.tensor([word for word in (*words, q.EOS) if word < found.shape[-1]])
-        kept[..., some] = found[..., some]
-        return kept
+        scores = normalized(net_output, log_probs=True)
+        restricted_scores = torch.full_like(scores, -math.inf)
+        allowed = torch.tensor([word for word in (*words, q.EOS) if word < scores.shape[-1]])
+        restricted_scores[..., allowed] = scores[..., allowed]
+        return restricted_scores
 
-    made = copy.copy(model)  # tests share the model
-    made.get_normalized_probs = of_words
-    return made
+    restricted_model = copy.copy(model)  # tests share the model
+    restricted_model.get_normalized_probs = of_words
+    return restricted_model
 
 
-def searched(model: Any, task: Any, net_input: dict[str, Tensor], form: str, beam: int, **more: Any) -> list[Found]:
+def searched(
+    model: Any, task: Any, net_input: dict[str, Tensor], form: str, beam: int, **more: Any
+) -> list[Hypotheses]:
     """Return the hypotheses of the task's generator, without the task's detokenisation."""
     task.cfg.lenpen_form = form
     options = GenerationConfig(**{"beam": beam, "nbest": beam, "max_len_b": LONGEST, "lenpen": POWER, **more})
     generator = task.build_generator([model], options)
-    found = generator.generate([model], {"net_input": net_input})
-    return [[(one["tokens"].tolist(), float(one["score"])) for one in best] for best in found]
+    results = generator.generate([model], {"net_input": net_input})
+    return [[(hypothesis["tokens"].tolist(), float(hypothesis["score"])) for hypothesis in best] for best in results]
 
 
 @torch.no_grad()
-def exhaustive(model: Any, encoded: Any, words: Sequence[int], form: str) -> Found:
+def exhaustive(model: Any, encoded: Any, words: Sequence[int], form: str) -> Hypotheses:
     """Return all sequences of the words up to LONGEST, scored in one batch and ranked."""
-    found: Found = []
+    hypotheses: Hypotheses = []
     for length in range(1, LONGEST + 1):
         tokens = torch.tensor(list(itertools.product(words, repeat=length)))
         ended = torch.nn.functional.pad(tokens, (0, 1), value=q.EOS)
         before = ended.roll(1, 1)
-        many = model.encoder.reorder_encoder_out(encoded, torch.zeros(len(tokens), dtype=torch.int64))
-        likely = model.get_normalized_probs(model.decoder(before, many), True)
-        sums = likely.gather(2, ended[..., None]).sum((1, 2))
+        repeated = model.encoder.reorder_encoder_out(encoded, torch.zeros(len(tokens), dtype=torch.int64))
+        log_probabilities = model.get_normalized_probs(model.decoder(before, repeated), True)
+        sums = log_probabilities.gather(2, ended[..., None]).sum((1, 2))
         penalty = (length + 1) ** POWER if form == "fairseq" else ((5 + length + 1) / 6) ** POWER
-        found += list(zip(ended.tolist(), (sums / penalty).tolist(), strict=True))
-    return sorted(((tokens, score) for tokens, score in found if score > -math.inf), key=lambda one: -one[1])
+        hypotheses += list(zip(ended.tolist(), (sums / penalty).tolist(), strict=True))
+    return sorted(
+        ((tokens, score) for tokens, score in hypotheses if score > -math.inf), key=lambda hypothesis: -hypothesis[1]
+    )
 
 
-def check_same(found: Found, expected: Found) -> None:
-    assert [tokens for tokens, _ in found] == [tokens for tokens, _ in expected]
-    assert [score for _, score in found] == pytest.approx([score for _, score in expected], rel=1e-5)
+def check_same(actual: Hypotheses, expected: Hypotheses) -> None:
+    assert [tokens for tokens, _ in actual] == [tokens for tokens, _ in expected]
+    assert [score for _, score in actual] == pytest.approx([score for _, score in expected], rel=1e-5)

@@ -41,19 +41,19 @@ def squad(number: int, seed: int, words: int = 12, *, without: bool = False) -> 
     """Ask for the letters in brackets. With `without`, each third question has no brackets and no answer."""
     rng = random.Random(seed)
     data = []
-    for one in range(number):
+    for index in range(number):
         text, answer, start = context(rng, words)
-        asked: dict[str, Any] = {"id": f"q{seed}.{one}", "question": "What?"}
+        question: dict[str, Any] = {"id": f"q{seed}.{index}", "question": "What?"}
         answers = [{"text": answer, "answer_start": start}]
-        if without and one % 3 == 2:
+        if without and index % 3 == 2:
             text, answers = text.replace("(", "b").replace(")", "c"), []
-            asked["is_impossible"] = True
-        data.append({"title": str(one), "paragraphs": [{"context": text, "qas": [{**asked, "answers": answers}]}]})
+            question["is_impossible"] = True
+        data.append({"title": str(index), "paragraphs": [{"context": text, "qas": [{**question, "answers": answers}]}]})
     return {"version": "toy", "data": data}
 
 
-def written(path: Path, found: dict[str, Any]) -> Path:
-    path.write_text(json.dumps(found, ensure_ascii=False), "utf-8")
+def written(path: Path, content: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
     return path
 
 
@@ -70,8 +70,8 @@ def checkpoint(
 
 def prepared(output: Path, *words: object) -> Path:
     """Run prepare_spans.py on words."""
-    asked = ["--tokenizer-path", "words", "--longest-question", "4", *map(str, words), "--output", str(output)]
-    assert prepare_spans.main(asked) == 0
+    arguments = ["--tokenizer-path", "words", "--longest-question", "4", *map(str, words), "--output", str(output)]
+    assert prepare_spans.main(arguments) == 0
     return output
 
 
@@ -85,9 +85,9 @@ def toy(place: Path, dev: dict[str, Any]) -> Path:
 
 def words(data: Path, source: Path, *more: Any) -> list[str]:
     """Return the arguments of fairseq-train; without --save-dir nothing is saved."""
-    given = [str(word) for word in more]
-    defaults: list[Any] = [] if "--save-dir" in given else ["--no-save"]
-    defaults += [] if "--valid-subset" in given else ["--disable-validation"]
+    arguments = [str(word) for word in more]
+    defaults: list[Any] = [] if "--save-dir" in arguments else ["--no-save"]
+    defaults += [] if "--valid-subset" in arguments else ["--disable-validation"]
     defaults += [
         "--arch",
         "posenc_roberta_pretrained",
@@ -100,7 +100,7 @@ def words(data: Path, source: Path, *more: Any) -> list[str]:
     ]
     task = ["--task", "posenc_squad", "--criterion", "squad", "--batch-size", 32]
     recipe = [word for word in support.RECIPE if word not in ("--max-tokens", "120")]
-    return [str(word) for word in (data, "--user-dir", support.PLUGIN, *task, *recipe, *defaults, *given)]
+    return [str(word) for word in (data, "--user-dir", support.PLUGIN, *task, *recipe, *defaults, *arguments)]
 
 
 def built(data: Path, source: Path, *more: Any) -> tuple[Any, Any]:
@@ -123,7 +123,7 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text("utf-8"))
 
 
-def texts(found: dict[str, Any]) -> dict[str, Sequence[str]]:
+def texts(content: dict[str, Any]) -> dict[str, Sequence[str]]:
     """Return the answers by question."""
-    asked = [one for article in found["data"] for part in article["paragraphs"] for one in part["qas"]]
-    return {one["id"]: [answer["text"] for answer in one["answers"]] for one in asked}
+    questions = [question for article in content["data"] for part in article["paragraphs"] for question in part["qas"]]
+    return {question["id"]: [answer["text"] for answer in question["answers"]] for question in questions}

@@ -42,15 +42,15 @@ def script_mlqa(text: str, language: str) -> str:
         text = re.sub(str(MLQA[language]), " ", text)
     if language != "zh":
         return " ".join(part for part in text.split() if part.strip() != "")
-    made, run = [], ""
+    tokens, run = [], ""
     for ch in text:
         if re.search(r"[\u4e00-\u9fa5]", ch) or ch in MARKS:
-            made += run.split()
+            tokens += run.split()
             run = ""
-            made.append(ch)
+            tokens.append(ch)
         else:
             run += ch
-    return " ".join(part for part in [*made, *run.split()] if part.strip() != "")
+    return " ".join(part for part in [*tokens, *run.split()] if part.strip() != "")
 
 
 def script_f1(gold: list[str], predicted: list[str]) -> float:
@@ -63,7 +63,7 @@ def script_f1(gold: list[str], predicted: list[str]) -> float:
 
 def script_f1_v2(gold: str, predicted: str) -> float:
     """Return the F1 of compute_f1."""
-    theirs, ours = (script_words(one, ENGLISH, ASCII).split() if one else [] for one in (gold, predicted))
+    theirs, ours = (script_words(text, ENGLISH, ASCII).split() if text else [] for text in (gold, predicted))
     if len(theirs) == 0 or len(ours) == 0:
         return int(theirs == ours)
     return script_f1(theirs, ours)
@@ -81,8 +81,8 @@ def script_v11(golds: Golds, predictions: dict[str, str], language: str | None =
         if name not in predictions:
             continue
         ours = words(predictions[name])
-        exact += max(ours == words(one) for one in answers)
-        f1 += max(script_f1(words(one).split(), ours.split()) for one in answers)
+        exact += max(ours == words(answer) for answer in answers)
+        f1 += max(script_f1(words(answer).split(), ours.split()) for answer in answers)
     return {"exact_match": 100.0 * exact / total, "f1": 100.0 * f1 / total}
 
 
@@ -90,19 +90,21 @@ def script_raw_v2(golds: Golds, predictions: dict[str, str]) -> tuple[Scores, Sc
     """Score like get_raw_scores of evaluate-v2.0.py."""
     exact, f1 = {}, {}
     for name, answers in golds.items():
-        given = [one for one in answers if script_words(one, ENGLISH, ASCII)] or [""]
+        texts = [answer for answer in answers if script_words(answer, ENGLISH, ASCII)] or [""]
         ours = predictions[name]
-        exact[name] = max(int(script_words(one, ENGLISH, ASCII) == script_words(ours, ENGLISH, ASCII)) for one in given)
-        f1[name] = max(script_f1_v2(one, ours) for one in given)
+        exact[name] = max(
+            int(script_words(answer, ENGLISH, ASCII) == script_words(ours, ENGLISH, ASCII)) for answer in texts
+        )
+        f1[name] = max(script_f1_v2(answer, ours) for answer in texts)
     return exact, f1
 
 
 def script_thresholded(golds: Golds, scores: Scores, odds: Scores, threshold: float) -> Scores:
     """Apply the threshold like apply_no_ans_threshold."""
-    made = {}
-    for name, one in scores.items():
-        made[name] = float(not bool(golds[name])) if odds[name] > threshold else one
-    return made
+    thresholded = {}
+    for name, score in scores.items():
+        thresholded[name] = float(not bool(golds[name])) if odds[name] > threshold else score
+    return thresholded
 
 
 def script_best(golds: Golds, predictions: dict[str, str], scores: Scores, odds: Scores) -> tuple[float, float]:

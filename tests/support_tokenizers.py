@@ -45,15 +45,15 @@ def learned(form: str, folder: Path) -> Path:
     folder.mkdir()
     kind, _, how = form.partition(" ")
     if kind == "wordpiece":
-        made = BertWordPieceTokenizer(lowercase=how != "cased", strip_accents=False if how == "cased" else None)
-        made.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)
-        made.save_model(str(folder))
+        tokenizer = BertWordPieceTokenizer(lowercase=how != "cased", strip_accents=False if how == "cased" else None)
+        tokenizer.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)
+        tokenizer.save_model(str(folder))
         with (folder / "vocab.txt").open("a", encoding="utf-8") as file:
             file.writelines(f"[unused{i}]\n" for i in range(30))  # only in BERT's vocabulary
     elif kind == "gpt2":
-        made = ByteLevelBPETokenizer()
-        made.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)
-        made.save_model(str(folder))
+        tokenizer = ByteLevelBPETokenizer()
+        tokenizer.train_from_iterator(lines(), vocab_size=SIZE, show_progress=False)
+        tokenizer.save_model(str(folder))
         (folder / "vocab.json").rename(folder / "encoder.json")
         (folder / "merges.txt").rename(folder / "vocab.bpe")
     else:
@@ -71,9 +71,9 @@ def cutter(form: str, folder: Path) -> tuple[Callable[[str], list[str]], list[st
     """Return a function from text to symbols of the dictionary, and all symbols."""
     kind, _, how = form.partition(" ")
     if kind == "wordpiece":
-        made = BertWordPieceTokenizer(str(folder / "vocab.txt"), lowercase=how != "cased")
-        pieces = [piece for piece in made.get_vocab() if not piece.startswith("[") or len(piece) == 1]
-        return lambda text: made.encode(text, add_special_tokens=False).tokens, sorted(pieces)
+        tokenizer = BertWordPieceTokenizer(str(folder / "vocab.txt"), lowercase=how != "cased")
+        pieces = [piece for piece in tokenizer.get_vocab() if not piece.startswith("[") or len(piece) == 1]
+        return lambda text: tokenizer.encode(text, add_special_tokens=False).tokens, sorted(pieces)
     if kind == "gpt2":
         bpe = get_encoder(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
         name = str if how else bpe.decoder.__getitem__
@@ -94,12 +94,12 @@ def checkpoint(pieces: list[str], folder: Path, **more: Any) -> Path:
 
 def shuffled(pieces: list[str]) -> list[str]:
     """Shuffle the symbols, like a dictionary sorted by frequency, and add the symbols that fairseq fills it with."""
-    found = [*pieces, "madeupword0000"]
-    random.Random(3).shuffle(found)
-    return found
+    symbols = [*pieces, "madeupword0000"]
+    random.Random(3).shuffle(symbols)
+    return symbols
 
 
 def through(dictionary: Path, cut: Callable[[str], list[str]]) -> Cut:
     """Convert text to ids as fairseq-preprocess does."""
-    made = Dictionary.load(str(dictionary))
-    return lambda text: [made.index(symbol) for symbol in cut(text)]
+    symbols = Dictionary.load(str(dictionary))
+    return lambda text: [symbols.index(symbol) for symbol in cut(text)]

@@ -53,10 +53,10 @@ def test_the_table_has_every_option(name: str) -> None:
 
 def test_the_python_example_runs() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    found: dict[str, torch.Tensor] = {}
-    exec(code, found)
-    assert found["states"].shape == (2, 4, 64)
-    assert bool(found["states"].isfinite().all())
+    namespace: dict[str, torch.Tensor] = {}
+    exec(code, namespace)
+    assert namespace["states"].shape == (2, 4, 64)
+    assert bool(namespace["states"].isfinite().all())
 
 
 @pytest.mark.parametrize("path", re.findall(r"`((?:docs|recipes|fairseq_posenc)/[\w./-]+)`|\((docs/[\w.]+)\)", README))

@@ -23,16 +23,16 @@ WITHOUT_FAIRSEQ = ROOMS[: ROOMS.index("papers") + 1]
 
 
 def modules(package: Path) -> dict[str, Path]:
-    """The files of a package by dotted name; a folder's own name for its __init__.py."""
-    found = {}
+    """Return the files of a package by dotted name; the name of a folder stands for its __init__.py."""
+    paths = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).with_suffix("").parts
-        found[".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)] = path
-    return found
+        paths[".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 def imports(package: Path) -> dict[str, set[str]]:
-    """What each module of a package imports of it, also inside functions and for type checkers."""
+    """Return which modules of the package each module imports, also inside functions and for type checkers."""
     files = modules(package)
     return {
         name: {*_imported(ast.parse(path.read_text("utf-8")), path, package, files)} for name, path in files.items()
@@ -65,7 +65,7 @@ def outward(package: Path) -> list[str]:
 
 
 def circle(package: Path) -> list[str]:
-    """Modules that import each other, in a circle; none if there are none."""
+    """Return modules that import each other in a circle, or an empty list."""
     graph = {name: others - {name} for name, others in imports(package).items() if name != "__init__"}
     try:
         TopologicalSorter(graph).prepare()
@@ -92,7 +92,7 @@ def test_files_import_from_their_room_and_from_rooms_before_it() -> None:
 
 
 def test_no_two_files_import_each_other() -> None:
-    """Not even late. The registry finds its classes by names in strings, which is no import."""
+    """Late imports count too. The registry finds its classes by names in strings, which is not an import."""
     assert circle(PACKAGE) == []
 
 

@@ -40,8 +40,8 @@ def shell(name: str, output: Path, script: str, *after: Stage, **options: bool) 
 
 
 def make_plan(toy: Toy, output: Path, shown: str) -> Plan:
-    def reads(one: Stage) -> str:
-        return f'cat {shlex.quote(str(one.outputs[0]))} > "$1"'
+    def reads(stage: Stage) -> str:
+        return f'cat {shlex.quote(str(stage.outputs[0]))} > "$1"'
 
     word = shlex.quote(toy.word)
     data = shell("data", output, f'echo {word} {toy.sizes["lines"]} > "$1"')

@@ -29,15 +29,15 @@ def numbers(text: str) -> set[str]:
 
 def unfounded(text: str) -> set[str]:
     """Numbers of prose, and of the summary, that no table of the section has."""
-    found: set[str] = set()
+    missing: set[str] = set()
     tables = {anchor: numbers("\n".join(lines_of(body, True))) for anchor, body in sections(text).items()}
     for anchor, body in sections(text).items():
         if anchor != SHORT:
-            found |= numbers("\n".join(lines_of(body, False))) - tables[anchor]
+            missing |= numbers("\n".join(lines_of(body, False))) - tables[anchor]
     for line in lines_of(sections(text)[SHORT], True)[2:]:
         (anchor,) = re.findall(r"\(#([\w-]+)\)", line)
-        found |= numbers(line) - tables[anchor]
-    return found
+        missing |= numbers(line) - tables[anchor]
+    return missing
 
 
 def unknown(text: str) -> list[str]:
@@ -68,11 +68,11 @@ def test_what_stands_in_backticks_is_known() -> None:
 
 
 def test_every_encoding_has_evidence_or_is_listed_without() -> None:
-    told = choosing.mentioned(HAND)
+    with_evidence = choosing.mentioned(HAND)
     listed = choosing.filled("`shaw`, `m4[clip=3]`, `t5+m2`\n<!-- derived: without evidence -->\n<!-- end -->\n")
     assert choosing.mentioned(listed) == set(names())
     assert not {"shaw", "m4", "t5", "m2"} & choosing.mentioned(listed.partition("<!--")[2])
-    assert told <= choosing.mentioned(PAGE) == set(names())
+    assert with_evidence <= choosing.mentioned(PAGE) == set(names())
 
 
 def test_numbers_of_prose_stand_in_the_tables_of_their_section() -> None:
@@ -92,9 +92,9 @@ def test_links_lead_somewhere(link: str) -> None:
 
 def test_multi30k_is_as_measured() -> None:
     measured = {row[0]: row for row in cells(MULTI30K, "--pos-enc | BLEU | ±")}
-    told = cells(HAND, "--pos-enc | BLEU | ± | p against none")
-    assert told == [measured[row[0]][: len(row)] for row in told]
-    assert {row[0] for row in told} == set(measured)
+    on_the_page = cells(HAND, "--pos-enc | BLEU | ± | p against none")
+    assert on_the_page == [measured[row[0]][: len(row)] for row in on_the_page]
+    assert {row[0] for row in on_the_page} == set(measured)
     back = cells(HAND, "--pos-enc | BLEU | ± | p against sinusoidal")
     sentence = " and ".join(f"{bleu} ± {half} for `{name}`" for name, bleu, half, _ in back)
     assert f"From German to English with SentencePiece, BLEU is {sentence} (p = {back[-1][-1]})." in MULTI30K

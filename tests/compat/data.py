@@ -1,4 +1,4 @@
-"""A few pairs of sentences."""
+"""Provide a few pairs of sentences."""
 
 from __future__ import annotations
 

@@ -76,13 +76,13 @@ def parse(
     arguments: Sequence[Any], parser: Callable[[], Any] = options.get_training_parser, arch: str | None = None
 ) -> Any:
     """Return the configuration for a command line."""
-    built = parser()
+    argument_parser = parser()
     if arch:  # as in fairseq_cli/generate.py
-        built.add_argument("--arch", default=arch)
-    given = options.parse_args_and_arch(built, [str(word) for word in arguments])
+        argument_parser.add_argument("--arch", default=arch)
+    namespace = options.parse_args_and_arch(argument_parser, [str(word) for word in arguments])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of hydra about fairseq
-        return convert_namespace_to_omegaconf(given)
+        return convert_namespace_to_omegaconf(namespace)
 
 
 def composed(name: str, overrides: list[str], strict: bool) -> DictConfig:
@@ -144,22 +144,22 @@ def train(data: Path, *arguments: Any, model: Sequence[str] = TINY) -> Run:
 def trained(words: Sequence[str]) -> Run:
     """Run fairseq-train with these arguments."""
     cfg = parse(words)
-    made: list[Recorder] = []
+    recorders: list[Recorder] = []
 
-    def recorder(*given: Any) -> Recorder:
-        made.append(Recorder(*given))
-        return made[0]
+    def recorder(*arguments: Any) -> Recorder:
+        recorders.append(Recorder(*arguments))
+        return recorders[0]
 
     with mock.patch.object(fairseq_cli.train, "Trainer", recorder):
         fairseq_cli.train.main(cfg)
-    return Run(cfg, made[0], made[0].losses)
+    return Run(cfg, recorders[0], recorders[0].losses)
 
 
 class Recorder(Trainer):
     """Record the loss of every update."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.losses: list[float] = []
 
     def _reduce_and_log_stats(self, logging_outputs: Any, sample_size: Any, grad_norm: Any = None) -> Any:
@@ -202,11 +202,11 @@ def hypotheses(model: Any, task: Any, *, size: int, beam: int = 3) -> dict[int, 
     from fairseq.dataclass.configs import GenerationConfig
 
     generator = task.build_generator([model], GenerationConfig(beam=beam, nbest=beam, max_len_a=0, max_len_b=12))
-    found = {}
+    hypotheses_by_id = {}
     for batch in batches(task, size=size):
         for number, best in zip(batch["id"].tolist(), task.inference_step(generator, [model], batch), strict=True):
-            found[number] = [hypothesis["tokens"].tolist() for hypothesis in best]
-    return found
+            hypotheses_by_id[number] = [hypothesis["tokens"].tolist() for hypothesis in best]
+    return hypotheses_by_id
 
 
 def move(model: nn.Module, seed: int = 0) -> nn.Module:
@@ -231,8 +231,8 @@ def printed(main: Callable[[Any], Any], cfg: Any) -> tuple[str, Any]:
 
 def environment(*, package: bool, **more: str) -> dict[str, str]:
     """Return the environment of a new process: one thread, with or without the package on the path."""
-    kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    return {**kept, "OMP_NUM_THREADS": "1", **({"PYTHONPATH": str(ROOT)} if package else {}), **more}
+    inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    return {**inherited, "OMP_NUM_THREADS": "1", **({"PYTHONPATH": str(ROOT)} if package else {}), **more}
 
 
 def script(name: str) -> list[str]:

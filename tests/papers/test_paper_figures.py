@@ -45,8 +45,8 @@ def shown(paper: str, encoding: str, column: str, digits: int = 2, **conditions:
 def printed(encoding: str, table: str, column: str) -> str:
     """A cell of the LFHC paper with its ±, of the best clip where the page names none."""
     options = split(encoding)[1]
-    found = figures("LFHC", table=table, column=column)
-    (figure,) = (one for one in found if one.encoding == encoding or (not options and same_name(one, encoding)))
+    candidates = figures("LFHC", table=table, column=column)
+    (figure,) = (one for one in candidates if one.encoding == encoding or (not options and same_name(one, encoding)))
     return figure.printed.replace("±", " ± ")
 
 
@@ -68,8 +68,8 @@ def same_name(figure: Figure, encoding: str) -> bool:
 def test_models_from_scratch(anchor: str, head: str, paper: str, model: str, columns: tuple[str, ...]) -> None:
     for first, numbers in rows(anchor, head):
         lengths = [{"length": 512} if column in (EM, F1) else {} for column in columns]
-        found = zip(columns, lengths, strict=True)
-        assert [shown(paper, label(first), one, model=model, **length) for one, length in found] == numbers, first
+        pairs = zip(columns, lengths, strict=True)
+        assert [shown(paper, label(first), one, model=model, **length) for one, length in pairs] == numbers, first
 
 
 def test_m4s_ranges_and_sharing() -> None:
@@ -77,21 +77,21 @@ def test_m4s_ranges_and_sharing() -> None:
     scales = [[shown("M4M", f"m4[scale={scale}]", one) for one in columns] for scale in (1, 2, 3, 4, 6, 9)]
     ranges = dict(rows("how-far-the-numbers-go", "M4M Table 3"))
     assert ranges == {name: [*map(of, zip(*scales, strict=True))] for name, of in (("lowest", min), ("highest", max))}
-    told = {first: cell for first, (cell, _) in rows("where-the-papers-disagree", "about")}["heads that share"]
+    sharing = {first: cell for first, (cell, _) in rows("where-the-papers-disagree", "about")}["heads that share"]
     shared, own = ([shown("M4M", f"m4[share={share}]", one) for one in columns] for share in ("head-wise", "none"))
-    assert "MNLI-m {}, SST-2 {}, F1 {}; with separate heads {}, {}, {}".format(*shared, *own) in told
+    assert "MNLI-m {}, SST-2 {}, F1 {}; with separate heads {}, {}, {}".format(*shared, *own) in sharing
 
 
 def test_longer_than_in_pretraining() -> None:
-    found, model = 0, ("", "")
+    compared, model = 0, ("", "")
     for first, (length, *numbers) in rows(LONGER, "`--pos-enc` | fine-tuned"):
         if first:
             large = first.endswith("large")
             model = (f"{label(first)}+segments-input", "BERT-large") if large else (label(first), "BERT-base")
         ours = [shown("M1-M4", model[0], score, model=model[1], length=length) for score in (EM, F1)]
         assert ours == numbers, (model, length)
-        found += 1
-    assert found == 8
+        compared += 1
+    assert compared == 8
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ def test_models_from_checkpoints(
 
 
 def test_what_failed() -> None:
-    told = {label(first): text for first, (text, _) in rows(PRETRAINING, "`--pos-enc` | what")}
+    failures = {label(first): text for first, (text, _) in rows(PRETRAINING, "`--pos-enc` | what")}
     loss = {one.encoding: one.printed for one in figures("M4M", column="loss")}
-    assert told["none"].endswith(f"loss is {loss['none']}, that of a normal RoBERTa-base {loss['learned']}.")
-    assert told["sentence-restart"].endswith(f"loss is {loss['sentence-restart']}.")
-    assert f"F1 {shown('M4M', 'raffel', F1)} at" in told["raffel"]
+    assert failures["none"].endswith(f"loss is {loss['none']}, that of a normal RoBERTa-base {loss['learned']}.")
+    assert failures["sentence-restart"].endswith(f"loss is {loss['sentence-restart']}.")
+    assert f"F1 {shown('M4M', 'raffel', F1)} at" in failures["raffel"]
 
 
 # --- DIET: the page composes an encoding with its segments, the paper's tables keep them apart
@@ -151,20 +151,20 @@ def of_diet(composed: str, model: str, slots: int) -> str:
     """The average of `diet-rel+segments[diet-rel.share=head-wise]`."""
     spec, options = split(composed)
     members = spec.split("+")
-    given = [one.removeprefix("diet-rel.").removeprefix("diet-abs.") for one in filter(None, options.split(","))]
-    given += [f"slots={slots}"] if {"linformer", "diet-abs-lin"} & {*members} else []
+    parts = [one.removeprefix("diet-rel.").removeprefix("diet-abs.") for one in filter(None, options.split(","))]
+    parts += [f"slots={slots}"] if {"linformer", "diet-abs-lin"} & {*members} else []
     name = "+".join(member for member in members if not member.startswith("segments"))
     segments = "input" if "segments-input" in members else "head"
-    encoding = name + (f"[{','.join(given)}]" if given else "")
+    encoding = name + (f"[{','.join(parts)}]" if parts else "")
     return shown("DIET", encoding, "average", digits=1, model=model, segments=segments)
 
 
 @pytest.mark.parametrize("anchor", [PRETRAINING, "few-parameters", "very-long-inputs"])
 def test_averages_of_diet(anchor: str) -> None:
-    told = list(rows(anchor, "`--pos-enc` | GLUE | XTREME"))
-    for first, numbers in told:
+    averages = list(rows(anchor, "`--pos-enc` | GLUE | XTREME"))
+    for first, numbers in averages:
         assert [of_diet(label(first), model, slots) for model, slots in AVERAGES] == numbers, first
-    assert len(told) >= 4
+    assert len(averages) >= 4
 
 
 def test_averages_of_diets_segments() -> None:
@@ -183,8 +183,8 @@ def test_translation() -> None:
 
 def test_times_of_diet() -> None:
     for first, numbers in rows("speed"):
-        found = figures("DIET", table="Table 1", encoding=label(first))
-        assert [one.printed.replace("%", " %") for one in found] == numbers, first
+        times = figures("DIET", table="Table 1", encoding=label(first))
+        assert [one.printed.replace("%", " %") for one in times] == numbers, first
 
 
 # --- LFHC and GCDF
@@ -213,13 +213,15 @@ def test_lfhc(anchor: str, head: str, table: str, columns: tuple[str, ...]) -> N
 
 
 def test_disagreements() -> None:
-    told = {first: (one, other) for first, (one, other) in rows("where-the-papers-disagree", "about")}
+    cells_of = {first: (one, other) for first, (one, other) in rows("where-the-papers-disagree", "about")}
     shaw = shown("DIET", "shaw", "average", 1, model="BERT-base, 100 languages")
-    assert told["`shaw` on XTREME"][0].startswith(shaw)
-    assert told["`shaw` on XTREME"][1].startswith(shown("DIET", "shaw", "XTREME", 1))
+    assert cells_of["`shaw` on XTREME"][0].startswith(shaw)
+    assert cells_of["`shaw` on XTREME"][1].startswith(shown("DIET", "shaw", "XTREME", 1))
     text, table = (one.printed for one in figures("M4M", column="SQuAD2.0 F1") if one.row == "RoBERTa-ABS")
-    assert [cell.split()[0] for cell in told["RoBERTa-ABS on SQuAD2.0"]] == [text, table]
-    assert told["parameters of `shaw`"][0].startswith(figures("M4M", column="parameters", encoding="shaw")[0].printed)
+    assert [cell.split()[0] for cell in cells_of["RoBERTa-ABS on SQuAD2.0"]] == [text, table]
+    assert cells_of["parameters of `shaw`"][0].startswith(
+        figures("M4M", column="parameters", encoding="shaw")[0].printed
+    )
 
 
 # --- the pages of recipes, beside what was measured
@@ -241,26 +243,26 @@ def test_papers_columns_of_a_recipes_page(
         (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").partition(f"# {section}\n" if section else "# ")[2]
     )
     first_table = text[text.index(f"| {head}") :].partition("\n\n")[0] + "\n"
-    found = 0
+    compared = 0
     for name, *numbers in cells(first_table, head):
         for column, (paper, what) in columns.items():
             ours = shown(paper, name, what) if name.partition("[")[0] in ENCODINGS else ""
             assert numbers[column] == ours, name
-            found += bool(ours)
-    assert found
+            compared += bool(ours)
+    assert compared
 
 
 def test_other_directions_on_the_page_of_multi30k() -> None:
     text = (ROOT / "docs" / "multi30k.md").read_text(encoding="utf-8")
     languages = {"German": "de", "English": "en", "Czech": "cs"}
-    told = cells(text, "| sinusoidal | t5 | rope |")
-    assert len(told) == 3
-    for direction, *_, paper in told:
+    directions = cells(text, "| sinusoidal | t5 | rope |")
+    assert len(directions) == 3
+    for direction, *_, paper in directions:
         assert paper == shown("DIET", "sinusoidal", "-".join(languages[name] for name in direction.split(" to ")))
 
 
 def test_the_order_of_m4m_on_the_page_of_pretraining() -> None:
     text = (ROOT / "docs" / "pretraining.md").read_text(encoding="utf-8")
     names = {"M4": "m4", "Shaw": "shaw", "M2": "m2", "absolute": "learned"}
-    told = ", ".join(f"{name} {shown('M4M', encoding, F1, model='RoBERTa-base')}" for name, encoding in names.items())
-    assert f"Table 2: {told} F1 on SQuAD 1.1" in text
+    order = ", ".join(f"{name} {shown('M4M', encoding, F1, model='RoBERTa-base')}" for name, encoding in names.items())
+    assert f"Table 2: {order} F1 on SQuAD 1.1" in text

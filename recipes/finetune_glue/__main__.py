@@ -26,9 +26,9 @@ numbers of epochs, those with the best median over the runs are reported. Each s
 Baseline is the constant answer that scores best on the training rows. A model beats it if its score is higher by more
 than two standard errors. These are 2 sqrt(p (1 - p) / rows) for the accuracy p of the constant, and 2 / sqrt(rows - 1)
 for correlations. Paper is the score that the protocol's paper reports for this encoding, for models with 12 layers
-that were pretrained on the paper's corpora. For m4m, it also has roberta-base and models that started from it. Rows
-count as the published ones if their number is the same. submission/MODEL has the test predictions of the run with the
-median score."""
+that were pretrained on the paper's corpora. For the protocol m4m, it also shows roberta-base and models that started
+from it. Rows count as the published ones if their number is the same. submission/MODEL has the test predictions of the
+run with the median score."""
 
 COLUMNS = (
     *("task", "model", "score", "of", "also", "baseline", "beats baseline", "paper", "comparable", "lr", "epochs"),

@@ -91,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     option = parser.add_argument
     option("--output", type=Path, required=True, metavar="DIR", help="Folder for TASK/train.tsv and so on.")
-    option("--task", action="append", required=True, choices=list(COLUMNS), help="A task to write.")
+    option("--task", action="append", required=True, choices=list(COLUMNS), help="Task whose files are written.")
     option("--seed", type=int, required=True, metavar="N", help="Random seed of the rows.")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)

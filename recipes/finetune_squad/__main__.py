@@ -16,10 +16,10 @@ from .plan import make_plan
 from .settings import CONF, SQUAD, Settings
 
 DESCRIPTION = """\
-Fine-tune pretrained masked language models on SQuAD 1.1 or 2.0, whose answers are spans of a text. The models keep the
-position encodings that they have. The stages cut questions into windows of pieces, train with fairseq-train and write
-predictions that SQuAD's own scripts can read. EM and F1 are those of the scripts; they are shown next to baselines that
-need no model and next to the numbers of a paper."""
+Fine-tune pretrained masked language models on SQuAD 1.1 or 2.0, whose answers are spans of a text. The models keep
+their position encodings. The stages cut questions into windows of pieces, train with fairseq-train and write
+predictions that SQuAD's own scripts can read. EM and F1 are those of the scripts; they are shown next to baselines
+that need no model and next to the numbers of a paper."""
 
 LEGEND = """\
 EM and F1 are those of SQuAD's scripts, in percent. Best F1 is for version 2.0: the script computes it with the

@@ -69,7 +69,7 @@ class Settings(QuestionSettings):
     paper: Literal["none", "m1-m4", "m1-m4-large", "m4m-small", "m4m", "m4m-large"] = field(
         default="none", metadata=about("Paper whose numbers are shown next to ours.")
     )
-    train: Flags = field(metadata=about("A flag of fairseq-train."))
+    train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
     decided = DECIDED_OF_QUESTIONS
     tokenizer_names = ("auto", "words", "chars", "spaces")
@@ -87,10 +87,10 @@ class Settings(QuestionSettings):
 
     def _check_data(self) -> None:
         if bool(self.train_file) != bool(self.dev_file):
-            raise Refused("--train-file and --dev-file are only possible together. Give both or none.")
+            raise Refused("--train-file and --dev-file are only possible together. Give both options or neither.")
         refuse_same(self.train_file, self.dev_file)
         if self.train_file and self.data not in (SQUAD, BUILTIN):
-            raise Refused(f"--data {self.data} and --train-file are both given. Give only one of them.")
+            raise Refused(f"--data {self.data} and --train-file are both given. Give only one of these options.")
         if self.invented and self.version != "1.1":
             raise Refused(f"--data {BUILTIN}: all of these questions have answers. Use --version 1.1.")
         if self.data not in (SQUAD, BUILTIN) and not Path(self.data).exists():

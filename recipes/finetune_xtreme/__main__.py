@@ -87,7 +87,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
     for file in sorted((output / "baselines").glob("*.json")):
         gold = {language: scores[GOLD] for language, scores in read_json(file).items()}
         scores = ", ".join(f"{code} {score['em']:g}/{score['f1']:g}" for code, score in gold.items())
-        lines.append(f"EM/F1 of the gold answers of {file.stem}, which test the scorer: {scores}.")
+        lines.append(f"The gold answers of {file.stem}, which test the scorer, have EM/F1 {scores}.")
     return lines
 
 

@@ -34,7 +34,9 @@ def by_language(task: str, folder: Path, score: Callable[[str, str], dict[str, A
         if language not in labelled:
             print(f"{language}: the file has no answers, so its predictions are not scored.", flush=True)
     if not labelled:
-        raise ValueError(f"no file of {task} has answers. XTREME's copies may have none. Use the published files.")
+        raise ValueError(
+            f"no file of {task} has answers. XTREME's copies may lack them. Use the files of the dataset's authors."
+        )
     return {language: score(language, SETS[task].rules(language)) for language in labelled}
 
 

@@ -73,7 +73,7 @@ class Settings(SentenceSettings, QuestionSettings):
         super().__post_init__()
         if XNLI in self.task and len(self.task) > 1:
             raise Refused(
-                f"--task {XNLI} cannot be combined with other tasks, which need another training. Run it alone."
+                f"--task {XNLI} cannot be combined with other tasks, which need another training. Run this task alone."
             )
         self._check_languages()
         if not self.sentences:
@@ -104,7 +104,9 @@ class Settings(SentenceSettings, QuestionSettings):
             )
         refuse_same(self.english("train") or "", self.english("dev") or "")
         if len(self.lr) * len(self.epochs) > 1 and not self.chooses:
-            raise Refused("Choosing among several --lr or --epochs needs English questions. Name them with --dev-file.")
+            raise Refused(
+                "Choosing among several --lr or --epochs needs English questions. Name a file with --dev-file."
+            )
 
     def refuse_missing(self) -> None:
         super().refuse_missing()
@@ -126,7 +128,7 @@ class Settings(SentenceSettings, QuestionSettings):
             raise Refused(f"{options}: --task {','.join(self.task)} does not use this. Leave it out.")
         super().refuse_unused(named)
         if not self.sentences and self.keep == "best" and "keep" in named and not self.chooses:
-            raise Refused("--keep best needs English questions to choose the checkpoint. Name them with --dev-file.")
+            raise Refused("--keep best needs English questions to choose the checkpoint. Name a file with --dev-file.")
 
     def flags_of_questions(self) -> Flags:
         """Return the flags of fairseq-train for questions, without the schedule, which their plan sets itself."""

@@ -29,7 +29,7 @@ and p is the largest p-value. Parameters are those of the whole model. Words/s i
 for one validation batch, in float32 on one device. All models take turns in one process. Times are relative to the
 first row; each is the median over the turns. All models translate to the same length, the mean of the references,
 because a model that ends its sentences earlier would look faster. MB is the memory of a process that translates this
-batch, including the model (resident memory; on a GPU, allocated memory). Memory is relative to the first row."""
+batch, including the model (resident memory; on a GPU, allocated memory). Memory is also relative to the first row."""
 
 COLUMNS = (
     *("direction", "encoding", "BLEU", "sd", "paper", "±", "p", "chrF", "parameters"),
@@ -125,7 +125,7 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
         commands[title] = models.served(variant)
         chosen = [*(["--direction", direction] if note else []), "--pos-enc", label]
         script = shlex.join(["recipes/translation_wmt18/translate.sh", "--run", shown, *chosen])
-        commands[f"The same with one output line per input line, and errors for untranslated lines{note}:"] = (
+        commands[f"The same, but with one output line per input line and a list of untranslated lines{note}:"] = (
             f"{script} < FILE"
         )
     return commands

@@ -163,7 +163,7 @@ class Own:
                 problem = f"its model of {first} in {direction.label} differs from that of this run"
             else:
                 continue
-            raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Train those encodings in one run.")
+            raise SystemExit(f"error: --beside {earlier.folder}: {problem}. Train all encodings in one run.")
 
     def shared(self, earlier: Finished) -> list[Direction]:
         return [direction for direction in earlier.settings.directions if direction in self.baselines]
@@ -194,7 +194,7 @@ def beside(folders: list[Path], own_rows: list[Row], own: Own) -> list[Row]:
                 continue
             where = f"error: --beside {folder}: the row {' '.join(map(str, name))}"
             if row.keys() != own_rows[0].keys():
-                raise SystemExit(f"{where} was written by another version of the recipe. Run that recipe again.")
+                raise SystemExit(f"{where} was written by another version of the recipe. Run the earlier recipe again.")
             if name in known:
                 raise SystemExit(f"{where} is already in the table. Leave this folder out.")
             known.add(name)
@@ -236,7 +236,9 @@ def main() -> None:
     option("--direction", nargs=2, action="append", required=True, metavar=names, help=text)
     text = "An encoding to compare. The first one is the baseline."
     option("--pos-enc", action="append", required=True, metavar="NAME", help=text)
-    option("--seed", type=int, required=True, metavar="N", help="Random seed of the run. File names do not contain it.")
+    option(
+        "--seed", type=int, required=True, metavar="N", help="Random seed of the run, which file names do not contain."
+    )
     text = "Random seed with which all encodings were trained."
     option("--trained-seed", type=int, action="append", required=True, metavar="N", help=text)
     option("--differs", default="", metavar="A,B", help="How the run differs from the paper.")

@@ -77,7 +77,7 @@ class Settings(launch.Training):
         default="",
         metadata=about("Name of the validation files (unset: val, or valid if prepare_wmt18.sh wrote the FOLDER)."),
     )
-    test_set: str = field(default="test", metadata=about("Name of the test files."))
+    test_set: str = field(default="test", metadata=about("Name of the test files, without the suffix of the language."))
     limit: int = launch.at_least(
         0, f"Number of training pairs to use (0: all); for {WMT18} they come from Europarl.", default=0
     )
@@ -87,7 +87,9 @@ class Settings(launch.Training):
     )
     subwords: Literal["sentencepiece", "fastbpe"] = field(
         default="sentencepiece",
-        metadata=about("Subwords: sentencepiece on raw text, or fastbpe on words of the Moses tokenizer."),
+        metadata=about(
+            "Method that learns subwords: sentencepiece on raw text, or fastbpe on words of the Moses tokenizer."
+        ),
     )
     model_type: Literal["unigram", "bpe"] = field(default="unigram", metadata=about("Type of the SentencePiece model."))
     character_coverage: float = field(
@@ -114,12 +116,12 @@ class Settings(launch.Training):
     lengths: list[int] = field(
         default_factory=list,
         metadata=about(
-            "Report BLEU by source length in words. These are upper bounds of the groups, such as 10,20,40; "
-            "--train-longest-words is always one of them."
+            "Upper bounds of the source lengths, in words, by which BLEU is reported, such as 10,20,40. The value of "
+            "--train-longest-words is always added."
         ),
     )
     workers: int = launch.at_least(1, "Number of processes that prepare the text.", default=1)
-    arch: str = field(metadata=about("A posenc_transformer architecture."))
+    arch: str = field(metadata=about("Architecture of the models, such as posenc_transformer_wmt_en_de."))
     pos_enc: list[str] = field(
         metadata=about(
             "Position encodings to compare with the first one: NAME, NAME[OPTION=VALUE,...] or ENCODER/DECODER."
@@ -129,8 +131,8 @@ class Settings(launch.Training):
         default_factory=list, metadata=about("Folders of earlier runs whose rows are added to the comparison.")
     )
     average: int = launch.at_least(1, "Number of last checkpoints to average (1: only the last).")
-    train: Flags = field(metadata=about("A flag of fairseq-train."))
-    generate: Flags = field(metadata=about("A flag of fairseq-generate."))
+    train: Flags = field(metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
+    generate: Flags = field(metadata=about("Flag of fairseq-generate, for example --generate.beam 5."))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -40,9 +40,8 @@ class Text:
     def notes(self) -> list[str]:
         """Return notes about the text for the user."""
         if self.settings.corpus == WMT18 and not (ROOT / PREPARE_WMT18).exists():
-            return [
-                f"--corpus {WMT18} can only be listed, because {PREPARE_WMT18} does not exist. Give a FOLDER to run."
-            ]
+            problem = f"--corpus {WMT18} can only be listed, because {PREPARE_WMT18} does not exist"
+            return [f"{problem}. To run the recipe, give a FOLDER."]
         if self.settings.corpus == BUILTIN:
             return [
                 f"The built-in corpus has English text as {self.direction.source} and an invented language as "

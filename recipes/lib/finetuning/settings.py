@@ -55,7 +55,7 @@ class FineTuning(launch.Training):
         default="", metadata=about("Tokenizer of the models (unset: the one next to dict.txt).")
     )
     limit: int = launch.at_least(0, "Number of training rows or questions to use (0: all).", default=0)
-    train: Flags = field(default_factory=dict, metadata=about("A flag of fairseq-train."))
+    train: Flags = field(default_factory=dict, metadata=about("Flag of fairseq-train, for example --train.lr 0.001."))
 
     batch_flag = "batch-size"
     #: Flags of fairseq-train that are refused, and the setting to use instead.
@@ -75,7 +75,7 @@ class FineTuning(launch.Training):
                 f"To pretrain models, use {self.pretraining or f'--checkpoint {BUILTIN}, which trains tiny ones'}."
             )
         if BUILTIN in self.checkpoint and (not self.builtin or self.pos_enc):
-            problem = "the recipe pretrains these models itself. Give neither other models nor --pos-enc"
+            problem = "the recipe pretrains these models itself. Leave out other models and --pos-enc"
             raise Refused(f"--checkpoint {BUILTIN}: {problem}.")
         if self.builtin:
             return [Model(label, Path("checkpoints") / label / LAST) for label in self.builtin_encodings]

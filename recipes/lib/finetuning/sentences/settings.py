@@ -116,7 +116,9 @@ class SentenceSettings(FineTuning):
         if self.batch % self.batches:
             raise Refused(f"--batch {self.batch} must be a multiple of --batches {self.batches}.")
         if self.own and not Path(self.data).is_dir():
-            raise Refused(f"--data {self.data}: the folder does not exist. Name another, {self.fetched} or {BUILTIN}.")
+            raise Refused(
+                f"--data {self.data}: the folder does not exist. Name another folder, {self.fetched} or {BUILTIN}."
+            )
 
     def _take_protocol(self) -> None:
         """Fill the unset settings and flags with those of the protocol."""
@@ -140,7 +142,7 @@ class SentenceSettings(FineTuning):
         for task in self.task if self.own else []:
             if not self.files(task):
                 raise Refused(
-                    f"--data {self.data}: the folder has no files of {task}, plain or .gz, also not in its subfolders."
+                    f"--data {self.data}: the folder and its subfolders have no files of {task}, plain or .gz."
                 )
 
     def files(self, task: str) -> list[Path]:

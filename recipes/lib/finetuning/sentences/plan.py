@@ -40,7 +40,7 @@ class Sentences(Planner[SentenceSettings]):
         notes = launch.notes(settings, f"An update consists of {settings.batch} rows.")
         singles = [task for task in settings.task if not TASKS[task].pair]
         if singles and settings.segments != ["none"]:
-            notes.append(f"Rows of {', '.join(singles)} are single sentences, so these tasks get no segments.")
+            notes.append(f"Tasks of single sentences have no segments: {', '.join(singles)}.")
         notes += self.notes_on_models
         if len(self.trials) > len(self.variants):
             counts = f"{len(self.trials)} trainings of {len(self.variants)} combinations of model and task"

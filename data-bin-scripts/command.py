@@ -41,7 +41,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def settings(kind: type[Kind], options: argparse.Namespace, **more: Any) -> Kind:
-    """Return an instance of a data class; its fields are the options of the same names, and those in `more`."""
+    """Return an instance of a data class whose fields come from the options of the same names and from `more`."""
     names = {field.name for field in fields(kind)} & vars(options).keys()  # type: ignore[arg-type]
     return kind(**{name: getattr(options, name) for name in names} | more)
 

@@ -71,7 +71,7 @@ def prepare(where: Path, settings: Settings) -> dict[str, Any]:
         for split, rows in usable.items():
             if not rows:
                 path = by_split.get(split, by_split["train"]).path
-                raise CorpusError(f"{path}: the split {split} has no usable rows. Give more rows.")
+                raise CorpusError(f"{path}: the split {split} has no usable rows. Give a file with more rows.")
         record = write(folder, usable, labels, settings)
         paths = {split: source.path for split, source in by_split.items()}
         record["files"] = {split: files.described(path) for split, path in paths.items() if path.is_file()}
@@ -96,10 +96,8 @@ def known_labels(rows: list[Row]) -> tuple[str, ...]:
     """
     labels = sorted({row.label for row in rows if row.label})
     if len(labels) < 2:
-        raise CorpusError(
-            f"--label: the column has {len(labels)} different labels in the training set, but at least 2 are needed. "
-            "Check the name of the column."
-        )
+        what = f"the training set has {len(labels)} different labels, but at least 2 are needed"
+        raise CorpusError(f"{what}. Check --label, which names the column.")
     return tuple(labels)
 
 

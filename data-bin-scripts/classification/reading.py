@@ -40,7 +40,7 @@ ENDINGS = (".tsv", ".csv", ".jsonl")
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns with the text, with the second text of pairs (or an empty name), and with the label."""
+    """The names of the columns of the text, of the second text of a pair (empty: no pairs), and of the label."""
 
     text: str
     pair: str

@@ -1,4 +1,4 @@
-"""Download a file over HTTP from its mirrors, in order, with retries as long as new bytes arrive.
+"""Download a file over HTTP from its mirrors in order, and retry as long as new bytes arrive.
 
 The module is built on requests, which handles redirects, proxies, certificates and timeouts. pooch, the usual library
 for corpora, neither resumes downloads nor tries mirrors. It also unpacks zip files, and tar files on Python 3.11,

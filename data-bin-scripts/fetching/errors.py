@@ -26,7 +26,7 @@ class DiskFullError(FetchError):
 
 @contextmanager
 def clear_when_full(path: Path) -> Iterator[None]:
-    """Turn the error of a full disk inside the block into a message of one line that names `path`."""
+    """Turn the error of a full disk inside the block into a DiskFullError that names `path`."""
     try:
         yield
     except OSError as error:

@@ -88,7 +88,7 @@ class Fetcher:
         return entry
 
     def _note(self, source: Source, file: Path, sha256: str, origin: str) -> Entry:
-        """Record the file before it gets its final name, so that every file with its final name is recorded."""
+        """Record the file before it gets its final name, so that no file with a final name lacks a record."""
         known = self.record.get(source.path)
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         unpacked = known.unpacked if known and known.sha256 == sha256 else ""
@@ -139,7 +139,7 @@ def _is_page(path: Path) -> bool:
 
 
 def check(path: Path, source: Source, known: Entry | None) -> str:
-    """Return the sha256 of a file, after comparing it with the published hash, or without one with the recorded hash.
+    """Compare a file with the published hash, or if there is none, with the recorded hash; return its sha256.
 
     Raises:
         MirrorError: The size or content is not the expected one, or the file is a web page.

@@ -1,4 +1,4 @@
-"""Manage an unfinished download: `NAME.part`, and a note of where it came from in `NAME.part.json`."""
+"""Manage the files of an unfinished download: `NAME.part` with its content, `NAME.part.json` with its origin."""
 
 from __future__ import annotations
 

@@ -37,10 +37,10 @@ class Source:
 
     @property
     def known(self) -> str:
-        """Return in words where the sha256 of the file comes from."""
+        """Return a text that says where the sha256 of the file comes from."""
         if self.sha256:
             return "as published"
-        return "recorded; its md5 is as published" if self.md5 else "recorded; no hash is published"
+        return "recorded; the published md5 matches" if self.md5 else "recorded; no hash is published"
 
     @property
     def path(self) -> Path:
@@ -82,9 +82,9 @@ def _source(row: dict[str, str], where: str) -> Source:
         ("bytes", re.compile(r"\d*"), "a whole number"),
     ):
         if not pattern.fullmatch(row[column]):
-            raise FetchError(f"{where}: the column {column} holds {row[column]!r} instead of {allowed}.")
+            raise FetchError(f"{where}: the column `{column}` holds {row[column]!r} instead of {allowed}.")
     if not NAME.fullmatch(SHARDS.sub("0", row["file"])):
-        raise FetchError(f"{where}: the column file holds {row['file']!r} instead of a file name without folders.")
+        raise FetchError(f"{where}: the column `file` holds {row['file']!r} instead of a file name without folders.")
     size = int(row["bytes"]) if row["bytes"] else None
     urls = tuple(_checked(url, where) for url in row["urls"].split())
     is_md5 = row["sha256"].startswith(MD5)
@@ -124,5 +124,6 @@ def _matching(name: str, known: list[Source]) -> list[Source]:
     if not matching:
         file_names = [source.name for source in files]
         shown = ", ".join(file_names[:20]) + (", ..." if len(file_names) > 20 else "")
-        raise FetchError(f"{name}: {corpus} has no such file (known: {shown}){suggestion(pattern, file_names)}")
+        guess = suggestion(pattern, file_names)
+        raise FetchError(f"{name}: the corpus {corpus} has no such file (its files: {shown}){guess}")
     return matching

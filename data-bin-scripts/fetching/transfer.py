@@ -111,7 +111,7 @@ class Transfer:
                     self._stop_beyond(file.tell())
 
     def _judge(self, origin: Origin, offset: int) -> None:
-        """Raise an error before the transfer if the announced size is wrong, above --limit or above the free space."""
+        """Raise an error before the transfer if the announced size is wrong, or exceeds --limit or the free space."""
         if origin.total is None:
             return
         size, most = self.source.size, self.policy.most

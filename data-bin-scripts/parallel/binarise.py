@@ -19,7 +19,7 @@ from shared import digest, tied, write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 SPLITS = ("train", "valid", "test")
-#: Libraries whose other versions may write different bytes.
+#: Libraries whose versions influence the written bytes.
 LIBRARIES = ("fairseq-fixed", "fastBPE", "sacremoses", "sentencepiece", "tokenizers")
 
 
@@ -31,7 +31,7 @@ def binarise(text: Path, output: Path, options: dict[str, Any], workers: int) ->
         options: Options of recipes/lib/translation/subwords.py that determine the bytes of the result.
         workers: Number of processes.
     Returns:
-        Whether the output was written now.
+        True if the output was written, False if it was already complete.
     Raises:
         CorpusError: The folder does not exist, or one of the programs failed.
     """
@@ -121,7 +121,7 @@ def _path() -> str:
 
 
 def _counts(folder: Path) -> str:
-    """Return in words how many pairs each split has, and how many were left out."""
+    """Return a text that says how many pairs each split has, and how many were left out."""
     counts = read_json(folder / "counts.json")
     return ", ".join(
         f"{split} {counts[split]['pairs']:,} pairs ({counts[split]['left out']:,} left out)" for split in SPLITS

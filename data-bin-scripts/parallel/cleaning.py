@@ -30,13 +30,13 @@ Sides = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Rules:
-    """The options of the cleaning.
+    """The options of the cleaning steps.
 
     Args:
         longest_words: Maximum number of words of a side; 0: no limit.
         ratio: Maximum number of words of the longer side per word of the shorter one; 0: no limit.
         identical: `keep` or `drop` pairs whose two sides are equal.
-        language_id: Leave out pairs in other languages.
+        language_id: Whether to leave out pairs in other languages.
     """
 
     longest_words: int
@@ -51,7 +51,7 @@ class Kept(NamedTuple):
     Args:
         texts: Both sides, normalised.
         words: Number of words of each side.
-        mended: The normalised text differs from the original.
+        mended: Whether the normalised text differs from the original.
     """
 
     texts: tuple[str, str]
@@ -71,7 +71,7 @@ class Cleaner:
         self._identify = identifier() if rules.language_id else None
 
     def judge(self, sides: Sides) -> Kept | str:
-        """Return the pair in NFC, without control characters and with single spaces, or the step that drops it."""
+        """Return the pair in NFC with single spaces and no control characters, or the step that leaves it out."""
         try:
             originals = sides[0].decode("utf-8"), sides[1].decode("utf-8")
         except UnicodeDecodeError:

@@ -50,7 +50,7 @@ def merge(folder: Path, sources: list[Source], targets: tuple[Path, Path], *, du
         folder: Folder of the parts.
         sources: Corpora.
         targets: Output files of the two languages.
-        duplicates: Keep duplicate pairs.
+        duplicates: Whether to keep duplicate pairs.
     Returns:
         The counts of each corpus.
     """

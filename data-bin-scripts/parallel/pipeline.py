@@ -30,7 +30,7 @@ class Settings(Rules):
     """The options that determine the bytes of the result; the input files are listed separately.
 
     Args:
-        pair: Languages, as in en-de.
+        pair: The two languages, for example en-de.
         duplicates: `keep` or `drop` duplicate pairs.
         limit: Maximum number of pairs to read from each corpus; 0: all.
     """
@@ -56,7 +56,7 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
     """Write the output, unless it is already complete.
 
     Returns:
-        Whether the output was written now.
+        True if the output was written, False if it was already complete.
     Raises:
         CorpusError: Something is wrong with the text or the options.
     """
@@ -87,13 +87,13 @@ def prepare(sources: list[Source], output: Path, settings: Settings, workers: in
 
 
 def _facts(source: Source) -> dict[str, Any]:
-    """Return the names, sizes and hashes of a source's files, but not their folders, which do not matter."""
+    """Return the names, sizes and hashes of a source's files; their folders do not matter."""
     files = [{"name": path.name, "bytes": path.stat().st_size, "sha256": digest(path)} for path in source.files]
     return {"split": source.split, "name": source.name, "files": files}
 
 
 def _versions(settings: Settings) -> dict[str, str]:
-    """Return the versions of everything whose other versions may write different bytes."""
+    """Return the versions of the format and the libraries, which influence the written bytes."""
     known = {"format": str(FORMAT), "unicode": unicodedata.unidata_version}
     return known | ({PACKAGE: version(PACKAGE)} if settings.language_id else {})
 

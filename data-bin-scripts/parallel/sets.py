@@ -45,7 +45,7 @@ def unequal(files: tuple[Path, Path], line: int, first: bool) -> CorpusError:
     """Return an error for two files of different length.
 
     Args:
-        line: First line that one of the files lacks.
+        line: Number of the first line that one of the files lacks.
         first: Whether the first file is the shorter one.
     """
     short, long = files if first else files[::-1]
@@ -59,8 +59,8 @@ def write(sources: list[Source], targets: tuple[Path, Path]) -> list[dict[str, o
     """Write the concatenated sets of a split.
 
     Returns:
-        For each set its name, its number of pairs, and the number of pairs that were left out of a validation set
-        because a side is empty.
+        For each set: its name, its number of pairs, and how many pairs of a validation set were left out because a side
+        is empty.
     Raises:
         CorpusError: A test set has an empty side, or a set has no pair.
     """

@@ -55,7 +55,7 @@ def held_out(split: str, name: str, newstest: str, pair: Pair, *, look: bool = F
     Args:
         name: newstestYEAR, or a path without the endings of the two files.
         newstest: Folder that holds newstestYEAR, or sacrebleu; empty: `name` is a path.
-        look: Download nothing.
+        look: Whether to look up the names only, and download nothing.
     Raises:
         CorpusError: The set does not exist.
     """
@@ -121,7 +121,7 @@ def _fetched(newstest: str, pair: Pair, *, look: bool = False) -> tuple[Path, Pa
     """Return the two sgm files of newstestYEAR; download them if they do not exist.
 
     Args:
-        look: Download nothing, and return sacreBLEU's names of the files.
+        look: Whether to download nothing, and return sacreBLEU's names of the files.
     Raises:
         CorpusError: sacreBLEU lacks the set or the pair, or the download failed.
     """

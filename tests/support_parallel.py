@@ -48,14 +48,14 @@ def sentences(number: int, seed: int, pair: tuple[str, str] = ("en", "de")) -> L
     """Return different pairs of sentences with equal numbers of words on both sides."""
     drawn = random.Random(seed)
     sizes = [drawn.randint(3, 9) for _ in range(number)]
-    one, other = (
+    source, target = (
         [
             " ".join(drawn.choices(SYLLABLES[code].split(), k=size)) + f" {seed}.{line}"
             for line, size in enumerate(sizes)
         ]
         for code in pair
     )
-    return one, other
+    return source, target
 
 
 def sgm_text(documents: Sequence[Sequence[str]], kind: str = "srcset", names: Sequence[str] = ()) -> str:
@@ -98,9 +98,11 @@ class Parallel:
         self.folder, self._capsys = folder, capsys
         self.output = folder / "out"
 
-    def write(self, name: str, one: Sequence[str | bytes], other: Sequence[str | bytes], pair: str = "en-de") -> Path:
+    def write(
+        self, name: str, source: Sequence[str | bytes], target: Sequence[str | bytes], pair: str = "en-de"
+    ) -> Path:
         """Write NAME.A and NAME.B, and return their path without the endings."""
-        for language_, side in zip(pair.split("-"), (one, other), strict=True):
+        for language_, side in zip(pair.split("-"), (source, target), strict=True):
             path = self.folder / f"{name}.{language_}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in side))

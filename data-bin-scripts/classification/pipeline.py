@@ -152,7 +152,7 @@ def with_valid(rows: dict[str, list[Row]], settings: Settings) -> dict[str, list
 
 
 def write(folder: Path, rows: dict[str, list[Row]], labels: tuple[str, ...], settings: Settings) -> dict[str, Any]:
-    """Write everything but the record and the problems; return the record without its entry for the source files."""
+    """Write all files except the record and the problems; return the record without its entry for the source files."""
     segmenter = Segmenter(settings.tokenizer)
     examples = {
         split: [Example(row, tuple(tuple(segmenter.words(text)) for text in row.texts)) for row in split_rows]

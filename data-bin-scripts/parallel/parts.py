@@ -39,7 +39,7 @@ class Chunk(NamedTuple):
 
     Args:
         part: Common name of the part's files.
-        line: Number of its first line, from 1.
+        line: Number of the chunk's first line; lines count from 1.
         sides: Lines of both languages, separated by line feeds.
     """
 

@@ -31,10 +31,10 @@ WORDS = {"en": "the old dog ran behind a green tree".split(), "de": "der alte Hu
 
 def text(number: int, seed: int) -> Lines:
     drawn = random.Random(seed)
-    one, other = (
+    source, target = (
         [" ".join(drawn.choices(WORDS[code], k=6)) + f" {line}" for line in range(number)] for code in ("en", "de")
     )
-    return one, other
+    return source, target
 
 
 @pytest.fixture(scope="module")

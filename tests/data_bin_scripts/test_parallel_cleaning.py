@@ -37,23 +37,23 @@ def counted(pairs: list[tuple[str | bytes, str | bytes, str | None]]) -> dict[st
 
 
 def sides() -> tuple[list[str | bytes], list[str | bytes]]:
-    return [one for one, _, _ in PAIRS], [other for _, other, _ in PAIRS]
+    return [source for source, _, _ in PAIRS], [target for _, target, _ in PAIRS]
 
 
 def test_every_pair_is_counted_by_the_first_rule_that_it_breaks(parallel: Parallel) -> None:
-    asked = parallel.words(
+    options = parallel.words(
         parallel.write("first", *sides()), parallel.write("second", ["new", "a b c"], ["neu", "d e"])
     )
-    ended = parallel.run(*asked, *CURES)
+    ended = parallel.run(*options, *CURES)
     assert ended.status == 0, ended.error
-    found = parallel.counts("first")
-    kept = [(str(one).strip(), str(other).strip()) for one, other, step in PAIRS if step is None]
-    assert found["read"] == len(PAIRS)
-    assert found["kept"] == len(kept)
-    assert {step: found[step] for step in counted(PAIRS)} == counted(PAIRS)
+    counts = parallel.counts("first")
+    kept = [(str(source).strip(), str(target).strip()) for source, target, step in PAIRS if step is None]
+    assert counts["read"] == len(PAIRS)
+    assert counts["kept"] == len(kept)
+    assert {step: counts[step] for step in counted(PAIRS)} == counted(PAIRS)
     assert parallel.counts("second")["duplicate"] == 1  # of the first corpus
-    assert lines(parallel.output / "train.en") == [*(one for one, _ in kept), "new"]
-    assert lines(parallel.output / "train.de") == [*(other for _, other in kept), "neu"]
+    assert lines(parallel.output / "train.en") == [*(source for source, _ in kept), "new"]
+    assert lines(parallel.output / "train.de") == [*(target for _, target in kept), "neu"]
     assert parallel.record()["counts"] == {
         "train": {
             "pairs": len(kept) + 1,
@@ -90,31 +90,31 @@ def test_kept_text_is_composed_without_control_characters_and_counted_as_mended(
 
 
 def test_rules_can_be_left_out_and_others_asked_for(parallel: Parallel) -> None:
-    asked = parallel.words(parallel.write("first", *sides()))
+    options = parallel.words(parallel.write("first", *sides()))
     off = ("--longest-words", 0, "--ratio", 0, "--duplicates", "keep")
-    assert parallel.run(*asked, *off, "--identical", "drop").status == 0
-    found = parallel.counts("first")
-    assert found["identical"] == 1
-    assert not {"long", "ratio", "duplicate", "language"} & found.keys()
-    assert found["kept"] == len(PAIRS) - 6
+    assert parallel.run(*options, *off, "--identical", "drop").status == 0
+    counts = parallel.counts("first")
+    assert counts["identical"] == 1
+    assert not {"long", "ratio", "duplicate", "language"} & counts.keys()
+    assert counts["kept"] == len(PAIRS) - 6
 
 
 def test_the_limit_is_of_pairs_read_of_each_corpus(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "CHUNK", 3)
-    asked = parallel.words(parallel.write("a", *sentences(9, 1)), parallel.write("b", *sentences(4, 2)))
-    assert parallel.run(*asked, "--limit", 5).status == 0
+    options = parallel.words(parallel.write("a", *sentences(9, 1)), parallel.write("b", *sentences(4, 2)))
+    assert parallel.run(*options, "--limit", 5).status == 0
     assert (parallel.counts("a")["read"], parallel.counts("b")["read"]) == (5, 4)
     assert parallel.record()["counts"]["valid"] == {"pairs": 4}
 
 
 def test_packed_files_are_read_as_they_are(parallel: Parallel) -> None:
     corpus = parallel.write("mine", *sentences(9, 1))
-    wanted = {code: (parallel.folder / f"mine.{code}").read_bytes() for code in ("en", "de")}
-    for code, content in wanted.items():
+    contents = {code: (parallel.folder / f"mine.{code}").read_bytes() for code in ("en", "de")}
+    for code, content in contents.items():
         (parallel.folder / f"mine.{code}.gz").write_bytes(gzip.compress(content))
         (parallel.folder / f"mine.{code}").unlink()
     assert parallel.run(*parallel.words(corpus)).status == 0
-    assert {code: (parallel.output / f"train.{code}").read_bytes() for code in wanted} == wanted
+    assert {code: (parallel.output / f"train.{code}").read_bytes() for code in contents} == contents
 
 
 # --- languages
@@ -134,10 +134,10 @@ def test_other_languages_are_left_out_if_asked(parallel: Parallel, monkeypatch: 
     )
     assert parallel.run(*parallel.words(corpus), "--language-id").status == 0
     assert parallel.counts("mine")["language"] == 2
-    asked = ["--pair", "en-nl", *parallel.words(corpus)[2:]]
+    options = ["--pair", "en-nl", *parallel.words(corpus)[2:]]
     for name in ("mine", "valid", "test"):
         (parallel.folder / f"{name}.de").rename(parallel.folder / f"{name}.nl")
-    ended = parallel.run(*asked, "--language-id", output=parallel.folder / "nl")
+    ended = parallel.run(*options, "--language-id", output=parallel.folder / "nl")
     assert "--language-id: py3langid does not know 'nl'; it knows cs, de, en" in ended.error
 
 
@@ -154,8 +154,8 @@ def test_language_identification_says_what_to_install(parallel: Parallel) -> Non
 
 def test_files_of_unequal_length_are_refused_with_the_line(parallel: Parallel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "CHUNK", 2)
-    one, other = sentences(5, 1)
-    ended = parallel.run(*parallel.words(parallel.write("mine", one, [*other, "mehr"])))
+    source, target = sentences(5, 1)
+    ended = parallel.run(*parallel.words(parallel.write("mine", source, [*target, "mehr"])))
     assert ended.status == 1
     assert f"{parallel.folder}/mine.en ends after line 5, but {parallel.folder}/mine.de continues" in ended.error
     assert not parallel.output.exists()
@@ -182,10 +182,10 @@ def test_files_of_unequal_length_are_refused_with_the_line(parallel: Parallel, m
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(parallel: Parallel, words: list[str], message: str) -> None:
-    asked = parallel.words(parallel.write("mine", *sentences(3, 1)))
+    options = parallel.words(parallel.write("mine", *sentences(3, 1)))
     parallel.write("empty", [], [])
     parallel.write("bad", ["", " ", "\u00a0"], ["a", "b", "c"])
-    ended = parallel.run(*asked, *(word.format(parallel.folder) for word in words))
+    ended = parallel.run(*options, *(word.format(parallel.folder) for word in words))
     assert ended.status != 0
     assert message in ended.error
     assert "Traceback" not in ended.error

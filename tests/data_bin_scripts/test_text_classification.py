@@ -48,7 +48,7 @@ def own_files(folder: Path, ending: str = "tsv", number: int = 80) -> Path:
 
 
 def run(*arguments: Any) -> int:
-    return prepare_text_classification.main([str(one) for one in arguments])
+    return prepare_text_classification.main([str(argument) for argument in arguments])
 
 
 def prepared(output: Path) -> tuple[dict[str, Any], list[list[str]], list[str]]:
@@ -60,7 +60,7 @@ def prepared(output: Path) -> tuple[dict[str, Any], list[list[str]], list[str]]:
     items = load_indexed_dataset(str(output / "input0" / "test"), words)
     classes = load_indexed_dataset(str(output / "label" / "test"), labels)
     record = json.loads((output / "glue.json").read_text(encoding="utf-8"))
-    return record, [words.string(item).split() for item in items], [labels.string(one) for one in classes]
+    return record, [words.string(item).split() for item in items], [labels.string(label) for label in classes]
 
 
 @pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl"])
@@ -82,7 +82,7 @@ def test_files_of_ones_own(tmp_path: Path, ending: str) -> None:
 def test_pairs_and_named_columns(tmp_path: Path) -> None:
     for split in ("train", "dev", "test"):
         lines = [{"q": "who sat here", "s": f"the cat sat {i}", "y": i % 2} for i in range(20)]
-        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines), encoding="utf-8")
     output = tmp_path / "out"
     assert run("--data", tmp_path, "--output", output, "--text", "q", "--pair", "s", "--label", "y") == 0
     record, texts, _ = prepared(output)
@@ -154,7 +154,7 @@ def test_snli_leaves_out_pairs_without_agreement(tmp_path: Path) -> None:
             {"gold_label": names[i % 4], "sentence1": "A man plays.", "sentence2": f"He sleeps {i}."} for i in range(40)
         ]
         with gzip.open(tmp_path / f"snli_1.0_{split}.jsonl.gz", "wt", encoding="utf-8") as file:
-            file.writelines(json.dumps(one) + "\n" for one in lines)
+            file.writelines(json.dumps(row) + "\n" for row in lines)
     output = tmp_path / "out"
     assert run("--task", "snli", "--data", tmp_path, "--output", output) == 0
     record = prepared(output)[0]
@@ -214,11 +214,11 @@ def published(path: Path, lines: int, width: int = 300) -> Path:
 
 
 def test_the_published_format_and_its_traps(tmp_path: Path) -> None:
-    found = glove.read(published(tmp_path / "glove.zip", 1000), {"the", ". . .", "word998", "absent"})
-    assert set(found) == {"the", ". . .", "word998"}
-    assert found["the"].shape == (300,)
-    np.testing.assert_allclose(found["the"], 0.03)  # the first of two
-    np.testing.assert_allclose(found["word998"], 998 % 97 / 100, rtol=1e-6)
+    vectors = glove.read(published(tmp_path / "glove.zip", 1000), {"the", ". . .", "word998", "absent"})
+    assert set(vectors) == {"the", ". . .", "word998"}
+    assert vectors["the"].shape == (300,)
+    np.testing.assert_allclose(vectors["the"], 0.03)  # the first of two
+    np.testing.assert_allclose(vectors["word998"], 998 % 97 / 100, rtol=1e-6)
 
 
 def test_memory_depends_on_the_kept_words_alone(tmp_path: Path) -> None:

@@ -98,12 +98,10 @@ class Parallel:
         self.folder, self._capsys = folder, capsys
         self.output = folder / "out"
 
-    def write(
-        self, name: str, source: Sequence[str | bytes], target: Sequence[str | bytes], pair: str = "en-de"
-    ) -> Path:
+    def write(self, name: str, a: Sequence[str | bytes], b: Sequence[str | bytes], pair: str = "en-de") -> Path:
         """Write NAME.A and NAME.B, and return their path without the endings."""
-        for language_, side in zip(pair.split("-"), (source, target), strict=True):
-            path = self.folder / f"{name}.{language_}"
+        for language, side in zip(pair.split("-"), (a, b), strict=True):
+            path = self.folder / f"{name}.{language}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in side))
         return self.folder / name

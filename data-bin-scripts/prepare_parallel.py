@@ -107,7 +107,7 @@ def _cleaning(group: argparse._ArgumentGroup) -> None:
 
 
 def listed(options: argparse.Namespace) -> list[Source]:
-    """Return all corpora and sets.
+    """Return the training corpora, validation sets and test sets that the options name.
 
     Raises:
         CorpusError: A corpus or set does not exist, or is named twice.
@@ -128,7 +128,7 @@ def listed(options: argparse.Namespace) -> list[Source]:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check before any download what can be checked: the user's own sets, and the language identification.
+    """Check the user's own sets and the language identification before anything is downloaded.
 
     Raises:
         CorpusError: A set does not exist, or the language identification cannot be used.

@@ -25,7 +25,7 @@ def read(path: Path, words: Collection[str]) -> Vectors:
     Args:
         path: A text file, or a zip archive with one text file.
     Raises:
-        CorpusError: The file cannot be read, or a line does not have as many numbers as the first one.
+        CorpusError: The file cannot be read, or a line has fewer numbers than the first one.
     """
     vectors, width = Vectors(), 0
     with _opened(path) as lines:

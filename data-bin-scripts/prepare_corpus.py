@@ -17,7 +17,7 @@ from corpora.pipeline import prepare
 from corpora.stages import START, Machines
 
 DESCRIPTION = """\
-Prepares text for training masked language models: splits it into documents and sentences, tokenises them, and writes
+Prepare text for training masked language models: split it into documents and sentences, tokenise them, and write
 shards of fairseq's binary files. After an interruption, run the same command again to continue. docs/data.md describes
 the output."""
 EXAMPLES = """\
@@ -109,7 +109,8 @@ def _machines(group: argparse._ArgumentGroup) -> None:
     add("--tasks", type=at_least(1), default=1, metavar="N", help=text)
     text = "Number of tasks that run at the same time (default: 1)."
     add("--workers", type=at_least(1), default=1, metavar="N", help=text)
-    add("--executor", choices=START, default="local", help="Where the tasks run (default: local, on this machine).")
+    text = "Run the tasks on this machine (local), or on a SLURM or Ray cluster (default: local)."
+    add("--executor", choices=START, default="local", help=text)
     add("--slurm-partition", metavar="NAME", help="SLURM partition, required by --executor slurm.")
     text = "Time limit of a task on SLURM (default: 24:00:00)."
     add("--slurm-time", default="24:00:00", metavar="HH:MM:SS", help=text)

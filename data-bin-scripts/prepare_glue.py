@@ -15,12 +15,11 @@ from glue.formats import TASKS
 from glue.pipeline import Settings, prepare, sources
 
 DESCRIPTION = """\
-Prepares a task of GLUE, or XNLI, for --task posenc_sentence_prediction or fairseq's sentence_prediction: tokenises the
-rows for a pretrained model and writes fairseq's binary files. Reads the published files, plain or .gz:
-  GLUE   train.tsv, dev.tsv and test.tsv (MNLI: matched and mismatched)
-  MRPC   also msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv
-  XNLI   xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv; or XTREME's train-en.tsv, dev-LANGUAGE.tsv and
-         test-LANGUAGE.tsv; or GLUE's MNLI/train.tsv for training"""
+Prepare a task of GLUE, or XNLI, for --task posenc_sentence_prediction or fairseq's sentence_prediction: tokenise the
+rows for a pretrained model and write fairseq's binary files. It reads the published files, plain or .gz. A task of
+GLUE has train.tsv, dev.tsv and test.tsv; MNLI has matched and mismatched sets. MRPC can also be read from
+msr_paraphrase_{train,test}.txt with mrpc_dev_ids.tsv. XNLI has xnli.dev.tsv, xnli.test.tsv and multinli.train.en.tsv,
+or XTREME's train-en.tsv, dev-LANGUAGE.tsv and test-LANGUAGE.tsv. XNLI can also train on GLUE's MNLI/train.tsv."""
 EXAMPLES = """\
 examples:
   prepare_glue.py --task SST-2 --data glue_data --checkpoint checkpoint_last.pt --output data-bin/glue/SST-2

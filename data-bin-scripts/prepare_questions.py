@@ -17,10 +17,10 @@ from questions.problems import HOW
 from questions.reading import is_json
 
 DESCRIPTION = """\
-Prepares question-answering data for training --task posenc_question_generation. The source of an item is the answer
+Prepare question-answering data for training --task posenc_question_generation. The source of an item is the answer
 and its context, the target is the question. Words of the source that the dictionary lacks get ids of their own, so that
-a model can copy them. Reads JSON in the format of SQuAD (1.1, 2.0, CMRC 2018), or sentences in src-*.txt with questions
-in tgt-*.txt (Du et al. 2017), plain or .gz. docs/data.md describes the output."""
+a model can copy them. The input is JSON in the format of SQuAD (1.1, 2.0, CMRC 2018), or sentences in src-*.txt with
+questions in tgt-*.txt (Du et al. 2017), plain or .gz. docs/data.md describes the output."""
 EXAMPLES = """\
 examples:
   prepare_questions.py --text my-questions.json --output data-bin/mine --bad repair
@@ -61,7 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
 def _text(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     text = "Folder with {train,valid,test}.json, or with src-*.txt and tgt-*.txt (test is optional). "
-    text += "A single JSON file is split by article, 8:1:1."
+    text += "A single JSON file is split by article into train, valid and test (8:1:1)."
     add("--text", type=Path, metavar="DIR|FILE", help=text)
     for split in splits.SPLITS:
         text = f"File of the {split} split, instead of --text: a JSON file, or src-NAME.txt (next to tgt-NAME.txt)."
@@ -74,7 +74,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     add("--bad", choices=HOW, default="refuse", help=text)
     text = "Maximum number of training questions (default: all)."
     add("--limit", type=at_least(1), default=0, metavar="N", help=text)
-    text = "Maximum number of questions each in the validation and test sets (default: all)."
+    text = "Maximum number of questions in the validation set, and in the test set (default: all)."
     add("--limit-valid", type=at_least(1), default=0, metavar="N", help=text)
     add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
 
@@ -84,7 +84,7 @@ def _pieces(group: argparse._ArgumentGroup) -> None:
     text = "Split text into words, or into characters (words in Latin letters stay whole). "
     text += "Default: chars for Chinese, otherwise words."
     add("--tokenizer", choices=("words", "chars"), help=text)
-    text = "Hugging Face folder of a pretrained encoder whose subword tokenizer is used instead."
+    text = "Hugging Face folder of a pretrained encoder. Use its subword tokenizer instead of --tokenizer."
     add("--tokenizer-path", type=Path, metavar="DIR", help=text)
     text = f"Maximum size of the dictionary of words or characters (default: {VOCABULARY:,})."
     add("--vocabulary", type=at_least(1), metavar="N", help=text)

@@ -18,9 +18,9 @@ from spans.sets import SETS, absent, begins, find
 from spans.vocabulary import AUTO, WORDS
 
 DESCRIPTION = """\
-Prepares extractive question answering for --task posenc_squad: tokenises questions and contexts for a pretrained
-model, cuts them into windows, and stores the offsets of the pieces in the text. Reads JSON in the format of SQuAD 1.1
-or 2.0, plain or .gz."""
+Prepare extractive question answering for --task posenc_squad: tokenise questions and contexts for a pretrained model,
+cut them into windows, and store the offsets of the pieces in the text. The input is JSON in the format of SQuAD 1.1 or
+2.0, plain or .gz."""
 EXAMPLES = """\
 examples:
   prepare_spans.py --checkpoint checkpoint_last.pt --train train-v1.1.json --eval dev-v1.1.json \\
@@ -65,7 +65,7 @@ def _text(group: argparse._ArgumentGroup) -> None:
     text = "Version of SQuAD's format; in 2.0, questions may have no answer (default: 1.1)."
     add("--version", choices=("1.1", "2.0"), default="1.1", help=text)
     text = "Folder with train.json and dev.json (or train-v1.1.json and so on), or a single JSON file. "
-    text += "A single file is split by article, 8:2."
+    text += "A single file is split by article into train and valid (8:2)."
     add("--text", type=Path, metavar="FILE|DIR", help=text)
     add("--seed", type=int, metavar="N", help="Random seed for splitting a single file (default: 1).")
     add("--train", type=Path, metavar="FILE", help="Training file, instead of --text.")

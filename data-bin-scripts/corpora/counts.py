@@ -13,7 +13,8 @@ from .files import Split
 class Counts:
     """Counts of one split and language.
 
-    Sentences are those of the text. Items also include the parts of over-long sentences and the ends of documents.
+    `sentences` counts the sentences of the text. `items` also counts the parts of over-long sentences and the ends of
+    documents.
     """
 
     documents: int = 0

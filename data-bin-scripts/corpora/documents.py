@@ -99,7 +99,7 @@ def _grouped(path: Path, lines: Iterator[Line], parts: Callable[[str], bool]) ->
     """Yield the documents that begin at the separating lines, without blank lines.
 
     Args:
-        parts: Returns whether a line begins a new document.
+        parts: Function that returns whether a line begins a new document.
     """
     begun, texts, size = 1, list[str](), 0
     for number, line in lines:

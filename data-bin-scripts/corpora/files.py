@@ -78,7 +78,7 @@ def _files(root: Path) -> list[Path]:
 
 
 def _matching(pattern: Path) -> list[Path]:
-    """Return the files that match a pattern, which no shell has expanded."""
+    """Return the files that match a pattern that the shell did not expand."""
     files = sorted(path for path in pattern.absolute().parent.glob(pattern.name) if path.is_file())
     if not files:
         raise CorpusError(f"{pattern}: no file matches this pattern. Fetch the files first, or give others.")

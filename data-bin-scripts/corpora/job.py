@@ -19,7 +19,7 @@ from .files import Source
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that determine the bytes of the result; the input files are listed separately."""
+    """The options that determine the output. The input files are listed separately."""
 
     tokenizer: str
     vocabulary: int
@@ -36,7 +36,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """The folder of a run in progress; tasks share nothing else, whichever machine they run on."""
+    """The folder of a run in progress. It is all that the tasks on different machines share."""
 
     folder: Path
     settings: Settings

@@ -20,8 +20,8 @@ from .processes import die_with_run
 class Local(LocalPipelineExecutor):
     """datatrove's executor, with one process per task.
 
-    datatrove's own pool waits forever for a task that was killed, for example because memory ran out. Its manager
-    process also outlives a killed run.
+    datatrove's own pool waits forever for a task that was killed, for example because memory ran out. The
+    manager process of that pool also outlives a killed run.
     """
 
     def __init__(self, watch: Callable[[], object], **options: object) -> None:

@@ -49,7 +49,7 @@ class Pieces:
 
     Args:
         symbols: Symbols of the dictionary, after the special symbols.
-        tokenise: Converts sentences to the tokenizer's ids.
+        tokenise: Function that converts sentences to the tokenizer's ids.
         ids: Id in the dictionary, by id of the tokenizer.
         begins: Whether a piece begins a word, by id in the dictionary.
     """

@@ -39,7 +39,7 @@ def prepare(
     Returns:
         Whether the output was written now.
     Raises:
-        CorpusError: Something is wrong with the text or the options.
+        CorpusError: The text or an option is not valid, or a task failed.
     """
     machines.check()
     user_files = pieces.user_files(settings.tokenizer, tokenizer) if tokenizer else {}

@@ -22,7 +22,7 @@ Watch = Callable[[], object]
 
 @dataclass(frozen=True)
 class Machines:
-    """Options that say where the tasks run. They do not change the result."""
+    """Options that say where the tasks run, without effect on the result."""
 
     executor: str
     workers: int

@@ -96,8 +96,8 @@ class Tokens:
 def tokens(job: Job, task: int) -> Iterator[Tokens]:
     """Yield the writer of the token files of a task.
 
-    The files tokens/TASK.{ids,sizes,documents,npy,json} appear if the block ends without an error. The .npy file holds
-    the frequencies of the ids, and the .json file the counts.
+    The files (ids, sizes, documents, npy and json) appear in tokens/ if the block ends without an error. The npy file
+    holds the frequencies of the ids, and the json file the counts.
     """
     with replacing(job.tokens / f"{task:05d}", (*ENDS, "npy", "json")) as new, ExitStack() as stack:
         writer = Tokens(job, [stack.enter_context(new[end].open("wb", buffering=BLOCK)) for end in ENDS])

@@ -15,7 +15,7 @@ def checked(
 
     Args:
         how: One of `problems.HOW`; refuse returns the same questions as skip.
-        answers: The file has answers.
+        answers: Whether the file has answers.
         unanswerable: Keep the questions that the file marks as unanswerable (SQuAD 2.0), without an answer.
     """
     usable, problems = list[Question](), list[Problem]()

@@ -45,11 +45,11 @@ class Shape:
 
 
 class Cut(NamedTuple):
-    """The names of a question's pieces.
+    """A question that was cut into pieces.
 
     Args:
         answer: Pieces of the answer, or None if the file has no answers.
-        windowed: The context was cut to a window.
+        windowed: Whether the context was cut to a window.
         sentence: Text of the answer's sentence, or of the whole source if there is no answer.
     """
 

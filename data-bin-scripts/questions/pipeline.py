@@ -76,7 +76,7 @@ class Run:
     """Hold the state of one preparation.
 
     Args:
-        answers: The files have answers.
+        answers: Whether the files have answers.
         problems: Problems of all splits so far.
     """
 

@@ -28,7 +28,7 @@ class Question(NamedTuple):
         where: File name with the article and paragraph, or the line.
         article: Number of its article in the file.
         answers: All answers in the file.
-        impossible: The file says that the context does not answer it (SQuAD 2.0).
+        impossible: Whether the file says that the context does not answer the question (SQuAD 2.0).
     """
 
     id: str
@@ -172,7 +172,7 @@ def _lines(sources: Path, targets: Path) -> Iterator[Question]:
     sentences, questions = list(lines.of_file(sources)), list(lines.of_file(targets))
     if len(sentences) != len(questions):
         lengths = f"{sources} has {len(sentences)} lines, and {targets} has {len(questions)}"
-        raise CorpusError(f"{lengths}. Line by line, they must belong together.")
+        raise CorpusError(f"{lengths}. Give files with one question per sentence.")
     for (number, sentence), (_, question) in zip(sentences, questions, strict=True):
         where, text = f"{sources.name}:{number}", sentence.strip()
         name = f"{plain_name(sources).removesuffix('.txt').removeprefix('src-')}:{number}"

@@ -56,7 +56,7 @@ class KeyValueCache:
     def _reordered(self, buffer: Tensor, order: Tensor) -> Tensor:
         """Return the reordered buffer, written into the spare buffer if that has the right shape and dtype.
 
-        The old buffer becomes the next spare one, unless the caller may hold it.
+        The old buffer becomes the next spare one, unless the caller may still use it.
         """
         shape = (len(order), *buffer.shape[1:])
         new, self._spare = self._spare, buffer if self._own else None

@@ -163,7 +163,7 @@ def _literal_bucket(x: int, buckets: int, longest: int) -> int:
 
 
 def _longest(options: DebertaOptions, stack: StackShape) -> int:
-    """Return k: the option `clip`, or n if unset. With buckets, k is where their scale ends."""
+    """Return k: the option `clip`, or n if unset. The scale of the buckets ends at k."""
     buckets = options.buckets
     if buckets is not None and (buckets < 4 or buckets % 2):
         raise ValueError(

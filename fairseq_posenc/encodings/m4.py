@@ -161,7 +161,7 @@ class M4MOptions(Options):
         super().__post_init__()
         o = self.gate_offset
         if o < 0:
-            raise ValueError(f"gate_offset={o}: use {-o}, which gives the same with the opposite sign of the table")
+            raise ValueError(f"gate_offset={o}: use {-o}, which is the same model if the table changes its sign")
         if not o and (self.init == "zeros" or self.init_std == 0):
             raise ValueError(
                 "a table of zeros never learns, because all its gradients are zero: choose another init or init_std"

@@ -29,7 +29,7 @@ CACHED = 1 << 18
 
 
 class Terms(NamedTuple):
-    """The tensors of the sum q_i·(vector of j - i) + k_j·(another vector of j - i) + scale * q'_i·k'_j.
+    """Hold the tensors of the sum q_i·a[j - i] + k_j·b[j - i] + scale * q'_i·k'_j for all pairs.
 
     Each of the three terms may be left out; both of its tensors are then None. The gradients of the six tensors are
     kept in the same class.
@@ -69,7 +69,7 @@ class Vectors:
 
 @dataclass(frozen=True)
 class _Block:
-    """The rows start .. stop-1. The columns before `left` share a vector, and so do the columns from `right` on."""
+    """A block of the rows start .. stop-1. The columns before `left` share a vector, and so do the columns from `right` on."""
 
     start: int
     stop: int

@@ -57,7 +57,7 @@ def _zeros_like(terms: Terms) -> Terms:
 
 
 class SumOfProducts(torch.autograd.Function):
-    """The sum of `Terms` for all pairs, [B, h, Q, K]; it can be differentiated once."""
+    """Compute the sum of `Terms` for all pairs, [B, h, Q, K]; it can be differentiated once."""
 
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, scale: float, *tensors: Tensor | None) -> Tensor:
@@ -89,7 +89,7 @@ class SumOfProducts(torch.autograd.Function):
 
 
 class GatedProduct(torch.autograd.Function):
-    """The product (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D), [B, h, Q, K], differentiable once."""
+    """Compute (q_i·k_j) (o + q_i·a_ij) (o + k_j·a_ij) / sqrt(D), [B, h, Q, K]; it can be differentiated once."""
 
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, offset: float, keep: bool, q: Tensor, k: Tensor, table: Tensor) -> Tensor:

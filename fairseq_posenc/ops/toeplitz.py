@@ -163,7 +163,7 @@ def _of_keys(
 
 
 def _of_last_query(table: Tensor, rows: Tensor | slice, positions: Lengths, clip: int | None) -> tuple[Tensor, int]:
-    """Return the vectors of all keys for the query of the last column, and the number of keys that share the first.
+    """Return the vectors of all keys for the last query, and the number of keys that share the first vector.
 
     The shared vector is returned only once. The number is 0 if every key has a vector of its own.
     """

@@ -69,7 +69,10 @@ class Vectors:
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of the rows start .. stop-1. The columns before `left` share a vector, and so do the columns from `right` on."""
+    """A block of the rows start .. stop-1.
+
+    The columns before `left` share a vector, and so do the columns from `right` on.
+    """
 
     start: int
     stop: int

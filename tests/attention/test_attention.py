@@ -1,4 +1,4 @@
-"""The attention's own care: paths, caches, memory, layouts; the laws hold encodings to account."""
+"""The attention itself: paths, caches, memory and layouts. The laws test the encodings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stack_of(spec: str = "shaw", shape: StackShape = CAUSAL, **options: Any) -> 
 
 @contextmanager
 def fused_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """One entry a call of the fused kernel."""
+    """Record an entry for each call of the fused kernel."""
     calls: list[bool] = []
     original = paths._fused
     monkeypatch.setattr(paths, "_fused", lambda *args: calls.append(True) or original(*args))
@@ -41,7 +41,7 @@ def fused_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
 
 
 def test_training_is_explicit_also_in_a_forward_without_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """fairseq's checkpoint runs the first forward so: loss and gradients must come from one kernel."""
+    """fairseq's checkpoints run the first forward without gradients; both forwards must use the same path."""
     stack = stack_of("none")
     x, where = torch.randn(2, 4, 8, requires_grad=True), Positions(4, 4, CPU, causal=True)
     with fused_calls(monkeypatch) as calls:
@@ -55,7 +55,7 @@ def test_training_is_explicit_also_in_a_forward_without_gradients(monkeypatch: p
 
 
 def test_a_gpu_trains_through_the_fused_kernel_unless_that_must_be_deterministic() -> None:
-    """By what is asked of the tensors alone: CI has no GPU."""
+    """Only properties of the tensors are faked, because CI has no GPU."""
     on_gpu: Any = SimpleNamespace(q=SimpleNamespace(device=SimpleNamespace(type="cuda")))
     call: Any = None
     assert paths._better_explicit(on_gpu, call, training=True, dropout=0.1) == ""
@@ -86,7 +86,7 @@ def test_the_fused_kernel_gets_the_dropout(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("first_with_grad", [False, True])
 def test_a_cache_that_grows_and_is_reordered_keeps_every_column(first_with_grad: bool) -> None:
-    """Beside plain lists, through several growths and a batch that shrinks; what it was given stays as it was."""
+    """The cache is compared with plain lists while it grows and the batch shrinks; its inputs stay unchanged."""
     random = torch.Generator().manual_seed(0)
     cache, expected, given, before = KeyValueCache(), [], [], []
     for step in range(40):
@@ -178,7 +178,7 @@ def test_what_is_kept_grows_geometrically_and_never_beyond_the_limit() -> None:
 
 
 def test_new_data_cannot_get_the_address_that_a_kept_value_is_known_by() -> None:
-    """The allocator gives a freed address again: the old memory is held as long as what was made from it."""
+    """The allocator reuses addresses, so the cache holds the old data as long as the value computed from it."""
     cache, weight = EvaluationCache(), nn.Parameter(torch.ones(16))
     with torch.no_grad():
         keep(cache, weight, 3)

@@ -1,4 +1,4 @@
-"""Memory of earlier segments: what it must equal, by the plain definition.
+"""Memory of earlier segments equals its plain definition.
 
 Legend: B streams, N tokens, T tokens of a segment, M states of memory, d width, V types.
 """
@@ -32,7 +32,7 @@ CASES = defaults(lambda case: case.causal and case.capabilities.memory)
 
 
 def model_of(encoding: str, **options: Any) -> Any:
-    """A random model, float64, in evaluation."""
+    """Return a random model in float64 and in evaluation mode."""
     config = LMPosEncConfig()
     sizes = {"embed_dim": 16, "ffn_embed_dim": 16, "layers": 2, "attention_heads": 2}
     options = {**{f"decoder_{name}": size for name, size in sizes.items()}, **options}
@@ -75,13 +75,13 @@ def plain(model: Any, tokens: Tensor, allowed: Tensor) -> Tensor:
 
 
 def perplexity(logits: Tensor, tokens: Tensor) -> float:
-    """Of each token but the first."""
+    """Return the perplexity of all tokens but the first."""
     return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).exp().item()
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_memory_is_its_definition(case: Case) -> None:
-    """In every layer, over segments and a rest; and so is the perplexity."""
+    """Every layer is compared, over several segments and a shorter last one, and so is the perplexity."""
     model, tokens = model_of(case.spec), text()
     found = read(model, tokens, SEGMENT, SegmentMemory(MEMORY))
     with torch.no_grad():
@@ -142,7 +142,7 @@ def test_without_memory_segments_are_texts_of_their_own() -> None:
 
 
 def test_memory_has_no_gradient() -> None:
-    """A segment's gradient is that with the states before it as constants."""
+    """The gradient of a segment treats the states of earlier segments as constants."""
     model, tokens = model_of("xl").train(), text()
     memory = SegmentMemory(MEMORY)
     model(tokens[:, :SEGMENT], memory=memory.begin(0))
@@ -170,7 +170,7 @@ def test_segments_come_in_order_or_again() -> None:
 
 
 def test_a_segment_that_was_not_kept_is_missed() -> None:
-    """fairseq skips a step for which there was too little memory."""
+    """fairseq skips a step that runs out of memory."""
     model, parts = model_of("xl"), text().split(SEGMENT, 1)
     for length in (MEMORY, 0):
         memory = SegmentMemory(length)
@@ -194,7 +194,7 @@ def test_a_negative_memory_is_refused() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_prompt_goes_on_as_recomputed(case: Case) -> None:
-    """Through cache and memory, over the ends of segments; recomputed from the first token at each step."""
+    """Continuation with cache and memory equals recomputing from the first token at each step."""
     model, tokens = model_of(case.spec), text(8)
     found, scores = continued(model, tokens, 9, segment=SEGMENT, remembered=MEMORY)
     for step in range(9):

@@ -1,4 +1,4 @@
-"""A stack and its positions: the stack makes them, and refuses those that disagree with it or with its inputs."""
+"""A stack makes its positions, and refuses positions that disagree with it or with its inputs."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_positions_of_the_other_direction_are_refused_with_the_call_that_makes_t
     ],
 )
 def test_an_input_of_another_size_is_refused(spec: str, shape: tuple[int, int], told: str) -> None:
-    """One token or sample would be repeated."""
+    """Without the error, torch would repeat a single token or sample."""
     stack = stack_of(spec)
     positions = stack.positions(TOKENS, pad=PAD)
     assert_refused(lambda: stack(torch.randn(*shape, WIDTH), positions), *told.split(", but the "))
@@ -105,7 +105,7 @@ def test_positions_are_of_one_batch() -> None:
 
 
 def test_attention_alone_refuses_them_too() -> None:
-    """Of fairseq's layout, [T, B, d]."""
+    """The inputs have fairseq's layout, [T, B, d]."""
     attention = SelfAttention(WIDTH, 2, batch_first=False)
     attention.use(build("none", None, SHAPE), 1)
     positions = Positions.of_tokens(TOKENS, pad=PAD)
@@ -179,7 +179,7 @@ def test_memory_comes_once_where_there_is_a_cache() -> None:
 
 
 def test_an_encoder_takes_no_caches() -> None:
-    """Its tokens see those after them, which no cache holds yet."""
+    """Tokens of an encoder see later tokens, which no cache holds yet."""
     stack = stack_of()
     caches = [KeyValueCache() for _ in range(LAYERS)]
     positions = stack.positions(TOKENS[:, :1], pad=PAD)

@@ -49,14 +49,14 @@ class ForgetsTheLayer(Shaw):
 
 
 class Detached(Shaw):
-    """The right output, without a gradient for its table."""
+    """Gives the right output without a gradient for its table."""
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         return [{key: x.detach() for key, x in one.items()} for one in super().per_layer(positions)]
 
 
 class WrongInInference(Raffel):
-    """Forgets its bias where no gradients are kept."""
+    """Forgets its bias if no gradients are recorded."""
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         return super().by_distance(tensors, distances) * torch.is_grad_enabled()
@@ -84,14 +84,14 @@ class ReadsLaterKeys(Shaw):
 
 
 class CountsPads(Learned):
-    """Position ids are columns, whatever stands left of them."""
+    """Counts padding on the left in the position ids."""
 
     def ids(self, positions: Positions) -> Tensor:
         return positions.query_columns
 
 
 class CountsFromTheEnd(Learned):
-    """Position ids count back from the last column."""
+    """Counts position ids back from the last column."""
 
     def ids(self, positions: Positions) -> Tensor:
         return positions.key_length - 1 - positions.query_columns
@@ -112,7 +112,7 @@ class MixesSamples(Learned):
 
 
 class MasksFirst(M2):
-    """Masks before it multiplies: an infinity times a negative number, or the softmax of nothing."""
+    """Applies the mask before it multiplies, so that an infinity is multiplied by a negative number."""
 
     def scores(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         masked = super().scores(q, k, positions, layer)
@@ -122,7 +122,7 @@ class MasksFirst(M2):
 
 
 class AddsToAllRows(Shaw):
-    """Adds to the values whatever the weights are."""
+    """Adds to the values independently of the weights."""
 
     @property
     def hooks(self) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ class AddsToAllRows(Shaw):
 
 
 class BadGradient(Shaw):
-    """A finite output with an infinite derivative at pads."""
+    """Gives a finite output with an infinite derivative at padding."""
 
     def content_bias(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         if positions.padding is None:
@@ -147,7 +147,7 @@ class BadGradient(Shaw):
 
 
 class CountsRowsFromZero(Alibi):
-    """Distances from the row of the query instead of its column."""
+    """Computes distances from the row of the query instead of its column."""
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         rows, keys = torch.arange(positions.query_length), torch.arange(positions.key_length)
@@ -155,7 +155,7 @@ class CountsRowsFromZero(Alibi):
 
 
 class CountsNewTokensOnly(Learned):
-    """Position ids from the query length: in decoding every token stands at 0."""
+    """Computes position ids from the number of queries, so in decoding every token has position 0."""
 
     def ids(self, positions: Positions) -> Tensor:
         return torch.arange(positions.query_length)
@@ -182,7 +182,7 @@ class Permissive(Composition):
 
 
 class TakesAnyDirection(Composition):
-    """Lets positions decide whether the future is seen, where an encoding can do without."""
+    """Lets the positions decide whether queries see later keys, even if the stack says otherwise."""
 
     def check(self, positions: Positions) -> None:
         can = self.capabilities
@@ -194,7 +194,7 @@ class TakesAnyDirection(Composition):
 
 
 class ClaimsShiftInvariance(Learned):
-    """It is absolute."""
+    """Claims to be shift invariant, but is absolute."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -202,7 +202,7 @@ class ClaimsShiftInvariance(Learned):
 
 
 class DeniesShiftInvariance(Alibi):
-    """It is relative."""
+    """Denies to be shift invariant, but is relative."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -210,7 +210,7 @@ class DeniesShiftInvariance(Alibi):
 
 
 class ClaimsNoDirection(M2):
-    """It has a number for the left and another for the right."""
+    """Claims to be symmetric, but has different numbers for left and right."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -218,7 +218,7 @@ class ClaimsNoDirection(M2):
 
 
 class ClaimsDirection(Alibi):
-    """It is symmetric."""
+    """Claims to distinguish directions, but is symmetric."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -229,7 +229,7 @@ class ClaimsDirection(Alibi):
 
 
 class WrapsAround(Raffel):
-    """Reads the table modulo its length where it should saturate."""
+    """Reads the table modulo its length instead of clipping distances."""
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         table = tensors["weight"]
@@ -274,7 +274,7 @@ class ReadsItsWeight(Shaw):
 
 
 class CountsItsCalls(Shaw):
-    """Another output each time."""
+    """Gives another output at each call."""
 
     calls = 0
 
@@ -285,26 +285,26 @@ class CountsItsCalls(Shaw):
 
 @dataclass(frozen=True)
 class SlopeOptions(Options):
-    """An option that is never read."""
+    """Options with an option that is never read."""
 
     steepness: float = option(1.0, "how steep", example=2.0)
 
 
 class DropsItsOption(Alibi):
-    """ALiBi whatever the steepness."""
+    """ALiBi that ignores its option `steepness`."""
 
     Options = SlopeOptions
 
 
 @dataclass(frozen=True)
 class SwitchOptions(Options):
-    """One option that could be none."""
+    """Options with an option that can be none."""
 
     switch: str = option("on", "what ALiBi does not have", choices=("on", "none"))
 
 
 class DropsWhatIsNone(Alibi):
-    """ALiBi in both directions, whether switched off or not."""
+    """ALiBi that ignores an option which is set to none."""
 
     Options = SwitchOptions
 
@@ -325,7 +325,7 @@ class OverflowsInHalf(Alibi):
 
 
 class RoundsPositions(Alibi):
-    """Computes its penalty in the dtype of the queries, from columns that bfloat16 cannot tell apart."""
+    """Computes its penalty in the dtype of the queries; bfloat16 rounds far columns to the same number."""
 
     @property
     def hooks(self) -> tuple[str, ...]:
@@ -346,7 +346,7 @@ class SumsInHalf(T5):
 
 
 class StaleCache(Raffel):
-    """Keeps its bias for ever, by length."""
+    """Caches its bias for each length and never computes it again."""
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         kept = self.__dict__.setdefault("kept", {})
@@ -357,7 +357,7 @@ class StaleCache(Raffel):
 
 
 class KeepsTheLongest(Raffel):
-    """Keeps the bias of the longest sequence, and cuts it at the wrong corner."""
+    """Caches the bias of the longest sequence and slices it at the wrong corner."""
 
     def per_layer(self, positions: Positions) -> list[dict[str, Tensor]]:
         kept = self.__dict__.get("kept")
@@ -393,7 +393,7 @@ class StartsDead(M4M):
 
 
 class StartsDeadAtFirst(StartsDead):
-    """Dead as built, and drawn as it should be when drawn once more."""
+    """Starts with zeros when it is built, and correctly when it is initialised again."""
 
     drawn = 0
 
@@ -414,7 +414,7 @@ class OneHeadStartsDead(M4M):
 
 
 class BothFactorsStartAtZero(DietAbs):
-    """Each factor's gradient is the other times something."""
+    """Starts with two factors of zeros, so neither gets a gradient."""
 
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.query)
@@ -422,7 +422,7 @@ class BothFactorsStartAtZero(DietAbs):
 
 
 class HidesWhatIsConstant(Raffel):
-    """Beside its table, a number for the columns after the first and one for all columns."""
+    """Does not list a parameter that adds the same number to all columns."""
 
     def __init__(self, options: Any, stack: Any) -> None:
         super().__init__(options, stack)
@@ -435,7 +435,7 @@ class HidesWhatIsConstant(Raffel):
 
 
 class ListsWhatLearns(Raffel):
-    """Lists its table."""
+    """Lists its table as constant along a row, although the table learns."""
 
     @property
     def constant_along_row(self) -> tuple[str, ...]:
@@ -446,14 +446,14 @@ class ListsWhatLearns(Raffel):
 
 
 class ForgetsToDraw(Shaw):
-    """Leaves its table as the memory was."""
+    """Leaves its table uninitialised."""
 
     def reset_parameters(self) -> None:
         pass
 
 
 class DrawsTooWide(Shaw):
-    """Half as wide again, in the last layer and head."""
+    """Draws the last head of the last layer with 1.5 times the standard deviation."""
 
     def __init__(self, options: Any, stack: Any) -> None:
         super().__init__(replace(options, share="none"), stack)
@@ -462,7 +462,7 @@ class DrawsTooWide(Shaw):
 
 
 class Shifted(Shaw):
-    """Around 0.004."""
+    """Draws its table with the mean 0.004."""
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.weight, mean=0.004, std=0.02)
@@ -472,7 +472,7 @@ class Shifted(Shaw):
 
 
 class LooksAtData(Raffel):
-    """Asks what its parameters are."""
+    """Branches on the numbers in its parameters."""
 
     def bias(self, positions: Positions, layer: Layer) -> Tensor:
         bias = super().bias(positions, layer)
@@ -480,7 +480,7 @@ class LooksAtData(Raffel):
 
 
 class OtherWhenCompiled(Raffel):
-    """Forgets its bias in a graph."""
+    """Forgets its bias in a compiled graph."""
 
     def by_distance(self, tensors: Mapping[str, Tensor], distances: Tensor) -> Tensor:
         return super().by_distance(tensors, distances) * (not torch.compiler.is_compiling())

@@ -1,6 +1,6 @@
-"""What the laws are tested on: every encoding with its options, one at a time and together, in both directions.
+"""The cases of the laws: every encoding with its options, one at a time and together, in both directions.
 
-All is derived from the registry and the options' metadata, so that a new encoding needs no edit here.
+Everything is derived from the registry and the metadata of the options, so that a new encoding needs no edit here.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ class Case:
         return "-".join([*words, "causal" if self.causal else "bidirectional"])
 
     def shape(self, *, layers: int = 2, heads: int = 2, head_dim: int = 4, max_length: int = 16) -> StackShape:
-        """A small stack."""
+        """Return the shape of a small stack."""
         return StackShape(
             layers, heads, heads * head_dim, max_length,
             causal=self.causal, length_flag=LENGTH_FLAG, has_cls=not self.causal,
         )  # fmt: skip
 
     def encoding(self, shape: StackShape) -> Composition:
-        """Built for a stack."""
+        """Build the encoding for a stack."""
         if self.cls is None:
             return build(self.spec, dict(self.args), shape)
         options = opts.fill(self.cls.Options, self.args)
         return self.composition([(self.spec, self.cls(options, shape))], shape)
 
     def stack(self, shape: StackShape, **kwargs: Any) -> Stack:
-        """A stack with the encoding, float64, always with the same weights."""
+        """Return a stack with the encoding in float64, always with the same weights."""
         with torch.random.fork_rng():
             torch.manual_seed(0)
             stack = Stack("none", None, shape, ffn=2 * shape.dim, **kwargs)
@@ -68,17 +68,17 @@ class Case:
 
     @property
     def capabilities(self) -> Any:
-        """Those of the built encoding."""
+        """Return the capabilities of the built encoding."""
         return self.encoding(self.shape()).capabilities
 
     @property
     def hooks(self) -> set[str]:
-        """Those of all members."""
+        """Return the hooks of all members."""
         return {hook for member in self.encoding(self.shape()).members.values() for hook in member.hooks}
 
 
 def works(name: str, args: Mapping[str, Any], causal: bool) -> bool:
-    """Whether these options are accepted."""
+    """Return whether these options are accepted."""
     try:
         Case(name, args, causal).encoding(Case(name, args, causal).shape())
     except ValueError:
@@ -87,17 +87,17 @@ def works(name: str, args: Mapping[str, Any], causal: bool) -> bool:
 
 
 def directions(name: str) -> list[bool]:
-    """The stacks that an encoding serves: causal true, false or both. `test_undeclared` tests the refusals."""
+    """Return the values of `causal` for which an encoding works. `test_undeclared` tests the refusals."""
     return [causal for causal in (False, True) if works(name, {}, causal)]
 
 
 def in_one_direction(case: Case) -> bool:
-    """Encoders; decoders only where the method has no other."""
+    """Return the cases in encoders, and in decoders if an encoding works in decoders only."""
     return case.causal == (False not in directions(case.spec))
 
 
 def alternatives(field: dataclasses.Field[Any]) -> list[Any]:
-    """Values of an option other than its default."""
+    """Return values of an option other than its default."""
     choices, example = field.metadata["choices"], field.metadata["example"]
     if choices:
         return [choice for choice in choices if choice != field.default]
@@ -108,7 +108,7 @@ def alternatives(field: dataclasses.Field[Any]) -> list[Any]:
 
 
 def variants(name: str, causal: bool) -> list[dict[str, Any]]:
-    """The defaults, each option changed alone (or with one that it needs), and all changed together."""
+    """Yield the default options, each option changed alone (or with one that it needs), and all changed together."""
     fields = [field for field in dataclasses.fields(get(name).Options) if field.name not in INITIALISATION]
     single = [{field.name: value} for field in fields for value in alternatives(field)]
     together = {field.name: alternatives(field)[0] for field in fields}
@@ -122,7 +122,7 @@ def variants(name: str, causal: bool) -> list[dict[str, Any]]:
 
 
 def every(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
-    """All cases of the registry for which `where` holds."""
+    """Return all cases of the registry for which `where` holds."""
     return [case for case in _all() if where(case)]
 
 
@@ -133,6 +133,6 @@ def _all() -> list[Case]:
 
 
 def defaults(where: Callable[[Case], bool] = lambda case: True) -> list[Case]:
-    """Every encoding without options, for which `where` holds."""
+    """Return every encoding with its default options, for which `where` holds."""
     cases = [Case(name, {}, causal) for name in names() for causal in directions(name)]
     return [case for case in cases if where(case)]

@@ -1,4 +1,4 @@
-"""Comparisons that fail with an AssertionError, and say by how much."""
+"""Comparisons that raise an AssertionError with the size of the difference."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def assert_close(actual: Tensor, expected: Tensor, tolerance: float, what: str = "") -> None:
-    """Equal to `tolerance`, relative to the larger of 1 and the largest expected value."""
+    """Assert that tensors are equal up to `tolerance`, relative to the larger of 1 and the largest expected value."""
     assert actual.shape == expected.shape, f"{what}: shapes {tuple(actual.shape)} and {tuple(expected.shape)}"
     assert_finite(actual, what)
     if expected.numel():
@@ -20,23 +20,23 @@ def assert_close(actual: Tensor, expected: Tensor, tolerance: float, what: str =
 
 
 def assert_same(actual: Tensor, expected: Tensor, what: str = "") -> None:
-    """Bit for bit."""
+    """Assert that two tensors are equal bit for bit."""
     assert_finite(actual, what)
     assert torch.equal(actual, expected), f"{what}: differs by {float((actual - expected).detach().abs().max()):.3g}"
 
 
 def assert_finite(x: Tensor, what: str = "") -> None:
-    """No NaN, no infinity."""
+    """Assert that a tensor has no NaN and no infinity."""
     assert bool(torch.isfinite(x).all()), f"{what}: {int((~torch.isfinite(x)).sum())} of {x.numel()} are not finite"
 
 
 def differ(one: Tensor, other: Tensor) -> bool:
-    """Clearly other than rounding."""
+    """Return whether two tensors differ by more than rounding."""
     return one.shape != other.shape or float((one - other).abs().max()) > 1e-6
 
 
 def refusal(call: Callable[[], Any]) -> str:
-    """The message with which a call is refused."""
+    """Return the message of the ValueError that a call raises."""
     try:
         call()
     except ValueError as error:
@@ -45,7 +45,7 @@ def refusal(call: Callable[[], Any]) -> str:
 
 
 def assert_refused(call: Callable[[], Any], *words: str) -> None:
-    """A ValueError whose message holds all the words."""
+    """Assert that a call raises a ValueError whose message contains all the words."""
     message = refusal(call)
     for word in words:
         assert word in message, f"{word!r} is not in {message!r}"

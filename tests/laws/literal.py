@@ -1,4 +1,4 @@
-"""Attention as the papers write it, from the encodings' literal references. Slow, and independent of the hooks.
+"""Attention as in the papers, computed slowly from the literal references and independently of the hooks.
 
 Legend: B batch, h heads, Q queries, K keys, D head width, d width.
 """
@@ -21,7 +21,7 @@ def literal_all(stack: Stack, inputs: Tensor, positions: Positions) -> Tensor:
 
 
 def literal_embed(encoding: Composition, x: Tensor, positions: Positions) -> Tensor:
-    """The members' `reference_embed` one after the other."""
+    """Apply the `reference_embed` of all members, one after the other."""
     for member in encoding.members.values():
         x = member.reference_embed(x, positions)
     return x
@@ -30,7 +30,7 @@ def literal_embed(encoding: Composition, x: Tensor, positions: Positions) -> Ten
 def literal(
     attention: SelfAttention, encoding: Composition, index: int, inputs: Tensor, positions: Positions
 ) -> Tensor:
-    """[B, K, d] -> [B, Q, d], one layer."""
+    """Return the output of one layer, [B, K, d] -> [B, Q, d]."""
     layer = Layer(index, {}, attention.project_query, attention.project_key)
     keys_of = values_of = inputs
     compressing = [member for member in encoding.members.values() if "compress" in member.hooks]
@@ -68,7 +68,7 @@ def literal_mask(positions: Positions) -> Tensor:
 
 
 def literal_softmax(logits: Tensor, allowed: Tensor) -> Tensor:
-    """Exponentials over their sum; zeros where nothing is allowed."""
+    """Return exponentials divided by their sum; rows without an allowed key are zeros."""
     allowed = allowed.expand_as(logits)
     largest = logits.masked_fill(~allowed, -1e300).amax(-1, keepdim=True).detach()
     exponentials = torch.exp((logits - largest).masked_fill(~allowed, 0.0)) * allowed
@@ -77,7 +77,7 @@ def literal_softmax(logits: Tensor, allowed: Tensor) -> Tensor:
 
 
 def empty(positions: Positions, inputs: Tensor) -> Tensor:
-    """[B] bool, true at samples of pads only."""
+    """Return which samples are padding only, [B] bool."""
     none = torch.zeros(len(inputs), dtype=torch.bool)
     return none if positions.padding is None else positions.padding.all(-1)
 

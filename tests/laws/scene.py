@@ -1,4 +1,4 @@
-"""Tokens, their positions, and stacks with parameters that are not where they start.
+"""Tokens, their positions, and stacks whose parameters differ from their initial values.
 
 Legend: B batch, T tokens, M columns of memory, P columns already cached, K all columns, d width.
 """
@@ -45,7 +45,7 @@ class Scene:
     layers: int = 2
 
     def stack(self, case: Case) -> Stack:
-        """With parameters of its seed."""
+        """Return the stack of a case with parameters drawn from the seed."""
         length = max(2, self.queries + self.before + self.room)
         shape = case.shape(layers=self.layers, heads=self.heads, head_dim=self.head_dim, max_length=length)
         return drawn(case.stack(shape), self.seed)
@@ -58,7 +58,7 @@ class Scene:
 
 
 def scenes() -> st.SearchStrategy[Scene]:
-    """All kinds of small scenes."""
+    """Return small scenes of all kinds."""
     return st.builds(
         Scene,
         batch=st.integers(1, 3),
@@ -99,7 +99,7 @@ def positions_of(
     memory_padding: Tensor | None = None,
     span: int | None = None,
 ) -> Positions:
-    """Make the positions as a model does, with what the encoding asks for."""
+    """Make the positions as a model does, with everything that the encoding reads."""
     segments = F.pad(segments_of(tokens), (memory, 0)) if stack.pos.needs_segments else None
     return stack.positions(
         tokens,
@@ -120,7 +120,7 @@ def embedded(tokens: Tensor, dim: int) -> Tensor:
 
 
 def drawn(stack: Stack, seed: int = 0) -> Stack:
-    """The stack with all parameters moved away from where they start, and in evaluation."""
+    """Draw all parameters anew, away from their initial values, and return the stack in evaluation mode."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in stack.parameters():
@@ -129,7 +129,7 @@ def drawn(stack: Stack, seed: int = 0) -> Stack:
 
 
 def use_path(stack: Stack, path: str) -> None:
-    """Make all layers take the explicit path, or the fused one where it can serve (auto)."""
+    """Set the path of all layers: explicit, or auto, which takes the fused path if possible."""
     for block in stack.layers:
         block.self_attn.path = path
 
@@ -160,7 +160,7 @@ def attend_all(
 
 
 def expose(stack: Stack) -> Stack:
-    """The stack with output projections that pass everything on."""
+    """Replace the output projections by identities and return the stack."""
     for block in stack.layers:
         nn.init.eye_(block.self_attn.out_proj.weight)
         nn.init.zeros_(block.self_attn.out_proj.bias)
@@ -168,5 +168,5 @@ def expose(stack: Stack) -> Stack:
 
 
 def new_caches(stack: Stack) -> list[KeyValueCache]:
-    """One a layer."""
+    """Return a new cache for each layer."""
     return [KeyValueCache() for _ in stack.layers]

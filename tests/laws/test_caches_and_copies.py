@@ -1,4 +1,4 @@
-"""Law 14: evaluation reads what the parameters are now, and a copy reads its own."""
+"""Law 14: evaluation uses the current parameters, and a copy of a model uses its own parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LENGTHS = (5, 9, 4, 1)
 
 
 def fresh(case: Case, like: Stack) -> Stack:
-    """A new stack with the same weights, which has not seen anything."""
+    """Return a new stack with the same weights, whose caches are empty."""
     stack = case.stack(like.shape).to(next(like.parameters()).dtype)
     stack.load_state_dict(like.state_dict())
     return stack.eval()
@@ -44,7 +44,7 @@ def output(stack: Stack, length: int) -> torch.Tensor:
 
 
 def compare_with_fresh(case: Case, stack: Stack, what: str, lengths: Sequence[int] = LENGTHS) -> None:
-    """Growing and shrinking lengths."""
+    """Compare with a fresh stack at growing and shrinking lengths."""
     for length in lengths:
         assert_close(output(stack, length), output(fresh(case, stack), length), ROUNDING, f"{what}: length {length}")
 
@@ -113,7 +113,7 @@ CHANGES = [
 
 
 def check_evaluation(case: Case, change: Callable[[Stack], None]) -> None:
-    """After a change of the parameters, as a stack that was never run."""
+    """Check that after a change of the parameters a stack gives what a fresh stack gives."""
     torch.manual_seed(0)
     stack = drawn(case.stack(case.shape())).float()
     output(stack, 9)
@@ -122,7 +122,7 @@ def check_evaluation(case: Case, change: Callable[[Stack], None]) -> None:
 
 
 def check_inference_mode(case: Case) -> None:
-    """What was kept in inference mode serves training, or is made anew."""
+    """Check that values which were cached in inference mode can be used in training."""
     stack = drawn(case.stack(case.shape()))
     with torch.inference_mode():
         output(stack, 9)
@@ -149,7 +149,7 @@ def check_copy(case: Case) -> None:
 
 
 def check_own_parameters(case: Case) -> None:
-    """Only the copy's encoding changes: the copy must show it, and the original not."""
+    """Check that a change of the encoding in a copy changes the copy and not the original."""
     stack = drawn(case.stack(case.shape()))
     twin = copy.deepcopy(stack)
     before = output(stack, 9)

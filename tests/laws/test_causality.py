@@ -1,4 +1,4 @@
-"""Law 2: in a decoder, what comes later changes nothing before it, not by one bit."""
+"""Law 2: in a decoder, later tokens do not change earlier outputs by a single bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATHS = ["explicit", "auto"]
 
 
 def check_causality(case: Case, path: str) -> None:
-    """Other words, sentence ends and pads from some column on."""
+    """Change words, sentence ends and padding from a column on, and compare the columns before it."""
     stack = Scene(queries=7).stack(case)
     tokens = padded([7, 7, 7], 7)
     before = run(stack, tokens, path)

@@ -1,4 +1,4 @@
-"""Law 18: a stack compiles to one graph, which gives what the stack gives, outputs and gradients."""
+"""Law 18: a stack compiles to a single graph with the same outputs and gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .scene import drawn, embedded, padded, positions_of
 
 
 def outcome(stack: Stack, backend: str | None, side: str, length: int) -> list[Tensor]:
-    """The output and the gradients of the input and of all parameters."""
+    """Return the output and the gradients of the input and of all parameters."""
     tokens = padded([length, length - 2], length, side)
     x = embedded(tokens, stack.shape.dim).requires_grad_()
     positions = positions_of(tokens, stack).prepared()
@@ -35,7 +35,7 @@ def outcome(stack: Stack, backend: str | None, side: str, length: int) -> list[T
 def check_compiled(
     case: Case, backend: str = "aot_eager", *, training: bool = True, side: str = "left", layers: int = 2
 ) -> None:
-    """With pads on one side."""
+    """Compare a compiled stack with an eager stack, with padding on one side."""
     stack = drawn(case.stack(case.shape(layers=layers))).train(training)
     expected, found = (outcome(stack, kind, side, 6) for kind in (None, backend))
     for one, other in zip(found, expected, strict=True):
@@ -43,7 +43,7 @@ def check_compiled(
 
 
 def check_in_use(case: Case, dtype: torch.dtype, tolerance: float) -> None:
-    """In evaluation without gradients, where encodings keep what they made."""
+    """Compare both in evaluation without gradients, where encodings cache values."""
     stack = drawn(case.stack(case.shape())).eval().to(dtype)
     tokens = padded([6, 4], 6, "left")
     x, positions = embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack).prepared()

@@ -35,7 +35,7 @@ PUBLISHED: dict[str, dict[str, int]] = {
     "learned+shaw": {"": 1_178_880},
     "xl": {"": 7_096_320, "biases=tied": 7_079_424, "biases=none": 7_077_888},
     "gcdf": {"": 7_096_320, "biases=tied": 7_079_424, "biases=none": 7_077_888},
-    "lfhc": {"": 12 * 33 * 768, "clip=511": 9_427_968},  # as Shaw per head
+    "lfhc": {"": 12 * 33 * 768, "clip=511": 9_427_968},  # like Shaw with a table per head
     "deberta": {
         "": 883_968, "tie_wr_wt=true": 834_816, "share=none": 12 * (9_427_968 // 12 + 12 * 2 * 64 * 64),
         "form=original": 1024 * 768 + 12 * 2 * (768 * 768 + 768),
@@ -79,11 +79,11 @@ COUNTS = {(spec, args): count for spec, counts in PUBLISHED.items() for args, co
 
 OTHER_STACKS = [
     ("tupe", "", replace(BASE, has_cls=False), 503_796),
-    ("tupe", "form=original", replace(BASE, has_cls=False), 1_576_704 - 768 + 384),  # nothing that only serves [CLS]
+    ("tupe", "form=original", replace(BASE, has_cls=False), 1_576_704 - 768 + 384),  # without those of [CLS]
     *((spec, "", WIKITEXT, 2_702_720) for spec in ("xl", "gcdf")),
     ("lfhc", "", WIKITEXT, 216_480),  # k = 16
     ("lfhc", "clip=4", StackShape(layers=8, heads=8, dim=512, max_length=512), 36_864),  # text classification
-    ("lfhc", "", StackShape(layers=2, heads=2, dim=8, max_length=6), 2 * 11 * 8),  # no row that nothing could reach
+    ("lfhc", "", StackShape(layers=2, heads=2, dim=8, max_length=6), 2 * 11 * 8),  # without unreachable rows
 ]
 
 
@@ -94,7 +94,7 @@ def count(spec: str, args: str, shape: StackShape) -> int:
 
 
 def check_count(case: Case) -> None:
-    """At several sizes."""
+    """Compare the count with the built encoding at several sizes."""
     for sizes in ({}, {"layers": 3, "heads": 4}, {"head_dim": 6, "max_length": 9}):
         shape = case.shape(**sizes)
         for member in case.encoding(shape).members.values():

@@ -12,7 +12,7 @@ from .scene import Scene, embedded, padded, positions_of, use_path
 
 
 def gradients(case: Case, path: str, training: bool) -> dict[str, torch.Tensor | None]:
-    """Of the encoding's parameters, all others frozen."""
+    """Return the gradients of the encoding's parameters while all other parameters are frozen."""
     stack = Scene().stack(case).train(training)
     use_path(stack, path)
     for name, parameter in stack.named_parameters():
@@ -25,7 +25,7 @@ def gradients(case: Case, path: str, training: bool) -> dict[str, torch.Tensor |
 
 
 def check_frozen(case: Case, training: bool) -> None:
-    """The path that is chosen loses nothing against the explicit one."""
+    """Check that the chosen path gives the same gradients as the explicit path."""
     expected = gradients(case, "explicit", training)
     for name, gradient in gradients(case, "auto", training).items():
         assert gradient is not None, f"{name} has no gradient"

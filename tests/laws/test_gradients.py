@@ -1,4 +1,4 @@
-"""Law 10: activation checkpointing changes no gradient, and each parameter accumulates once a backward."""
+"""Law 10: activation checkpointing changes no gradient; each parameter accumulates once per backward."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAYS = ["plain", "checkpointed", "reentrant"]
 
 @contextmanager
 def accumulations(stack: Stack) -> Iterator[Counter[str]]:
-    """How often each parameter of the encoding accumulates a gradient: DDP allows it once."""
+    """Return how often each parameter of the encoding accumulates a gradient; DDP allows it once."""
     counts: Counter[str] = Counter()
     handles = [
         parameter.register_post_accumulate_grad_hook(lambda _, name=name: counts.update([name]))
@@ -75,7 +75,7 @@ def gradients(stack: Stack, way: str, layers: Sequence[int]) -> dict[str, Tensor
 
 
 def check_gradients(case: Case, layers: Sequence[int]) -> None:
-    """The same in every way of running the layers."""
+    """Check that gradients are the same in every way of running the layers."""
     stack = drawn(case.stack(case.shape(layers=3))).train()
     expected = gradients(stack, "plain", layers)
     for way in WAYS[1:]:
@@ -86,7 +86,7 @@ def check_gradients(case: Case, layers: Sequence[int]) -> None:
 
 
 def check_stack_flag(case: Case) -> None:
-    """Stack(checkpoint_activations=True) does the same as without."""
+    """Check that Stack(checkpoint_activations=True) gives the same gradients as without it."""
     plain = drawn(case.stack(case.shape(), checkpoint_activations=False)).train()
     saving = case.stack(case.shape(), checkpoint_activations=True)
     saving.load_state_dict(copy.deepcopy(plain.state_dict()))

@@ -1,4 +1,4 @@
-"""Law 5: decoding step by step gives what the whole sequence gives at once."""
+"""Law 5: decoding step by step gives the same output as the whole sequence at once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _for_steps(case: Case, path: str) -> str:
 
 
 def check_incremental(case: Case, steps: Sequence[int], side: str, path: str, *, grad: bool = False) -> None:
-    """With pads on the given side."""
+    """Compare decoding in steps with the whole sequence, with padding on one side."""
     stack = Scene(queries=LENGTH).stack(case)
     tokens = padded([8, 6, 8, 3], LENGTH, side)
     use_path(stack, _for_steps(case, path))
@@ -58,7 +58,7 @@ def check_incremental(case: Case, steps: Sequence[int], side: str, path: str, *,
 
 
 def check_reorder(case: Case, path: str) -> None:
-    """Hypotheses are dropped and doubled on the way."""
+    """Check decoding in which hypotheses are dropped and repeated, as in beam search."""
     stack = Scene(queries=LENGTH).stack(case)
     tokens = padded([8, 8, 8], LENGTH)
     use_path(stack, _for_steps(case, path))

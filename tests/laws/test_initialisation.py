@@ -49,14 +49,14 @@ BY_NAME = {name: starts for several, starts in RECOMMENDED.items() for name in s
 
 @pytest.fixture(autouse=True)
 def _memory_that_shows() -> Iterator[None]:
-    """torch.empty gives NaN: what nobody draws cannot look like zeros."""
+    """Make torch.empty return NaN, so that uninitialised parameters cannot look like zeros."""
     torch.use_deterministic_algorithms(True)
     yield
     torch.use_deterministic_algorithms(False)
 
 
 def start(case: Case) -> dict[str, Tensor]:
-    """The parameters of a single encoding, as built."""
+    """Return the initial parameters of a single encoding."""
     torch.manual_seed(0)
     shape = case.shape(layers=LAYERS, heads=HEADS, head_dim=HEAD_DIM, max_length=LENGTH)
     (member,) = case.encoding(shape).members.values()
@@ -64,7 +64,7 @@ def start(case: Case) -> dict[str, Tensor]:
 
 
 def check_start(name: str, x: Tensor, mean: float, deviation: float) -> None:
-    """Within six standard errors, in each layer and head."""
+    """Check mean and deviation of each layer and head within six standard errors."""
     for number, part in enumerate(of_layers_and_heads(x)):
         where, error = f"{name}, part {number}", 6 * part.numel() ** -0.5
         assert bool(part.isfinite().all()), f"{where} is not drawn"
@@ -77,7 +77,7 @@ def check_start(name: str, x: Tensor, mean: float, deviation: float) -> None:
 
 
 def check_recommended(case: Case, starts: dict[str, Start]) -> None:
-    """Every parameter starts as the first pattern that fits it says."""
+    """Check every parameter against the first pattern that matches its name."""
     for name, x in start(case).items():
         wanted = next(value for pattern, value in starts.items() if fnmatch(name, pattern))
         check_start(name, x, *(wanted(x) if callable(wanted) else wanted))
@@ -90,7 +90,7 @@ def test_parameters_start_as_recommended(case: Case) -> None:
 
 @pytest.mark.parametrize("case", every(lambda case: case.spec not in BY_NAME), ids=str)
 def test_what_is_not_in_the_recommendations_says_how_it_starts(case: Case) -> None:
-    """In the docstring of its own `reset_parameters`, with a test beside it: no edit here."""
+    """An encoding without a recommendation documents its initial values in its own `reset_parameters`."""
     found = start(case)
     assert all(bool(x.isfinite().all()) for x in found.values())
     (member,) = case.encoding(case.shape()).members.values()
@@ -100,7 +100,7 @@ def test_what_is_not_in_the_recommendations_says_how_it_starts(case: Case) -> No
 
 @pytest.mark.parametrize("case", defaults(lambda case: "init" in option_names(get(case.spec).Options)), ids=str)
 def test_init_is_that_of_the_same_parameters_whatever_it_is(case: Case) -> None:
-    """The table alone, or all tables, but never a matrix that projects it."""
+    """`init` applies to the table or to all tables, but never to a matrix that projects them."""
     plain = start(case)
     wide = start(Case(case.spec, {"init": "normal", "init_std": 0.3}, case.causal))
     told = [name for name, x in wide.items() if not torch.equal(x, plain[name])]
@@ -111,7 +111,7 @@ def test_init_is_that_of_the_same_parameters_whatever_it_is(case: Case) -> None:
         try:
             constant = start(Case(case.spec, {"init": init}, case.causal))
         except ValueError:
-            continue  # where it would never learn
+            continue  # such a start is refused, because the encoding would never learn
         for name in told:
             check_start(name, constant[name], value, 0.0)
 

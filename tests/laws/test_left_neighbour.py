@@ -25,7 +25,7 @@ READINGS = {"form", "reset"}
 
 
 def families() -> list[Case]:
-    """The first encoding of every file."""
+    """Return the first encoding of every file."""
     first = {get(name).__module__: name for name in reversed(names())}
     return defaults(lambda case: in_one_direction(case) and case.spec in first.values())
 

@@ -1,4 +1,4 @@
-"""Law 8: beyond the maximum length an encoding works as its reference does, or names the flag."""
+"""Law 8: beyond the maximum length an encoding equals its reference, or its error names the flag."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAXIMUM, BEYOND = 8, 13
 
 @contextmanager
 def warnings_of_length() -> Iterator[list[str]]:
-    """The warnings that the composition logs."""
+    """Collect the warnings that the composition logs."""
     found: list[str] = []
     logger = logging.getLogger("fairseq_posenc.core.compose")
     handler = logging.Handler(logging.WARNING)
@@ -33,7 +33,7 @@ def warnings_of_length() -> Iterator[list[str]]:
 
 
 def check_beyond(case: Case) -> None:
-    """Declared: equal to the reference, with one warning. Otherwise refused. Up to the limit neither."""
+    """Check that longer sequences equal the reference with one warning, or are refused if not declared."""
     stack = drawn(case.stack(case.shape(max_length=MAXIMUM)))
     limit = stack.pos.limit
     assert stack.pos.capabilities.extrapolates == (limit is None or limit > MAXIMUM), "the limit contradicts it"
@@ -50,7 +50,7 @@ def check_beyond(case: Case) -> None:
 
 
 def check_against_reference(case: Case, stack: object) -> None:
-    """Twice, as a warning must not come again."""
+    """Compare with the reference twice, because the warning must be logged only once."""
     tokens = padded([BEYOND, 10], BEYOND)
     x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
     with torch.no_grad():

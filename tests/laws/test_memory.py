@@ -14,7 +14,7 @@ MEMORY, QUERIES = 4, 5
 
 
 def check_memory(case: Case, path: str) -> None:
-    """M columns of memory and Q queries give the last Q rows of M + Q columns, in every layer."""
+    """Check that M columns of memory and Q queries give the last Q rows of M + Q columns, in every layer."""
     stack = Scene(queries=MEMORY + QUERIES).stack(case)
     use_path(stack, path)
     tokens = padded([9, 9, 9], MEMORY + QUERIES)
@@ -27,7 +27,7 @@ def check_memory(case: Case, path: str) -> None:
 
 
 def check_memory_refused(case: Case) -> None:
-    """Undeclared memory raises before anything is computed."""
+    """Check that memory is refused if the encoding does not declare it."""
     stack = Scene().stack(case)
     positions = positions_of(padded([4], 4), stack, memory=3)
     x = torch.zeros(1, 4, stack.shape.dim, dtype=torch.float64)

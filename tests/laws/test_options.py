@@ -1,4 +1,4 @@
-"""Law 11: an option changes something or is refused; what is unknown is refused with what is known."""
+"""Law 11: an option changes something or is refused; errors about unknown names list the known ones."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def fields(kind: type | None = None) -> list[tuple[str, dataclasses.Field[Any]]]
 
 
 def shown(value: Any) -> str:
-    """For test names."""
+    """Return the name of a test case."""
     return value.name if isinstance(value, dataclasses.Field) else str(value)
 
 
 def what_it_is(case: Case) -> tuple[Any, ...]:
-    """Declarations and the parameters as they start."""
+    """Return the declarations of an encoding and its initial parameters."""
     torch.manual_seed(0)
     built = case.encoding(case.shape(max_length=LENGTH))
     start = [(name, tuple(p.shape), p.flatten().tolist()) for name, p in built.named_parameters()]
@@ -68,7 +68,7 @@ def what_it_is(case: Case) -> tuple[Any, ...]:
 
 
 def output_of(case: Case) -> torch.Tensor:
-    """[L, B, T, d] with drawn parameters."""
+    """Return the output of each layer with drawn parameters, [L, B, T, d]."""
     stack = drawn(case.stack(case.shape(max_length=LENGTH)))
     tokens = padded([LENGTH, LENGTH], LENGTH)
     with torch.no_grad():
@@ -89,7 +89,7 @@ def check_option(one: OneOption) -> None:
 
 
 def outcome(one: OneOption) -> str:
-    """What the option does: it changes something, nothing, or is refused."""
+    """Return what the option does: it changes something, it changes nothing, or it is refused."""
     changed = dataclasses.replace(one.case, args={one.name: one.value})
     try:
         declared = what_it_is(changed)
@@ -112,12 +112,12 @@ def test_an_option_that_is_dropped_is_caught() -> None:
 
 
 def first(name: str) -> Case:
-    """An encoding in a stack that it serves."""
+    """Return an encoding in the first direction in which it works."""
     return Case(name, {}, directions(name)[0])
 
 
 def try_to_build(name: str, args: Any) -> str:
-    """The message with which these options are refused."""
+    """Return the message of the error about these options."""
     return refusal(lambda: build(name, args, first(name).shape()))
 
 
@@ -150,7 +150,7 @@ NUMBERS += [(*row, ("nan", "inf", -1)) for row in fields(float)]
 
 @pytest.mark.parametrize(("name", "field", "values"), NUMBERS, ids=shown)
 def test_a_number_that_means_nothing_is_refused(name: str, field: Any, values: tuple[Any, ...]) -> None:
-    """A count is whole and positive, any other number finite and positive."""
+    """A count must be whole and positive, any other number finite and positive."""
     for value in values:
         assert try_to_build(name, {field.name: value})
 

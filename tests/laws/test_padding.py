@@ -1,4 +1,4 @@
-"""Laws 3 and 4: what a sample becomes does not depend on its batch; a row that sees nothing gives zeros."""
+"""Laws 3 and 4: the output of a sample does not depend on its batch; a row without keys gives zeros."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDING = 1e-12
 
 
 def check_padding(case: Case, side: str, path: str) -> None:
-    """Each sample of a padded batch is what it is alone; so left pads equal right pads."""
+    """Check that each sample of a batch gives the same output alone, with padding on either side."""
     stack = Scene(queries=9).stack(case)
     tokens = padded(LENGTHS, 8, side)
     together = run(stack, tokens, path)
@@ -27,7 +27,7 @@ def check_padding(case: Case, side: str, path: str) -> None:
 
 
 def check_batch(case: Case, path: str) -> None:
-    """Each sample of a batch without pads is what it is alone."""
+    """Check that each sample of a batch without padding gives the same output alone."""
     stack = Scene().stack(case)
     tokens = padded([6, 6, 6], 6)
     together = run(stack, tokens, path)
@@ -36,7 +36,7 @@ def check_batch(case: Case, path: str) -> None:
 
 
 def check_empty_rows(case: Case, side: str, path: str) -> None:
-    """A sample of pads, and in a decoder the pads at the start, see nothing: zeros, and no NaN anywhere."""
+    """Check that rows of padding only give zeros, and that there is no NaN anywhere."""
     lengths = [6, 0, 3]
     tokens = padded(lengths, 6, side)
     stack = expose(Scene().stack(case))

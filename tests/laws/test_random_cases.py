@@ -1,4 +1,4 @@
-"""Law 1 over random cases: options, sharing, direction, stack, sizes, padding, cache and memory all drawn."""
+"""Law 1 with random options, sharing, direction, stack, sizes, padding, cache and memory."""
 
 from __future__ import annotations
 

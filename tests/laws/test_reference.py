@@ -1,4 +1,4 @@
-"""Law 1: every encoding equals its literal reference in float64, outputs and gradients."""
+"""Law 1: outputs and gradients of every encoding equal those of its literal reference in float64."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def _trained(stack: Stack) -> dict[str, Tensor]:
 
 
 def check_reference(case: Case, scene: Scene) -> None:
-    """Outputs and gradients of the explicit path."""
+    """Compare outputs and gradients of the explicit path with the reference."""
     check_gradients(Forward(case, scene), "explicit", EXPLICIT)
 
 
 def check_gradients(forward: Forward, path: str, tolerance: float) -> None:
-    """Outputs too."""
+    """Compare outputs and gradients with the reference."""
     actual, expected = forward.actual(path), forward.literal()
     assert_close(actual, expected, tolerance, "output")
     right = forward.gradients(expected)
@@ -88,7 +88,7 @@ def check_gradients(forward: Forward, path: str, tolerance: float) -> None:
 
 
 def check_fused(case: Case, scene: Scene) -> None:
-    """The fused path equals the reference; where it cannot be exact it is refused."""
+    """Check that the fused path equals the reference, or is refused if it cannot be exact."""
     forward = Forward(case, scene)
     with torch.no_grad():
         if case.hooks & {"scores", "values"}:
@@ -111,7 +111,7 @@ def test_the_fused_path_equals_the_reference(case: Case, scene: Scene) -> None:
 
 @pytest.mark.parametrize("case", [case for case in every() if not case.hooks & {"scores", "values"}], ids=str)
 def test_the_fused_path_has_the_gradients_of_the_reference(case: Case) -> None:
-    """A GPU takes it in training; here it is the CPU's."""
+    """GPUs use the fused path in training; this test runs it on a CPU."""
     check_gradients(Forward(case, Scene(before=2, side="left")), "fused", FUSED)
 
 

@@ -1,4 +1,4 @@
-"""Law 19: what all layers share is made once a forward, and in evaluation once for forwards of the same parameters."""
+"""Law 19: shared values are computed once per forward and, in evaluation, once for the same parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAYERS = 3
 
 @contextmanager
 def counted(*names: tuple[Any, str]) -> Iterator[Counter[str]]:
-    """How often functions, methods and properties are called."""
+    """Count how often functions, methods and properties are called."""
     counts: Counter[str] = Counter()
     with pytest.MonkeyPatch.context() as patch:
         for owner, name in names:
@@ -49,7 +49,7 @@ def _count(patch: pytest.MonkeyPatch, owner: Any, name: str, counts: Counter[str
 
 
 def forwards(case: Case, times: int = 1, *, training: bool = True) -> None:
-    """So many forwards of three layers, each at positions of its own."""
+    """Run several forwards of three layers, each at its own positions."""
     stack = drawn(case.stack(case.shape(layers=LAYERS))).train(training)
     tokens = padded([6, 4], 6)
     for _ in range(times):
@@ -88,7 +88,7 @@ def test_work_is_done_once_a_forward(case: Case, owner: Any, name: str) -> None:
 
 def test_work_that_each_layer_does_is_caught() -> None:
     class Anew(Raffel):
-        """Clamps its distances in every layer."""
+        """Computes its distances again in every layer."""
 
         def bias(self, positions: Positions, layer: Layer) -> torch.Tensor:
             tables.rows_of(Positions(9, 9, positions.device), 2)

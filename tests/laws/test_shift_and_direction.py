@@ -1,4 +1,4 @@
-"""Law 7: an encoding depends on j - i alone, and tells left from right, exactly if it says so."""
+"""Law 7: `shift_invariant` and `directional` describe correctly what an encoding depends on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def logits_of(stack: Stack, x: Tensor, positions: Positions, rows: int) -> Tenso
 
 
 def depends_on_distance_only(case: Case, length: int = LENGTH, rows: int = LENGTH) -> bool:
-    """With the same content in every column, all diagonals of the last rows of all logits are constant."""
+    """Return whether equal contents give logits that are constant along each diagonal."""
     stack = Scene(queries=length).stack(case)
     tokens = torch.full((1, length), EOS + 1)
     with torch.no_grad():
@@ -48,7 +48,7 @@ def depends_on_distance_only(case: Case, length: int = LENGTH, rows: int = LENGT
 
 
 def is_mirrored(case: Case) -> bool:
-    """The reversed input gives the reversed output: left and right cannot be told apart."""
+    """Return whether the reversed input gives the reversed output, so that directions are not distinguished."""
     stack = expose(Scene(queries=LENGTH).stack(case))
     tokens = padded([LENGTH, LENGTH], LENGTH)
     x, there = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)
@@ -64,7 +64,7 @@ def is_mirrored(case: Case) -> bool:
 
 
 def check_shift(case: Case) -> None:
-    """`shift_invariant` says what is."""
+    """Check that `shift_invariant` is correct."""
     declared = case.capabilities.shift_invariant
     found = depends_on_distance_only(case)
     if found and not declared:
@@ -73,7 +73,7 @@ def check_shift(case: Case) -> None:
 
 
 def check_direction(case: Case) -> None:
-    """`directional` says what is."""
+    """Check that `directional` is correct."""
     declared = case.capabilities.directional
     assert is_mirrored(case) != declared, f"declares directional={declared}, which it is not"
 

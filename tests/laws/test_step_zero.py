@@ -1,7 +1,7 @@
-"""Law 16: at the start everything learns: W_Q, W_K and every position parameter get a gradient.
+"""Law 16: in the first step W_Q, W_K and every position parameter get a gradient.
 
-Except what moves all logits of a query alike, which the encoding lists: `constant_along_row`, no more and no less.
-Two segments and a [CLS] are in the input, where the stack has one.
+The exceptions are exactly the parameters in `constant_along_row`, which add the same to all logits of a query. The
+input has two segments and, if the stack has one, a [CLS].
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def inputs(stack: Stack) -> tuple[Tensor, Positions, Tensor]:
 
 
 def gradients(stack: Stack) -> dict[str, Tensor]:
-    """Of all parameters, in units of the largest entry."""
+    """Return the gradients of all parameters, relative to the largest entry."""
     x, positions, wanted = inputs(stack)
     stack.zero_grad()
     (stack(x, positions)[0] * wanted).sum().backward()
@@ -73,7 +73,7 @@ def listed(stack: Stack) -> dict[str, Tensor]:
 
 
 def of_layers_and_heads(x: Tensor) -> Iterator[Tensor]:
-    """The part of each layer and head; the whole where they have no axes of their own."""
+    """Yield the part of each layer and head, or the whole parameter if it has no such axes."""
     for part in x.unbind(0) if x.shape[0] in (1, LAYERS) else [x]:
         yield from part.unbind(0) if part.dim() and part.shape[0] == HEADS else [part]
 
@@ -136,7 +136,7 @@ def test_what_cannot_learn_is_caught(cls: type, words: str) -> None:
 
 
 def test_what_learns_by_chance_alone_is_caught() -> None:
-    """No other encoding than those of `DRAWS` is drawn twice."""
+    """Only the encodings in `DRAWS` are drawn more than once."""
     with pytest.raises(AssertionError, match=r"no gradient at the start: .*weight"):
         check_step_zero(Case("broken", cls=broken.StartsDeadAtFirst))
 

@@ -1,6 +1,6 @@
-"""Law 13: what an encoding does not declare raises when asked for, when the model is built if that can be known.
+"""Law 13: a use that an encoding does not declare raises an error, when the model is built if possible.
 
-So do positions that disagree with the stack. Memory is in test_memory.py, length in test_length.py.
+Positions that disagree with the stack raise an error too. Memory is in test_memory.py, length in test_length.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .scene import Scene, embedded, padded, positions_of
 
 
 class EncoderOnly(NoEncoding):
-    """As Linformer."""
+    """Works in encoders only, like Linformer."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -30,7 +30,7 @@ class EncoderOnly(NoEncoding):
 
 
 class DecoderOnly(NoEncoding):
-    """As CoPE."""
+    """Works in decoders only, like CoPE."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -38,30 +38,30 @@ class DecoderOnly(NoEncoding):
 
 
 def check_built_direction(case: Case) -> None:
-    """A stack in a direction that the encoding does not serve is refused when it is built."""
+    """Check that a stack in a direction in which the encoding does not work cannot be built."""
     assert_refused(lambda: case.encoding(case.shape()), case.spec, "decoder")
 
 
 def check_other_direction(case: Case) -> None:
-    """A stack refuses positions of the other direction, also where its encoding could serve them."""
+    """Check that a stack refuses positions of the other direction, even if its encoding could use them."""
     check_disagreement(case, "StackShape.causal", "Positions.causal", causal=not case.causal)
 
 
 def check_other_cls(case: Case) -> None:
-    """A stack refuses positions that differ from it in whether there is a [CLS]."""
+    """Check that stack and positions must agree on whether there is a [CLS]."""
     column = None if case.shape().has_cls else torch.zeros(1, dtype=torch.long)
     check_disagreement(case, "StackShape.has_cls", "Positions.cls_column", cls_column=column)
 
 
 def check_segments(case: Case) -> None:
-    """A stack refuses segments that its encoding does not read, and misses those that it reads."""
+    """Check that a stack refuses segments which its encoding ignores, and requires those that it reads."""
     read = case.encoding(case.shape()).needs_segments
     segments = None if read else torch.zeros(2, 6, dtype=torch.long)
     check_disagreement(case, "segments", case.spec, segments=segments)
 
 
 def check_disagreement(case: Case, *words: str, **changed: Any) -> None:
-    """A stack refuses its own positions once they are changed; the message has the words."""
+    """Check that a stack refuses its own positions after a change, with these words in the message."""
     stack = Scene().stack(case)
     tokens = padded([6, 4], 6)
     x, positions = embedded(tokens, stack.shape.dim), positions_of(tokens, stack)

@@ -28,7 +28,7 @@ WINDOW, LEARNED = 10, 0.05
 
 
 class Toy(nn.Module):
-    """A two-layer stack of which every column says its left neighbour.
+    """A stack of two layers in which every column predicts its left neighbour.
 
     Args:
         case: the encoding.
@@ -70,7 +70,7 @@ class Toy(nn.Module):
 
 
 def train(case: Case, *, cls: bool = False, steps: int = STEPS, seed: int = 0) -> float:
-    """The loss in the end: of `steps` updates, or of fewer if all is learned."""
+    """Return the final loss after `steps` updates, or after fewer if the task is learned."""
     losses: list[float] = []
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -95,7 +95,7 @@ def _mean(losses: list[float]) -> float:
 
 
 def reads_cls(case: Case) -> bool:
-    """Whether a [CLS] changes what is built: it is refused without, or has other parameters or capabilities."""
+    """Return whether a [CLS] changes the encoding: it is refused without, or has other parameters or capabilities."""
     without, beside = _built(case, cls=False), _built(case, cls=True)
     return beside is not None and beside != without
 
@@ -110,5 +110,5 @@ def _built(case: Case, *, cls: bool) -> tuple[Any, ...] | None:
 
 
 def settings(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with which the toy can be learned: a slot for every position."""
+    """Return the options with which the toy task can be learned, for example a slot for every position."""
     return {**args, "slots": LENGTH} if name == "diet-abs-lin" else dict(args)

@@ -1,4 +1,4 @@
-"""Calls of the passes in C++: right ones, and those that must raise because C++ would read or write beyond a tensor.
+"""Calls of the C++ functions: valid calls, and calls that must raise because C++ would leave a tensor's memory.
 
 Run as a program, it makes all wrong calls and exits with status 1 if one is let through: `python -O cpp_calls.py`.
 """

@@ -1,4 +1,4 @@
-"""Products by windows of rows equal the sums over all pairs, whatever the sizes, blocks, chunks and clips."""
+"""Products in windows of rows equal the sums over all pairs for all sizes, blocks, chunks and clips."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 
 
 def pairs(table: Tensor, rows: Tensor | slice, positions: Positions) -> Tensor:
-    """[1 or h, Q, K, D], the vector of every pair."""
+    """Return the vector of every pair, [1 or h, Q, K, D]."""
     by_distance = toeplitz.take(table, rows, -2)
     index = positions.delta + positions.key_length - 1
     return by_distance[:, index]
@@ -70,7 +70,7 @@ def limits(case: dict[str, object]) -> Iterator[None]:
 
 
 def check(found: Tensor, literal: Tensor, inputs: list[Tensor]) -> None:
-    """Values and gradients."""
+    """Compare values and gradients."""
     torch.testing.assert_close(found, literal, rtol=1e-11, atol=1e-11)
     weight = torch.randn_like(literal)
     ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs, retain_graph=True) for x in (found, literal))
@@ -117,7 +117,7 @@ def test_gated_products_equal_the_products(case: dict[str, object], offset: floa
 
 @pytest.mark.parametrize("clip", [None, 20, 152])
 def test_many_rows_take_large_blocks(clip: int | None) -> None:
-    """As they are in use: nothing patched, the last block a part of one."""
+    """Nothing is patched here, and the last block is not full."""
     case = {"queries": 300, "keys": 310, "heads": 1, "batch": 2, "per_head": False, "clip": clip, "seed": 0}
     q, k, table, positions, rows, _ = made(case)
     first, last = toeplitz._flat(positions, clip)
@@ -155,7 +155,7 @@ def test_a_second_derivative_is_refused() -> None:
 
 
 def test_what_a_window_skips_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the comparison can fail: one distance too few on the left."""
+    """A window that lacks a distance on the left must make the comparison fail."""
     monkeypatch.setattr(blocked_products, "SMALL_BLOCK", 2)
     q, table = torch.randn(1, 1, 9, 4, dtype=torch.float64), torch.randn(1, 5, 4, dtype=torch.float64)
     positions = Positions(9, 9, CPU)

@@ -1,4 +1,4 @@
-"""Libraries of the C++ passes are kept between processes, by what decides their code, in the user's own folder."""
+"""Compiled C++ libraries are stored for later processes in the user's folder, by a hash of their inputs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_what_is_no_library_is_not_kept(source: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o500])
 def test_a_folder_that_others_may_write_to_is_not_used(mode: int, source: Path) -> None:
-    """Nor one that cannot be written to; root may write anywhere, so its own folder is used then."""
+    """A folder that is not writable is not used either, except by root, who may write anywhere."""
     folder = source.parent / "kept"
     folder.mkdir()
     folder.chmod(mode)

@@ -1,4 +1,4 @@
-"""Where far distances share a vector, one pass in C++ gives what the formulas and the other way give."""
+"""If far distances share a vector, one C++ pass gives the same as the formulas and as `Blocked`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SHAPES = [(2, 3, 0), (4, 5, 1), (20, 20, 3), (20, 20, 9), (12, 40, 5), (40, 45, 
 
 
 def given(queries: int, keys: int, clip: int, tables: int = 3) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k and one vector a distance."""
+    """Return q, k and one vector per distance."""
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(2, 3, length, 8, generator=generator) for length in (queries, keys))
     return q, k, torch.randn(tables, 2 * clip + 1, 8, generator=generator)
 
 
 def rows(queries: int, keys: int, clip: int) -> Tensor:
-    """Of each distance, in the order of the table."""
+    """Return the row of each distance, in the order of the table."""
     return (torch.arange(queries + keys - 1) - keys + 1).clamp(-clip, clip) + clip
 
 
@@ -44,7 +44,7 @@ def literally(q: Tensor, k: Tensor, table: Tensor, clip: int, offset: float) -> 
 
 
 def pairs(queries: int, keys: int, clip: int) -> Tensor:
-    """The row of each pair; the queries are the last of the keys."""
+    """Return the row of each pair; the queries are the last columns."""
     distances = torch.arange(keys)[None, :] - torch.arange(keys - queries, keys)[:, None]
     return distances.clamp(-clip, clip) + clip
 
@@ -64,7 +64,7 @@ def with_gradients(made: Tensor, *inputs: Tensor) -> list[Tensor]:
 @pytest.mark.parametrize("tables", [1, 3])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_it_equals_the_formula(shape: tuple[int, int, int], tables: int, offset: float) -> None:
-    """Outputs and gradients."""
+    """Outputs and gradients are compared."""
     queries, keys, clip = shape
     single = [x.requires_grad_() for x in given(*shape, tables)]
     double = [x.detach().double().requires_grad_() for x in single]
@@ -81,7 +81,7 @@ def test_it_equals_the_formula(shape: tuple[int, int, int], tables: int, offset:
 @pytest.mark.parametrize("tables", [1, 3])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_sums_equal_the_formula(shape: tuple[int, int, int], tables: int, terms: str) -> None:
-    """Of queries, keys and content; outputs and gradients, each table with its own."""
+    """The sums have terms of queries, keys and content; each table has its own gradient."""
     queries, keys, clip = shape
     q, k, table = given(*shape, tables)
     leaves = [x.clone().requires_grad_() for x in (q, k, table, table.flip(-2), q.flip(0), k.flip(0))]
@@ -108,7 +108,7 @@ def test_sums_equal_the_formula(shape: tuple[int, int, int], tables: int, terms:
 
 
 def test_gradients_may_come_in_any_layout() -> None:
-    """A sum's is one number for all pairs."""
+    """The gradient of a sum, for example, is a single number for all pairs."""
     inputs = [x.requires_grad_() for x in given(20, 20, 3)]
     q, k, table = inputs
     made = GatedProduct.apply(Clipped(16, 22), 0.0, True, q, k, table[:, rows(20, 20, 3)])
@@ -118,7 +118,7 @@ def test_gradients_may_come_in_any_layout() -> None:
 
 
 def test_it_is_of_the_precision_of_what_it_is_given() -> None:
-    """Whatever torch's default is."""
+    """The default dtype of torch has no effect."""
     inputs = [x.requires_grad_() for x in given(20, 20, 3)]
     q, k, table = inputs
     torch.set_default_dtype(torch.float64)
@@ -197,7 +197,7 @@ def test_a_layer_with_it_is_the_layer_without(
 
 
 def test_it_keeps_two_gates_of_few_numbers() -> None:
-    """What the other way keeps is of the size of all pairs."""
+    """`Blocked` saves tensors of the size of all pairs."""
     q, k, table = (x.requires_grad_() for x in given(200, 200, 4))
     kept: list[Tensor] = []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
@@ -207,7 +207,7 @@ def test_it_keeps_two_gates_of_few_numbers() -> None:
 
 @pytest.fixture
 def afresh() -> Iterator[None]:
-    """Nothing compiled yet, before and after."""
+    """Forget compiled libraries before and after the test."""
     cpp._library.cache_clear()
     yield
     cpp._library.cache_clear()
@@ -237,7 +237,7 @@ def test_without_a_compiler_the_other_way_serves_and_that_is_logged_once(
 def test_windows_across_are_those_of_strided_copies(
     rows: int, columns: int, tables: int, flat: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exactly: the same products, elsewhere."""
+    """The copies are exact, because they only move products."""
     generator = torch.Generator().manual_seed(0)
     x, pairs = torch.randn(6, columns, 8, generator=generator), torch.randn(6, rows, columns, generator=generator)
     length = rows + columns - 1

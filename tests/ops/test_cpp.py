@@ -1,6 +1,6 @@
-"""M3's product in C++ gives the sums over all pairs, in any layout, and without it M3 says so and goes another way.
+"""M3's product in C++ gives the sums over all pairs in any layout; without C++, M3 logs a warning and still works.
 
-Every pass in C++ refuses what it would read or write beyond, also under `python -O`.
+Every C++ function refuses arguments for which it would leave a tensor's memory, also under `python -O`.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ SHAPES = [(1, 1, 1), (2, 70, 8), (70, 2, 8), (33, 33, 5), (64, 64, 64), (65, 129
 
 @pytest.fixture
 def afresh() -> Iterator[None]:
-    """Nothing compiled yet, before and after."""
+    """Forget compiled libraries before and after the test."""
     cpp._library.cache_clear()
     yield
     cpp._library.cache_clear()
 
 
 def given(queries: int, keys: int, dim: int, tables: int) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k as projections give them, not contiguous, and the vectors of the distances."""
+    """Return q and k as projections give them, not contiguous, and the vectors of the distances."""
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(2, length, 3, dim, generator=generator).transpose(1, 2) for length in (queries, keys))
     return q, k, torch.randn(tables, queries + keys - 1, dim, generator=generator)
 
 
 def literally(q: Tensor, k: Tensor, vectors: Tensor) -> Tensor:
-    """In float64."""
+    """Return the sums in float64."""
     queries, keys = q.shape[2], k.shape[2]
     entries = torch.arange(keys)[None, :] - torch.arange(queries)[:, None] + queries - 1
     q, k, vectors = q.double(), k.double(), vectors.double()
@@ -56,7 +56,7 @@ def test_it_equals_the_sums(shape: tuple[int, int, int], tables: int) -> None:
 
 
 def test_it_reads_any_layout() -> None:
-    """Numbers of a row apart, and one tensor for all samples."""
+    """Rows may be strided, and all samples may share one tensor."""
     q, k, vectors = given(40, 50, 8, 1)
     expected = cpp.products(q, k, vectors)
     assert torch.equal(cpp.products(q.mT.contiguous().mT, k, vectors), expected)
@@ -99,7 +99,7 @@ def test_a_wrong_call_raises_and_names_the_function(call: cpp_calls.Call) -> Non
 
 
 def test_wrong_calls_raise_without_asserts() -> None:
-    """`python -O` removes every assert: what C++ relies on has to be checked by something else."""
+    """`python -O` removes asserts, so the checks must not be asserts."""
     code = "import runpy; runpy.run_path(sys.argv[1], run_name='__main__')"
     command = without_fairseq(code, cpp_calls.__file__, flags=("-O",))
     finished = subprocess.run(command, capture_output=True, text=True, timeout=300)

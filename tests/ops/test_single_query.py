@@ -1,4 +1,4 @@
-"""The products of one query equal the last row of those of all queries, in C++ or not, whatever is shared."""
+"""The products of a single query equal the last row of the products of all queries, with and without C++."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def made(case: dict[str, int | bool | None]) -> tuple[Tensor, Tensor, Tensor, Po
 
 
 def vectors(table: Tensor, keys: int, clip: int | None) -> Tensor:
-    """[1 or h, K, D], by the formula."""
+    """Return the vector of each key by the formula, [1 or h, K, D]."""
     reach = (table.shape[-2] - 1) // 2
     distances = torch.arange(keys) - (keys - 1)
     return table[:, (distances if clip is None else distances.clamp(-clip, clip)) + reach]
@@ -66,7 +66,7 @@ def test_products_equal_the_sums(case: dict[str, int | bool | None]) -> None:
 
 
 def check(found: Tensor, literal: Tensor, inputs: tuple[Tensor, ...]) -> None:
-    """Values and gradients."""
+    """Compare values and gradients."""
     torch.testing.assert_close(found, literal, rtol=1e-11, atol=1e-11)
     weight = torch.randn_like(literal)
     ours, theirs = (torch.autograd.grad((x * weight).sum(), inputs, retain_graph=True) for x in (found, literal))
@@ -77,7 +77,7 @@ def check(found: Tensor, literal: Tensor, inputs: tuple[Tensor, ...]) -> None:
 @pytest.mark.parametrize("dim", [3, 16, 40])
 @pytest.mark.parametrize("shared", [0, 5, 23, 37])
 def test_the_loop_in_cpp_equals_the_others(shared: int, dim: int, tables: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of keys that are a part of a cache's buffer, and of a part of a table."""
+    """Keys may be a part of a cache's buffer, and vectors a part of a table."""
     torch.manual_seed(0)
     q, k = torch.randn(2, 3, 1, dim), torch.randn(2, 3, 40, dim)[:, :, :37]
     a = torch.randn(tables, 41, dim)[:, 2 : 39 if not shared else 40 - shared]
@@ -110,7 +110,7 @@ def test_without_a_compiler_and_with_gradients_the_others_serve(monkeypatch: pyt
 
 
 def test_what_torch_has_to_see_is_left_to_torch() -> None:
-    """A traced graph would hold an empty tensor, a forward gradient be lost, vmap fail."""
+    """In C++, a traced graph would contain an empty tensor, forward gradients would be lost and vmap would fail."""
     q, k, a = torch.randn(1, 2, 1, 64), torch.randn(1, 2, 512, 64), torch.randn(1, 512, 64)
     assert k.numel() >= single_query.LEAST
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""M3's compiled loops give the sums over all pairs, and without a compiler M3 says so and goes another way."""
+"""M3's compiled loops give the sums over all pairs; without a compiler, M3 logs a warning and still works."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_lengths_share_their_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_torch_compile_that_does_nothing_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with TORCHDYNAMO_DISABLE=1: the formula itself would make a tensor the size of all pairs' vectors."""
+    """With TORCHDYNAMO_DISABLE=1, the formula itself would make a tensor with a vector for every pair."""
     monkeypatch.setattr(compiled.torch, "compile", lambda kernel, **options: kernel)
     compiled.compiled.cache_clear()
     compiled._compiler_works.cache_clear()

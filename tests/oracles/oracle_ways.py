@@ -35,7 +35,7 @@ Peer = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]  # x, additive m
 
 
 def oracle(module: str) -> ModuleType:
-    """Import a peer. Where it is missing: fail if the environment claims to be complete, else skip."""
+    """Import a peer. If it is missing, fail in an environment that claims to be complete, otherwise skip."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -74,7 +74,7 @@ both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], i
 
 
 def tolerance(dtype: torch.dtype, keeps_double: bool = True) -> float:
-    """1e-10 where the peer computes in float64, otherwise 1e-6."""
+    """Return 1e-10 if the peer computes in float64, otherwise 1e-6."""
     return 1e-10 if dtype == torch.float64 and keeps_double else 1e-6
 
 
@@ -105,7 +105,7 @@ class Problem:
         return torch.zeros_like(forbidden, dtype=self.x.dtype).masked_fill(forbidden, float("-inf"))[:, None]
 
     def positions(self, start: int, end: int, memory: int = 0) -> Positions:
-        """Columns start to end-1 query, columns 0 to end-1 are keys."""
+        """Return positions whose queries are the columns start to end-1 and whose keys are the columns 0 to end-1."""
         padding = self.padding[:, :end]
         return Positions(
             end - start,
@@ -144,7 +144,7 @@ class Mine(nn.Module):
 
     @property
     def encoding(self) -> PositionEncoding:
-        """The only member."""
+        """Return the only member of the composition."""
         (member,) = self.pos.members.values()
         return member
 
@@ -165,7 +165,7 @@ class Mine(nn.Module):
             nn.init.zeros_(mine.out_proj.bias)
 
     def call(self, positions: Positions) -> LayerCall:
-        """The hooks of this layer at some positions."""
+        """Return the hooks of this layer at these positions."""
         return self.attention.view.at(positions, self.pos.per_layer(positions)[LAYER - 1])
 
     def run(self, problem: Problem) -> tuple[Tensor, Tensor | None]:
@@ -224,7 +224,7 @@ class Literal:
 
 @torch.no_grad()
 def difference(mine: Mine, peer: Peer, problem: Problem) -> float:
-    """The greatest absolute difference of outputs and weights, over the queries that are no pads."""
+    """Return the largest absolute difference of outputs and weights over the queries that are not padding."""
     out, weights = mine.run(problem)
     their_out, their_weights = peer(problem.x, problem.mask)
     real = ~problem.padding[:, -out.shape[1] :]
@@ -236,7 +236,7 @@ def difference(mine: Mine, peer: Peer, problem: Problem) -> float:
 
 
 def differs(mine: Mine, peer: Peer, *, causal: bool = False, keys: int = KEYS) -> bool:
-    """Whether a deliberate mistake shows."""
+    """Return whether a deliberate mistake changes the result."""
     projection = mine.attention.q_proj
     problem = Problem.of(Way("whole", causal=causal), projection.weight.dtype, keys=keys, dim=projection.in_features)
     return difference(mine, peer, problem) > CLEARLY

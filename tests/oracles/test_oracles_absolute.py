@@ -28,7 +28,7 @@ def encoding(spec: str, args: str, dim: int, dtype: torch.dtype) -> Composition:
 
 
 def ours(pos: Composition, tokens: Tensor, dim: int, dtype: torch.dtype, cached: int = 0) -> Tensor:
-    """What is added to an input of zeros, at the columns that are no pads."""
+    """Return what is added to an input of zeros at the columns that are not padding."""
     positions = Positions.of_tokens(tokens, pad=PAD, causal=True, cached=cached)
     x = torch.zeros(len(tokens), tokens.shape[1] - cached, dim, dtype=dtype)
     return pos.embed(x, positions)[tokens[:, cached:] != PAD]
@@ -42,7 +42,7 @@ def sinusoidal(dim: int, dtype: torch.dtype, args: str = "") -> tuple[nn.Module,
 
 
 def learned(dim: int, dtype: torch.dtype, first: int = FIRST) -> tuple[nn.Module, Composition]:
-    """fairseq's table has padding_idx + 1 rows before the first position: ours has not."""
+    """fairseq's table has padding_idx + 1 additional rows before the first position."""
     module = oracle("fairseq.modules.learned_positional_embedding")
     torch.manual_seed(0)
     peer = module.LearnedPositionalEmbedding(LENGTH + FIRST, dim, PAD).to(dtype).requires_grad_(False)

@@ -39,7 +39,7 @@ def test_x_transformers(way: Way, heads: int, dtype: torch.dtype) -> None:
 
 @heads_8_and_12
 def test_mistakes_show(heads: int) -> None:
-    """A reward for distance, a distance that is one too long, heads in the opposite order."""
+    """The mistakes are a reward for distance, distances that are too large by 1, and reversed heads."""
     bias, mine = x_transformers(heads, torch.float64), mine_with(heads)
     assert not differs(mine, attention_of(mine, bias))
     for wrong in (-bias, bias.roll(1, -1), bias.flip(0)):

@@ -31,7 +31,7 @@ N = 12
 
 
 def peer_of(dtype: torch.dtype, *, longest: int = N, buckets: int = -1, shared: bool = False) -> nn.Module:
-    """Its table is an argument; we keep it beside."""
+    """Return the peer; its table is an argument, so it is stored as an attribute."""
     module = oracle(MODULE)
     config = module.DebertaV2Config(
         hidden_size=DIM,
@@ -52,7 +52,7 @@ def peer_of(dtype: torch.dtype, *, longest: int = N, buckets: int = -1, shared: 
 
 
 def of_peer(peer: nn.Module) -> Peer:
-    """Its mask is true where a query may look."""
+    """Run the peer, whose mask is true at allowed keys."""
 
     def run(x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         allowed = ~mask.isinf().expand(len(x), 1, -1, -1)
@@ -68,7 +68,7 @@ def content(mine: Mine, peer: nn.Module) -> Mine:
 
 
 def as_original(peer: nn.Module, dtype: torch.dtype, args: str = "") -> Mine:
-    """Rows in the peer's order, and the layer's own projections."""
+    """Copy the rows in the peer's order and the projections of the layer."""
     mine = content(Mine("deberta", f"form=original,{args}", dtype=dtype, max_length=N), peer)
     mine.encoding.weight.copy_(peer.table)
     if "share_att_key" not in args:
@@ -122,7 +122,7 @@ def test_deberta_v2_has_our_buckets() -> None:
 @both_dtypes
 @ways()
 def test_the_papers_form_is_a_case_of_deberta_v2(way: Way, dtype: torch.dtype) -> None:
-    """Equation (7): the first D columns hold a, and every head's block of a projection is W transposed."""
+    """The first D columns of its table hold a, and every head's block of a projection is W transposed."""
     peer = peer_of(dtype)
     mine = content(Mine("deberta", dtype=dtype, max_length=N), peer)
     give(mine, peer)

@@ -35,7 +35,7 @@ Made = Callable[[Tensor, Tensor], ScoreMod]  # q and k [B, h, K, D] -> what chan
 
 
 def rows(clip: int = CLIP, sign: int = 1, late: int = 0) -> Row:
-    """The row of j - i; or by mistake that of i - j, or of a later key."""
+    """Return the row of j - i or, for a deliberate mistake, of i - j or of a later key."""
     return lambda i, j: (sign * (j - i) + late).clamp(-clip, clip) + clip
 
 
@@ -110,7 +110,7 @@ def layer_of(method: str, dtype: torch.dtype = torch.float64) -> Mine:
 
 
 def of_flex(mine: Mine, made: Made) -> Peer:
-    """The peer: masked within score_mod."""
+    """Run the peer, which applies the mask in score_mod."""
 
     def run(x: Tensor, mask: Tensor) -> tuple[Tensor, None]:
         q, k, v = Literal(mine, torch.matmul).heads(x)

@@ -1,6 +1,6 @@
-"""RoPE, its context extensions, partial rotation and xPos against Hugging Face and x-transformers (section 10, 12, 13).
+"""RoPE, its context extensions, partial rotation and xPos are compared with Hugging Face and x-transformers.
 
-The peers make their angles in float32, so agreement is to 1e-6.
+The peers compute their angles in float32, so the results agree up to 1e-6.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def attention_of(mine: Mine, rotate: Rotate) -> Literal:
 
 
 def mine_with(args: str, dtype: torch.dtype = torch.float64, spec: str = "rope") -> Mine:
-    """With projections so wide that the weights are far from uniform."""
+    """Return our attention with large projections, so that the weights are far from uniform."""
     torch.manual_seed(0)
     mine = Mine(spec, args, dtype=dtype, head_dim=HEAD_DIM, causal=spec == "xpos")
     for projection in (mine.attention.q_proj, mine.attention.k_proj):
@@ -96,7 +96,7 @@ def test_rotation_in_attention_in_float32(args: str, peer: Callable[[], Rotate])
 
 @all_peers
 def test_mistakes_show(args: str, peer: Callable[[], Rotate]) -> None:
-    """Other than plain RoPE, than the other layout, and than itself to the left as to the right."""
+    """The mistakes are plain RoPE, the other layout, and the same rotation for left and right."""
     mine, rotate = mine_with(args), peer()
     assert not differs(mine, attention_of(mine, rotate))
     assert differs(mine, attention_of(mine, lambda x: rotate(x.flip(2)).flip(2)))
@@ -107,7 +107,7 @@ def test_mistakes_show(args: str, peer: Callable[[], Rotate]) -> None:
 
 
 def neox(fraction: float, dtype: torch.dtype) -> nn.Module:
-    """The whole attention of GPT-NeoX, whose projections are one matrix."""
+    """Return the whole attention of GPT-NeoX, whose projections are in one matrix."""
     module = oracle(MODELS + "gpt_neox.modeling_gpt_neox")
     torch.manual_seed(0)
     config = module.GPTNeoXConfig(

@@ -30,7 +30,7 @@ both_kinds = pytest.mark.parametrize("spec", KINDS)
 
 
 def in_attention(peer: nn.Module) -> Peer:
-    """Call the self-attention of BERT and of its kin."""
+    """Call the self-attention of BERT or of a model derived from it."""
     return lambda x, mask: peer(x, mask, output_attentions=True)
 
 
@@ -66,7 +66,7 @@ def test_bert_is_unclipped(way: Way, spec: str, dtype: torch.dtype) -> None:
 
 @both_kinds
 def test_bert_tells_mistakes(spec: str) -> None:
-    """A mirrored table, one that is shifted, and the term of keys absent or too many."""
+    """The mistakes are a mirrored table, a shifted table, and a missing or additional term of keys."""
     peer = bert(spec, torch.float64)
     table = as_bert(peer, spec).table
     for wrong in (table.flip(1), table.roll(1, 1)):

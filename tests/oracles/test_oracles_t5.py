@@ -66,7 +66,7 @@ def of_t5(peer: nn.Module) -> Peer:
 @both_dtypes
 @ways()
 def test_t5(way: Way, dtype: torch.dtype) -> None:
-    """A decoder's buckets where the future is hidden, else an encoder's."""
+    """Causal attention uses the buckets of a decoder, other attention those of an encoder."""
     peer = t5(dtype, way.causal)
     problem = Problem.of(way, dtype, keys=LONG)
     assert difference(as_t5(peer, dtype, way.causal), of_t5(peer), problem) <= tolerance(dtype, keeps_double=False)
@@ -74,7 +74,7 @@ def test_t5(way: Way, dtype: torch.dtype) -> None:
 
 @decoder_or_encoder
 def test_t5_tells_mistakes(decoder: bool) -> None:
-    """A table that is shifted, one with its two halves exchanged, the buckets of the other direction."""
+    """The mistakes are a shifted table, a table with its halves exchanged, and the other kind of buckets."""
     peer = t5(torch.float64, decoder)
     for shift in (1, SMALL["buckets"] // 2):
         mine = as_t5(peer, torch.float64, decoder)

@@ -25,14 +25,14 @@ from torch import Tensor, nn
 
 
 def linear(weight: Tensor, bias: Tensor | None = None) -> nn.Linear:
-    """A projection of given numbers."""
+    """Return a linear projection with this weight."""
     made = nn.Linear(*reversed(weight.shape), bias=bias is not None, dtype=weight.dtype)
     made.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
     return made
 
 
 def give(mine: Mine, weight: Tensor, u: Tensor, v: Tensor) -> None:
-    """Our W_r, u and v of the layer."""
+    """Copy W_r, u and v of our layer to the peer."""
     xl = mine.encoding
     for ours, theirs in ((xl.weight, weight), (xl.u, u), (xl.v, v)):
         ours[LAYER - 1] = theirs
@@ -115,7 +115,7 @@ def test_xlnet_tells_a_mistake(mistake: str) -> None:
 
 @pytest.mark.parametrize("lambda_", [4.0, 2.5])
 def test_gcdf_rows_are_scipys(lambda_: float) -> None:
-    """From -600 to 600; ours lack lambda / 2."""
+    """Distances are from -600 to 600; our rows are smaller by lambda / 2."""
     gcdf, cdf = Mine("gcdf", f"lambda={lambda_}").encoding, oracle("scipy.stats").norm.cdf
     p = torch.arange(-600.0, 601.0).double()
     theirs = torch.stack([lambda_ * torch.from_numpy(cdf(p, scale=DIM ** (k / DIM))) for k in range(1, DIM + 1)], -1)

@@ -29,13 +29,13 @@ def label(cell: str) -> str:
 
 
 def rows(anchor: str, head: str = "`--pos-enc`") -> Iterator[tuple[str, list[str]]]:
-    """First cells, and the numbers beside them."""
+    """Return the first cell of each row with the numbers of the row."""
     for first, *others in cells(SECTIONS[anchor], head):
         yield first, others
 
 
 def shown(paper: str, encoding: str, column: str, digits: int = 2, **conditions: object) -> str:
-    """A cell of the page; empty where the paper has no such figure."""
+    """Return a cell of the page, which is empty if the paper does not print this number."""
     values = [
         published(figures(paper, column=part, **conditions), parse(encoding), UNSET) for part in column.split("/")
     ]
@@ -43,7 +43,7 @@ def shown(paper: str, encoding: str, column: str, digits: int = 2, **conditions:
 
 
 def printed(encoding: str, table: str, column: str) -> str:
-    """A cell of the LFHC paper with its ±, of the best clip where the page names none."""
+    """Return a cell of the LFHC paper with its ±, for the best clip if the page does not name one."""
     options = split(encoding)[1]
     candidates = figures("LFHC", table=table, column=column)
     (figure,) = (one for one in candidates if one.encoding == encoding or (not options and same_name(one, encoding)))
@@ -148,7 +148,7 @@ def test_what_failed() -> None:
 
 
 def of_diet(composed: str, model: str, slots: int) -> str:
-    """The average of `diet-rel+segments[diet-rel.share=head-wise]`."""
+    """Return the average of `diet-rel+segments[diet-rel.share=head-wise]`."""
     spec, options = split(composed)
     members = spec.split("+")
     parts = [one.removeprefix("diet-rel.").removeprefix("diet-abs.") for one in filter(None, options.split(","))]

@@ -1,4 +1,4 @@
-"""The papers' numbers as data: every table is whole and cited, no figure stands twice, and cells are as printed."""
+"""Every table of the papers' numbers is complete and cited, and no number is stored twice."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_encoding_builds(label: str) -> None:
 
 
 def doubled(all_figures: Iterable[Figure]) -> list[tuple[object, ...]]:
-    """Return what stands more than once: the same column of the same model with the same encoding."""
+    """Return the numbers that are stored twice: same column, same model and same encoding."""
     unset = {"clip": 512, "rank": 64}  # in the papers' base models
     keys = Counter(
         (
@@ -185,7 +185,7 @@ def numbers(text: str) -> list[str]:
 
 
 def stands_in(row: list[str], line: list[str]) -> bool:
-    """Return whether the row's numbers stand in the line, in their order."""
+    """Return whether the line contains the numbers of the row in their order."""
     rest = iter(line)
     return all(number in rest for number in row)
 

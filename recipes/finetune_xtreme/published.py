@@ -47,11 +47,6 @@ def departures(settings: Settings) -> list[str]:
     (values, flags), preset = protocol(PAPER), read_preset(PRESET)
     compared = {name: value for name, value in values.items() if name not in ("segments", "keep")}
     compared |= {name: preset[name.replace("_", "-")] for name in WINDOWS}
-    texts = of_settings(compared, settings) + of_flags(
-        flags, settings.train, intervals=settings.used_checkpoint == "best"
-    )
-    return texts + (
-        [f"the {settings.used_checkpoint} checkpoint, not the {values['keep']}"]
-        if settings.used_checkpoint != values["keep"]
-        else []
-    )
+    used, keep = settings.used_checkpoint, values["keep"]
+    texts = of_settings(compared, settings) + of_flags(flags, settings.train, intervals=used == "best")
+    return texts + ([f"the {used} checkpoint, not the {keep}"] if used != keep else [])

@@ -59,8 +59,7 @@ class Settings(SentenceSettings, QuestionSettings):
     dev_file: str = field(
         default="",
         metadata=about(
-            "File with English questions that choose --lr, --epochs and the checkpoint (unset: dev-v1.1.json or "
-            "dev.json)."
+            "English questions that choose --lr, --epochs and the checkpoint (unset: dev-v1.1.json or dev.json)."
         ),
     )
 
@@ -72,9 +71,7 @@ class Settings(SentenceSettings, QuestionSettings):
         self.task = [task_named(word) for word in self.task]
         super().__post_init__()
         if XNLI in self.task and len(self.task) > 1:
-            raise Refused(
-                f"--task {XNLI} cannot be combined with other tasks, which need another training. Run this task alone."
-            )
+            raise Refused(f"--task {XNLI} cannot be combined with other tasks, because it needs its own training.")
         self._check_languages()
         if not self.sentences:
             self._check_questions()
@@ -104,18 +101,14 @@ class Settings(SentenceSettings, QuestionSettings):
             )
         refuse_same(self.english("train") or "", self.english("dev") or "")
         if len(self.lr) * len(self.epochs) > 1 and not self.chooses:
-            raise Refused(
-                "Choosing among several --lr or --epochs needs English questions. Name a file with --dev-file."
-            )
+            raise Refused("Choosing among several --lr or --epochs needs English questions. Add --dev-file FILE.")
 
     def refuse_missing(self) -> None:
         super().refuse_missing()
         for task in self.task if self.own else []:
             languages = [code for code in self.languages if code in languages_of(task)]
             if missing := without_files(languages, self.files(task)):
-                raise Refused(
-                    f"--languages {','.join(missing)}: --data {self.data} has no files of {task} in these languages."
-                )
+                raise Refused(f"--languages {','.join(missing)}: --data {self.data} has no {task} files for these.")
 
     def files(self, task: str) -> list[Path]:
         return super().files(task) if task == XNLI else SETS[task].files_in(Path(self.data))
@@ -128,7 +121,7 @@ class Settings(SentenceSettings, QuestionSettings):
             raise Refused(f"{options}: --task {','.join(self.task)} does not use this. Leave it out.")
         super().refuse_unused(named)
         if not self.sentences and self.keep == "best" and "keep" in named and not self.chooses:
-            raise Refused("--keep best needs English questions to choose the checkpoint. Name a file with --dev-file.")
+            raise Refused("--keep best needs English questions to choose the checkpoint. Add --dev-file FILE.")
 
     def flags_of_questions(self) -> Flags:
         """Return the flags of fairseq-train for questions, without the schedule, which their plan sets itself."""

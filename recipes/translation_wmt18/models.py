@@ -100,18 +100,11 @@ class Models:
         settings, named = self.settings, self.text.named
         command = [named("data-bin"), *PLUGIN, *self.direction.flags(), "--path", self.averaged(variant)]
         # fairseq accepts one subword model. It must be that of the source; undoing subwords works with any model.
-        language = f".{self.direction.source}" if settings.separate else ""
+        code = f".{self.direction.source}" if settings.separate else ""
         if settings.subwords == "sentencepiece":
-            command += ["--bpe", "sentencepiece", "--sentencepiece-model", named("subwords", f"model{language}.model")]
+            command += ["--bpe", "sentencepiece", "--sentencepiece-model", named("subwords", f"model{code}.model")]
         else:
-            command += [
-                "--tokenizer",
-                "moses",
-                "--bpe",
-                "fastbpe",
-                "--bpe-codes",
-                named("subwords", f"codes{language}"),
-            ]
+            command += ["--tokenizer", "moses", "--bpe", "fastbpe", "--bpe-codes", named("subwords", f"codes{code}")]
         if settings.longest >= MAX_POSITIONS:  # allow sentences of --longest pieces, independently of the model
             for side in ("source", "target"):
                 command += [f"--max-{side}-positions", str(settings.longest + 1)]

@@ -61,9 +61,7 @@ class Settings(launch.Training):
         metadata=about("Train with these random seeds, such as 1,2,3, and report the mean (unset: --seed)."),
     )
     corpus: str = field(
-        metadata=about(
-            f"Parallel text: {WMT18}, {BUILTIN} (small, invented), or a FOLDER with one file per split and language."
-        )
+        metadata=about(f"Text: {WMT18}, {BUILTIN} (small, invented), or a FOLDER with a file per split and language.")
     )
     raw: str = field(default=RAW, metadata=about(f"Folder for the archives of {WMT18}."))
     newstest: str = field(
@@ -87,9 +85,7 @@ class Settings(launch.Training):
     )
     subwords: Literal["sentencepiece", "fastbpe"] = field(
         default="sentencepiece",
-        metadata=about(
-            "Method that learns subwords: sentencepiece on raw text, or fastbpe on words of the Moses tokenizer."
-        ),
+        metadata=about("Subword method: sentencepiece on raw text, or fastbpe on words of the Moses tokenizer."),
     )
     model_type: Literal["unigram", "bpe"] = field(default="unigram", metadata=about("Type of the SentencePiece model."))
     character_coverage: float = field(
@@ -153,8 +149,7 @@ class Settings(launch.Training):
         if self.source_lang or self.target_lang:
             if len(directions) > 1:
                 raise Refused(
-                    f"--direction {','.join(self.direction)}: --source-lang and --target-lang set a single direction. "
-                    "Use either these two options or --direction."
+                    "--source-lang and --target-lang set a single direction. Use only --direction for several."
                 )
             source, target = (directions[0].source, directions[0].target) if directions else ("", "")
             directions = [checked(Direction(self.source_lang or source, self.target_lang or target))]
@@ -216,9 +211,7 @@ class Settings(launch.Training):
             for setting in fields(Settings):
                 if setting.name.endswith("_set") and getattr(self, setting.name) != setting.default:
                     option = f"--{setting.name.replace('_', '-')}"
-                    raise Refused(
-                        f"{option} is only for --corpus FOLDER; {self.corpus} has its own sets. Leave it out."
-                    )
+                    raise Refused(f"{option} is only for --corpus FOLDER. Leave it out for {self.corpus}.")
 
     def _refuse_shared(self) -> None:
         """Refuse shared embeddings of separate dictionaries; fairseq would refuse them after preparing the text."""

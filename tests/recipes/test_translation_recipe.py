@@ -189,7 +189,7 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
         (["--limit", "-1"], "--limit is -1: 0 or more is wanted"),
         (
             ["--corpus", "builtin", "--test-set", "x"],
-            "--test-set is only for --corpus FOLDER; builtin has its own sets",
+            "--test-set is only for --corpus FOLDER",
         ),
         (["--train.max-tokens", "4k"], "--train.max-tokens is '4k': a whole number is wanted"),
         (["--train.pos-enc-encoder", "rope"], "--train.pos-enc-encoder is decided by --pos-enc"),

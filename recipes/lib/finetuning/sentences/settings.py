@@ -44,7 +44,7 @@ class SentenceSettings(FineTuning):
     protocol: str
     bad: Literal["refuse", "skip"] = field(
         default="refuse",
-        metadata=about("What to do with unusable rows: refuse stops with a list, skip leaves them out."),
+        metadata=about("Unusable rows: refuse stops with a list, skip leaves them out."),
     )
     train_rows: int = launch.at_least(
         0, "For a FOLDER without a training file: number of development rows to use for training instead.", default=0
@@ -67,8 +67,7 @@ class SentenceSettings(FineTuning):
         8, f"Maximum number of pieces of an item; longer ones are cut {ZERO_TEXT}.", default=0
     )
     separators: int = field(
-        default=0,
-        metadata=about(f"Number of </s> between the sentences of a pair: 1 for BERT, 2 for RoBERTa {ZERO_TEXT}."),
+        default=0, metadata=about(f"Number of </s> between sentences of a pair: 1 for BERT, 2 for RoBERTa {ZERO_TEXT}.")
     )
     segments: list[str] = field(
         default_factory=list,
@@ -81,9 +80,7 @@ class SentenceSettings(FineTuning):
         "pos-enc-args": "--checkpoint",
         **dict.fromkeys(("max-tokens", "max-sentences", "batch-size"), "--batch"),
         **dict.fromkeys(("num-classes", "regression-target", "metrics", "classification-head-name"), "--task"),
-        **dict.fromkeys(
-            ("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "--task, whose first metric chooses"
-        ),
+        **dict.fromkeys(("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "--task, by its first metric"),
         **dict.fromkeys(("init-token", "separator-token"), "--separators"),
         **dict.fromkeys(("train-subset", "valid-subset"), "--data"),
         "max-positions": "--checkpoint",
@@ -98,9 +95,7 @@ class SentenceSettings(FineTuning):
         self._take_protocol()
         super().__post_init__()
         if self.keep == "best" and self.train.get("disable-validation"):
-            raise Refused(
-                "--train.disable-validation: --keep best needs validation. Leave this flag out or use --keep last."
-            )
+            raise Refused("--train.disable-validation: --keep best needs validation. Leave out one of them.")
         _refuse_unknown("task", self.task, self.known)
         _refuse_unknown("segments", self.segments, ("none", "input", "head"))
         if self.separators not in (1, 2):
@@ -116,9 +111,7 @@ class SentenceSettings(FineTuning):
         if self.batch % self.batches:
             raise Refused(f"--batch {self.batch} must be a multiple of --batches {self.batches}.")
         if self.own and not Path(self.data).is_dir():
-            raise Refused(
-                f"--data {self.data}: the folder does not exist. Name another folder, {self.fetched} or {BUILTIN}."
-            )
+            raise Refused(f"--data {self.data}: no such folder. Name a folder, {self.fetched} or {BUILTIN}.")
 
     def _take_protocol(self) -> None:
         """Fill the unset settings and flags with those of the protocol."""
@@ -141,9 +134,7 @@ class SentenceSettings(FineTuning):
         super().refuse_missing()
         for task in self.task if self.own else []:
             if not self.files(task):
-                raise Refused(
-                    f"--data {self.data}: the folder and its subfolders have no files of {task}, plain or .gz."
-                )
+                raise Refused(f"--data {self.data}: there are no files of {task} in this folder, plain or .gz.")
 
     def files(self, task: str) -> list[Path]:
         """Return the user's files of a task; the list is empty if there are none."""

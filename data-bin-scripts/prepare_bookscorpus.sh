@@ -4,10 +4,10 @@ set -euo pipefail
 NAME=books
 USAGE="prepare_bookscorpus.sh --text DIR --tokenizer NAME [OPTION...]
 
-Prepares your own books. The authors of BooksCorpus (Zhu et al. 2015) no longer distribute it, so nothing is fetched here.
+Prepare your own books. The authors of BooksCorpus (Zhu et al. 2015) no longer distribute it, so nothing is fetched.
 Two alternatives exist:
-- BookCorpusOpen (books1.tar.gz of The Pile, 2020) has 18,000 books from the same site, one text file per book. Its first
-  host no longer offers it, and the licences of the books were never cleared.
+- BookCorpusOpen (books1.tar.gz of The Pile, 2020) has 18,000 books from the same site, one text file per book. Its
+  first host no longer offers it, and the licences of the books were never cleared.
 - Project Gutenberg (gutenberg.org) has books that are free of copyright in the USA, in older English. PG-19 is a
   selection of those from before 1919. Both can be downloaded in full.
 DIR contains one text file per book, plain or compressed, also in subfolders. Each file is one document, and goes to the

@@ -4,7 +4,7 @@ set -euo pipefail
 NAME=c4_en
 USAGE="prepare_c4.sh --tokenizer NAME [OPTION...]
 
-Prepares the English part of C4, 1,024 compressed files of 300 MB; --fetch-limit N fetches only the first N. The
+Prepare the English part of C4, 1,024 compressed files of 300 MB; --fetch-limit N fetches only the first N. The
 validation set is that of C4: all its eight files, or only the first file with --fetch-limit.
 
   prepare_c4.sh --fetch-limit 8 --tokenizer sentencepiece --vocabulary 32000 --tasks 8 --workers 8

@@ -4,9 +4,9 @@ set -euo pipefail
 NAME=cmrc2018
 USAGE="prepare_cmrc.sh [OPTION...]
 
-Prepares the Chinese questions of CMRC 2018: its dev set becomes the validation set, its trial set the test set. Text is
-split into characters unless --tokenizer-path names a tokenizer. 200 answers of dev and 5 of trial are not at the offsets
-in the files: --bad repair finds their place, --bad skip leaves them out.
+Prepare the Chinese questions of CMRC 2018. Its dev set becomes the validation set, and its trial set the test set. Text
+is split into characters unless --tokenizer-path names a tokenizer. 200 answers of dev and 5 of trial are not at the
+offsets in the files: --bad repair finds their place, and --bad skip leaves them out.
 
   prepare_cmrc.sh --bad repair
   prepare_cmrc.sh --tokenizer-path chinese-roberta-wwm-ext --bad repair --workers 8

@@ -4,14 +4,14 @@ set -euo pipefail
 NAME=glue
 USAGE="prepare_glue.sh --task TASK --checkpoint FILE|DIR [OPTION...]
 
-Prepares CoLA, SST-2, MRPC, STS-B, QQP, MNLI (with the diagnostic set AX), QNLI or RTE for a pretrained model.
+Prepare CoLA, SST-2, MRPC, STS-B, QQP, MNLI (with the diagnostic set AX), QNLI or RTE for a pretrained model.
 
   prepare_glue.sh --task MNLI --checkpoint my-run/checkpoints/m4/checkpoint_last.pt
   prepare_glue.sh --task MRPC --checkpoint bert-base-uncased --separators 1 --longest 128
   prepare_glue.sh --task SST-2 --text glue_data --checkpoint my-checkpoint.pt --bad skip
 
-  --output DIR         Folder of the prepared task (data-bin/glue/TASK).
-  --raw DIR            Folder for the fetched files (data/raw).
+  --output DIR         Folder of the prepared task (default: data-bin/glue/TASK).
+  --raw DIR            Folder for the fetched files (default: data/raw).
   --text DIR           Folder with the task's files or with TASK/, which is read instead of fetched files.
   --fetch-from DIR     Copy the archives from this folder (see fetch.py --from).
   --dry-run            Print the commands and run nothing.

@@ -4,8 +4,8 @@ set -euo pipefail
 NAME=openwebtext
 USAGE="prepare_openwebtext.sh --tokenizer NAME [OPTION...]
 
-Prepares OpenWebText (13 GB compressed, 38 GB of text). The inner archives are read without unpacking them. Each document
-goes to the validation set with a probability of 0.5 % (--valid-part).
+Prepare OpenWebText (13 GB compressed, 38 GB of text). The inner archives are read without unpacking them. Each
+document goes to the validation set with a probability of 0.5 % (--valid-part).
 
   prepare_openwebtext.sh --tokenizer gpt2 --tokenizer-path data/raw/gpt2-bpe --tasks 64 --workers 16
   prepare_openwebtext.sh --fetch-from ~/corpora --tokenizer sentencepiece --vocabulary 32000

@@ -4,7 +4,7 @@ set -euo pipefail
 NAME=wikipedia
 USAGE="prepare_wikipedia.sh --tokenizer NAME [OPTION...]
 
-Prepares the articles of the latest English dump (more than 20 GB compressed). Each document goes to the validation set
+Prepare the articles of the latest English dump (more than 20 GB compressed). Each document goes to the validation set
 with a probability of 0.5 % (--valid-part). --text reads another dump (NAMEwiki-DATE-pages-articles.xml.bz2, with
 --language) or the output of WikiExtractor.
 

@@ -4,19 +4,20 @@ set -euo pipefail
 NAME=wikitext103
 USAGE="prepare_wikitext103.sh [OPTION...]
 
-Prepares WikiText-103 with its published words. The training text must have 267,735 types, including <unk> and <eos>. Each
-line ends with <eos>. Train, valid and test have 103,227,021, 217,646 and 245,569 tokens (190 MB compressed, 540 MB text).
+Prepare WikiText-103 with its published words. The training text must have 267,735 types, including <unk> and <eos>.
+Each line ends with <eos>. Train, valid and test have 103,227,021, 217,646 and 245,569 tokens (190 MB compressed, 540 MB
+of text).
 
   prepare_wikitext103.sh
   prepare_wikitext103.sh --text ~/wikitext-103 --output data-bin/wt103
   prepare_wikitext103.sh --text ~/wikitext-2 --types 33278 --output data-bin/wikitext2
 
-  --output DIR         Folder of the binary files (data-bin/$NAME).
-  --raw DIR            Folder for the fetched files (data/raw).
+  --output DIR         Folder of the binary files (default: data-bin/$NAME).
+  --raw DIR            Folder for the fetched files (default: data/raw).
   --text DIR           Folder with wiki.{train,valid,test}.tokens or {train,valid,test}.txt, plain or .gz, which is read
                        instead of fetched files.
-  --types N            Number of types that the training text must have (267735); 0 accepts any number.
-  --workers N          Number of processes of fairseq-preprocess (1).
+  --types N            Number of types that the training text must have (default: 267735); 0 accepts any number.
+  --workers N          Number of processes of fairseq-preprocess (default: 1).
   --fetch-from DIR     Copy the archive from this folder (see fetch.py --from).
   --text-only          Prepare the text, print its folder, and write no binary files.
   --dry-run            Print the commands and run nothing."

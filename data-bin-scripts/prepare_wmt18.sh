@@ -4,8 +4,8 @@ set -euo pipefail
 NAME=wmt18
 USAGE="prepare_wmt18.sh --pair en-de|en-cs [OPTION...]
 
-Prepares the training text of Europarl v7, Common Crawl and News Commentary v13 (1.7 GB compressed). The validation set is
-newstest2013 to newstest2017, the test set newstest2018. One folder serves both directions of a pair.
+Prepare the training text of Europarl v7, Common Crawl and News Commentary v13 (1.7 GB compressed). The validation set
+is newstest2013 to newstest2017, and the test set newstest2018. One folder serves both directions of a pair.
 
   prepare_wmt18.sh --pair en-de --workers 8
   prepare_wmt18.sh --pair en-cs --corpus news-commentary-v13 --limit 50000 --output data/trial
@@ -17,19 +17,21 @@ newstest2013 to newstest2017, the test set newstest2018. One folder serves both 
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/corpora/prepare.sh"
 OPTIONS="
-  --output DIR         Folder for the text of train, valid and test, and for report.md (data/wmt18.PAIR).
-  --raw DIR            Folder for the fetched files (data/raw).
-  --corpus NAME        Training corpus: europarl-v7, commoncrawl or news-commentary-v13. May be repeated (all three).
+  --output DIR         Folder for the text of train, valid and test, and for report.md (default: data/wmt18.PAIR).
+  --raw DIR            Folder for the fetched files (default: data/raw).
+  --corpus NAME        Training corpus: europarl-v7, commoncrawl or news-commentary-v13 (default: all three). This
+                       option can be repeated.
   --text PREFIX        Train on your own PREFIX.en and PREFIX.de instead of fetched files. This option can be repeated.
   --newstest DIR|sacrebleu
                        Folder with your own test sets, as sgm or as lines; or the word sacrebleu, with
                        which sacreBLEU fetches the published sets.
-  --valid SET...       Validation sets (newstest2013 ... newstest2017).
-  --test SET...        Test sets (newstest2018).
+  --valid SET...       Validation sets (default: newstest2013 to newstest2017).
+  --test SET...        Test sets (default: newstest2018).
   --fetch-from DIR     Copy the published files from this folder (see fetch.py --from).
   --sources FILE       Another list of published files (see fetch.py --sources).
   --data-bin DIR       Also write fairseq's binary files to this folder, as the recipe does. This option allows
-                       --subwords sentencepiece|fastbpe, --separate, --vocabulary N, ... (see binarise_parallel.py --help).
+                       --subwords sentencepiece|fastbpe, --separate and --vocabulary N (see binarise_parallel.py
+                       --help).
   --dry-run            Print the commands and run nothing.
 All other options go to prepare_parallel.py (see its --help): --limit, --workers, --ratio, --language-id, ..."
 for word; do

@@ -5,20 +5,20 @@ set -euo pipefail
 NAME=xtreme
 USAGE="prepare_xtreme.sh --task xnli|xquad|mlqa|tydiqa --checkpoint FILE|DIR [OPTION...]
 
-Prepares a task of XTREME for a pretrained model. xnli has the training rows of MNLI, and development and test rows in 15
-languages (484 MB compressed). xquad, mlqa and tydiqa have questions in 11, 7 and 9 languages; each language becomes a
-split. Models for these three train on SQuAD 1.1, which you prepare with prepare_squad.sh --checkpoint FILE|DIR.
+Prepare a task of XTREME for a pretrained model. xnli has the training rows of MNLI, and development and test rows in
+15 languages (484 MB compressed). xquad, mlqa and tydiqa have questions in 11, 7 and 9 languages; each language becomes
+a split. Models for these three train on SQuAD 1.1, which you prepare with prepare_squad.sh --checkpoint FILE|DIR.
 
   prepare_xtreme.sh --task xnli --checkpoint my-run/checkpoints/shaw/checkpoint_last.pt
   prepare_xtreme.sh --task xnli --text xtreme --train-rows 1500 --checkpoint my-checkpoint.pt
   prepare_xtreme.sh --task mlqa --checkpoint my-checkpoint.pt
   prepare_xtreme.sh --task xquad --text xtreme --languages en,de,zh --checkpoint my-checkpoint.pt
 
-  --output DIR         Folder of the prepared task (data-bin/TASK).
-  --raw DIR            Folder for the fetched files (data/raw).
-  --text DIR           Folder with the published files or XTREME's, also in xnli/, xquad/, mlqa/ or tydiqa/, which is read
-                       instead of fetched files. xnli can also train on GLUE's MNLI/train.tsv in it.
-  --languages A,B      Languages to prepare (all that exist). The development set of xnli always includes English.
+  --output DIR         Folder of the prepared task (default: data-bin/TASK).
+  --raw DIR            Folder for the fetched files (default: data/raw).
+  --text DIR           Read the published files or XTREME's from this folder, or from xnli/, xquad/, mlqa/ or tydiqa/ in
+                       it, instead of fetched files. xnli can also train on GLUE's MNLI/train.tsv in this folder.
+  --languages A,B      Languages to prepare (default: all that exist). xnli always includes English for development.
   --fetch-from DIR     Copy the archives from this folder (see fetch.py --from).
   --dry-run            Print the commands and run nothing.
 For xnli, all other options go to prepare_glue.py, for the other tasks to prepare_spans.py (see their --help)."

@@ -6,9 +6,9 @@
 SCRIPTS="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
 OPTIONS="
-  --output DIR         Folder of the prepared corpus (data-bin/$NAME).
-  --raw DIR            Folder for the fetched files (data/raw).
-  --text FILE|DIR      Your own text of the same kind, which is read instead of fetched files. This option can be repeated.
+  --output DIR         Folder of the prepared corpus (default: data-bin/$NAME).
+  --raw DIR            Folder for the fetched files (default: data/raw).
+  --text FILE|DIR      Read your own text of the same kind instead of fetched files. This option can be repeated.
   --fetch-from DIR     Copy the published files from this folder (see fetch.py --from).
   --fetch-limit N      Fetch only N files, or the files that fit into a size such as 500M (see fetch.py --limit).
   --text-only          Fetch the text, print where it is, and prepare nothing.

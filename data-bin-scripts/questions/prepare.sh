@@ -5,10 +5,10 @@
 # shellcheck source=data-bin-scripts/corpora/prepare.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../corpora/prepare.sh"
 OPTIONS="
-  --output DIR         Folder of the prepared questions (data-bin/$NAME).
-  --raw DIR            Folder for the fetched files (data/raw).
-  --text DIR|FILE      Your own questions, which are read instead of fetched files: {train,valid,test}.json, or src-*.txt
-                       with tgt-*.txt. A single JSON file is split by article, 8:1:1.
+  --output DIR         Folder of the prepared questions (default: data-bin/$NAME).
+  --raw DIR            Folder for the fetched files (default: data/raw).
+  --text DIR|FILE      Read your own questions instead of fetched files: {train,valid,test}.json, or src-*.txt with
+                       tgt-*.txt. A single JSON file is split by article, 8:1:1.
   --fetch-from DIR     Copy the published files from this folder (see fetch.py --from).
   --dry-run            Print the commands and run nothing.
 All other options go to prepare_questions.py (see its --help): --tokenizer-path, --bad, --context, --workers, ..."

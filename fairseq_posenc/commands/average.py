@@ -29,7 +29,7 @@ def average_checkpoints(paths: Sequence[str | Path]) -> dict[str, Any]:
         CheckpointError: There are no checkpoints, their parameters differ in name or shape, or booleans differ.
     """
     if not paths:
-        raise CheckpointError("no checkpoint to average; name some with --inputs")
+        raise CheckpointError("--inputs: there is no checkpoint to average. Name at least one file.")
     state = load_model(paths[0])
     total = {name: _wide(value).clone() for name, value in state["model"].items()}
     for path in paths[1:]:
@@ -47,19 +47,20 @@ def _add(total: dict[str, Tensor], model: dict[str, Tensor], path: str | Path) -
     missing, extra = sorted(total.keys() - model.keys()), sorted(model.keys() - total.keys())
     if missing or extra:
         raise CheckpointError(
-            f"{path}: its parameters differ from those of the first checkpoint: {_some(missing)} missing, "
-            f"{_some(extra)} more. Only checkpoints of one model can be averaged."
+            f"{path}: its parameters differ from those of the first checkpoint (missing: {_listed(missing)}; "
+            f"additional: {_listed(extra)}). Only checkpoints of one model can be averaged."
         )
     for name, value in model.items():
         if value.shape != total[name].shape:
-            raise CheckpointError(f"{path}: {name} is {list(value.shape)}, but {list(total[name].shape)} in the first")
+            shapes = f"{list(value.shape)}, but {list(total[name].shape)} in the first checkpoint"
+            raise CheckpointError(f"{path}: {name} has the shape {shapes}. Average checkpoints of one model.")
         if value.dtype != torch.bool:
             total[name] += _wide(value)
         elif not torch.equal(value, total[name]):
-            raise CheckpointError(f"{path}: {name} is boolean and differs from the first checkpoint; it has no mean")
+            raise CheckpointError(f"{path}: {name} is boolean, so it must equal that of the first checkpoint")
 
 
-def _some(names: list[str], most: int = 5) -> str:
+def _listed(names: list[str], most: int = 5) -> str:
     if not names:
         return "none"
     return ", ".join(names[:most]) + (f" and {len(names) - most} others" if len(names) > most else "")
@@ -83,7 +84,8 @@ def last_checkpoints(folder: str | Path, number: int, by_update: bool, upper_bou
     numbers = sorted((n for n in checkpoints if upper_bound is None or n <= upper_bound), reverse=True)
     if number < 1 or len(numbers) < number:
         kind = "update" if by_update else "epoch"
-        raise CheckpointError(f"{folder}: {number} {kind} checkpoints wanted, {len(numbers)} found")
+        wrong = f"cannot average the last {number} {kind} checkpoints, because there are {len(numbers)}"
+        raise CheckpointError(f"{folder}: {wrong}. Give a number from 1 to that.")
     return [checkpoints[n] for n in numbers[:number]]
 
 
@@ -99,13 +101,13 @@ def regular_checkpoints(folder: str | Path, number: int, every: int, upper_bound
     last = Path(folder) / "checkpoint_last.pt"
     updates = int(load_model(last)["optimizer_history"][-1]["num_updates"])
     newest = (updates if upper_bound is None else min(updates, upper_bound)) // every * every
-    wanted = range(newest, newest - number * every, -every)
+    needed = range(newest, newest - number * every, -every)
     checkpoints = _by_number(folder, by_update=True) | {updates: last}
-    missing = [n for n in wanted if n not in checkpoints]
+    missing = [n for n in needed if n not in checkpoints]
     if missing:
-        what = f"updates {', '.join(map(str, wanted))} wanted, of {', '.join(map(str, missing))} there is none"
-        raise CheckpointError(f"{folder}: {what} (fairseq saves none where an epoch ends): average fewer")
-    return [checkpoints[n] for n in wanted]
+        wrong = f"there is no checkpoint of update {', '.join(map(str, missing))}, which the mean needs"
+        raise CheckpointError(f"{folder}: {wrong} (fairseq saves none where an epoch ends). Average fewer.")
+    return [checkpoints[n] for n in needed]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -114,21 +116,28 @@ def _parser() -> argparse.ArgumentParser:
         description="Average the parameters of checkpoints of one model.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints, or one folder with --num-...")
-    source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder of checkpoints, with --num-...")
+    source.add_argument("--inputs", nargs="+", metavar="FILE", help="Checkpoints to average, or one folder of them.")
+    source.add_argument("--checkpoint-dir", metavar="DIR", help="Folder of checkpoints to average.")
     parser.add_argument("--output", required=True, metavar="FILE", type=Path, help="Checkpoint to write.")
     newest = parser.add_mutually_exclusive_group()
-    newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="Average the last N of checkpointE.pt.")
     newest.add_argument(
-        "--num-update-checkpoints", type=int, metavar="N", help="Average the last N of checkpoint_E_U.pt."
+        "--num-epoch-checkpoints", type=int, metavar="N", help="Average the last N epochs (checkpointE.pt) of a folder."
+    )
+    newest.add_argument(
+        "--num-update-checkpoints",
+        type=int,
+        metavar="N",
+        help="Average the last N checkpoints of single updates (checkpoint_E_U.pt) of a folder.",
     )
     parser.add_argument(
         "--every",
         type=int,
         metavar="U",
-        help="With --num-update-checkpoints: take multiples of U updates; a missing one is refused.",
+        help="With --num-update-checkpoints: average only updates that are multiples of U. None may be missing.",
     )
-    parser.add_argument("--checkpoint-upper-bound", type=int, metavar="N", help="Ignore epochs or updates after N.")
+    parser.add_argument(
+        "--checkpoint-upper-bound", type=int, metavar="N", help="Ignore epochs or updates after number N."
+    )
     checkpoint_names.add_flag(parser)
     return parser
 
@@ -137,15 +146,15 @@ def _inputs(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[s
     number = args.num_epoch_checkpoints if args.num_update_checkpoints is None else args.num_update_checkpoints
     if number is None:
         if args.checkpoint_dir or args.checkpoint_upper_bound is not None:
-            parser.error("say how many: --num-epoch-checkpoints N or --num-update-checkpoints N")
+            parser.error("Say how many to average: --num-epoch-checkpoints N or --num-update-checkpoints N.")
         return list(args.inputs)
     folders = [args.checkpoint_dir] if args.checkpoint_dir else args.inputs
     if len(folders) != 1 or not Path(folders[0]).is_dir():
-        parser.error(f"--num-epoch-checkpoints and --num-update-checkpoints take one folder, not {' '.join(folders)}")
+        parser.error(f"--num-epoch-checkpoints and --num-update-checkpoints need one folder, not {' '.join(folders)}")
     by_update = args.num_update_checkpoints is not None
     if args.every is not None:
         if not by_update or min(args.every, number) < 1:
-            parser.error("--every U goes with --num-update-checkpoints N, both 1 or more")
+            parser.error("--every U needs --num-update-checkpoints N, and both must be at least 1.")
         return list(regular_checkpoints(folders[0], number, args.every, args.checkpoint_upper_bound))
     return list(last_checkpoints(folders[0], number, by_update, args.checkpoint_upper_bound))
 
@@ -163,5 +172,5 @@ def main(argv: list[str]) -> int:
     except (CheckpointError, OSError) as error:
         print(f"average: {error}", file=sys.stderr)
         return 1
-    print(f"{args.output}: the mean of {', '.join(str(path) for path in paths)}")
+    print(f"{args.output}: wrote the mean of {', '.join(str(path) for path in paths)}")
     return 0

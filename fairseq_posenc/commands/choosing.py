@@ -47,7 +47,7 @@ def filled(text: str) -> str:
     """
     counts = text.count("<!-- derived:"), text.count("<!-- end -->"), len(BLOCK.findall(text))
     if len(set(counts)) > 1:
-        raise ValueError("{} markers 'derived' and {} 'end' make {} blocks".format(*counts))
+        raise ValueError("{} 'derived' and {} 'end' markers form {} blocks. Each block needs both.".format(*counts))
     with_evidence = mentioned(by_hand(text))
     unseen = [name for name in names() if name not in with_evidence]
     return BLOCK.sub(partial(_block, unseen=unseen), text)
@@ -81,7 +81,7 @@ def _block(block: re.Match[str], unseen: list[str]) -> str:
 
 def table(labels: list[str]) -> str:
     """Return a table with a row for each encoding: parameters at base size, capabilities, and inputs besides tokens."""
-    head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "reads"]
+    head = ["`--pos-enc`", "parameters", *COLUMNS.values(), "also reads"]
     lines = [[f"`{label}`", *_cells(*split(label))] for label in labels]
     return tabulate(lines, head, tablefmt="pipe", disable_numparse=True, colalign=ONE_NUMBER)
 
@@ -98,11 +98,11 @@ def options_table() -> str:
     for name in names():
         options = [_with_choices(row) for row in describe(get(name).Options)]
         lines.append([f"`{name}`", get(name).facts.title, ", ".join(options)])
-    return tabulate(lines, ["`--pos-enc`", "what", "options"], tablefmt="github", disable_numparse=True)
+    return tabulate(lines, ["`--pos-enc`", "method", "options"], tablefmt="github", disable_numparse=True)
 
 
 def _with_choices(option: dict[str, Any]) -> str:
-    """Return an option with its choices. Omit those of options that many encodings have: a text explains them once."""
+    """Return an option with its choices, unless many encodings have it: those choices are explained below the table."""
     is_common = option["name"] in ("share", "init", "extend")
     choices = "" if is_common or not option["choices"] else "=" + r"\|".join(option["choices"])
     return f"`{option['name']}{choices}`"
@@ -110,9 +110,13 @@ def _with_choices(option: dict[str, Any]) -> str:
 
 def _cells(spec: str, options: str) -> list[str]:
     built = at_base_size(spec, options)
-    can = declared(spec, options)
+    columns = declared(spec, options)
     count = sum(parameter.numel() for parameter in built.parameters())
-    return [f"{count:,}", *("yes" if can.get(key) else "" for key in COLUMNS), ", ".join(_reads(built, spec, options))]
+    return [
+        f"{count:,}",
+        *("yes" if columns.get(key) else "" for key in COLUMNS),
+        ", ".join(_reads(built, spec, options)),
+    ]
 
 
 def _reads(built: Composition, spec: str, options: str) -> list[str]:
@@ -126,12 +130,12 @@ def _of_cls(spec: str, options: str) -> str:
     """Return how the encoding uses a [CLS]: build it for encoders with and without one, and compare the sizes."""
     without, with_cls = (_size(spec, options, has_cls) for has_cls in (False, True))
     if without != with_cls:
-        return "[CLS]" if without is None else "[CLS], where there is one"
+        return "[CLS]" if without is None else "[CLS], if there is one"
     if options or spec not in names():
         return ""
     choices = [(row["name"], choice) for row in describe(get(spec).Options) for choice in row["choices"]]
-    asking = dict.fromkeys(f"`{name}`" for name, choice in choices if _of_cls(spec, f"{name}={choice}") == "[CLS]")
-    return f"[CLS], with {', '.join(asking)}" if asking else ""
+    users = dict.fromkeys(f"`{name}`" for name, choice in choices if _of_cls(spec, f"{name}={choice}") == "[CLS]")
+    return f"[CLS], with {', '.join(users)}" if users else ""
 
 
 def _size(spec: str, options: str, has_cls: bool) -> int | None:

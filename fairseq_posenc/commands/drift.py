@@ -75,20 +75,20 @@ class Case:
         return [{**facts, **row, **setting} for row in measured(stack, seed)]
 
 
-def cases(wanted: Sequence[str], length: int = LENGTH) -> list[Case]:
+def cases(encodings: Sequence[str], length: int = LENGTH) -> list[Case]:
     """Return each encoding with its default options and in its other readings, in each stack that it serves.
 
     Raises:
         ValueError: An encoding is unknown, or it serves no stack of this length.
     """
-    found: list[Case] = []
-    for name in wanted:
+    all_cases: list[Case] = []
+    for name in encodings:
         get(name)
-        mine = [case for causal in (False, True) for case in _readings(Case(name, {}, causal, length))]
-        if not mine:
-            raise ValueError(f"--length {length}: {name} serves no stack of this length")
-        found += mine
-    return found
+        own_cases = [case for causal in (False, True) for case in _readings(Case(name, {}, causal, length))]
+        if not own_cases:
+            raise ValueError(f"--length {length}: {name} supports no stack of this length. Choose another.")
+        all_cases += own_cases
+    return all_cases
 
 
 def _readings(default: Case) -> list[Case]:
@@ -96,10 +96,10 @@ def _readings(default: Case) -> list[Case]:
     if not default.works():
         return []
     fields = dataclasses.fields(get(default.encoding).Options)
-    readings = [one for field in fields if field.name in READINGS for one in _alternatives(field)]
-    others = [one for field in fields if field.name not in READINGS for one in _alternatives(field)]
-    found = [_accepted(default, reading, others) for reading in readings]
-    return [default, *(case for case in found if case is not None)]
+    readings = [choice for field in fields if field.name in READINGS for choice in _alternatives(field)]
+    others = [choice for field in fields if field.name not in READINGS for choice in _alternatives(field)]
+    accepted = [_accepted(default, reading, others) for reading in readings]
+    return [default, *(case for case in accepted if case is not None)]
 
 
 def _alternatives(field: dataclasses.Field[Any]) -> list[dict[str, Any]]:
@@ -115,7 +115,7 @@ def _accepted(default: Case, reading: dict[str, Any], others: list[dict[str, Any
     For example, the forms of rope need scaling=yarn and a factor.
     """
     for more in itertools.chain.from_iterable(itertools.combinations(others, count) for count in range(3)):
-        options = dict(itertools.chain(reading.items(), *(one.items() for one in more)))
+        options = dict(itertools.chain(reading.items(), *(other.items() for other in more)))
         case = dataclasses.replace(default, options=options)
         if case.works():
             return case
@@ -126,7 +126,7 @@ def faults(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a line for each row that is not finite or exceeds the bounds of its precision."""
     return [
         f"{row['encoding']} {row['options']} ({row['stack']}, {row['precision']}): ".replace("  ", " ")
-        + ("too far from float64" if row["finite"] else "not finite")
+        + ("the drift from float64 exceeds its bound" if row["finite"] else "the result is not finite")
         for row in rows
         if not row["near"]
     ]
@@ -157,17 +157,17 @@ def main(argv: Sequence[str]) -> int:
 def _refuse(args: argparse.Namespace) -> None:
     """Raise ValueError for arguments that would otherwise fail only after minutes."""
     if args.length < SHORTEST:
-        raise ValueError(f"--length {args.length}: at least {SHORTEST}")
+        raise ValueError(f"--length {args.length}: the length must be at least {SHORTEST}.")
     if args.device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("--device cuda: this torch sees no GPU; leave it out for the CPU")
+        raise ValueError("--device cuda: torch sees no GPU. Leave out the flag to use the CPU.")
     if args.output and (args.output.is_dir() or not args.output.parent.is_dir()):
-        raise ValueError(f"--output {args.output}: name a file in a folder that is there")
+        raise ValueError(f"--output {args.output}: give a file in an existing folder.")
 
 
 def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of all cases, and print the name of each case on stderr when it starts."""
     rows: list[dict[str, Any]] = []
-    with warnings_only(__package__):  # hide the notes on the path and reset of each attention
+    with warnings_only(__package__):  # hide the log lines on the path of each attention
         todo = cases(args.encodings or names(), args.length)
         for number, case in enumerate(todo, start=1):
             print(f"{number}/{len(todo)} {case}", file=sys.stderr)
@@ -178,23 +178,23 @@ def _measured(args: argparse.Namespace) -> list[dict[str, Any]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc drift",
-        description="Measure how far float16, bfloat16 and autocast take the attention of each encoding from float64, "
-        "and its gradients. All encodings take some minutes.",
+        description="Measure how much the attention of each encoding and its gradients differ from float64 in float16, "
+        "bfloat16 and autocast. Measuring all encodings takes some minutes.",
         epilog="examples: drift --encodings shaw t5    drift --device cuda --json    "
         "drift --output docs/half-precision.md",
     )
     parser.add_argument("--encodings", nargs="+", metavar="NAME", help="Encodings to measure. Default: all.")
     parser.add_argument(
-        "--json", action="store_true", help="Print one list of flat objects on stdout and nothing else."
+        "--json", action="store_true", help="Print one JSON list of flat objects on stdout and nothing else."
     )
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="Device to measure on (%(default)s).")
     parser.add_argument(
-        "--length", type=int, default=LENGTH, metavar="N", help="Maximum length, in tokens (%(default)s)."
+        "--length", type=int, default=LENGTH, metavar="N", help="Length of the sequences in tokens (%(default)s)."
     )
     parser.add_argument(
-        "--seed", type=int, default=SEED, metavar="N", help="Random seed of weights and inputs (%(default)s)."
+        "--seed", type=int, default=SEED, metavar="N", help="Random seed for weights and inputs (%(default)s)."
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="File to write what is printed to.")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="File to which the output is written, too.")
     return parser
 
 

@@ -17,28 +17,30 @@ GRADIENTS = ("projections_rms", "tables_rms", "{} / {}")
 INTRODUCTION = f"""\
 # Half precision
 
-How far float16, bfloat16 and autocast take the attention of each encoding from float64, with the same weights.
-Written by `python -m fairseq_posenc drift --output docs/half-precision.md` (some minutes); do not edit.
+This page shows how much the attention of each encoding differs from float64 in float16, bfloat16 and autocast, with the
+same weights. This difference is called drift. The page is written by
+`python -m fairseq_posenc drift --output docs/half-precision.md` in some minutes; do not edit it.
 
-## What keeps it near
+## How the plugin limits the drift
 
-Products of queries and keys, and theirs with tables, are made in the precision of the model. Everything after them is
-at least float32: distances, biases, products of products, logits and softmax. Content is divided
-before it is multiplied, the mask goes in last. A table is promoted before its rows are read, so that what all pairs add
-to the gradient of a row is summed in float32. Under autocast the same holds, and parameters stay float32. The suite's
-laws hold every encoding with every option to this (`tests/laws/test_half.py`).
+Products of queries and keys, with each other and with tables, are computed in the precision of the model. Everything
+after them is computed in float32 or better: distances, biases, products of products, logits and softmax. Content is
+scaled before it is multiplied, and the mask is applied last. A table is converted to float32 before its rows are read,
+so that the gradient of a row is summed in float32. The same holds under autocast, where parameters stay float32.
+`tests/laws/test_half.py` checks this for every encoding and every option.
 
 ## What is measured
 
 {{setting}}
-A stack at its maximum length with heads of 64; a quarter of one sample is pads. Projections as BERT's, scaled so that
-queries have its standard deviation, 0.55. So that positions take part, each parameter of an encoding is moved from
-where it starts by noise: of standard deviation {MOVED_CONSTANT} where all its numbers start the same (zeros, ones),
-about that of the content's logits, otherwise {MOVED}. *Positions* is how far the output is from that of the same
-weights without positions. These are sizes of the start of training, not of its end.
+Each stack has heads of width 64, and a quarter of one of its two samples is padding. Projections are drawn as in BERT
+and scaled so that queries have BERT's standard deviation, 0.55. Each parameter of an encoding starts with added noise,
+so that positions have an effect. The standard deviation of this noise is {MOVED_CONSTANT} for parameters whose values
+all start alike (zeros or ones), which is about that of the content logits, and {MOVED} for the others. *Positions* is
+the difference between the output and that of the same weights without positions. These sizes are typical of the start
+of training, not of its end.
 
 Every layer attends to the same input of unit variance, so that no norm hides a drift. A module in float16 or bfloat16
-has rounded weights, which is part of its drift; *weights alone* is the drift of float64 with these rounded weights.
+has rounded weights, which is part of its drift. *Weights alone* is the drift of float64 with these rounded weights.
 
 {{verdict}}
 """
@@ -46,39 +48,40 @@ has rounded weights, which is part of its drift; *weights alone* is the drift of
 #: Why these encodings drift more or less than the others.
 REASONS = {
     "cope": """\
-- `cope` is far in its gradients, whatever the weights: it reads its table between the rows at counts that are sums of
-  gates. The slope jumps where a count passes a whole number, and rounded counts pass it elsewhere. Where neighbouring
-  rows are alike it drifts like the others (a test smooths its table).
+- The gradients of `cope` drift far with any weights. It interpolates between rows of its table at counts, which are
+  sums of gates. The slope jumps where a count passes an integer, and rounding moves these jumps. If neighbouring rows
+  are similar, `cope` drifts like the others (a test uses a smoothed table).
 """,
     "fire": """\
-- `fire` is far in the gradients of its own parameters, where they are rounded: *weights alone* is all of it.
+- The gradients of `fire`'s own parameters drift far because they are rounded: *weights alone* is as large.
 """,
     "alibi": """\
-- A bias costs nothing where it is float32: `alibi` subtracts up to a sixteenth of the distance from a logit here, and
-  its outputs are as near as those of `none`.
+- A bias in float32 adds no drift: `alibi` subtracts up to a sixteenth of the distance from a logit here, and its
+  outputs drift as little as those of `none`.
 """,
 }
 
 OUTPUT_TEXT = """\
 ## Outputs
 
-The rms of the difference to float64 in terms of the output's rms; in brackets the largest difference in terms of the
-largest output. A training step and inference together. float32 in millionths, the others in thousandths.
+Each number is the rms of the difference from float64 divided by the output's rms. The number in brackets is the largest
+difference divided by the largest output. Both cover a training step and inference. The unit is one millionth for
+float32 and one thousandth for the others.
 """
 
 GRADIENT_TEXT = """\
 ## Gradients
 
-The rms of the difference to float64 in terms of the gradient's rms: of the query, key, value and output projections,
-and after the stroke of the encoding's own parameters (- where it has none). The gradient of the outputs is noise of
-unit variance, as after loss scaling. Units as above.
+Each number is the rms of the difference from float64 divided by the gradient's rms. The first is for the query, key,
+value and output projections. The second, after the slash, is for the encoding's own parameters (`-` if it has none).
+The gradient of the outputs is noise of unit variance, as after loss scaling. The units are as above.
 """
 
 
 def page(rows: Sequence[Row]) -> str:
     """Return the page in Markdown, from one row per encoding, reading, stack and precision."""
-    where = f"torch {rows[0]['torch']} on {rows[0]['device']} (`--device cuda` measures a GPU)"
-    setting = f"Length {rows[0]['length']}, {where}, seed {rows[0]['seed']}."
+    place = f"torch {rows[0]['torch']} on {rows[0]['device']} (`--device cuda`: on a GPU)"
+    setting = f"Sequences have {rows[0]['length']} tokens, and the seed is {rows[0]['seed']}. The run used {place}."
     parts = [
         INTRODUCTION.format(setting=setting, verdict=_verdict(rows)),
         _farthest(rows),
@@ -93,13 +96,17 @@ def page(rows: Sequence[Row]) -> str:
 def _verdict(rows: Sequence[Row]) -> str:
     wrong = sum(not row["near"] for row in rows)
     bounds = ", ".join(f"{p} {p.outputs:g} and {p.gradients:g}" for p in PRECISIONS if not p.autocast)
-    verdict = f"**{wrong} of {len(rows)} are not finite or too far**" if wrong else "All is finite and within bounds"
-    return f"{verdict}. Bounds of the rms of outputs and of gradients:\n{bounds}, under autocast the same."
+    verdict = (
+        f"**{wrong} of {len(rows)} results are not finite or too far**"
+        if wrong
+        else "All results are finite and within their bounds"
+    )
+    return f"{verdict}. The bounds for outputs and gradients, also under autocast, are:\n{bounds}."
 
 
 def _farthest(rows: Sequence[Row], most: int = 6) -> str:
     """Return the section on the encodings that drift most in bfloat16."""
-    head = "## Which drift most\n\nIn bfloat16, thousandths; of gradients the larger of the two numbers below.\n"
+    head = "## Which encodings drift most\n\nDrift in bfloat16, in thousandths. For gradients, the larger number counts.\n"
     encodings = {row["encoding"] for row in rows}
     parts = [head, "".join(text for name, text in REASONS.items() if name in encodings)]
     for what, keys in (("outputs", OUTPUTS[:1]), ("gradients", GRADIENTS[:2])):
@@ -142,8 +149,8 @@ def _cell(row: Row, what: tuple[str, str, str]) -> str:
     if not row["finite"]:
         return "**not finite**"
     unit = 1e6 if row["precision"] == "float32" else 1e3
-    one, other, form = what
-    text = form.format(_number(row[one], unit), _number(row[other], unit))
+    first, second, form = what
+    text = form.format(_number(row[first], unit), _number(row[second], unit))
     return text if row["near"] else f"**{text}, too far**"
 
 

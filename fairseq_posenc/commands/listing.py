@@ -14,12 +14,12 @@ from ..core.options import describe
 from ..encodings import Composition, PositionEncoding, StackShape, build, get, names
 
 CAPABILITIES = {
-    "causal": "decoders",
-    "bidirectional": "encoders",
-    "memory": "segment memory",
-    "extrapolates": "beyond the length of training",
+    "causal": "works in decoders",
+    "bidirectional": "works in encoders",
+    "memory": "supports segment memory",
+    "extrapolates": "works beyond the training length",
     "shift_invariant": "depends on distances only",
-    "directional": "tells left from right",
+    "directional": "distinguishes left from right",
 }
 
 
@@ -36,13 +36,13 @@ def main(argv: Sequence[str]) -> int:
         epilog="examples: python -m fairseq_posenc list shaw t5    python -m fairseq_posenc list --json",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="Encodings to list. Default: all.")
-    parser.add_argument("--json", action="store_true", help="Print one list of objects and nothing else.")
+    parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")
     args = parser.parse_args(argv)
     try:
-        wanted = [_row(name) for name in args.names] or rows()
+        listed = [_row(name) for name in args.names] or rows()
     except ValueError as error:
         parser.error(str(error))
-    print(json.dumps(wanted, indent=2) if args.json else "\n\n".join(_text(row) for row in wanted))
+    print(json.dumps(listed, indent=2) if args.json else "\n\n".join(_text(row) for row in listed))
     return 0
 
 
@@ -69,13 +69,13 @@ def declared(spec: str, options: str | None = None) -> dict[str, bool]:
 
 
 def _declared(spec: str, options: str | None, has_cls: bool) -> dict[str, bool]:
-    can: dict[str, bool] = {}
+    capabilities: dict[str, bool] = {}
     for causal in (True, False):
         shape = StackShape(layers=1, heads=12, dim=768, max_length=512, causal=causal, has_cls=has_cls)
         if built := on_meta(spec, options, shape):
             for key, value in dataclasses.asdict(built.capabilities).items():
-                can[key] = value or can.get(key, False)
-    return can
+                capabilities[key] = value or capabilities.get(key, False)
+    return capabilities
 
 
 def on_meta(spec: str, options: str | dict[str, Any] | None, shape: StackShape) -> Composition | None:

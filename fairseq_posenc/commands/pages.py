@@ -27,10 +27,11 @@ from .params import rows
 KNOWN = "recipes/lib/encodings.json"
 #: Explains the values of the options that many encodings have.
 OPTIONS = """\
-`share` says which layers and heads share a table: `none` gives each layer and head its own, with `head-wise` the heads
-of a layer share one, with `layer-wise` the layers share one for each head, and with `all` there is one table. `init` is
-`normal`, `zeros`, `ones` or `xavier-uniform`. `extend` says what happens beyond the trained length: `error`, `repeat`
-or `interpolate`."""
+`share` says which layers and heads share a table. With `none`, each head of each layer has a table of its own. With
+`head-wise`, the heads of a layer share a table. With `layer-wise`, heads of the same number share a table in all
+layers. With `all`, there is a single table. `init` says how a table is initialised: `normal`, `zeros`, `ones` or
+`xavier-uniform`. `extend` says what happens beyond the trained length: `error` refuses longer sequences, `repeat`
+reads the table again from its start, and `interpolate` stretches the table."""
 
 
 def pages() -> dict[str, str]:
@@ -55,7 +56,8 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
         "## Options",
         _options(describe(cls.Options)),
         "## Parameters",
-        f"{_sentence(facts.count)} (m layers, h heads, width d, length n.) At base size:",
+        f"{_sentence(facts.count)} Here m counts the layers and h the heads; d is the width and n the length.",
+        "At base size (12 layers, 12 heads, width 768, length 512):",
         _counts(counted),
         *_no_decay(name),
         *_without_effect(name),
@@ -65,17 +67,17 @@ def page(name: str, counted: list[dict[str, Any]]) -> str:
 
 def index() -> str:
     """Return the index page, with one row per encoding."""
-    head = ["encoding", "what", "paper", *CAPABILITIES.values()]
+    head = ["encoding", "method", "paper", *CAPABILITIES.values()]
     lines = []
     for name in names():
         facts = get(name).facts
-        can = declared(name)
-        marks = ["yes" if can.get(key) else "" for key in CAPABILITIES]
+        capabilities = declared(name)
+        marks = ["yes" if capabilities.get(key) else "" for key in CAPABILITIES]
         lines.append([f"[`{name}`]({name}.md)", facts.title, facts.paper, *marks])
     table = tabulate(lines, head, tablefmt="github", disable_numparse=True)
-    note = "With the default options. Written by `python -m fairseq_posenc docs`, from the registry; do not edit."
-    which = f"[Which one to use](../{choosing.PAGE}): what the papers' tables and our measurements show."
-    more = "How near each stays to float64 in float16, bfloat16 and autocast: [half precision](../half-precision.md)."
+    note = "`python -m fairseq_posenc docs` writes this page; do not edit it. The table is for the default options."
+    which = f"[Which encoding to use](../{choosing.PAGE}) shows the results of the papers and our measurements."
+    more = "[Half precision](../half-precision.md) shows how much each differs from float64 in lower precision."
     parts = ["# The encodings", which, note, table, more, "## Options", choosing.options_table(), OPTIONS]
     return "\n\n".join(parts) + "\n"
 
@@ -125,7 +127,7 @@ def _options(options: list[dict[str, Any]]) -> str:
         default = "unset" if option["default"] is None else str(option["default"])
         help = option["help"].replace("|", r"\|")
         lines.append([f"`{option['name']}`", default, ", ".join(option["choices"]), help])
-    return tabulate(lines, ["option", "default", "choices", "what"], tablefmt="github", disable_numparse=True)
+    return tabulate(lines, ["option", "default", "choices", "meaning"], tablefmt="github", disable_numparse=True)
 
 
 def _counts(counted: list[dict[str, Any]]) -> str:
@@ -139,7 +141,7 @@ def _counts(counted: list[dict[str, Any]]) -> str:
 
 def _no_decay(name: str) -> list[str]:
     parameters = ", ".join(f"`{parameter}`" for parameter in get(name).no_decay)
-    text = f"Weight decay pulls {parameters} to where attention is flat or dead; `--pos-enc-no-decay` keeps it away."
+    text = f"Weight decay would make attention uniform or stop its learning: `--pos-enc-no-decay` exempts {parameters}."
     return [text] if parameters else []
 
 
@@ -148,7 +150,7 @@ def _without_effect(name: str) -> list[str]:
     for part, setting, stacks in constant(name):
         where = ", ".join([*([f"`{setting}`"] if setting else []), *stacks])
         lines.append(f"- `{part}`" + (f" ({where})" if where else ""))
-    text = "Added to all logits of a query alike, which the softmax does not see; so without a gradient:"
+    text = "These parts add one number to all logits of a query. The softmax cancels it, so they receive no gradient:"
     return ["## Parameters without effect", text, "\n".join(lines)] if lines else []
 
 
@@ -156,13 +158,15 @@ def main(argv: Sequence[str]) -> int:
     """Write the pages, and fill the blocks of the hand-written pages. Return 1 if a block cannot be filled."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc docs",
-        description="Write a page for every encoding and an index; fill the derived blocks of "
-        f"{choosing.PAGE} beside their folder, of README.md above it, and {KNOWN}, where they are there.",
+        description=f"Write a page for every encoding and an index. Update the derived blocks of {choosing.PAGE} and "
+        f"README.md, and the file {KNOWN}, if they exist.",
         epilog="example: python -m fairseq_posenc docs --output docs/encodings",
     )
-    parser.add_argument("--output", type=Path, default=Path("docs/encodings"), metavar="DIR")
+    parser.add_argument(
+        "--output", type=Path, default=Path("docs/encodings"), metavar="DIR", help="Folder for the pages (%(default)s)."
+    )
     folder = parser.parse_args(argv).output
-    print(f"{folder}: {_write(folder)} pages")
+    print(f"{folder}: wrote {_write(folder)} pages")
     top = folder.parent.parent
     if (top / KNOWN).exists():
         write_whole(top / KNOWN, known())
@@ -176,7 +180,7 @@ def _fill(page: Path) -> int:
     except ValueError as error:
         print(f"{page}: {error}", file=sys.stderr)
         return 1
-    print(f"{page}: its tables")
+    print(f"{page}: updated the derived blocks")
     return 0
 
 

@@ -65,50 +65,51 @@ FORMULAS = {
 }
 #: Labels whose count a paper prints under another label, because it does not say which of two forms it counts.
 PRINTED_AS = {"deberta[tie_wr_wt=true]": "deberta", "tupe[reset=none]": "tupe"}
-_WITHOUT_WIDTH = "the printed product leaves out d, which means d/h"
+_WITHOUT_WIDTH = "the printed number lacks the factor d/h"
 NOTES = {
     "shaw[share=none]": _WITHOUT_WIDTH,
-    "t5": "a stack",
-    "m1": "shared by heads",
-    "m2[share=none]": "the text gives this number to Shaw, M3 and M4",
+    "t5": "per stack",
+    "m1": "the heads share their table",
+    "m2[share=none]": "the paper's text gives this number for Shaw, M3 and M4",
     "m3[share=none]": _WITHOUT_WIDTH,
     "m4[share=none]": _WITHOUT_WIDTH,
-    "m4[reset=vector]": "two more vectors a layer",
-    "learned+m4m": "ABS+M4M",
+    "m4[reset=vector]": "two more vectors per layer",
+    "learned+m4m": "called ABS+M4M in the paper",
     "xl": "u and v per layer",
     "xl[biases=none]": "without u and v",
     "gcdf": "u and v per layer",
     "gcdf[biases=none]": "without u and v",
-    "deberta": "the paper counts one of the two matrices W^R, W^T",
+    "deberta": "the paper counts only one of the matrices W^R and W^T",
     "deberta[tie_wr_wt=true]": "one matrix for both terms",
     "deberta[form=original]": "the authors' code: one table for all layers",
-    "tupe": "the paper counts one of U^Q, U^K; with reset",
-    "tupe[reset=none]": "the paper counts one of U^Q, U^K; without reset",
+    "tupe": "the paper counts only one of U^Q and U^K; with reset",
+    "tupe[reset=none]": "the paper counts only one of U^Q and U^K; without reset",
     "tupe[form=original]": "the authors' code: TUPE-R; with reset",
     "tupe[form=original,relative=false]": "the authors' code: TUPE-A; with reset",
 }
 #: Notes on counts of whole models, which the DIET paper prints.
 NOTES_ON_TOTALS = {
-    "learned": "a total of the DIET paper (Table 6)",
-    "shaw": "a total of the DIET paper (Table 6): unexplained",  # 3.14M for positions, which no count at n = 512 gives
+    "learned": "total of the whole model (DIET paper, Table 6)",
+    # 3.14M for positions, which no count at n = 512 gives
+    "shaw": "total of the whole model (DIET paper, Table 6); no count explains it",
 }
 
 
 def rows() -> list[dict[str, Any]]:
     """Return one flat row per number that the papers print, and one per formula or encoding without such a number."""
-    formulas = {one.encoding: one.printed for paper in ("M1-M4", "M4M") for one in figures(paper, column="formula")}
+    formulas = {row.encoding: row.printed for paper in ("M1-M4", "M4M") for row in figures(paper, column="formula")}
     formulas |= FORMULAS
     labels = dict.fromkeys([*formulas, *names()])
-    found = [_row(label, formulas.get(label), printed) for label in labels for printed in _printed(label)]
+    counted = [_row(label, formulas.get(label), printed) for label in labels for printed in _printed(label)]
     order = {name: number for number, name in enumerate(names())}
-    return sorted(found, key=lambda row: (order[row["encoding"].split("+")[-1]], row["options"] != ""))
+    return sorted(counted, key=lambda row: (order[row["encoding"].split("+")[-1]], row["options"] != ""))
 
 
 def _printed(label: str) -> list[str]:
     """Return the numbers that the papers print for an encoding; a list with an empty string if there are none."""
     encoding = PRINTED_AS.get(label, label)
     papers = ("M1-M4", "M4M", "DIET")
-    numbers = [one.printed for paper in papers for one in figures(paper, column="parameters", encoding=encoding)]
+    numbers = [row.printed for paper in papers for row in figures(paper, column="parameters", encoding=encoding)]
     return numbers or [""]
 
 
@@ -126,7 +127,7 @@ def _row(label: str, formula: str | None, printed: str) -> dict[str, Any]:
     built = at_base_size(encoding, options)
     count = sum(parameter.numel() for parameter in built.parameters())
     is_total = printed.endswith("M")
-    on_total = NOTES_ON_TOTALS.get(label, "a total, without the input table of 393,216")
+    on_total = NOTES_ON_TOTALS.get(label, "total of the whole model, without the 393,216 of the input table")
     return {
         "encoding": encoding,
         "options": options,
@@ -156,7 +157,8 @@ def at_base_size(encoding: str, options: str) -> Composition:
 
 def cost(built: Composition, which: int) -> str:
     """Return the cost term that is largest at base size; `which` is 0 for time and 1 for memory."""
-    values = {one[which]: _value(one[which], member) for member in built.members.values() for one in costs_of(member)}
+    terms = [(cost[which], member) for member in built.members.values() for cost in costs_of(member)]
+    values = {term: _value(term, member) for term, member in terms}
     return f"O({max(values, key=lambda term: values[term], default='0')})"
 
 
@@ -197,12 +199,12 @@ def _field(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
-def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
+def of_architecture(arch: str, flags: Mapping[str, str]) -> dict[str, Any]:
     """Count the parameters of a whole model, whose dictionary has the special symbols only or all of its `TYPES`.
 
     Args:
         arch: Name of the architecture.
-        given: Values of some of the `MODEL_FLAGS`, by flag.
+        flags: Values of `MODEL_FLAGS` by flag. Flags may be missing.
 
     Raises:
         ValueError: The architecture is unknown, or the model refuses these flags.
@@ -215,12 +217,12 @@ def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
 
     if arch not in ARCH_MODEL_REGISTRY or not arch.startswith("posenc_"):
         known = ", ".join(sorted(name for name in ARCH_MODEL_REGISTRY if name.startswith("posenc_")))
-        raise ValueError(f"--arch {arch}: not an architecture of this plugin; there are {known}")
+        raise ValueError(f"--arch {arch}: the plugin has no such architecture. Choose from {known}.")
     options = {field.name for field in fields(MODEL_DATACLASS_REGISTRY[ARCH_MODEL_NAME_REGISTRY[arch]])}
-    own = [flag for flag in given if _field(flag) not in options]
-    if own:
-        raise ValueError(f"{own[0]} is for models of two stacks, which {arch} is not: use --pos-enc")
-    words = ["data", "--arch", arch, *(f"{flag}={value}" for flag, value in given.items())]
+    surplus = [flag for flag in flags if _field(flag) not in options]
+    if surplus:
+        raise ValueError(f"{surplus[0]}: {arch} does not have this flag. Use --pos-enc.")
+    words = ["data", "--arch", arch, *(f"{flag}={value}" for flag, value in flags.items())]
     if ARCH_MODEL_NAME_REGISTRY[arch] == "posenc_transformer_lm":
         words += ["--task=language_modeling", f"--tokens-per-sample={BASE.max_length}"]
     config = convert_namespace_to_omegaconf(parsers.parse_args_and_arch(parsers.get_training_parser(), words))
@@ -233,9 +235,9 @@ def of_architecture(arch: str, given: Mapping[str, str]) -> dict[str, Any]:
         )
         model = models.build_model(config.model, task)
     positions = {name: value.numel() for name, value in model.named_parameters() if ".pos." in name}
-    every = sum(value.numel() for value in model.parameters())
-    facts = {_field(flag): value for flag, value in given.items()}
-    counted = {"types": types, "model": every} if types else {"model_without_words": every}
+    size = sum(value.numel() for value in model.parameters())
+    facts = {_field(flag): value for flag, value in flags.items()}
+    counted = {"types": types, "model": size} if types else {"model_without_words": size}
     return {"arch": arch, **facts, **counted, "positions": sum(positions.values()), **positions}
 
 
@@ -247,16 +249,18 @@ def main(argv: Sequence[str]) -> int:
         epilog="examples: params --json    params --arch posenc_transformer_small --pos-enc shaw    "
         "params --arch posenc_transformer_small --pos-enc-encoder linformer --pos-enc-decoder cope",
     )
-    parser.add_argument("--json", action="store_true", help="Print one list of objects and nothing else.")
-    parser.add_argument("--arch", help="Count a whole architecture instead, with --pos-enc and its kin as in training.")
+    parser.add_argument("--json", action="store_true", help="Print one JSON list of objects and nothing else.")
+    parser.add_argument("--arch", metavar="NAME", help="Count a whole model of this architecture instead.")
     for flag in MODEL_FLAGS:
-        parser.add_argument(flag, help="with --arch" + (" (none)" if flag == "--pos-enc" else ""))
+        default = " Default: none." if flag == "--pos-enc" else ""
+        metavar = "OPTIONS" if flag.endswith("-args") else "NAME"
+        parser.add_argument(flag, metavar=metavar, help=f"The flag of fairseq-train; needs --arch.{default}")
     args = parser.parse_args(argv)
-    given = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
-    if given and not args.arch:
-        parser.error(f"{', '.join(given)} belongs to --arch; without it the table has all encodings")
+    flags = {flag: value for flag in MODEL_FLAGS if (value := getattr(args, _field(flag))) is not None}
+    if flags and not args.arch:
+        parser.error(f"{', '.join(flags)} can only be used with --arch. Add --arch NAME.")
     try:
-        counted = [of_architecture(args.arch, {"--pos-enc": "none", **given})] if args.arch else rows()
+        counted = [of_architecture(args.arch, {"--pos-enc": "none", **flags})] if args.arch else rows()
     except ValueError as error:
         print(f"params: {error}", file=sys.stderr)
         return 1

@@ -11,7 +11,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the folder of the plugin."""
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc path",
-        description="Print the plugin's folder.",
+        description="Print the folder of the plugin, for --user-dir.",
         epilog='example: fairseq-train data-bin --user-dir "$(python -m fairseq_posenc path)" ...',
     )
     parser.parse_args(argv)

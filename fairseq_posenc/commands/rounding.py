@@ -1,4 +1,4 @@
-"""Measure how far lower precision takes the attention of an encoding, and its gradients, from float64.
+"""Measure how much the attention of an encoding and its gradients differ from float64 in lower precision.
 
 Legend: B batch size, T tokens, N tokens without padding, L layers, d model width.
 """
@@ -21,9 +21,9 @@ from ..stack import Block, Stack
 BEGIN, PAD, END, WORDS = 0, 1, 2, 30  # token ids; encodings only read padding and sentence boundaries
 #: Standard deviation of BERT's W_Q and W_K at its width, which gives queries a standard deviation of 0.55.
 BERT_STD, BERT_DIM = 0.02, 768
-#: Standard deviation of the noise that is added to an encoding's parameters. Those that start at one value everywhere
-#: may do nothing there and get nearly the standard deviation of the content logits (0.31). The others get five times
-#: the usual 0.02.
+#: Standard deviation of the noise that is added to an encoding's parameters. A parameter whose values all start alike
+#: may have no effect, so its noise is nearly as large as the content logits (standard deviation 0.31). For the others,
+#: it is five times the usual 0.02.
 MOVED_CONSTANT, MOVED = 0.25, 0.1
 
 
@@ -110,8 +110,8 @@ class Run:
 
     def of(self, tables: bool) -> Tensor:
         """Return the gradients of the encoding's tables, or else of the layers' projections, as one vector."""
-        mine = [x.flatten() for name, x in self.gradients.items() if name.startswith("pos.") == tables]
-        return torch.cat(mine) if mine else torch.empty(0)
+        gradients = [x.flatten() for name, x in self.gradients.items() if name.startswith("pos.") == tables]
+        return torch.cat(gradients) if gradients else torch.empty(0)
 
 
 def drawn(stack: Stack, seed: int) -> Stack:
@@ -159,17 +159,17 @@ def attended(stack: Stack, x: Tensor, positions: Positions) -> Tensor:
     return torch.stack([block.self_attn(x, positions, tensors)[0] for block, tensors in layers])
 
 
-def run(stack: Stack, precision: Precision, given: Inputs) -> Run:
+def run(stack: Stack, precision: Precision, data: Inputs) -> Run:
     """Run a training step and a forward pass in inference."""
     stack = precision.cast(stack)
-    x = given.x if precision.autocast else given.x.to(precision.dtype)
+    x = data.x if precision.autocast else data.x.to(precision.dtype)
     with precision.context(x.device):
-        trained = attended(stack.train(), x, given.positions)
+        trained = attended(stack.train(), x, data.positions)
     wide = trained.to(torch.promote_types(trained.dtype, torch.float32))
-    (wide * given.to_outputs.to(wide.dtype))[:, given.real].sum().backward()
+    (wide * data.to_outputs.to(wide.dtype))[:, data.real].sum().backward()
     with precision.context(x.device), torch.no_grad():
-        inferred = attended(stack.eval(), x, given.positions)
-    outputs = torch.stack([trained.detach(), inferred])[:, :, given.real].double()
+        inferred = attended(stack.eval(), x, data.positions)
+    outputs = torch.stack([trained.detach(), inferred])[:, :, data.real].double()
     used = ((name, p) for name, p in stack.named_parameters() if name.startswith("pos.") or ".self_attn." in name)
     return Run(outputs, {name: (torch.zeros_like(p) if p.grad is None else p.grad).double() for name, p in used})
 
@@ -193,35 +193,35 @@ def measured(stack: Stack, seed: int) -> list[dict[str, Any]]:
 
     `weights_...` are drifts of float64 with weights rounded to half precision. They are None for float32 and autocast.
     """
-    given, plain = inputs(stack, seed), _plain(stack)
-    exact = run(stack, EXACT, given)
+    data, plain = inputs(stack, seed), _plain(stack)
+    exact = run(stack, EXACT, data)
     positions = relative(run(plain, EXACT, inputs(plain, seed)).outputs, exact.outputs)
     rows = []
     for precision in PRECISIONS:
-        found = run(stack, precision, given)
-        drift, finite = _drift(found, exact), found.finite and exact.finite
-        told = {"precision": str(precision), "finite": finite, "near": finite and precision.allows(drift)}
+        result = run(stack, precision, data)
+        drift, finite = _drift(result, exact), result.finite and exact.finite
+        verdict = {"precision": str(precision), "finite": finite, "near": finite and precision.allows(drift)}
         weights: dict[str, float | None] = {f"weights_{name}": None for name in drift}
         if precision.rounds_weights:
-            alone = _drift(run(precision.cast(stack).double(), EXACT, given), exact)
+            alone = _drift(run(precision.cast(stack).double(), EXACT, data), exact)
             weights = {f"weights_{name}": value for name, value in alone.items()}
-        rows.append({"positions": positions, **told, **drift, **weights})
+        rows.append({"positions": positions, **verdict, **drift, **weights})
     return rows
 
 
 def _plain(stack: Stack) -> Stack:
     """Return a stack with the same layers, but without positions."""
     (width,) = {block.fc1.out_features for block in _blocks(stack)}
-    made = Stack("none", None, stack.shape, ffn=width)
-    made.layers.load_state_dict(stack.layers.state_dict())
-    return made.to(next(stack.layers.parameters()).device)
+    plain = Stack("none", None, stack.shape, ffn=width)
+    plain.layers.load_state_dict(stack.layers.state_dict())
+    return plain.to(next(stack.layers.parameters()).device)
 
 
-def _drift(found: Run, exact: Run) -> dict[str, float | None]:
+def _drift(result: Run, exact: Run) -> dict[str, float | None]:
     tables = exact.of(tables=True)
     return {
-        "output_rms": relative(found.outputs, exact.outputs),
-        "output_max": relative(found.outputs, exact.outputs, largest=True),
-        "projections_rms": relative(found.of(tables=False), exact.of(tables=False)),
-        "tables_rms": relative(found.of(tables=True), tables) if len(tables) else None,
+        "output_rms": relative(result.outputs, exact.outputs),
+        "output_max": relative(result.outputs, exact.outputs, largest=True),
+        "projections_rms": relative(result.of(tables=False), exact.of(tables=False)),
+        "tables_rms": relative(result.of(tables=True), tables) if len(tables) else None,
     }

@@ -36,7 +36,7 @@ def _with_tail(original: Callable[..., Any], indices: Any, *args: Any, **kwargs:
     multiple = _argument(kwargs, args, "required_batch_size_multiple", 4)
     say_once(
         logger,
-        f"kept a last batch of {len(tail)} sentences: fairseq drops it, because that is no multiple of "
+        f"kept the last batch of {len(tail)} sentences; fairseq would drop it, because its size is not a multiple of "
         f"--required-batch-size-multiple {multiple}",
     )
     return [*batches, tail]

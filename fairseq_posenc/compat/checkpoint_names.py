@@ -60,9 +60,9 @@ def add_flag(parser: argparse.ArgumentParser) -> None:
     """Add the flag that allows further names to the options of a command."""
     parser.add_argument(
         FLAG,
-        metavar="NAME,...",
-        help="Models, tasks and criterions that checkpoints may name although fairseq could run their options as "
-        "code, separated by commas. Use it only for files that you trust. Default: none.",
+        metavar="A,B",
+        help="Additional models, tasks and criterions that checkpoints may name, although fairseq could run their "
+        "options as code. Use it only for files that you trust. Default: none.",
     )
 
 
@@ -112,7 +112,8 @@ def offence(state: Any) -> str | None:
                     return f"{option} = {str(value)[:80]!r} in its configuration, {reason}"
     except RecursionError:
         return "a configuration that contains itself"
-    refused = dict.fromkeys(pair for one in configurations for pair in named(one) if not _is_allowed(*pair))
+    pairs = (pair for configuration in configurations for pair in named(configuration))
+    refused = dict.fromkeys(pair for pair in pairs if not _is_allowed(*pair))
     return _refused_names([*refused]) if refused else None
 
 
@@ -161,10 +162,10 @@ def _registered(part: str, name: str) -> tuple[str, type] | None:
 
 
 def _refused_names(refused: list[tuple[str, str]]) -> str:
-    told = " and ".join(f"the {part} {name!r}, {_why(part, name)}" for part, name in refused)
+    reasons = " and ".join(f"the {part} {name!r}, {_why(part, name)}" for part, name in refused)
     names = ",".join(name for _, name in refused)
     return (
-        f"{told}. If you know where the file comes from and trust it, add {FLAG} {names}, or set {VARIABLE}={names} "
+        f"{reasons}. If you know where the file comes from and trust it, add {FLAG} {names}, or set {VARIABLE}={names} "
         "for commands without that flag"
     )
 
@@ -202,7 +203,7 @@ def _refused_value(option: str, value: Any) -> str | None:
     if option in REGISTRIES and not re.fullmatch(r"\w*", value):
         return "which is not a name"
     if option == "dataset_impl" and value.rpartition(".")[2] == "fasta":
-        return "with which fairseq passes the names of files to a shell"
+        return "with which fairseq would pass file names to a shell"
     if option in EVALUATED and value:
         try:
             literal(value)

@@ -83,7 +83,7 @@ def safe_load(file: Any, map_location: Any = "cpu", **options: Any) -> Any:
         CheckpointError: The file cannot be read.
     """
     if options.pop("weights_only", True) is not True:
-        raise ValueError("checkpoints are loaded with weights_only=True only")
+        raise ValueError("weights_only: checkpoints can only be loaded with weights_only=True")
     torch.serialization.add_safe_globals(allowed_globals())
     try:
         state = torch.load(file, map_location=map_location, weights_only=True, **options)
@@ -106,7 +106,7 @@ def load_model(file: Any) -> dict[str, Any]:
     """
     state = safe_load(file)
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"{file}: no fairseq checkpoint (it has no 'model')")
+        raise CheckpointError(f"{file}: this is not a fairseq checkpoint, because it has no 'model'")
     return state
 
 
@@ -125,7 +125,7 @@ def as_dict(settings: Any) -> dict[str, Any]:
 
 def _refuse_offence(state: Any, file: Any) -> None:
     if offence := checkpoint_names.offence(state):
-        raise UnsafeCheckpointError(f"{_name(file)}: refused, because it holds {offence}.")
+        raise UnsafeCheckpointError(f"{_name(file)}: the file is refused, because it contains {offence}.")
 
 
 # Error messages of torch/_weights_only_unpickler.py and serialization.py, in this order: an object is not on the list;
@@ -142,8 +142,8 @@ _OFFENCES = (
 
 
 def _offending_global(message: str) -> str | None:
-    found = (re.search(pattern, message) for pattern in _OFFENCES)
-    return next((match.group(1).strip() for match in found if match), None)
+    matches = (re.search(pattern, message) for pattern in _OFFENCES)
+    return next((match.group(1).strip() for match in matches if match), None)
 
 
 def _foreign_pickle(file: Any, error: Exception) -> str | None:
@@ -164,7 +164,7 @@ def _foreign_pickle(file: Any, error: Exception) -> str | None:
                 names.append(str(argument).replace(" ", "."))
             elif isinstance(argument, str):
                 words.append(argument)
-    return f"a foreign pickle with {', '.join(dict.fromkeys(names))}" if names else None
+    return f"a pickle that torch did not write, with {', '.join(dict.fromkeys(names))}" if names else None
 
 
 def _pickle(path: str) -> bytes:
@@ -176,20 +176,20 @@ def _pickle(path: str) -> bytes:
 
 def _refusal(file: Any, offending: str) -> str:
     return (
-        f"{_name(file)}: refused, because it holds {offending}. A checkpoint may hold weights, numbers, text "
-        "and options, nothing that could run code. Where it comes from a stranger, do not use it; where you "
-        "trust it, save it again in the program that wrote it, without that object."
+        f"{_name(file)}: the file is refused, because it contains {offending}. A checkpoint may contain weights, "
+        "numbers, text and options, but nothing that could run code. Do not use it if it comes from a stranger. "
+        "If you trust it, save it again in the program that wrote it, without that object."
     )
 
 
 def _unreadable(file: Any, error: Exception) -> str:
     message = str(error).strip() or "it ends too early"
-    told = re.search(r"WeightsUnpickler error:\s*(.+)", message)
-    reason = told.group(1) if told else message.splitlines()[0]
+    match = re.search(r"WeightsUnpickler error:\s*(.+)", message)
+    reason = match.group(1) if match else message.splitlines()[0]
     return (
-        f"{_name(file)}: no readable checkpoint ({_size(file)}; {type(error).__name__}: {reason}). It may be "
-        "cut off by a full disk or an interrupted copy: copy it again, or name an earlier one "
-        "(checkpoint_best.pt, checkpointN.pt) where this one was named (--checkpoint, --path, --restore-file)."
+        f"{_name(file)}: the checkpoint cannot be read ({_size(file)}; {type(error).__name__}: {reason}). It may be "
+        "cut off by a full disk or an interrupted copy. Copy it again, or give an earlier one (checkpoint_best.pt, "
+        "checkpointN.pt) to --checkpoint, --path or --restore-file."
     )
 
 

@@ -39,7 +39,7 @@ def _as_meant(
     words = sys.argv[1:] if input_args is None else input_args
     has_xla = importlib.util.find_spec("torch_xla") is not None
     if getattr(namespace, "bf16", False) and "--tpu" not in words and not has_xla:
-        say_once(logger, "--bf16 is read as bfloat16 on this device; fairseq would ask for a TPU")
+        say_once(logger, "--bf16 means bfloat16 on this device; fairseq would require a TPU")
         namespace.tpu = False
     if names := getattr(namespace, "allow_checkpoint_names", None):
         checkpoint_names.allow(names)
@@ -66,9 +66,9 @@ def _of_one_copy(original: Callable[..., None], args: Any) -> None:
         logger.debug(f"--user-dir {folder} is imported already")  # importing it has already registered everything
     elif folder is not None and folder.name == _PACKAGE.name:
         raise ImportError(
-            f"--user-dir {folder} is another copy of {_PACKAGE.name} than the one already imported from "
-            f"{_PACKAGE}. Pass --user-dir {_PACKAGE}, or take that one off the Python path (pip "
-            f"uninstall fairseq-posenc) to use the copy in {folder}."
+            f"--user-dir {folder}: another copy of {_PACKAGE.name} is already imported from {_PACKAGE}. Pass "
+            f"--user-dir {_PACKAGE}. To use {folder} instead, take the other copy off the Python path "
+            "(pip uninstall fairseq-posenc)."
         )
     else:
         original(args)
@@ -78,11 +78,11 @@ def _user_dir(args: Any) -> Path | None:
     """Return the folder that fairseq would import for --user-dir, or None if there is no such folder."""
     import fairseq
 
-    given = getattr(args, "user_dir", None)
-    if given is None:
+    user_dir = getattr(args, "user_dir", None)
+    if user_dir is None:
         return None
     inside = os.path.dirname(fairseq.__file__)
-    for path in (os.path.abspath(given), os.path.join(inside, given), os.path.join(inside, "..", given)):
+    for path in (os.path.abspath(user_dir), os.path.join(inside, user_dir), os.path.join(inside, "..", user_dir)):
         if os.path.exists(path):
             return Path(os.path.normpath(path))
     return None

@@ -63,8 +63,8 @@ def literal(text: Any) -> Any:
     except (ValueError, SyntaxError, TypeError, ArithmeticError, MemoryError, RecursionError):
         shown = text if len(text) <= 80 else f"{text[:77]}..."
         raise ValueError(
-            f"{shown!r} is not a literal (a number, True, False, None, a string, or a list, tuple or dictionary of "
-            "these), and fairseq would run it as Python code: it was not evaluated"
+            f"{shown!r} was not evaluated, because fairseq would run it as Python code. Give a literal: a number, "
+            "True, False, None, a string, or a list, tuple or dictionary of these."
         ) from None
 
 
@@ -87,4 +87,4 @@ def _value(node: ast.expr) -> Any:
         items, times = (left, right) if isinstance(left, list | tuple) else (right, left)
         if isinstance(items, list | tuple) and type(times) is int and len(items) * times <= _MOST_ITEMS:
             return items * times
-    raise ValueError("only numbers are calculated with, and only lists and tuples joined and repeated")
+    raise ValueError("only numbers can be calculated with, and only lists and tuples can be joined or repeated")

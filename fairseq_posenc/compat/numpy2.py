@@ -31,12 +31,12 @@ class _Compat:
 
     @property
     def long(self) -> type[int]:
-        say_once(logger, "np.compat.long is read as int: numpy 2 has removed it, fairseq asks for it")
+        say_once(logger, "np.compat.long is read as int, because numpy 2 has removed the name that fairseq uses")
         return int
 
 
 def _percentile(a: Any, q: Any, *args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
     if interpolation is not None:
-        say_once(logger, "np.percentile(interpolation=) is read as method=: numpy has renamed it")
+        say_once(logger, "np.percentile(interpolation=) is read as method=, because numpy has renamed the argument")
         kwargs["method"] = interpolation
     return np.percentile(a, q, *args, **kwargs)

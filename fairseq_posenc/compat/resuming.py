@@ -47,15 +47,15 @@ def _as_in_epoch_1(original: Callable[..., Any], task: Any, *args: Any, **kwargs
     """Build batches that are used in all epochs with the seed of epoch 1, as the uninterrupted training did."""
     call = inspect.signature(original).bind(task, *args, **kwargs)
     call.apply_defaults()
-    given = call.arguments
-    dataset, epoch = given["dataset"], given["epoch"]
-    is_kept = not given["disable_iterator_cache"] and not given["update_epoch_batch_itr"]
+    arguments = call.arguments
+    dataset, epoch = arguments["dataset"], arguments["epoch"]
+    is_kept = not arguments["disable_iterator_cache"] and not arguments["update_epoch_batch_itr"]
     is_kept = is_kept and task.can_reuse_epoch_itr(dataset)
     if epoch == 1 or not is_kept or dataset in task.dataset_to_epoch_iter:
         return original(task, *args, **kwargs)
-    say_once(logger, f"resuming in epoch {epoch} with the batches of epoch 1; fairseq would make others")
-    given["epoch"] = 1
-    given["seed"] -= (epoch - 1) * getattr(task, "_seed_step", 0)
+    say_once(logger, f"resuming in epoch {epoch} with the batches of epoch 1; fairseq would build others")
+    arguments["epoch"] = 1
+    arguments["seed"] -= (epoch - 1) * getattr(task, "_seed_step", 0)
     iterator = original(*call.args, **call.kwargs)
     dataset.set_epoch(epoch)
     iterator.epoch = epoch
@@ -81,7 +81,7 @@ def _with_its_batches_fixed(
     """Apply --fix-batches-to-gpus to a resumed epoch, where fairseq ignores it (data/iterators.py:470)."""
     is_forgotten = offset > 0 and not fix_batches_to_gpus and getattr(iterator, "_fix_batches", False)
     if is_forgotten:
-        say_once(logger, "--fix-batches-to-gpus also holds for the resumed epoch, for which fairseq forgets it")
+        say_once(logger, "--fix-batches-to-gpus also applies to the resumed epoch; fairseq would ignore it there")
     return original(iterator, epoch, shuffle, fix_batches_to_gpus or is_forgotten, offset)
 
 
@@ -98,7 +98,7 @@ def _with_workers_of_the_epoch(
     --curriculum never ends. Validation reads the same data in all epochs, so it keeps its workers.
     """
     if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
-        say_once(logger, "each epoch of training has its own data workers and order; fairseq keeps those of the first")
+        say_once(logger, "each epoch of training gets new data workers and a new order; fairseq would keep the first")
         iterator.dataloader = None
     return original(iterator, shuffle, fix_batches_to_gpus, set_dataset_epoch)
 
@@ -110,13 +110,13 @@ def _before_training(original: Callable[..., Any], cfg: Any, trainer: Any, **kwa
     """Patch fairseq_cli.train when it loads its checkpoint, and restore the counter of --patience."""
     extra_state, epoch_itr = original(cfg, trainer, **kwargs)
     begins = not trainer.get_num_updates()  # true for new weights and --finetune-from-model
-    kept = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
-    if kept:
-        say_once(logger, "--patience goes on counting where the checkpoint was saved; fairseq would begin anew")
+    counter = {} if begins or cfg.reset_meters else extra_state.get(_EARLY_STOP, {})
+    if counter:
+        say_once(logger, "--patience continues the count of the checkpoint; fairseq would start again at 0")
     for module in _train_modules():
         replace(module, "train", _unless_finished)
         vars(module.should_stop_early).clear()
-        vars(module.should_stop_early).update({key: kept[key] for key in ("best", "num_runs") if key in kept})
+        vars(module.should_stop_early).update({key: counter[key] for key in ("best", "num_runs") if key in counter})
     return extra_state, epoch_itr
 
 
@@ -133,7 +133,7 @@ def _train_modules() -> Iterator[ModuleType]:
 
 def _unless_finished(original: Callable[..., Any], cfg: Any, trainer: Any, task: Any, epoch_itr: Any) -> Any:
     if reason := _reason_to_stop(cfg, trainer):
-        logger.info(f"training has already finished: {reason}. Raise that limit to continue")
+        logger.info(f"training has already finished: {reason}. Raise that limit to continue.")
         return [None], True
     return original(cfg, trainer, task, epoch_itr)
 
@@ -144,7 +144,7 @@ def _reason_to_stop(cfg: Any, trainer: Any) -> str | None:
     if not updates:
         return None
     if updates >= most:
-        return f"{updates} updates are made, and --max-update is {most}"
+        return f"it made {updates} updates, and --max-update is {most}"
     hours, most_hours = trainer._previous_training_time / 3600, cfg.optimization.stop_time_hours  # both in hours
     if 0 < most_hours < hours:
         return f"it took {hours:.2f} hours, and --stop-time-hours is {most_hours}"

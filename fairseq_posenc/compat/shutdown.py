@@ -94,6 +94,6 @@ def _stop_all() -> None:
         thread.join(_PATIENCE)
         if thread.is_alive():
             logger.warning(
-                f"a thread that reads batches did not end within {_PATIENCE:.0f} s; the exit code may be 134 "
-                "although all is done and saved (--data-buffer-size 0 avoids the thread)"
+                f"a thread that reads batches did not end within {_PATIENCE:.0f} s. The exit code may be 134, although "
+                "everything is saved. --data-buffer-size 0 avoids the thread."
             )

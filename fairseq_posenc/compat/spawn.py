@@ -22,8 +22,8 @@ def _of_some_processes(original: Callable[..., Any], cfg: Any, main: Callable[..
     several = distributed.distributed_world_size > 1 and not cfg.common.tpu
     if several and not distributed.distributed_no_spawn and torch.cuda.device_count() == 0:
         raise RuntimeError(
-            f"--distributed-world-size {distributed.distributed_world_size} without a GPU: fairseq spawns one "
-            "process a GPU, here none, and would exit without training. On CPUs start each process yourself, with "
+            f"--distributed-world-size {distributed.distributed_world_size}: there is no GPU, so fairseq would start "
+            "no process and exit without training. On CPUs, start each process yourself with "
             "--distributed-no-spawn --distributed-rank R --distributed-init-method tcp://HOST:PORT "
             "--distributed-backend gloo --ddp-backend legacy_ddp"
         )

@@ -21,9 +21,10 @@ def load(source: str | Path) -> MaskedLM:
     from .convert import as_it_is, converted, model_of
     from .pretrained import read
 
-    found = read(Path(source))
-    if any(not name.startswith(("encoder.", "embed_tokens.", "lm_head.")) for name in found.tensors):
-        found, report = converted(found, as_it_is(found.config, found.tensors))
+    pretrained = read(Path(source))
+    if any(not name.startswith(("encoder.", "embed_tokens.", "lm_head.")) for name in pretrained.tensors):
+        pretrained, report = converted(pretrained, as_it_is(pretrained.config, pretrained.tensors))
         if report.made:
-            raise CheckpointError(f"{source} has no {next(iter(report.made))}: it is no whole masked language model")
-    return model_of(found)
+            name = next(iter(report.made))
+            raise CheckpointError(f"{source} has no {name}, so it is not a complete masked language model")
+    return model_of(pretrained)

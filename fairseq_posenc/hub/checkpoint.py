@@ -33,7 +33,7 @@ def save(model: Pretrained, report: Report, output: Path, source: Path) -> None:
 
 
 def symbols_in_dictionary(model: Pretrained) -> list[str]:
-    """Return the symbols for dict.txt: all of a model in fairseq's order but the special symbols and <mask>."""
+    """Return the symbols for dict.txt: those of a model in fairseq's order, without special symbols and <mask>."""
     pieces = model.vocabulary or [*SPECIALS, *map(str, range(len(SPECIALS), model.config.vocabulary - 1)), MASK]
     return distinct(pieces)[len(SPECIALS) : -1]
 
@@ -49,7 +49,7 @@ def _write_dictionary(model: Pretrained, path: Path) -> None:
     symbols = symbols_in_dictionary(model)
     path.write_text("".join(f"{symbol} 1\n" for symbol in symbols), "utf-8")
     if Dictionary.load(str(path)).symbols[len(SPECIALS) :] != symbols:
-        raise CheckpointError("fairseq's dictionary cannot hold the vocabulary: a piece has spaces or line ends in it")
+        raise CheckpointError("a piece of the vocabulary contains a space or a line end, which dict.txt cannot hold")
 
 
 def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Path) -> None:
@@ -59,16 +59,17 @@ def _keep_tokenizer(model: Pretrained, report: Report, source: Path, folder: Pat
     """
     config, output = model.config, folder / TOKENIZER
     try:
-        made, path = tokenizer.read(source)
-        made, lacking = tokenizer.fitted(made, symbols_of(folder / DICTIONARY), path, segments=config.has_segments)
+        contents, path = tokenizer.read(source)
+        symbols = symbols_of(folder / DICTIONARY)
+        contents, lacking = tokenizer.fitted(contents, symbols, path, segments=config.has_segments)
         output.mkdir()
-        tokenizer.write(made, output, max_length=config.max_length, segments=config.has_segments)
+        tokenizer.write(contents, output, max_length=config.max_length, segments=config.has_segments)
     except CheckpointError as error:
         output.rmdir() if output.is_dir() else None
-        report.notes.append(f"no tokenizer/ is written: {error}")
+        report.notes.append(f"tokenizer/ was not written: {error}")
         return
     tokenizer.copy_sources(source, output)
-    report.notes.append(f"tokenizer/ is that of {path.name}, with the ids of {DICTIONARY}")
+    report.notes.append(f"tokenizer/ was made from {path.name}, with the ids of {DICTIONARY}")
     if lacking:
         report.notes.append(f"tokenizer/ lacks {len(lacking)} pieces of {path.name}, such as {lacking[0]!r}")
 
@@ -100,9 +101,9 @@ def _configuration(model: Pretrained, folder: Path) -> dict[str, Any]:
     words = [os.fspath(folder), "--task", "posenc_masked_lm", "--criterion", "masked_lm", "--arch", "posenc_roberta"]
     words += ["--optimizer", "adam", *flags(model)]
     parsed = options.parse_args_and_arch(options.get_training_parser(), words)
-    found: dict[str, Any] = OmegaConf.to_container(convert_namespace_to_omegaconf(parsed), resolve=True)
-    found["task"]["data"] = ""
-    return found
+    configuration: dict[str, Any] = OmegaConf.to_container(convert_namespace_to_omegaconf(parsed), resolve=True)
+    configuration["task"]["data"] = ""
+    return configuration
 
 
 def flags(model: Pretrained) -> list[str]:

@@ -19,15 +19,16 @@ from .pretrained import Pretrained
 
 #: Note on m4m. That attention is erased and learned again was measured on a small model.
 M4M_FACTS = (
-    "m4m multiplies: with a new table attention is erased at the first step and learned again, whatever the table's "
-    "start. The papers trained 500,000 more steps. What keeps the model as it was: learned+m4m with gate_offset=1 (a "
-    "deviation from the paper), learned+m4, learned+m2."
+    "m4m multiplies the logits by its table. A new table therefore erases what attention has learned, however it is "
+    "initialised, and the papers trained for 500,000 more steps. To keep the model as it was, use learned+m4, "
+    "learned+m2, or learned+m4m with gate_offset=1 (a deviation from the paper)."
 )
 #: Standard deviation of a new m4m table in a pretrained model, instead of D^-0.5 for training from scratch.
 M4M_STD = 0.02
 
 
 _OWN = ("encoder.", "embed_tokens.", "lm_head.")
+_ONE_MODEL = "Use the settings and the weights of one model."
 
 
 @dataclass
@@ -41,10 +42,10 @@ class Report:
 
     def lines(self) -> list[str]:
         """Return one line per dropped and new weight and per note, after a line with the number of copied weights."""
-        told = [f"copied: {len(self.copied)} weights"]
-        told += [f"dropped: {name}: {why}" for name, why in self.dropped.items()]
-        told += [f"made: {name}: {how}" for name, how in self.made.items()]
-        return told + [f"note: {note}" for note in self.notes]
+        lines = [f"copied: {len(self.copied)} weights"]
+        lines += [f"dropped: {name}: {why}" for name, why in self.dropped.items()]
+        lines += [f"new: {name}: {how}" for name, how in self.made.items()]
+        return lines + [f"note: {note}" for note in self.notes]
 
 
 def converted(
@@ -66,13 +67,13 @@ def converted(
         ValueError: The encoding or an option is unknown.
         CheckpointError: Weights do not fit.
     """
-    given = opts.parse(args)
+    options = opts.parse(args)
     report = Report()
     if "m4m" in pos_enc.split("+") and "m4m" not in source.config.pos_enc.split("+"):
         report.notes.append(M4M_FACTS)
-        if not _set(given, "init") and not _set(given, "init_std"):
-            given["m4m.init_std"] = M4M_STD
-    text = ",".join(f"{key}={value}" for key, value in given.items()) or None
+        if not _set(options, "init") and not _set(options, "init_std"):
+            options["m4m.init_std"] = M4M_STD
+    text = ",".join(f"{key}={value}" for key, value in options.items()) or None
     length = source.config.max_length if max_length is None else max_length
     # The settings omit our start of M4M's table, so that training, which does not set it, has the same settings.
     config = replace(source.config, pos_enc=pos_enc, pos_enc_args=args or None, max_length=length)
@@ -86,35 +87,34 @@ def converted(
     _positions(source, model.encoder.pos, state, report)
     surplus = [name for name in source.tensors if name.startswith(_OWN) and ".pos." not in name and name not in state]
     if surplus:
-        raise CheckpointError(f"the source has {surplus[0]}, for which its settings have no place: are they its own?")
-    report.dropped |= dict.fromkeys(source.unused, "the model has no place for it")
+        raise CheckpointError(f"the source has {surplus[0]}, which does not fit its settings. {_ONE_MODEL}")
+    report.dropped |= dict.fromkeys(source.unused, "the model has no such weight")
     return Pretrained(config, state, source.vocabulary), report
 
 
-def _set(given: Mapping[str, Any], option: str) -> bool:
-    return option in given or f"m4m.{option}" in given
+def _set(options: Mapping[str, Any], option: str) -> bool:
+    return option in options or f"m4m.{option}" in options
 
 
 def _copy(source: Pretrained, state: dict[str, Tensor], report: Report) -> None:
     """Copy the weights that do not belong to the position encoding."""
-    for name, made in state.items():
+    for name, ours in state.items():
         if name.startswith("encoder.pos."):
             continue
         theirs = source.tensors.get(name)
         if theirs is None and not name.startswith("lm_head."):
-            raise CheckpointError(f"the source has no {name}, which its settings ask for: are they its own?")
+            raise CheckpointError(f"the source has no {name}, which its settings require. {_ONE_MODEL}")
         if theirs is None:
-            report.made[name] = "not in the source; as a new model's"
+            report.made[name] = "not in the source, so initialised as in a new model"
         else:
-            state[name] = _fitting(name, theirs, made)
+            state[name] = _fitting(name, theirs, ours)
             report.copied.append(name)
 
 
 def _fitting(name: str, theirs: Tensor, ours: Tensor) -> Tensor:
     if theirs.shape != ours.shape:
-        raise CheckpointError(
-            f"{name} is {list(theirs.shape)} in the source, where its settings say {list(ours.shape)}"
-        )
+        shapes = f"{list(theirs.shape)} in the source, but {list(ours.shape)} by its settings"
+        raise CheckpointError(f"{name} has the shape {shapes}. {_ONE_MODEL}")
     return theirs.to(ours.dtype).clone()
 
 
@@ -129,24 +129,26 @@ def _positions(source: Pretrained, pos: Composition, state: dict[str, Tensor], r
         elif theirs is not None and name.startswith("encoder.pos.learned."):
             rows = min(len(theirs), len(state[name]))
             state[name][:rows] = theirs[:rows]
-            report.made[name] = f"the first {rows} rows copied" + ("" if rows == len(state[name]) else "; others new")
+            report.made[name] = f"the first {rows} rows are copied, the others are new"
+            if rows == len(state[name]):
+                report.made[name] = f"the first {rows} rows are copied"
         else:
             report.made[name] = _rule(state[name])
             if theirs is not None:
-                report.dropped[name] = f"it is {list(theirs.shape)}, where {list(state[name].shape)} is wanted"
+                report.dropped[name] = f"its shape is {list(theirs.shape)}, but {list(state[name].shape)} is needed"
     report.dropped |= dict.fromkeys(known, f"--pos-enc {pos.name} has no such table")
 
 
-def _rule(made: Tensor) -> str:
-    std = made.std().item() if made.numel() > 1 else 0.0
+def _rule(table: Tensor) -> str:
+    std = table.std().item() if table.numel() > 1 else 0.0
     if math.isclose(std, 0.0, abs_tol=1e-12):
-        return f"all {made.flatten()[0].item():g}, by the method's rule"
-    return f"standard deviation {std:.3g}, by the method's rule"
+        return f"all values are {table.flatten()[0].item():g}, the initial value of the encoding"
+    return f"drawn as the encoding initialises it, with standard deviation {std:.3g}"
 
 
 def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, Tensor]:
     """Return the position weights of models from Hugging Face or stock fairseq, by our names."""
-    found: dict[str, Tensor] = {}
+    tables: dict[str, Tensor] = {}
     tensors, members = source.tensors, pos.members
     table, types = tensors.get(f"{names.POSITIONS}.weight"), tensors.get(f"{names.TYPES}.weight")
     distances = [tensors.get(f"{names.DISTANCES}.{i}.weight") for i in range(source.config.layers)]
@@ -154,28 +156,28 @@ def _foreign(source: Pretrained, pos: Composition, report: Report) -> dict[str, 
         if source.config.pos_enc != "learned":
             report.dropped["the absolute table"] = "the source does not read it"
         elif "learned" in members:
-            found["encoder.pos.learned.weight"] = table[len(table) - source.config.max_length :]
+            tables["encoder.pos.learned.weight"] = table[len(table) - source.config.max_length :]
         else:
             report.dropped["the absolute table"] = f"--pos-enc {pos.name} has none (learned+{pos.name} would keep it)"
     if types is not None:
-        _segments(types, found, members, report)
+        _segments(types, tables, members, report)
     if distances[0] is not None:
         owner = source.config.pos_enc
         if owner in members:  # their rows are in the order of i - j
-            stacked = torch.stack([one for one in distances if one is not None]).flip(1)
-            found[f"encoder.pos.{owner}.weight"] = stacked[:, None]
+            stacked = torch.stack([rows for rows in distances if rows is not None]).flip(1)
+            tables[f"encoder.pos.{owner}.weight"] = stacked[:, None]
         else:
-            report.dropped["the tables of distances"] = f"they are of {owner}, not of {pos.name}"
-    return found
+            report.dropped["the tables of distances"] = f"they belong to {owner}, not to {pos.name}"
+    return tables
 
 
-def _segments(types: Tensor, found: dict[str, Tensor], members: Mapping[str, Any], report: Report) -> None:
+def _segments(types: Tensor, tables: dict[str, Tensor], members: Mapping[str, Any], report: Report) -> None:
     name = "encoder.pos.segments-input.weight"
     if "segments-input" in members:
         # segments-input has two rows at least; a model with one segment never reads the second
-        found[name] = types if len(types) > 1 else torch.cat([types, torch.zeros_like(types)])
-    elif "encoder.pos.learned.weight" in found:
-        found["encoder.pos.learned.weight"] = found["encoder.pos.learned.weight"] + types[0]
+        tables[name] = types if len(types) > 1 else torch.cat([types, torch.zeros_like(types)])
+    elif "encoder.pos.learned.weight" in tables:
+        tables["encoder.pos.learned.weight"] = tables["encoder.pos.learned.weight"] + types[0]
         report.notes.append("the vector of the first segment is added to the absolute table")
         if len(types) > 1:
             report.dropped["the other segment vectors"] = "+segments-input would keep them"
@@ -192,12 +194,12 @@ def model_of(source: Pretrained) -> MaskedLM:
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
-        raise CheckpointError(f"the weights are not those of the settings: {error}") from None
+        raise CheckpointError(f"the weights do not fit the settings: {error}. {_ONE_MODEL}") from None
     return model.eval()
 
 
 def as_it_is(config: ModelConfig, tensors: Mapping[str, Tensor]) -> str:
     """Return the encoding that keeps all position weights of a model from Hugging Face or stock fairseq."""
     types = tensors.get(f"{names.TYPES}.weight")
-    apart = types is not None and (len(types) > 1 or config.pos_enc != "learned")
-    return config.pos_enc + ("+segments-input" if apart else "")
+    has_own_segments = types is not None and (len(types) > 1 or config.pos_enc != "learned")
+    return config.pos_enc + ("+segments-input" if has_own_segments else "")

@@ -28,7 +28,8 @@ pipeline_tag: fill-mask
 ---
 # A masked language model with position encoding `{pos_enc}`
 
-{layers} layers, {dim} wide, {heads} heads, {vocabulary:,} types, trained up to length {max_length}.
+The model has {layers} layers of width {dim}, {heads} heads and a vocabulary of {vocabulary:,} tokens. It was trained on
+sequences of up to {max_length} tokens.
 {options}
     import fairseq_posenc
     model = fairseq_posenc.load("DIR")  # torch and safetensors, no fairseq
@@ -36,9 +37,9 @@ pipeline_tag: fill-mask
 
 {transformers} {tokenizer}
 """
-READABLE = "transformers' `RobertaForMaskedLM` reads it too."
-TOKENIZER = "`transformers.AutoTokenizer` reads the tokenizer."
-UNREADABLE = "transformers has no such encoding: its classes must not read this folder, and its model_type says so."
+READABLE = "The class `RobertaForMaskedLM` of transformers can load the model, too."
+TOKENIZER = "`transformers.AutoTokenizer` loads the tokenizer."
+UNREADABLE = "No class of transformers can load this folder, because transformers does not have this encoding."
 
 
 def export(model: Pretrained, output: Path, tokens: tokenizer.Tokenizer | None = None) -> None:
@@ -98,49 +99,52 @@ def _weights(model: Pretrained) -> dict[str, Tensor]:
         return tensors  # under our own names, so that transformers cannot mistake them for a RoBERTa
     table = tensors.pop("encoder.pos.learned.weight")
     unread = torch.zeros(config.pad + 1, config.dim, dtype=table.dtype)
-    found = names.to_hf(tensors)
-    found["roberta.embeddings.position_embeddings.weight"] = torch.cat([unread, table])
-    found["lm_head.decoder.bias"] = found["lm_head.bias"]  # transformers ties them to this one
-    found["roberta.embeddings.token_type_embeddings.weight"] = torch.zeros(1, config.dim, dtype=table.dtype)
-    return found
+    tensors_by_name = names.to_hf(tensors)
+    tensors_by_name["roberta.embeddings.position_embeddings.weight"] = torch.cat([unread, table])
+    tensors_by_name["lm_head.decoder.bias"] = tensors_by_name["lm_head.bias"]  # transformers ties them to this one
+    tensors_by_name["roberta.embeddings.token_type_embeddings.weight"] = torch.zeros(1, config.dim, dtype=table.dtype)
+    return tensors_by_name
 
 
 def _card(config: ModelConfig, tokens: bool) -> str:
-    options = f"Its options: `{config.pos_enc_args}`.\n" if config.pos_enc_args else ""
+    options = f"The options of the encoding are `{config.pos_enc_args}`.\n" if config.pos_enc_args else ""
     known = READABLE if as_roberta(config) else UNREADABLE
-    told = {"options": options, "transformers": known, "tokenizer": TOKENIZER if tokens else ""}
-    return CARD.format(**{**asdict(config), **told}).replace(" \n", "\n")
+    texts = {"options": options, "transformers": known, "tokenizer": TOKENIZER if tokens else ""}
+    return CARD.format(**{**asdict(config), **texts}).replace(" \n", "\n")
 
 
 def _tokenizer(model: Pretrained, source: Path | None) -> tuple[tokenizer.Tokenizer | None, str]:
     """Return the tokenizer to write, if there is one, and a line about it. `model` is the model as it was read."""
-    found = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
-    if found is None or str(source) == "none":
-        return None, f"no tokenizer files: --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS}) would write them"
+    place = source or (tokenizer.beside(model.dictionary) if model.dictionary else None)
+    if place is None or str(source) == "none":
+        return None, f"no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER ({tokenizer.FORMS})."
     if model.vocabulary is None:
-        raise CheckpointError(f"{found} cannot be tried: no dict.txt beside the checkpoint or in its data")
-    made, where = tokenizer.read(found)
-    made, lacking = tokenizer.fitted(made, model.vocabulary, where, segments=model.config.has_segments)
-    line = f"tokenizer of {where}"
-    return made, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
+        raise CheckpointError(f"{place}: this tokenizer needs a dict.txt beside the checkpoint or in its data")
+    contents, where = tokenizer.read(place)
+    contents, lacking = tokenizer.fitted(contents, model.vocabulary, where, segments=model.config.has_segments)
+    line = f"wrote the tokenizer of {where}"
+    return contents, line + (f" without {len(lacking)} pieces that dict.txt lacks" if lacking else "")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc export-hf",
-        description="Export a masked language model of fairseq's to a folder that fairseq_posenc.load reads.",
+        description="Export a masked language model of fairseq to a folder that fairseq_posenc.load reads.",
         epilog="example:\n  export-hf checkpoints/checkpoint_best.pt --output my-model\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "checkpoint", metavar="CHECKPOINT", type=Path, help="Checkpoint of posenc_roberta or stock roberta."
+        "checkpoint", metavar="CHECKPOINT", type=Path, help="Checkpoint of posenc_roberta or of fairseq's roberta."
     )
-    parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="New or empty folder.")
+    parser.add_argument(
+        "--output", required=True, type=Path, metavar="DIR", help="Folder to write. It must be new or empty."
+    )
     parser.add_argument(
         "--tokenizer",
         type=Path,
         metavar="FILE_OR_FOLDER",
-        help=f"Tokenizer: {tokenizer.FORMS}. Default: tokenizer/ beside dict.txt. `none` leaves it out.",
+        help=f"File or folder of the tokenizer: {tokenizer.FORMS}. Default: the folder tokenizer/ beside dict.txt. "
+        "With `none`, no tokenizer is written.",
     )
     return parser
 
@@ -149,21 +153,22 @@ def main(argv: Sequence[str]) -> int:
     """Export as the command line says. Return 0, or 1 after printing an error of one line."""
     args = _parser().parse_args(argv)
     try:
-        found = read(args.checkpoint)
-        model, report = converted(found, as_it_is(found.config, found.tensors), found.config.pos_enc_args)
+        pretrained = read(args.checkpoint)
+        config = pretrained.config
+        model, report = converted(pretrained, as_it_is(config, pretrained.tensors), config.pos_enc_args)
         if lost := [*report.made, *report.dropped]:
-            wanted = [name for name in lost if not name.startswith("classification_heads.")]
-            if wanted:
-                raise CheckpointError(f"{args.checkpoint}: {wanted[0]} has no place or no source in the exported model")
-        tokens, line = _tokenizer(found, args.tokenizer)
+            unexported = [name for name in lost if not name.startswith("classification_heads.")]
+            if unexported:
+                raise CheckpointError(f"{args.checkpoint}: the weight {unexported[0]} is missing or cannot be exported")
+        tokens, line = _tokenizer(pretrained, args.tokenizer)
         export(model, args.output, tokens)
     except (CheckpointError, ValueError, OSError) as error:
         print(f"export-hf: {error}", file=sys.stderr)
         return 1
-    print(f"{args.output}: {len(report.copied)} weights, {model.config.pos_enc}")
+    print(f"{args.output}: wrote {len(report.copied)} weights, with the encoding {model.config.pos_enc}")
     for name, why in report.dropped.items():
         print(f"dropped: {name}: {why}")
     print(line if tokens else f"note: {line}")
     if model.vocabulary is None:
-        print("note: no dict.txt beside the checkpoint or in its data: the folder has no vocabulary")
+        print("note: the folder has no vocabulary, because there is no dict.txt beside the checkpoint or in its data")
     return 0

@@ -24,16 +24,16 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     path = folder / "config.json"
     if not folder.is_dir():
-        raise CheckpointError(f"{folder} is no folder: give one with config.json and {SAFE} or {BINARY}")
+        raise CheckpointError(f"{folder} is not a folder. Give a folder with config.json and {SAFE} or {BINARY}.")
     try:
-        found = json.loads(path.read_text("utf-8"))
+        settings = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise CheckpointError(f"{folder} has no config.json: is it a model's folder?") from None
+        raise CheckpointError(f"{folder} has no config.json. Give the folder of a model.") from None
     except (ValueError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path} is no JSON ({error}): download it again") from None
-    if not isinstance(found, dict):
-        raise CheckpointError(f"{path} holds no settings: download it again")
-    return found
+        raise CheckpointError(f"{path} is not valid JSON ({error}). Download it again.") from None
+    if not isinstance(settings, dict):
+        raise CheckpointError(f"{path} contains no settings. Download it again.")
+    return settings
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -48,29 +48,29 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
             return _tensors(folder / name, read)
         if (folder / f"{name}.index.json").is_file():
             return _parts(folder, f"{name}.index.json", read)
-    raise CheckpointError(f"{folder} has no weights: {SAFE} or {BINARY}, or several with an index")
+    raise CheckpointError(f"{folder} has no weights. It needs {SAFE} or {BINARY}, or several parts with an index.")
 
 
 def _parts(folder: Path, index: str, read: Callable[[Path], Any]) -> dict[str, Tensor]:
     try:
         names = list(json.loads((folder / index).read_text("utf-8"))["weight_map"].values())
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise CheckpointError(f"{folder / index} is no index of weights: download it again") from None
-    found: dict[str, Tensor] = {}
+        raise CheckpointError(f"{folder / index} is not an index of weights. Download it again.") from None
+    tensors: dict[str, Tensor] = {}
     for name in dict.fromkeys(names):
         if Path(name).name != name:
-            raise CheckpointError(f"{folder / index} names {name}, a file outside of the folder")
+            raise CheckpointError(f"{folder / index} names {name}, which is outside of the folder. Download it again.")
         if not (folder / name).is_file():
-            raise CheckpointError(f"{folder} has no {name}, which {index} names: download it again")
-        found.update(_tensors(folder / name, read))
-    return found
+            raise CheckpointError(f"{folder} has no {name}, which {index} names. Download it.")
+        tensors.update(_tensors(folder / name, read))
+    return tensors
 
 
 def _tensors(path: Path, read: Callable[[Path], Any]) -> dict[str, Tensor]:
-    found = read(path)
-    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
-        raise CheckpointError(f"{path} holds more than weights, or none")
-    return found
+    tensors = read(path)
+    if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
+        raise CheckpointError(f"{path} contains no weights, or not only weights. Give the weights of a model.")
+    return tensors
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:
@@ -78,11 +78,11 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     try:
-        found: dict[str, Tensor] = load_file(path)
+        tensors: dict[str, Tensor] = load_file(path)
     except (SafetensorError, OSError) as error:
         size = f"{path.stat().st_size:,} bytes"
-        raise CheckpointError(f"{path} cannot be read ({size}; {error}): download it again") from None
-    return found
+        raise CheckpointError(f"{path} cannot be read ({size}; {error}). Download it again.") from None
+    return tensors
 
 
 def read_vocabulary(folder: Path) -> list[str] | None:
@@ -97,17 +97,17 @@ def read_vocabulary(folder: Path) -> list[str] | None:
 
 
 def _of_tokenizer(path: Path) -> list[str]:
-    made = json.loads(path.read_text("utf-8"))
-    model = made["model"]["vocab"]
+    contents = json.loads(path.read_text("utf-8"))
+    model = contents["model"]["vocab"]
     ids = {piece: i for i, (piece, _) in enumerate(model)} if isinstance(model, list) else dict(model)
-    return _by_id({**ids, **{token["content"]: token["id"] for token in made.get("added_tokens", ())}}, path)
+    return _by_id({**ids, **{token["content"]: token["id"] for token in contents.get("added_tokens", ())}}, path)
 
 
 def _by_id(ids: dict[str, int], path: Path) -> list[str]:
     pieces = {number: piece for piece, number in ids.items()}
     missing = next((i for i in range(len(pieces)) if i not in pieces), None)
     if missing is not None:
-        raise CheckpointError(f"{path} has no piece of id {missing}")
+        raise CheckpointError(f"{path} has no piece with the id {missing}. Download it again.")
     return [pieces[i] for i in range(len(pieces))]
 
 
@@ -118,5 +118,5 @@ def new_folder(output: Path) -> AbstractContextManager[Path]:
         CheckpointError: `output` is not empty; its contents are never changed.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise CheckpointError(f"{output} is there already: name another --output, or remove it")
+        raise CheckpointError(f"{output} already exists. Give another --output, or remove it.")
     return whole_folder(output)

@@ -21,26 +21,29 @@ EXAMPLES = """examples:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairseq_posenc import-hf",
-        description="Convert a pretrained BERT or RoBERTa to a checkpoint of fairseq's, with any position encoding.",
+        description="Convert a pretrained BERT or RoBERTa to a fairseq checkpoint with any position encoding.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "source", metavar="DIR", type=Path, help="Folder of Hugging Face's, or a checkpoint of fairseq's RoBERTa."
+        "source",
+        metavar="FILE_OR_FOLDER",
+        type=Path,
+        help="Folder of a Hugging Face model, or checkpoint of fairseq's RoBERTa.",
     )
     parser.add_argument(
         "--pos-enc",
         required=True,
         metavar="NAME",
-        help="Position encoding, as of fairseq-train; `learned` keeps the table.",
+        help="Position encoding of the new model, as in fairseq-train. `learned` keeps the absolute table.",
     )
-    parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="Options of the position encoding.")
+    parser.add_argument("--pos-enc-args", metavar="OPTIONS", help="Options of the position encoding, such as clip=64.")
     parser.add_argument(
-        "--max-positions", type=int, metavar="N", help="Longest sequence, in tokens. Default: the source's."
+        "--max-positions", type=int, metavar="N", help="Maximum length in tokens. Default: that of the source."
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed of new tables (default: 1).")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="Random seed for new tables (default: 1).")
     parser.add_argument(
-        "--output", required=True, type=Path, metavar="PATH", help="Folder for checkpoint.pt, dict.txt and report.json."
+        "--output", required=True, type=Path, metavar="DIR", help="Folder to write. It must be new or empty."
     )
     return parser
 
@@ -52,20 +55,21 @@ def main(argv: Sequence[str]) -> int:
         from .checkpoint import CHECKPOINT, flags, save
 
         source = reordered(read(args.source))
-        given = (args.pos_enc, args.pos_enc_args)
-        made, report = converted(source, *given, max_length=args.max_positions, seed=args.seed)
-        save(made, report, args.output, args.source)
+        encoding = (args.pos_enc, args.pos_enc_args)
+        model, report = converted(source, *encoding, max_length=args.max_positions, seed=args.seed)
+        save(model, report, args.output, args.source)
     except ModuleNotFoundError as error:
-        print(f"import-hf: {error}: it needs fairseq (python -m fairseq_posenc doctor)", file=sys.stderr)
+        print(f"import-hf: {error}. The command needs fairseq: run python -m fairseq_posenc doctor.", file=sys.stderr)
         return 1
     except (CheckpointError, ValueError, OSError) as error:
         print(f"import-hf: {error}", file=sys.stderr)
         return 1
     print("\n".join(report.lines()))
-    if made.vocabulary is None:
+    if model.vocabulary is None:
         print(
-            "note: the source has no vocabulary file: special symbols have the published models' ids, dict.txt numbers"
+            "note: the source has no vocabulary file. Therefore dict.txt contains numbers, and special symbols have "
+            "the ids of the published models."
         )
     start = f"--finetune-from-model {args.output / CHECKPOINT} --arch posenc_roberta"
-    print(f"go on training: {start} {' '.join(flags(made))}")
+    print(f"continue training with: {start} {' '.join(flags(model))}")
     return 0

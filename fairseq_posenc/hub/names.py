@@ -61,17 +61,17 @@ def from_hf(tensors: Mapping[str, Tensor], kind: str) -> Renamed:
     """Rename the weights of Hugging Face's BERT or RoBERTa (`kind`: bert or roberta), with or without its head."""
     table = {**BODY, **POSITIONAL, **HEADS[kind]}
     patterns = [(_pattern(theirs), ours) for theirs, ours in table.items()]
-    found = Renamed()
+    renamed = Renamed()
     for name, tensor in tensors.items():
         module, _, end = name.removeprefix(f"{kind}.").rpartition(".")
         end = OLD_ENDS.get(end, end)
         matches = ((pattern.fullmatch(module), ours) for pattern, ours in patterns)
         ours = next((ours.format(*match.groups()) for match, ours in matches if match), None)
         if ours is None or end not in ("weight", "bias"):
-            found.unused.append(name)
+            renamed.unused.append(name)
         else:
-            found.tensors[f"{ours}.{end}"] = tensor
-    return found
+            renamed.tensors[f"{ours}.{end}"] = tensor
+    return renamed
 
 
 def to_hf(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -126,7 +126,7 @@ def to_fairseq(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _modern(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights by today's names. The encoder was once called `decoder`, and q, k and v were one matrix."""
-    found = {}
+    renamed = {}
     for name, tensor in tensors.items():
         if name.startswith("decoder."):
             name = "encoder." + name.removeprefix("decoder.")
@@ -134,7 +134,7 @@ def _modern(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         joined = re.fullmatch(r"(.+\.)in_proj_(weight|bias)", name)
         if joined:
             parts = zip("qkv", tensor.chunk(3), strict=True)
-            found.update({f"{joined[1]}{x}_proj.{joined[2]}": part.clone() for x, part in parts})
+            renamed.update({f"{joined[1]}{x}_proj.{joined[2]}": part.clone() for x, part in parts})
         else:
-            found[name] = tensor
-    return found
+            renamed[name] = tensor
+    return renamed

@@ -67,7 +67,7 @@ def read(source: Path) -> Pretrained:
         CheckpointError: The source cannot be read, or the model is neither BERT nor RoBERTa.
     """
     if not source.exists():
-        raise CheckpointError(f"{source} does not exist")
+        raise CheckpointError(f"{source} does not exist. Give a folder with config.json, or a checkpoint.")
     return of_folder(source) if source.is_dir() else of_checkpoint(source)
 
 
@@ -92,18 +92,18 @@ def kind_of(folder: Path, settings: Mapping[str, Any]) -> str:
     """
     kind = settings.get("model_type")
     if kind not in names.HEADS:
-        raise CheckpointError(f"{folder} holds a {kind or 'model without model_type'}: bert and roberta can be read")
+        raise CheckpointError(f"{folder}/config.json: model_type is {kind}, but only bert and roberta can be read")
     return str(kind)
 
 
 def _exported(folder: Path, settings: Mapping[str, Any]) -> Pretrained:
     own = settings[OWN]
-    known = {one.name for one in fields(ModelConfig)}
+    known = {setting.name for setting in fields(ModelConfig)}
     if unknown := sorted(set(own) - known):
-        raise CheckpointError(f"{folder}/config.json: {', '.join(unknown)} is of a newer fairseq_posenc")
-    needed = {one.name for one in fields(ModelConfig) if one.default is MISSING}
+        raise CheckpointError(f"{folder}/config.json: {', '.join(unknown)} is unknown. Install a newer fairseq_posenc.")
+    needed = {setting.name for setting in fields(ModelConfig) if setting.default is MISSING}
     if missing := sorted(needed - set(own)):
-        raise CheckpointError(f"{folder}/config.json has no {OWN}.{missing[0]}: export the model again")
+        raise CheckpointError(f"{folder}/config.json has no {OWN}.{missing[0]}. Export the model again.")
     config, weights = ModelConfig(**own), read_weights(folder)
     tensors = names.from_hf(weights, "roberta").tensors if settings.get("model_type") == "roberta" else weights
     table = tensors.pop(f"{names.POSITIONS}.weight", None)
@@ -122,14 +122,14 @@ def _of_hf(
     positions = settings.get("position_embedding_type", "absolute")
     activation = settings.get("hidden_act", "gelu")
     if positions not in KINDS:
-        raise CheckpointError(f"{where}: position_embedding_type {positions!r}; known: {', '.join(KINDS)}")
+        raise CheckpointError(f"{where}: position_embedding_type {positions!r} is not one of {', '.join(KINDS)}")
     if activation not in ACTIVATIONS or (kind == "roberta" and activation != "gelu"):
-        raise CheckpointError(f"{where}: hidden_act {activation!r} of a {kind} is not known here")
-    wanted = ("max_position_embeddings", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
-    if missing := [name for name in (*wanted, "vocab_size") if not isinstance(settings.get(name), int)]:
-        raise CheckpointError(f"{where} has no number {missing[0]}: download it again")
+        raise CheckpointError(f"{where}: hidden_act {activation!r} is not supported for {kind}")
+    sizes = ("max_position_embeddings", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
+    if missing := [name for name in (*sizes, "vocab_size") if not isinstance(settings.get(name), int)]:
+        raise CheckpointError(f"{where}: {missing[0]} must be a number. Download the file again.")
     if settings.get("is_decoder"):
-        raise CheckpointError(f"{where}: is_decoder, but this is for masked language models")
+        raise CheckpointError(f"{where}: is_decoder is set, but only masked language models can be read")
     embedding = _there(tensors, "embed_tokens.weight", folder)
     output = tensors.get("lm_head.weight")
     pad = settings.get("pad_token_id", 1 if kind == "roberta" else 0)
@@ -155,7 +155,7 @@ def _of_hf(
 def special_ids(
     where: str, kind: str, settings: Mapping[str, Any], vocabulary: list[str] | None, pad: int
 ) -> dict[str, Any]:
-    """Return the ids of the special symbols: from the vocabulary if there is one, otherwise of the published models."""
+    """Return the ids of the special symbols, from the vocabulary if there is one, or else from the published models."""
     if kind == "roberta":
         words = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "mask": MASK}
         usual = {"bos": 0, "eos": 2, "unk": 3, "mask": settings["vocab_size"] - 1}
@@ -165,18 +165,17 @@ def special_ids(
     if vocabulary is not None:
         numbers = {piece: i for i, piece in enumerate(vocabulary)}
         if missing := [word for word in words.values() if word not in numbers]:
-            raise CheckpointError(f"{where}: the vocabulary beside it has no {missing[0]}: it is another model's")
+            raise CheckpointError(f"{where}: the vocabulary beside it has no {missing[0]}. Use that of this model.")
         if len(vocabulary) > settings["vocab_size"]:
-            raise CheckpointError(
-                f"{where}: vocab_size {settings['vocab_size']}, but {len(vocabulary)} pieces beside it"
-            )
+            sizes = f"vocab_size is {settings['vocab_size']}, but the vocabulary beside it has {len(vocabulary)} pieces"
+            raise CheckpointError(f"{where}: {sizes}. Use the vocabulary of this model.")
         usual = {name: numbers[word] for name, word in words.items()}
     return {"pad": pad, **usual}
 
 
 def _there(tensors: Mapping[str, Tensor], name: str, source: Path) -> Tensor:
     if name not in tensors:
-        raise CheckpointError(f"{source} has no weights of the embedding: is it a masked language model?")
+        raise CheckpointError(f"{source} has no weights of the embedding. Give a masked language model.")
     return tensors[name]
 
 
@@ -190,19 +189,20 @@ def of_checkpoint(path: Path) -> Pretrained:
         CheckpointError: The model is another one, or its settings or dictionary do not fit.
     """
     state = load_model(path)
-    given, task = _settings(state, path)
+    settings, task = _settings(state, path)
     renamed = names.from_fairseq(state["model"])
     embedding = _there(renamed.tensors, "embed_tokens.weight", path)
     output = renamed.tensors.pop("lm_head.weight", None)
-    own = given.get("_name", given.get("arch", "")).startswith("posenc_")
+    own = settings.get("_name", settings.get("arch", "")).startswith("posenc_")
     table = renamed.tensors.get(f"{names.POSITIONS}.weight")
-    told = [given.get("max_positions"), *(where.get(name) for where in (given, task) for name in LENGTHS)]
-    longest = next((int(length) for length in told if length), None)
+    lengths = [settings.get("max_positions"), *(where.get(name) for where in (settings, task) for name in LENGTHS)]
+    longest = next((int(length) for length in lengths if length), None)
     if table is None and longest is None:
-        raise CheckpointError(f"{path}: its settings do not say how long its sequences are (max_positions)")
-    name, args = given.get("pos_enc", "learned"), given.get("pos_enc_args")
-    if own and given.get("pos_enc_defaults"):
-        args = ",".join(f"{key}={value}" for key, value in with_defaults(name, args, given["pos_enc_defaults"]).items())
+        raise CheckpointError(f"{path}: the settings do not contain the maximum length (max_positions)")
+    name, args = settings.get("pos_enc", "learned"), settings.get("pos_enc_args")
+    if own and settings.get("pos_enc_defaults"):
+        options = with_defaults(name, args, settings["pos_enc_defaults"])
+        args = ",".join(f"{key}={value}" for key, value in options.items())
     dictionary = dictionary_of(path, task)
     pieces = _symbols(dictionary, path, len(embedding)) if dictionary else None
     config = ModelConfig(
@@ -213,10 +213,10 @@ def of_checkpoint(path: Path) -> Pretrained:
         pos_enc_args=args or None,
         tied=output is None or output.equal(embedding),
         mask=pieces.index(MASK) if pieces else len(embedding) - 1,
-        **{ours: given.get(theirs, default) for ours, (theirs, default) in FAIRSEQ.items()},
+        **{ours: settings.get(theirs, default) for ours, (theirs, default) in FAIRSEQ.items()},
     )
     if config.activation not in stack.ACTIVATIONS:
-        raise CheckpointError(f"{path}: activation {config.activation!r}; known: {', '.join(stack.ACTIVATIONS)}")
+        raise CheckpointError(f"{path}: activation {config.activation!r} is not one of {', '.join(stack.ACTIVATIONS)}")
     if output is not None and not config.tied:
         renamed.tensors["lm_head.weight"] = output
     return Pretrained(config, renamed.tensors, pieces, renamed.unused, dictionary)
@@ -226,33 +226,33 @@ def settings_of(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of the model and of the task of a checkpoint, without its weights.
 
     Raises:
-        CheckpointError: The file is not a checkpoint, or of another model.
+        CheckpointError: The file is not a checkpoint, or its model is another one.
     """
     if not path.is_file():
-        raise CheckpointError(f"{path} does not exist")
+        raise CheckpointError(f"{path} does not exist. Give a checkpoint.")
     try:
         state = safe_load(path, mmap=True)
     except CheckpointError:  # old files cannot be mapped
         state = safe_load(path)
     if not isinstance(state, dict):
-        raise CheckpointError(f"{path}: no fairseq checkpoint (it has no 'model')")
+        raise CheckpointError(f"{path}: this is not a fairseq checkpoint, because it has no 'model'")
     return _settings(state, path)
 
 
 def _settings(state: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of the model and of the task."""
     if not state.get("cfg") and state.get("args") is None:
-        raise CheckpointError(f"{path} has no settings (neither 'cfg' nor 'args')")
-    given, task = (checkpoints.settings_of(state, part) for part in ("model", "task"))
-    name = str(given.get("_name") or given.get("arch"))
+        raise CheckpointError(f"{path} has no settings ('cfg' or 'args'). Give a checkpoint of fairseq-train.")
+    settings, task = (checkpoints.settings_of(state, part) for part in ("model", "task"))
+    name = str(settings.get("_name") or settings.get("arch"))
     if "roberta" not in name and "bert" not in name:
-        raise CheckpointError(f"{path} is a {name}: BERT and RoBERTa, stock or posenc_, can be read")
-    return given, task
+        raise CheckpointError(f"{path}: the model is {name}, but only BERT and RoBERTa, stock or posenc_, can be read")
+    return settings, task
 
 
 def dictionary_of(path: Path, task: Mapping[str, Any]) -> Path | None:
     """Return dict.txt beside a checkpoint or in the data that its task names; None if there is none."""
-    folders = [path.parent, *(Path(one) for one in str(task.get("data") or "").split(":") if one)]
+    folders = [path.parent, *(Path(folder) for folder in str(task.get("data") or "").split(":") if folder)]
     return next((folder / "dict.txt" for folder in folders if (folder / "dict.txt").is_file()), None)
 
 
@@ -266,9 +266,8 @@ def symbols_of(dictionary: Path) -> list[str]:
 def _symbols(dictionary: Path, path: Path, size: int) -> list[str]:
     pieces = symbols_of(dictionary)
     if len(pieces) != size:
-        raise CheckpointError(
-            f"{dictionary} has {len(pieces)} symbols, with <mask>; the embedding of {path} has {size}"
-        )
+        sizes = f"{len(pieces)} symbols with <mask>, but the embedding of {path} has {size}"
+        raise CheckpointError(f"{dictionary} has {sizes}. Use the dict.txt of this model.")
     return pieces
 
 
@@ -281,15 +280,15 @@ def reordered(source: Pretrained) -> Pretrained:
     config = source.config
     first = [config.bos, config.pad, config.eos, config.unk]
     if config.mask is None or len({*first, config.mask}) < 5 or max(*first, config.mask) >= config.vocabulary:
-        raise CheckpointError("the ids of [CLS], [PAD], [SEP], [UNK] and [MASK] are not known: add its vocabulary file")
+        raise CheckpointError("the ids of [CLS], [PAD], [SEP], [UNK] and [MASK] are unknown. Add the vocabulary file.")
     order = fairseq_order(first, config.mask, config.vocabulary)
     by_id = ("embed_tokens.weight", "lm_head.weight", "lm_head.bias")
     tensors = {name: tensor[order] if name in by_id else tensor for name, tensor in source.tensors.items()}
     pieces = None
     if source.vocabulary is not None:
         pieces = in_order(source.vocabulary, order)
-    made = replace(config, bos=0, pad=1, eos=2, unk=3, mask=config.vocabulary - 1)
-    return Pretrained(made, tensors, pieces, source.unused)
+    new_config = replace(config, bos=0, pad=1, eos=2, unk=3, mask=config.vocabulary - 1)
+    return Pretrained(new_config, tensors, pieces, source.unused)
 
 
 def fairseq_order(first: list[int], mask: int, size: int) -> list[int]:

@@ -36,26 +36,27 @@ def with_tokenizer(source: Path, files: Path | None = None) -> tuple[list[str], 
         CheckpointError: There is no vocabulary or no tokenizer, or the tokenizer belongs to another model.
     """
     if source.is_file() or source.suffix == ".pt":
-        listed = _dictionary_beside(source)
-        symbols = symbols_of(listed)
-        place = files or tokenizer.beside(listed)
+        dict_file = _dictionary_beside(source)
+        symbols = symbols_of(dict_file)
+        place = files or tokenizer.beside(dict_file)
         if place is None:
-            raise CheckpointError(f"{listed} has no tokenizer/ beside it: name the one that cut its training text")
-        found, where = tokenizer.read(place)
+            raise CheckpointError(f"{dict_file} has no tokenizer/ beside it. Give the tokenizer of its training text.")
+        contents, where = tokenizer.read(place)
     else:
         symbols = dictionary(source)
-        found, where = tokenizer.read(files or source)
-    return symbols, tokenizer.fitted(found, symbols, where, segments=True)[0]
+        contents, where = tokenizer.read(files or source)
+    return symbols, tokenizer.fitted(contents, symbols, where, segments=True)[0]
 
 
 def _dictionary_beside(checkpoint: Path) -> Path:
     """Return the dict.txt of a checkpoint, from where fairseq or recipes/pretrain_mlm writes it."""
-    found = dictionary_of(checkpoint, settings_of(checkpoint)[1])
+    dict_file = dictionary_of(checkpoint, settings_of(checkpoint)[1])
     run = checkpoint.absolute().parents[2:3]  # RUN/checkpoints/ENCODING/checkpoint_last.pt
-    found = found or next((path for folder in run for path in sorted(folder.glob("data/shard*/dict.txt"))), None)
-    if found is None:
-        raise CheckpointError(f"{checkpoint}: no dict.txt beside it, nor in the data that it was trained on")
-    return found
+    in_shards = (path for folder in run for path in sorted(folder.glob("data/shard*/dict.txt")))
+    dict_file = dict_file or next(in_shards, None)
+    if dict_file is None:
+        raise CheckpointError(f"{checkpoint}: there is no dict.txt beside it or in its training data")
+    return dict_file
 
 
 def dictionary(folder: Path) -> list[str]:
@@ -70,10 +71,10 @@ def dictionary(folder: Path) -> list[str]:
     """
     settings, listed = read_config(folder), read_vocabulary(folder)
     if listed is None:
-        raise CheckpointError(f"{folder} has no vocabulary: vocab.txt, vocab.json or tokenizer.json")
+        raise CheckpointError(f"{folder} has no vocabulary (vocab.txt, vocab.json or tokenizer.json). Add it.")
     ids = _ids(folder, settings, listed)
     if missing := [name for name in (*FIRST, "mask", "vocabulary") if ids.get(name) is None]:
-        raise CheckpointError(f"{folder}/config.json does not say '{missing[0]}': download it again")
+        raise CheckpointError(f"{folder}/config.json has no '{missing[0]}'. Download it again.")
     order = fairseq_order([ids[name] for name in FIRST], ids["mask"], ids["vocabulary"])
     return distinct(in_order(listed, order))
 

@@ -24,8 +24,8 @@ def first_units(sentence: str, count: int, units: str = "words") -> str:
     Raises:
         ValueError: The units are unknown.
     """
-    found = [one.end() for one in islice(pattern_of(units).finditer(sentence), count)]
-    return sentence[: found[-1]].strip() if found else ""
+    ends = [match.end() for match in islice(pattern_of(units).finditer(sentence), count)]
+    return sentence[: ends[-1]].strip() if ends else ""
 
 
 def best_constant(questions: Sequence[str], units: str = "words") -> str:
@@ -37,13 +37,15 @@ def best_constant(questions: Sequence[str], units: str = "words") -> str:
         ValueError: There are no questions, or the units are unknown.
     """
     if not questions:
-        raise ValueError("the best constant output is chosen on training questions, and there are none")
+        raise ValueError("there are no training questions on which to choose the best constant output")
     step = max(1, len(questions) // MOST_QUESTIONS)
-    found = [units_of(one, units) for one in questions[::step]]
-    frequent = [unit for unit, _ in Counter(unit for one in found for unit in dict.fromkeys(one)).most_common()]
+    split_questions = [units_of(question, units) for question in questions[::step]]
+    counts = Counter(unit for question in split_questions for unit in dict.fromkeys(question))
+    frequent = [unit for unit, _ in counts.most_common()]
     # encode each unit as one character, because rapidfuzz compares many pairs of strings at once
     code = {unit: chr(number) for number, unit in enumerate(frequent, start=1)}
-    best = _climbed(["".join(map(code.__getitem__, one)) for one in found], [*code.values()][:MOST_UNITS])
+    encoded = ["".join(map(code.__getitem__, question)) for question in split_questions]
+    best = _climbed(encoded, [*code.values()][:MOST_UNITS])
     names = {letter: unit for unit, letter in code.items()}
     return ("" if units == "characters" else " ").join(map(names.__getitem__, best))
 

@@ -14,38 +14,38 @@ from sklearn import metrics
 Metric = Callable[[ArrayLike, ArrayLike], float]
 
 
-def accuracy(found: ArrayLike, wanted: ArrayLike) -> float:
+def accuracy(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return the share of correct outputs."""
-    return float(metrics.accuracy_score(wanted, found))
+    return float(metrics.accuracy_score(targets, outputs))
 
 
-def f1(found: ArrayLike, wanted: ArrayLike) -> float:
+def f1(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return the F1 score of class 1, as for QQP and MRPC; 0 if neither outputs nor targets contain it."""
-    return float(metrics.f1_score(wanted, found, zero_division=0.0))
+    return float(metrics.f1_score(targets, outputs, zero_division=0.0))
 
 
-def matthews(found: ArrayLike, wanted: ArrayLike) -> float:
+def matthews(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return Matthews' correlation coefficient, as for CoLA; 0 if outputs or targets are constant."""
-    return float(metrics.matthews_corrcoef(wanted, found))
+    return float(metrics.matthews_corrcoef(targets, outputs))
 
 
-def pearson(found: ArrayLike, wanted: ArrayLike) -> float:
+def pearson(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return Pearson's correlation coefficient, as for STS-B.
 
     It is undefined if outputs or targets are constant; then return 0.
     """
-    return _correlation(stats.pearsonr, found, wanted)
+    return _correlation(stats.pearsonr, outputs, targets)
 
 
-def spearman(found: ArrayLike, wanted: ArrayLike) -> float:
+def spearman(outputs: ArrayLike, targets: ArrayLike) -> float:
     """Return Spearman's rank correlation coefficient; 0 if outputs or targets are constant."""
-    return _correlation(stats.spearmanr, found, wanted)
+    return _correlation(stats.spearmanr, outputs, targets)
 
 
-def _correlation(of: Any, found: ArrayLike, wanted: ArrayLike) -> float:
-    if min(np.ptp(np.asarray(side)) for side in (found, wanted)) == 0:
+def _correlation(statistic: Any, outputs: ArrayLike, targets: ArrayLike) -> float:
+    if min(np.ptp(np.asarray(side)) for side in (outputs, targets)) == 0:
         return 0.0
-    return float(of(found, wanted)[0])
+    return float(statistic(outputs, targets)[0])
 
 
 METRICS: Mapping[str, Metric] = {
@@ -69,12 +69,12 @@ def named(names: Sequence[str], *, regression: bool) -> list[str]:
     for name in names:
         if name not in known:
             kind = "regression" if regression else "classification"
-            raise ValueError(f"--metrics: {name!r} is no score of {kind}; there are: {', '.join(known)}")
+            raise ValueError(f"--metrics {name}: this is not a score for {kind}. Choose from {', '.join(known)}.")
     return list(names)
 
 
-def constants(name: str, train: Sequence[Any], wanted: Sequence[Any]) -> tuple[Any, float]:
-    """Return the constant output that scores best on the training targets, and its score on the targets `wanted`.
+def constants(name: str, train: Sequence[Any], targets: Sequence[Any]) -> tuple[Any, float]:
+    """Return the constant output that scores best on the training targets, and its score on `targets`.
 
     For accuracy it is the majority class. For correlations of numbers it is the mean with score 0, because a constant
     has no correlation.
@@ -83,7 +83,7 @@ def constants(name: str, train: Sequence[Any], wanted: Sequence[Any]) -> tuple[A
         return float(np.mean(np.asarray(train, dtype=float))), 0.0
     labels = sorted(set(train), key=lambda label: (-list(train).count(label), label))
     best = max(labels, key=lambda label: METRICS[name]([label] * len(train), train))
-    return best, METRICS[name]([best] * len(wanted), wanted)
+    return best, METRICS[name]([best] * len(targets), targets)
 
 
 def margin(name: str, rows: int, constant: float) -> float:

@@ -47,10 +47,10 @@ def grouped(hypotheses: Sequence[str], references: Sequence[Sequence[str]], sour
     """
     first: dict[Hashable, str] = {}
     all_of: dict[Hashable, list[str]] = {}
-    for hypothesis, given, source in zip(hypotheses, references, sources, strict=True):
+    for hypothesis, texts, source in zip(hypotheses, references, sources, strict=True):
         first.setdefault(source, hypothesis)
-        all_of.setdefault(source, []).extend(given)
-    return GroupedText([*first.values()], [[*dict.fromkeys(given)] for given in all_of.values()])
+        all_of.setdefault(source, []).extend(texts)
+    return GroupedText([*first.values()], [[*dict.fromkeys(texts)] for texts in all_of.values()])
 
 
 def score(
@@ -67,22 +67,22 @@ def score(
         ValueError: The first three arguments differ in length or are empty, an item has no reference, or the units are
             unknown.
     """
-    found = grouped(hypotheses, references, sources)
+    groups = grouped(hypotheses, references, sources)
     rouge, coco = (
-        mean_rouge_l(found.hypotheses, found.references, units=units, variant=variant) for variant in ("f1", "coco")
+        mean_rouge_l(groups.hypotheses, groups.references, units=units, variant=variant) for variant in ("f1", "coco")
     )
     # Outputs may be in lower case although the references are not. Like ROUGE-L, BLEU and chrF ignore case here.
     bleu, chrf = BLEU(tokenize=TOKENIZERS[units], lowercase=True), CHRF(lowercase=True)
-    columns = _columns(found.references)
+    columns = _columns(groups.references)
     return Scores(
         rouge_l=rouge,
         rouge_l_coco=coco,
-        bleu=bleu.corpus_score(found.hypotheses, columns).score,
+        bleu=bleu.corpus_score(groups.hypotheses, columns).score,
         bleu_signature=str(bleu.get_signature()),
-        chrf=chrf.corpus_score(found.hypotheses, columns).score,
+        chrf=chrf.corpus_score(groups.hypotheses, columns).score,
         chrf_signature=str(chrf.get_signature()),
-        distinct=distinct(found.hypotheses),
-        sources=len(found.hypotheses),
+        distinct=distinct(groups.hypotheses),
+        sources=len(groups.hypotheses),
         items=len(hypotheses),
     )
 
@@ -94,11 +94,11 @@ def distinct(hypotheses: Sequence[str]) -> float:
         ValueError: There are no texts.
     """
     if not hypotheses:
-        raise ValueError("the share of distinct texts of none: is the split empty?")
+        raise ValueError("there are no texts, so none are distinct. Check that the split is not empty.")
     return len(set(hypotheses)) / len(hypotheses)
 
 
 def _columns(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
     """Return the references as sacrebleu reads them: one list per reference number, with None for missing ones."""
     most = max(map(len, references))
-    return [[given[number] if number < len(given) else None for given in references] for number in range(most)]
+    return [[texts[number] if number < len(texts) else None for texts in references] for number in range(most)]

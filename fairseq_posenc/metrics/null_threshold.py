@@ -1,4 +1,4 @@
-"""Choose above which odds a question has no answer, as SQuAD 2.0's script does (evaluate-v2.0.py)."""
+"""Choose the odds above which a question has no answer, as SQuAD 2.0's script does (evaluate-v2.0.py)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def best(
     golds: Mapping[str, Sequence[str]],
     predictions: Mapping[str, str],
     odds: Mapping[str, float],
-    found: Mapping[str, float],
+    values: Mapping[str, float],
 ) -> Best:
     """Return the threshold with the highest sum of scores, as the script's find_best_thresh does.
 
@@ -39,34 +39,34 @@ def best(
         golds: As in `squad.scores`.
         predictions: Predictions before any threshold.
         odds: Odds that a question has no answer.
-        found: EM or F1 of the predictions, from 0 to 1.
+        values: EM or F1 of the predictions, from 0 to 1.
     Raises:
         ValueError: A prediction has no odds.
     """
     _check(predictions, odds)
     reached = sum(not answers for answers in golds.values())
     current, score, threshold = float(reached), float(reached), 0.0
-    for name in sorted(odds, key=lambda one: odds[one]):
-        if name not in found:
+    for name in sorted(odds, key=lambda name: odds[name]):
+        if name not in values:
             continue
         # answering a question without an answer costs a point; an empty prediction costs nothing
-        current += found[name] if golds[name] else -float(bool(predictions[name]))
+        current += values[name] if golds[name] else -float(bool(predictions[name]))
         if current > score:
             score, threshold = current, odds[name]
-    return Best(100.0 * score / len(found), threshold)
+    return Best(100.0 * score / len(values), threshold)
 
 
-def at(golds: Mapping[str, Sequence[str]], found: Scores, odds: Mapping[str, float], threshold: float) -> Scores:
+def at(golds: Mapping[str, Sequence[str]], result: Scores, odds: Mapping[str, float], threshold: float) -> Scores:
     """Apply a threshold to scores of predictions, as the script's apply_no_ans_threshold does.
 
     Above the threshold, a question scores 1 if it has no answer, otherwise 0. The score of an empty text would differ
     slightly: it is also correct if all answers consist of articles and punctuation only.
     """
 
-    def silenced(some: Mapping[str, float]) -> dict[str, float]:
-        return {name: float(not golds[name]) if odds[name] > threshold else one for name, one in some.items()}
+    def silenced(values: Mapping[str, float]) -> dict[str, float]:
+        return {name: float(not golds[name]) if odds[name] > threshold else value for name, value in values.items()}
 
-    return Scores(silenced(found.exact), silenced(found.f1), found.unanswered)
+    return Scores(silenced(result.exact), silenced(result.f1), result.unanswered)
 
 
 def evaluate(
@@ -83,10 +83,10 @@ def evaluate(
         ValueError: See `squad.scores`; also if a prediction has no odds.
     """
     _check(predictions, odds)
-    found = scores(golds, predictions, rules(V20))
-    exact, f1 = (best(golds, predictions, odds, one) for one in (found.exact, found.f1))
+    result = scores(golds, predictions, rules(V20))
+    exact, f1 = (best(golds, predictions, odds, values) for values in (result.exact, result.f1))
     return {
-        **means(golds, at(golds, found, odds, threshold), V20),
+        **means(golds, at(golds, result, odds, threshold), V20),
         "best_exact": exact.score,
         "best_exact_thresh": exact.threshold,
         "best_f1": f1.score,
@@ -97,4 +97,4 @@ def evaluate(
 def _check(predictions: Mapping[str, str], odds: Mapping[str, float]) -> None:
     missing = [name for name in predictions if name not in odds]
     if missing:
-        raise ValueError(f"{len(missing)} predictions have no odds of no answer: {', '.join(missing[:5])}")
+        raise ValueError(f"{len(missing)} predictions lack the odds that there is no answer: {', '.join(missing[:5])}")

@@ -31,7 +31,7 @@ def rouge_l(hypothesis: str, references: Sequence[str], *, units: str = "words",
     Raises:
         ValueError: There is no reference, or the units or the variant are unknown.
     """
-    return of_units(units_of(hypothesis, units), [units_of(one, units) for one in references], variant)
+    return of_units(units_of(hypothesis, units), [units_of(reference, units) for reference in references], variant)
 
 
 def mean_rouge_l(
@@ -43,20 +43,21 @@ def mean_rouge_l(
         ValueError: There are no texts, or the number of lists of references differs from that of texts.
     """
     if not hypotheses:
-        raise ValueError("ROUGE-L of no text: is the split empty?")
+        raise ValueError("there are no texts to score with ROUGE-L. Check that the split is not empty.")
     pairs = zip(hypotheses, references, strict=True)
-    return sum(rouge_l(one, given, units=units, variant=variant) for one, given in pairs) / len(hypotheses)
+    scores = [rouge_l(hypothesis, texts, units=units, variant=variant) for hypothesis, texts in pairs]
+    return sum(scores) / len(scores)
 
 
 def of_units(hypothesis: Sequence[str], references: Sequence[Sequence[str]], variant: str = "f1") -> float:
     """Return the ROUGE-L of texts that are already split into units; see `rouge_l`."""
     if variant not in VARIANTS:
-        raise ValueError(f"no variant {variant!r} of ROUGE-L; there are: {', '.join(VARIANTS)}")
+        raise ValueError(f"variant {variant!r} of ROUGE-L is unknown. Choose from {', '.join(VARIANTS)}.")
     if not references:
-        raise ValueError("ROUGE-L wants a reference")
+        raise ValueError("ROUGE-L needs at least one reference")
     parts = [_parts(hypothesis, reference) for reference in references]
     if variant == "coco":
-        return _f(max(one for one, _ in parts), max(other for _, other in parts), COCO_BETA)
+        return _f(max(precision for precision, _ in parts), max(recall for _, recall in parts), COCO_BETA)
     return max(_f(precision, recall, 1.0) for precision, recall in parts)
 
 

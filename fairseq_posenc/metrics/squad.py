@@ -89,7 +89,7 @@ class Rules:
         """
         if self.name != V20:
             if not answers:
-                raise ValueError(f"question {name} has no answer: {self.name} has none such, {V20} has")
+                raise ValueError(f"question {name} has no answer, which {V20} allows but {self.name} does not")
             return list(answers)
         return [answer for answer in answers if self.words(answer)] or [""]
 
@@ -97,8 +97,8 @@ class Rules:
 @cache
 def _marks() -> frozenset[str]:
     """Return the punctuation characters of Unicode and of ASCII."""
-    found = (letter for letter in map(chr, range(sys.maxunicode)) if unicodedata.category(letter).startswith("P"))
-    return frozenset(found) | frozenset(string.punctuation)
+    marks = (letter for letter in map(chr, range(sys.maxunicode)) if unicodedata.category(letter).startswith("P"))
+    return frozenset(marks) | frozenset(string.punctuation)
 
 
 #: names of the rules; MLQA has one set per language
@@ -114,7 +114,7 @@ def rules(name: str) -> Rules:
         ValueError: The name is unknown.
     """
     if name not in RULES:
-        raise ValueError(f"no rules {name!r}; there are: {', '.join(RULES)}")
+        raise ValueError(f"rules {name!r} are unknown. Choose from {', '.join(RULES)}.")
     if name in (V11, V20):
         return Rules(name, _ENGLISH, frozenset(string.punctuation))
     language = name.removeprefix(f"{MLQA}-")
@@ -154,7 +154,7 @@ def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], h
             2.0).
     """
     if not golds:
-        raise ValueError("no questions to score")
+        raise ValueError("there are no questions to score")
     missing = [name for name in golds if name not in predictions]
     if missing and how.name == V20:
         raise ValueError(f"{len(missing)} of {len(golds)} questions have no prediction: {', '.join(missing[:5])}")
@@ -167,10 +167,10 @@ def scores(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], h
     return Scores(exact, f1, missing)
 
 
-def mean(found: Mapping[str, float], names: Sequence[str] | None = None) -> float:
+def mean(values: Mapping[str, float], names: Sequence[str] | None = None) -> float:
     """Return the mean in percent, over all questions or those of `names`."""
-    chosen = list(found) if names is None else names
-    return 100.0 * sum(found[name] for name in chosen) / len(chosen)
+    chosen = list(values) if names is None else names
+    return 100.0 * sum(values[name] for name in chosen) / len(chosen)
 
 
 def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str], name: str) -> dict[str, float]:
@@ -189,14 +189,14 @@ def evaluate(golds: Mapping[str, Sequence[str]], predictions: Mapping[str, str],
     return means(golds, scores(golds, predictions, rules(name)), name)
 
 
-def means(golds: Mapping[str, Sequence[str]], found: Scores, name: str) -> dict[str, float]:
+def means(golds: Mapping[str, Sequence[str]], result: Scores, name: str) -> dict[str, float]:
     """Return what `evaluate` returns, from scores that are already computed under the same rules."""
     if name != V20:
-        return {"exact_match": mean(found.exact), "f1": mean(found.f1), "total": len(golds)}
-    made = {"exact": mean(found.exact), "f1": mean(found.f1), "total": float(len(golds))}
+        return {"exact_match": mean(result.exact), "f1": mean(result.f1), "total": len(golds)}
+    scores_by_name = {"exact": mean(result.exact), "f1": mean(result.f1), "total": float(len(golds))}
     for part, has in (("HasAns", True), ("NoAns", False)):
-        names = [one for one, answers in golds.items() if bool(answers) == has]
+        names = [question for question, answers in golds.items() if bool(answers) == has]
         if names:
-            made |= {f"{part}_exact": mean(found.exact, names), f"{part}_f1": mean(found.f1, names)}
-            made[f"{part}_total"] = len(names)
-    return made
+            scores_by_name |= {f"{part}_exact": mean(result.exact, names), f"{part}_f1": mean(result.f1, names)}
+            scores_by_name[f"{part}_total"] = len(names)
+    return scores_by_name

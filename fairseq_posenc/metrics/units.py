@@ -15,7 +15,7 @@ def pattern_of(units: str) -> re.Pattern[str]:
         ValueError: The units are not in `UNITS`.
     """
     if units not in UNITS:
-        raise ValueError(f"no units {units!r}; there are: {', '.join(UNITS)}")
+        raise ValueError(f"units {units!r} are unknown. Choose from {', '.join(UNITS)}.")
     return UNITS[units]
 
 

@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
             _draw(rows, args.output / "bench.png")
     missed = [row for row in rows if row.holds is False]
     for row in missed:
-        print(f"over its target: {row}", file=sys.stderr)
+        print(f"bench: over its target: {row}", file=sys.stderr)
     return int(bool(missed))
 
 
@@ -48,6 +48,6 @@ def _draw(rows: Sequence[Row], path: Path) -> None:
     """Draw the figure, or print why there is none. Only the recipes require matplotlib."""
     try:
         if not figure.draw(rows, path):
-            print("bench: no figure, as no layer was measured", file=sys.stderr)
+            print("bench: drew no figure, because no layer was measured", file=sys.stderr)
     except ImportError:
-        print("bench: no figure, as matplotlib is missing: pip install matplotlib", file=sys.stderr)
+        print("bench: drew no figure, because matplotlib is missing. Run: pip install matplotlib", file=sys.stderr)

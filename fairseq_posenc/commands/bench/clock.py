@@ -1,4 +1,4 @@
-"""Time subjects in turns: other load on the machine slows all subjects of a round alike, so that ratios stay."""
+"""Time subjects in turns, so that other load on the machine slows all alike and hardly changes their ratios."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ now = time.perf_counter
 
 @dataclass(frozen=True)
 class Rounds:
-    """The number of rounds: at least `least` and at most `most`. After `until` (a time of `now`) no more are begun."""
+    """The number of rounds, from `least` to `most`. After the time `until` (as `now` returns it), no round begins."""
 
     least: int
     most: int
@@ -35,14 +35,14 @@ def interleaved(steps: Sequence[Step], rounds: Rounds, device: torch.device) -> 
     """
     for step in steps:
         _timed(step, device)
-    found: list[list[float]] = []
-    while rounds.another(len(found)):
+    rounds_done: list[list[float]] = []
+    while rounds.another(len(rounds_done)):
         seconds = [0.0] * len(steps)
         for i in range(len(steps)):
-            which = (i + len(found)) % len(steps)
+            which = (i + len(rounds_done)) % len(steps)
             seconds[which] = _timed(steps[which], device)
-        found.append(seconds)
-    return found
+        rounds_done.append(seconds)
+    return rounds_done
 
 
 def _timed(step: Step, device: torch.device) -> float:

@@ -43,10 +43,10 @@ def remembers(subject: Subject) -> bool:
 def rows(subjects: Iterable[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
     """Yield two rows for each encoding that supports memory, and name the other encodings on stderr."""
     subjects = list(subjects)
-    able = [one for one in subjects if remembers(one)]
-    left_out = ", ".join(str(one) for one in subjects if one not in able)
+    able = [subject for subject in subjects if remembers(subject)]
+    left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
-        print(f"bench: no memory, so without {left_out}", file=sys.stderr)
+        print(f"bench: left out, because they do not support memory: {left_out}", file=sys.stderr)
     length, batch = SHAPE.on(device)[0]
     for mode, target in (("train", targets.MEMORY_TRAINING), ("infer", targets.MEMORY_EVALUATION)):
         for number, subject in enumerate(able):
@@ -93,10 +93,10 @@ def _step(stack: Stack, setting: Setting, memory: int) -> Step:
 def _inputs(setting: Setting, memory: int) -> tuple[Tensor, list[Tensor]]:
     """Return inputs [B, T, d], and memory [B, M, d] for each layer; without memory, an empty list."""
 
-    def made(length: int) -> Tensor:
+    def noise(length: int) -> Tensor:
         return torch.randn(setting.batch, length, setting.shape.dim, device=setting.device, dtype=setting.dtype)
 
-    return made(setting.length), [made(memory) for _ in range(LAYERS if memory else 0)]
+    return noise(setting.length), [noise(memory) for _ in range(LAYERS if memory else 0)]
 
 
 def _forward(stack: Stack, x: Tensor, states: list[Tensor]) -> Tensor:

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-#: Unless both thresholds are raised, glibc maps memory again for every large temporary. Raising them lowers the cost of
-#: explicit attention at n = 512 from 2.3 to 1.2 times that of fused attention. glibc reads them when a process starts.
+#: Unless both thresholds are raised, glibc maps new memory for every large temporary tensor. Raising them lowers the
+#: cost of explicit attention at n = 512 from 2.3 to 1.2 times that of fused attention. glibc reads them at its start.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
 
 
@@ -28,7 +28,7 @@ def start_again_pinned(argv: Sequence[str], environ: Mapping[str, str]) -> None:
     """Replace this process by one with the allocator's settings, unless they are set already."""
     env = pinned(environ, platform.libc_ver()[0])
     if env is not None:
-        print("bench: starting again with the allocator's thresholds raised", file=sys.stderr, flush=True)
+        print("bench: restarting with higher thresholds of the memory allocator", file=sys.stderr, flush=True)
         os.execve(sys.executable, [sys.executable, "-m", "fairseq_posenc", "bench", *argv], env)
 
 
@@ -40,7 +40,7 @@ def allocator(env: Mapping[str, str], libc: str) -> str:
 
 
 def facts(device: torch.device) -> dict[str, Any]:
-    """Return the fields that all rows share. The load is that before the benchmark."""
+    """Return the fields that all rows share. The load is measured before the benchmark."""
     gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
     return {
         "device": gpu or "cpu",

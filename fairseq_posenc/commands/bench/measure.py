@@ -15,7 +15,7 @@ GROUP = 8
 #: How often a row over its target is measured again.
 AGAIN = 3
 #: Fraction of the time for the first pass, and the weights by which groups share that time. A training step takes about
-#: three times as long as one of inference, so that inference gets more rounds.
+#: three times as long as an inference step, so inference gets more rounds.
 FIRST_PART, TRAIN_WEIGHT, INFER_WEIGHT = 0.6, 3, 2
 
 
@@ -44,12 +44,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and with what to measure.
+    """How long to measure, and how to build what is measured.
 
     Args:
         least, most: Number of rounds of the first pass. seconds: Time for all passes together.
-        build: Returns the step of a subject, or of the baseline (None), in a setting.
-        tell: Is called before each group, with a line about it and the number of groups left, including this one.
+        build: Function that returns the step of a subject, or of the baseline (None), in a setting.
+        tell: Function to call before each group, with a line about it and the number of groups left with it.
     """
 
     least: int
@@ -59,21 +59,21 @@ class Plan:
     tell: Callable[[str, int], None]
 
 
-def measure(wanted: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measured]:
-    """Measure all subjects in their settings. Return the measurements in the order of `wanted`."""
-    found = [Measured(*pair, *target_of(*pair)) for pair in wanted]
+def measure(pairs: Sequence[tuple[Subject, Setting]], plan: Plan) -> list[Measured]:
+    """Measure all subjects in their settings. Return the measurements in the order of `pairs`."""
+    results = [Measured(*pair, *target_of(*pair)) for pair in pairs]
     start = clock.now()
-    _one_pass(found, plan, 1, start + FIRST_PART * plan.seconds)
+    _one_pass(results, plan, 1, start + FIRST_PART * plan.seconds)
     for attempt in range(2, AGAIN + 2):
-        over = [one for one in found if one.over]
+        over = [result for result in results if result.over]
         if not over or clock.now() >= start + plan.seconds:
             break
         _one_pass(over, plan, attempt, start + plan.seconds)
-    return found
+    return results
 
 
 def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float | None]:
-    """Return the target of a subject and its aim, or None where it has none.
+    """Return the target and the aim of a subject, each None if it has none.
 
     Except for translation, targets are for one shape on a CPU, without padding. Only layers have aims.
     """
@@ -81,18 +81,18 @@ def target_of(subject: Subject, setting: Setting) -> tuple[float | None, float |
         return targets.of_translation(subject.encoding, subject.options, subject.hooks(), setting.mode), None
     if setting.padded or not setting.shape.has_targets or setting.device.type != "cpu":
         return None, None
-    given = subject.encoding, subject.options, subject.hooks()
+    facts = subject.encoding, subject.options, subject.hooks()
     if setting.what == "decode":
-        return targets.of_decoding(*given, setting.length), None
-    family = targets.family(*given) if setting.what == "layer" else None
+        return targets.of_decoding(*facts, setting.length), None
+    family = targets.family(*facts) if setting.what == "layer" else None
     if family is None:
         return None, None
     return family.at(setting.length, setting.mode), family.aim(setting.length, setting.mode)
 
 
-def _one_pass(some: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
+def _one_pass(results: Sequence[Measured], plan: Plan, attempt: int, until: float) -> None:
     """Time each group for its share of the time left. A later pass has more rounds and may stop before its end."""
-    groups = list(_groups(some))
+    groups = list(_groups(results))
     costs = {"train": TRAIN_WEIGHT, "infer": INFER_WEIGHT}
     weights = [len(group) * costs[group[0].setting.mode] for group in groups]
     for i, group in enumerate(groups):
@@ -104,21 +104,21 @@ def _one_pass(some: Sequence[Measured], plan: Plan, attempt: int, until: float) 
         _time(group, plan, Rounds(plan.least, plan.most * attempt, clock.now() + share))
 
 
-def _groups(some: Iterable[Measured]) -> Iterator[tuple[Measured, ...]]:
-    """Yield groups of at most `GROUP` subjects with the same setting, in the order of `some`."""
+def _groups(results: Iterable[Measured]) -> Iterator[tuple[Measured, ...]]:
+    """Yield groups of at most `GROUP` subjects with the same setting, in the order of `results`."""
     together: dict[Setting, list[Measured]] = {}
-    for one in some:
-        together.setdefault(one.setting, []).append(one)
+    for result in results:
+        together.setdefault(result.setting, []).append(result)
     for members in together.values():
         yield from (tuple(members[i : i + GROUP]) for i in range(0, len(members), GROUP))
 
 
 def _time(group: Sequence[Measured], plan: Plan, rounds: Rounds) -> None:
     setting = group[0].setting
-    steps = [plan.build(None, setting), *(plan.build(one.subject, setting) for one in group)]
+    steps = [plan.build(None, setting), *(plan.build(result.subject, setting) for result in group)]
     for baseline, *others in clock.interleaved(steps, rounds, setting.device):
-        for one, seconds in zip(group, others, strict=True):
-            one.ratios.append(seconds / baseline)
-            one.seconds.append(seconds)
-    for one in group:
-        one.passes += 1
+        for result, seconds in zip(group, others, strict=True):
+            result.ratios.append(seconds / baseline)
+            result.seconds.append(seconds)
+    for result in group:
+        result.passes += 1

@@ -29,12 +29,12 @@ def peak(step: Step, device: torch.device) -> int:
 
 
 def _peak_on_cpu(step: Step) -> int:
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
-        kept = step()
-        del kept
-    assert found.profiler is not None
-    assert found.profiler.kineto_results is not None
-    events = [event for event in found.profiler.kineto_results.events() if event.name() == "[memory]"]
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
+        result = step()
+        del result
+    assert record.profiler is not None
+    assert record.profiler.kineto_results is not None
+    events = [event for event in record.profiler.kineto_results.events() if event.name() == "[memory]"]
     now = highest = 0
     for event in sorted(events, key=lambda event: event.start_ns()):
         if event.device_type() == torch.autograd.DeviceType.CPU:
@@ -60,15 +60,15 @@ def core_step(subject: Subject, setting: Setting) -> Step:
     stack = stack_of(subject, setting.stack, setting.device, setting.dtype).train(setting.mode == "train")
     batch, training = Batch(setting), setting.mode == "train"
     size = setting.batch, setting.shape.heads, setting.length, setting.stack.head_dim
-    made: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
-    q, k, v = (torch.randn(*size, **made, requires_grad=training) for _ in range(3))
-    given = [q, k, v, *(p for p in stack.pos.parameters())]
-    grad = torch.randn(*size, **made)
+    kind: dict[str, Any] = {"device": setting.device, "dtype": setting.dtype}
+    q, k, v = (torch.randn(*size, **kind, requires_grad=training) for _ in range(3))
+    inputs = [q, k, v, *(p for p in stack.pos.parameters())]
+    grad = torch.randn(*size, **kind)
 
     def step() -> object:
         with torch.set_grad_enabled(training):
             attended = _attended(stack, batch, q, k, v)
-            return torch.autograd.grad(attended, given, grad, allow_unused=True) if training else attended
+            return torch.autograd.grad(attended, inputs, grad, allow_unused=True) if training else attended
 
     return step
 
@@ -102,24 +102,24 @@ def measured(subject: Subject, setting: Setting) -> int:
     return peak(step, setting.device)
 
 
-def rows(wanted: Sequence[tuple[Subject, Setting]], tell: Callable[[str, int], None]) -> Iterator[Row]:
+def rows(pairs: Sequence[tuple[Subject, Setting]], tell: Callable[[str, int], None]) -> Iterator[Row]:
     """Yield one row per subject, relative to the explicit core without positions."""
     plain: dict[Setting, int] = {}
-    for i, (subject, setting) in enumerate(wanted):
-        tell(f"{setting}: {subject}", len(wanted) - i)
+    for i, (subject, setting) in enumerate(pairs):
+        tell(f"{setting}: {subject}", len(pairs) - i)
         if setting not in plain:
             plain[setting] = measured(PLAIN, setting)
-        found = measured(subject, setting)
-        yield _row(subject, setting, found, found / plain[setting])
+        size = measured(subject, setting)
+        yield _row(subject, setting, size, size / plain[setting])
 
 
-def _row(subject: Subject, setting: Setting, found: int, ratio: float) -> Row:
-    wanted = setting.shape.has_targets and setting.device.type == "cpu" and not setting.padded
+def _row(subject: Subject, setting: Setting, size: int, ratio: float) -> Row:
+    has_target = setting.shape.has_targets and setting.device.type == "cpu" and not setting.padded
     return Row.of(
         subject,
         setting,
         ratio=round(ratio, 4),
         spread=0.0,
-        target=targets.of_memory(subject.encoding, subject.options, setting.length) if wanted else None,
-        mib=round(found / setting.batch / 2**20, 2),
+        target=targets.of_memory(subject.encoding, subject.options, setting.length) if has_target else None,
+        mib=round(size / setting.batch / 2**20, 2),
     )

@@ -26,11 +26,11 @@ MODEL_LAYERS = 4
 MEMORY_LENGTH = 512
 
 Tell = Callable[[str, int], None]
-Wanted = tuple[Subject, Setting]
+Pair = tuple[Subject, Setting]
 
 
 def rows(args: Namespace) -> list[Row]:
-    """Return the rows of all parts that were asked for."""
+    """Return the rows of all parts that the arguments name."""
     parts: dict[str, Callable[[Namespace, Tell], Iterable[Row]]] = {
         "layer": lambda args, tell: _timed(_layers(args), args, tell),
         "padded": lambda args, tell: _timed(_layers(args, padded=True), args, tell),
@@ -56,18 +56,18 @@ def rows(args: Namespace) -> list[Row]:
 
 
 def plan_of(args: Namespace, tell: Tell) -> Plan:
-    """Return a plan with `--rounds` rounds or, in a quick run without it, as many as the time allows."""
+    """Return a plan with `--rounds` rounds or, with `--quick` alone, as many rounds as the time allows."""
     if args.quick and not args.rounds:
         return Plan(LEAST, MOST, QUICK_SECONDS, step_of, tell)
     rounds = args.rounds or ROUNDS
     return Plan(rounds, rounds, math.inf, step_of, tell)
 
 
-def _timed(wanted: Iterable[Wanted], args: Namespace, tell: Tell) -> Iterator[Row]:
-    return map(timed, measuring.measure(list(wanted), plan_of(args, tell)))
+def _timed(pairs: Iterable[Pair], args: Namespace, tell: Tell) -> Iterator[Row]:
+    return map(timed, measuring.measure(list(pairs), plan_of(args, tell)))
 
 
-def _layers(args: Namespace, what: str = "layer", *, padded: bool = False, layers: int = 1) -> Iterator[Wanted]:
+def _layers(args: Namespace, what: str = "layer", *, padded: bool = False, layers: int = 1) -> Iterator[Pair]:
     """Yield the subjects with their settings. Those of one setting come together, because they share a baseline."""
     for shape, (length, batch) in _sizes(args):
         for mode in ("train", "infer"):
@@ -76,7 +76,7 @@ def _layers(args: Namespace, what: str = "layer", *, padded: bool = False, layer
                 yield subject, Setting(what, mode, *where)
 
 
-def _decoding(args: Namespace) -> Iterator[Wanted]:
+def _decoding(args: Namespace) -> Iterator[Pair]:
     able = [subject for subject in args.subjects if subject.decodes()]
     for shape in args.shapes:
         for length in peers.DECODING_LENGTHS:
@@ -86,11 +86,11 @@ def _decoding(args: Namespace) -> Iterator[Wanted]:
 
 def _decoding_beside_fairseq(args: Namespace, tell: Tell) -> list[Row]:
     """Measure decoding and fairseq's own layer, if fairseq is installed. The cost of that layer is a target, too."""
-    wanted = list(_decoding(args))
+    pairs = list(_decoding(args))
     stock = [] if peers.FAIRSEQ.missing() else [peers.FAIRSEQ]
-    wanted += [(one, setting) for one in stock for setting in dict.fromkeys(setting for _, setting in wanted)]
-    found = measuring.measure(wanted, replace(plan_of(args, tell), build=peers.step_of_peer))
-    rows = [timed(one, peer=peers.label(one.subject)) for one in found]
+    pairs += [(peer, setting) for peer in stock for setting in dict.fromkeys(setting for _, setting in pairs)]
+    results = measuring.measure(pairs, replace(plan_of(args, tell), build=peers.step_of_peer))
+    rows = [timed(result, peer=peers.label(result.subject)) for result in results]
     limits = {(row.shape, row.length): row.ratio for row in rows if row.peer and row.ratio is not None}
     return [_at_most(row, limits.get((row.shape, row.length))) for row in rows]
 
@@ -105,11 +105,11 @@ def _at_most(row: Row, limit: float | None) -> Row:
 def _memory(args: Namespace, tell: Tell) -> Iterator[Row]:
     for shape, (length, batch) in _sizes(args):
         if length == MEMORY_LENGTH:
-            wanted = [
+            pairs = [
                 (subject, Setting("memory", "train", shape, length, batch, args.device, subject.causal()))
                 for subject in args.subjects
             ]
-            yield from memory.rows(wanted, tell)
+            yield from memory.rows(pairs, tell)
 
 
 def _sizes(args: Namespace) -> Iterator[tuple[Shape, tuple[int, int]]]:

@@ -53,7 +53,7 @@ def bert(kind: str) -> Callable[[Setting], Layer]:
     These are relative_key (Shaw et al.) or relative_key_query (method 4 of Huang et al.).
     """
 
-    def made(setting: Setting) -> Layer:
+    def build(setting: Setting) -> Layer:
         from transformers import BertConfig
         from transformers.models.bert.modeling_bert import BertLayer
 
@@ -61,7 +61,7 @@ def bert(kind: str) -> Callable[[Setting], Layer]:
         module = BertLayer(config)
         return Layer(module, lambda x: module(x)[0])
 
-    return made
+    return build
 
 
 def deberta_v2(setting: Setting) -> Layer:
@@ -109,14 +109,14 @@ def xlnet(setting: Setting) -> Layer:
 def x_transformers(**options: bool) -> Callable[[Setting], Layer]:
     """Return a builder of an encoder layer of x-transformers with these options."""
 
-    def made(setting: Setting) -> Layer:
+    def build(setting: Setting) -> Layer:
         from x_transformers import Encoder
 
         dim, heads = setting.shape.dim, setting.shape.heads
         module = Encoder(dim=dim, depth=1, heads=heads, attn_dim_head=dim // heads, pre_norm=False, **options)
         return Layer(module, module)
 
-    return made
+    return build
 
 
 def _sizes(setting: Setting) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Measure other implementations at the same shapes, each next to ours of the same method.
 
 Each is a whole layer of the same width without dropout, with an FFN of four times the width, as its package builds it.
-Some normalise first. Some (T5, DeBERTa) include what they compute once for all layers. A package is imported only
-when it is measured. Packages that are not installed are named on stderr.
+Some apply the norm first. Some (T5, DeBERTa) include what a model computes only once for all layers. A package is
+imported only when it is measured. Packages that are not installed are named on stderr.
 
 Legend: B batch size, n tokens, h heads, D head width, d width.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Later versions changed relative_key and relative_key_query, with which our methods are compared.
 TRANSFORMERS = "4.46"
-#: Columns in the cache, and sequences: as many as beam search has with a beam of 4 over 4 sentences.
+#: Numbers of columns in the cache, and the number of sequences: 4 sentences with a beam of 4.
 DECODING_LENGTHS, DECODING_BATCH = (128, 512), 16
 
 
@@ -58,7 +58,7 @@ class Peer(Subject):
         if importlib.util.find_spec(self.module) is None:
             return f"{self.package} is not installed"
         if self.module == "transformers" and not version(self.package).startswith(TRANSFORMERS):
-            return f"{self.package} {version(self.package)} is not {TRANSFORMERS}.x"
+            return f"{self.package} {version(self.package)} is installed, but {TRANSFORMERS}.x is needed"
         return ""
 
 
@@ -91,30 +91,30 @@ def installed() -> list[Peer]:
     """Return the peers that can be measured, and name the others on stderr."""
     missing = {peer.encoding: reason for peer in PEERS if (reason := peer.missing())}
     for name, reason in missing.items():
-        print(f"bench: without {name}: {reason}", file=sys.stderr)
+        print(f"bench: left out {name}: {reason}", file=sys.stderr)
     return [peer for peer in PEERS if peer.encoding not in missing]
 
 
 def rows(shapes: Sequence[Shape], device: torch.device, plan: Plan) -> Iterator[Row]:
     """Yield rows of the layers of all peers and of fairseq's decoding, each next to ours, in one group if they fit."""
     peers = installed()
-    subjects = list(dict.fromkeys(one for peer in peers for one in (Subject.of(peer.ours), peer)))
-    wanted: list[tuple[Subject, Setting]] = [
+    subjects = list(dict.fromkeys(subject for peer in peers for subject in (Subject.of(peer.ours), peer)))
+    pairs: list[tuple[Subject, Setting]] = [
         (subject, Setting("layer", mode, shape, length, batch, device))
         for shape in shapes
         for length, batch in shape.on(device)
         for mode in ("train", "infer")
         for subject in subjects
     ]
-    wanted += [
+    pairs += [
         (subject, Setting("decode", "infer", shape, length, DECODING_BATCH, device, causal=True))
         for shape in shapes
         for length in DECODING_LENGTHS
         for subject in subjects
         if "fairseq" in (subject.encoding, *(peer.encoding for peer in peers if Subject.of(peer.ours) == subject))
     ]
-    for one in measure(wanted, replace(plan, build=step_of_peer)):
-        yield timed(one, peer=label(one.subject))
+    for result in measure(pairs, replace(plan, build=step_of_peer)):
+        yield timed(result, peer=label(result.subject))
 
 
 def step_of_peer(subject: Subject | None, setting: Setting) -> Step:
@@ -144,13 +144,13 @@ def _decoding_step(setting: Setting) -> Step:
 
     layer = peer_layers.fairseq_decoder(setting).to(setting.device, setting.dtype).eval()
     start = setting.length - TOKENS
-    made = {"device": setting.device, "dtype": setting.dtype}
-    x = torch.randn(TOKENS, 1, setting.batch, setting.shape.dim, **made)  # type: ignore[call-overload]
-    kept: Tensor = torch.randn(setting.batch, setting.shape.heads, start, setting.stack.head_dim, **made)  # type: ignore[call-overload]
+    kind = {"device": setting.device, "dtype": setting.dtype}
+    x = torch.randn(TOKENS, 1, setting.batch, setting.shape.dim, **kind)  # type: ignore[call-overload]
+    cached: Tensor = torch.randn(setting.batch, setting.shape.heads, start, setting.stack.head_dim, **kind)  # type: ignore[call-overload]
 
     def decode() -> None:
         state: dict[str, dict[str, Tensor | None]] = {}
-        before = {"prev_key": kept, "prev_value": kept, "prev_key_padding_mask": None}
+        before = {"prev_key": cached, "prev_value": cached, "prev_key_padding_mask": None}
         layer.self_attn._set_input_buffer(state, before)
         for token in x:
             layer(token, incremental_state=state)

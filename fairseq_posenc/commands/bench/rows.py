@@ -101,21 +101,22 @@ class Row:
 
     def __str__(self) -> str:
         where = f"{self.what} {self.mode}, {self.shape}, n={self.length} x {self.batch}"
-        return f"{self.name}, {where}: {self.ratio:.3f} ± {self.spread:.3f}, target {self.target:.2f} + {self.noise}"
+        target = f"target {self.target:.2f}, tolerance {self.noise}"
+        return f"{self.name}, {where}: {self.ratio:.3f} ± {self.spread:.3f}, {target}"
 
 
-def timed(one: Measured, peer: str | None = None) -> Row:
+def timed(result: Measured, peer: str | None = None) -> Row:
     """Return the row of a time measurement."""
-    tokens = TOKENS if one.setting.what == "decode" else 1
+    tokens = TOKENS if result.setting.what == "decode" else 1
     return Row.of(
-        one.subject,
-        one.setting,
-        ratio=round(one.ratio, 4),
-        spread=round(clock.spread(one.ratios), 4),
-        target=one.target,
-        stretch=one.stretch,
-        rounds=len(one.ratios),
-        passes=one.passes,
-        milliseconds=round(1e3 * statistics.median(one.seconds) / tokens, 3),
+        result.subject,
+        result.setting,
+        ratio=round(result.ratio, 4),
+        spread=round(clock.spread(result.ratios), 4),
+        target=result.target,
+        stretch=result.stretch,
+        rounds=len(result.ratios),
+        passes=result.passes,
+        milliseconds=round(1e3 * statistics.median(result.seconds) / tokens, 3),
         peer=peer,
     )

@@ -35,42 +35,42 @@ def exponent(lengths: Sequence[int], values: Sequence[float]) -> float | None:
 
 def rows(subjects: Sequence[Subject], device: torch.device, plan: Plan) -> Iterator[Row]:
     """Yield a row for each length and mode, then the rows with the exponents."""
-    found: list[Row] = []
+    measured_rows: list[Row] = []
     fits = list(subjects)
     for length, batch in SHAPE.on(device):
-        bytes_of = {one: _memory(one, length, batch, device, plan) for one in fits}
-        wanted = [
-            (one, Setting("layer", mode, SHAPE, length, batch, device, one.causal()))
+        bytes_of = {subject: _memory(subject, length, batch, device, plan) for subject in fits}
+        pairs = [
+            (subject, Setting("layer", mode, SHAPE, length, batch, device, subject.causal()))
             for mode in ("train", "infer")
-            for one in fits
+            for subject in fits
         ]
-        found += [_row(one, bytes_of[one.subject]) for one in measure(wanted, plan)]
-        fits = [one for one in fits if 4 * bytes_of[one] <= MOST]  # twice the length, four times the memory
-    yield from found
-    yield from _exponents(found)
+        measured_rows += [_row(result, bytes_of[result.subject]) for result in measure(pairs, plan)]
+        fits = [subject for subject in fits if 4 * bytes_of[subject] <= MOST]  # twice the length, four times the memory
+    yield from measured_rows
+    yield from _exponents(measured_rows)
 
 
-def _memory(one: Subject, length: int, batch: int, device: torch.device, plan: Plan) -> int:
-    setting = Setting("memory", "train", SHAPE, length, batch, device, one.causal())
-    plan.tell(f"{setting}: {one}", 1)
-    return memory.measured(one, setting)
+def _memory(subject: Subject, length: int, batch: int, device: torch.device, plan: Plan) -> int:
+    setting = Setting("memory", "train", SHAPE, length, batch, device, subject.causal())
+    plan.tell(f"{setting}: {subject}", 1)
+    return memory.measured(subject, setting)
 
 
-def _row(one: Measured, counted: int) -> Row:
-    mib = counted / one.setting.batch / 2**20 if one.setting.mode == "train" else None
-    return replace(timed(one), what="length", mib=None if mib is None else round(mib, 3))
+def _row(result: Measured, counted: int) -> Row:
+    mib = counted / result.setting.batch / 2**20 if result.setting.mode == "train" else None
+    return replace(timed(result), what="length", mib=None if mib is None else round(mib, 3))
 
 
-def _exponents(found: Sequence[Row]) -> Iterator[Row]:
+def _exponents(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield the exponents of the time in training and inference, and of the memory in training."""
     series: defaultdict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in found:
+    for row in rows:
         series[row.encoding, row.options, row.mode].append(row)
-    for some in series.values():
-        lengths = [row.length for row in some]
+    for members in series.values():
+        lengths = [row.length for row in members]
         blank = replace(
-            some[-1], what="exponent", first=lengths[0], ratio=None, spread=None, milliseconds=None, mib=None
+            members[-1], what="exponent", first=lengths[0], ratio=None, spread=None, milliseconds=None, mib=None
         )
-        yield replace(blank, exponent=exponent(lengths, [row.milliseconds or 0.0 for row in some]))
-        if some[0].mode == "train":
-            yield replace(blank, mode="memory", exponent=exponent(lengths, [row.mib or 0.0 for row in some]))
+        yield replace(blank, exponent=exponent(lengths, [row.milliseconds or 0.0 for row in members]))
+        if members[0].mode == "train":
+            yield replace(blank, mode="memory", exponent=exponent(lengths, [row.mib or 0.0 for row in members]))

@@ -126,10 +126,10 @@ class Setting:
 
 def default_subjects() -> list[Subject]:
     """Return every encoding of the registry with its defaults, and with all options that have their own target."""
-    found: list[Subject] = []
+    subjects: list[Subject] = []
     for name in names():
-        found += [Subject(name), *(Subject(name, options) for options in targets.options_of(name) if options)]
-    return found
+        subjects += [Subject(name), *(Subject(name, options) for options in targets.options_of(name) if options)]
+    return subjects
 
 
 def parsed_subjects(words: Sequence[str]) -> list[Subject]:
@@ -138,14 +138,14 @@ def parsed_subjects(words: Sequence[str]) -> list[Subject]:
     Raises:
         ValueError: A name or an option is unknown, or a subject is named twice.
     """
-    found = [Subject.of(word) for word in words]
-    for one in found:
-        one.causal()
-        if found.count(one) > 1:
-            raise ValueError(f"--encodings names {one} twice")
-    return found
+    subjects = [Subject.of(word) for word in words]
+    for subject in subjects:
+        subject.causal()
+        if subjects.count(subject) > 1:
+            raise ValueError(f"--encodings: {subject} occurs twice. Name it once.")
+    return subjects
 
 
 def with_targets(subjects: Sequence[Subject]) -> list[Subject]:
     """Return the subjects whose layers have a target."""
-    return [one for one in subjects if targets.family(one.encoding, one.options, one.hooks())]
+    return [subject for subject in subjects if targets.family(subject.encoding, subject.options, subject.hooks())]

@@ -148,9 +148,9 @@ def _model_step(stack: Stack, setting: Setting, batch: Batch) -> Step:
 
     if setting.mode == "infer":
         return without_gradients(forward)
-    given = list(model.parameters())
+    parameters = list(model.parameters())
     return lambda: torch.autograd.grad(
-        F.cross_entropy(forward().flatten(0, 1).float(), targets), given, allow_unused=True
+        F.cross_entropy(forward().flatten(0, 1).float(), targets), parameters, allow_unused=True
     )
 
 

@@ -65,15 +65,15 @@ def sections(rows: Sequence[Row]) -> Iterator[Section]:
 
 
 def _title(row: Row) -> str:
-    size = f"{row.shape} ({row.width} wide, {row.heads} heads)"
+    size = f"{row.shape} (width {row.width}, {row.heads} heads)"
     if row.what == "exponent":
         return f"exponent of the length, {size}, n = {row.first} to {row.length}"
     pads = ", left-padded" if row.padded else ""
     if row.what == "translation":
-        size = f"{row.width} wide, {row.layers} + {row.layers} layers"
+        size = f"width {row.width}, {row.layers} + {row.layers} layers"
         if row.mode == "train":
-            return f"training translation, {size}, batches of {row.length} tokens, beside fairseq's transformer"
-        return f"translating, {size}, {row.length} words by beam search, beside fairseq's transformer"
+            return f"training translation, {size}, batches of {row.length} tokens, relative to fairseq's transformer"
+        return f"translating, {size}, {row.length} words by beam search, relative to fairseq's transformer"
     if row.what == "lm-memory":
         return f"memory, {size}, {row.layers} layers, segments of {row.length}, {row.batch} streams, {row.dtype}"
     depth = f" of {row.layers} layers" if row.layers > 1 else ""
@@ -89,7 +89,7 @@ def _columns(row: Row, mode: str) -> list[str]:
     if row.what == "exponent":
         return [mode]
     if row.what == "memory":
-        return [mode, "target", "MiB a sequence"]
+        return [mode, "target", "MiB per sequence"]
     return [mode, "target", "ms", *(["MiB"] if row.what == "length" else [])]
 
 
@@ -104,9 +104,9 @@ def _cells(row: Row) -> list[str]:
 
 
 def _verdict(rows: Sequence[Row]) -> str:
-    wanted = [row for row in rows if row.holds is not None]
-    held = sum(row.holds is True for row in wanted)
-    return f"{held} of {len(wanted)} targets hold ({MISSED.strip()} marks the others)."
+    with_target = [row for row in rows if row.holds is not None]
+    held = sum(row.holds is True for row in with_target)
+    return f"{held} of {len(with_target)} targets hold ({MISSED.strip()} marks the others)."
 
 
 def _below(facts: Mapping[str, Any]) -> str:

@@ -76,8 +76,8 @@ def options_of(name: str) -> Iterator[str]:
     """Yield the options with which an encoding has targets; an empty string stands for its defaults."""
     for family in FAMILIES:
         for member in family.members.split():
-            found, _, options = member.partition(":")
-            if found == name:
+            encoding, _, options = member.partition(":")
+            if encoding == name:
                 yield options
 
 
@@ -86,8 +86,8 @@ def family(encoding: str, options: str, hooks: Set[str]) -> Family | None:
 
     An encoding that no family lists is content-free if its hooks only embed or add biases.
     """
-    wanted = f"{encoding}:{options}" if options else encoding
-    listed = [one for one in FAMILIES if wanted in one.members.split()]
+    label = f"{encoding}:{options}" if options else encoding
+    listed = [group for group in FAMILIES if label in group.members.split()]
     if listed:
         return listed[0]
     return CONTENT_FREE if hooks <= {"embed", "bias"} else None
@@ -115,5 +115,5 @@ def of_decoding(encoding: str, options: str, hooks: Set[str], length: int) -> fl
         return DECODING[encoding]
     if options.startswith("clip="):
         return CLIPPED_DECODING
-    found = family(encoding, options, hooks)
-    return CONTENT_FREE_DECODING if found in (CONTENT_FREE, TUPE) else None
+    group = family(encoding, options, hooks)
+    return CONTENT_FREE_DECODING if group in (CONTENT_FREE, TUPE) else None

@@ -45,16 +45,16 @@ _SIZE = """--encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-layers 
 def rows(subjects: Iterable[Subject], data: Path, device: torch.device, plan: Plan) -> Iterator[Row]:
     """Yield the rows of every encoding that serves translation. The baseline is fairseq's `transformer`."""
     subjects = list(subjects)
-    able = [one for one in subjects if sides(one) and not get(one.encoding).needs_segments]
-    left_out = ", ".join(str(one) for one in subjects if one not in able)
+    able = [subject for subject in subjects if sides(subject) and not get(subject.encoding).needs_segments]
+    left_out = ", ".join(str(subject) for subject in subjects if subject not in able)
     if left_out:
-        print(f"bench: translation has no [CLS] and no segments: without {left_out}", file=sys.stderr)
+        print(f"bench: left out, because translation has no [CLS] and no segments: {left_out}", file=sys.stderr)
     settings = (
         Setting("translation", "train", SMALL, BATCH_TOKENS, BATCHES, device, layers=LAYERS),
         Setting("translation", "infer", SMALL, WORDS, SENTENCES, device, layers=LAYERS),
     )
-    wanted = [(subject, setting) for setting in settings for subject in able]
-    yield from map(timed, measure(wanted, replace(plan, build=functools.partial(step_of, data))))
+    pairs = [(subject, setting) for setting in settings for subject in able]
+    yield from map(timed, measure(pairs, replace(plan, build=functools.partial(step_of, data))))
 
 
 def step_of(data: Path, subject: Subject | None, setting: Setting) -> Step:
@@ -85,7 +85,7 @@ def _longest(data: Path) -> int:
         _, task = _task(data, "--arch", "transformer")
         for split in ("train", "test"):
             task.load_dataset(split)
-    sizes = (size for made in task.datasets.values() for size in (made.src_sizes, made.tgt_sizes))
+    sizes = (size for dataset in task.datasets.values() for size in (dataset.src_sizes, dataset.tgt_sizes))
     return max(POSITIONS, *(int(size.max()) for size in sizes))
 
 
@@ -101,11 +101,11 @@ def sides(subject: Subject) -> list[str]:
 def flags(subject: Subject) -> list[str]:
     """Return flags that put the encoding into every stack that it can serve, and none into the other."""
     able = sides(subject)
-    found = [] if len(able) == 2 else ["--pos-enc", "none"]
+    words = [] if len(able) == 2 else ["--pos-enc", "none"]
     for side in [""] if len(able) == 2 else [f"-{able[0]}"]:
-        found += [f"--pos-enc{side}", subject.encoding]
-        found += [f"--pos-enc{side}-args", subject.options] if subject.options else []
-    return found
+        words += [f"--pos-enc{side}", subject.encoding]
+        words += [f"--pos-enc{side}-args", subject.options] if subject.options else []
+    return words
 
 
 def _training(cfg: Any, task: Any, model: Any) -> Step:
@@ -145,7 +145,7 @@ def _batches(task: Any, split: str, cfg: Any, most: int) -> list[Any]:
     """Return the first batches of a split, in an order that is the same for all models."""
     with _quiet():
         task.load_dataset(split)
-        made = task.get_batch_iterator(
+        iterator = task.get_batch_iterator(
             dataset=task.dataset(split),
             max_tokens=BATCH_TOKENS,
             max_sentences=None if split == "train" else BATCH_SENTENCES,
@@ -153,7 +153,7 @@ def _batches(task: Any, split: str, cfg: Any, most: int) -> list[Any]:
             required_batch_size_multiple=8,
             seed=cfg.common.seed,
         )
-        return list(islice(made.next_epoch_itr(shuffle=split == "train"), most))
+        return list(islice(iterator.next_epoch_itr(shuffle=split == "train"), most))
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ def all_checks() -> list[Check]:
 def main(argv: Sequence[str]) -> int:
     """Print the checks. Return 1 if one of them fails."""
     parser = argparse.ArgumentParser(prog="python -m fairseq_posenc doctor", description=__doc__.split("\n")[0])
-    parser.add_argument("--json", action="store_true", help="Print one list of flat objects and nothing else.")
+    parser.add_argument("--json", action="store_true", help="Print one JSON list of flat objects and nothing else.")
     options = parser.parse_args(argv)
     # Packages print while they are imported; this must not mix with the answer on stdout.
     with contextlib.redirect_stdout(sys.stderr):

@@ -15,7 +15,7 @@ import sys
 from .report import Check
 from .stack import import_error, installed
 
-BUILD = "docs/apex.md says how to build it"
+BUILD = "docs/apex.md says how to build NVIDIA's"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,16 +66,16 @@ def check_apex(apex: Apex, gpu: bool) -> Check:
     `gpu` says whether torch can use a GPU; without one, fairseq never uses apex.
     """
     if not apex.present:
-        return Check("apex", "ok", "not installed (optional, speeds up training on NVIDIA GPUs)")
+        return Check("apex", "ok", "not installed (it is optional, and speeds up training on NVIDIA GPUs)")
     name = f"apex {apex.version}" if apex.version else "apex (no version)"
     if apex.error:
-        mend = "pip uninstall apex: fairseq itself cannot be imported beside it"
-        return Check("apex", "fail", f"{name} raises {apex.error}", mend)
+        mend = "pip uninstall apex: while it is installed, fairseq cannot be imported"
+        return Check("apex", "fail", f"importing {name} raises {apex.error}", mend)
     if not apex.is_nvidia:
-        mend = f"pip uninstall apex: the one on PyPI is another project; {BUILD}"
-        return Check("apex", "warn", f"{name} is not NVIDIA's apex: no FusedLayerNorm", mend)
+        mend = f"pip uninstall apex: the apex on PyPI is another project; {BUILD}"
+        return Check("apex", "warn", f"{name} is not NVIDIA's apex: it has no FusedLayerNorm", mend)
     if not apex.layer_norm:
-        found = f"{name} without its CUDA kernels: fairseq models fail to build on a GPU"
-        return Check("apex", "fail" if gpu else "warn", found, f"pip uninstall apex, or build it whole: {BUILD}")
+        found = f"{name} has no CUDA kernels, so that fairseq cannot build models on a GPU"
+        return Check("apex", "fail" if gpu else "warn", found, f"pip uninstall apex, or rebuild it: {BUILD}")
     used = "FusedLayerNorm and FusedAdam" if apex.adam else "FusedLayerNorm (no FusedAdam)"
-    return Check("apex", "ok", f"{name}: {used}, {'used' if gpu else 'unused without a GPU'} by fairseq")
+    return Check("apex", "ok", f"{name}: fairseq uses {used}{'' if gpu else ', but only on a GPU'}")

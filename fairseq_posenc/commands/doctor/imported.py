@@ -31,9 +31,9 @@ class Imported:
         """Return what is wrong if this is not the package in `running`; empty if it is."""
         if self.file is not None:
             folder = Path(self.file).resolve().parent
-            return "" if folder == running else f"another copy, {folder}"
+            return "" if folder == running else f"another copy ({folder})"
         if self.folders:
-            return f"the folder {self.folders[0]}, which only has the package's name"
+            return f"the folder {self.folders[0]}, which has only the package's name,"
         return "nothing"
 
 
@@ -48,9 +48,9 @@ def in_folder(folder: str) -> Imported:
     entries = sys.path if sys.flags.safe_path else [folder, *sys.path]
     for finder in sys.meta_path:
         # Ask the other finders, too: an editable installation may have added one behind PathFinder.
-        found = PathFinder.find_spec(NAME, entries) if finder is PathFinder else finder.find_spec(NAME, None)
-        if found is not None:
-            return Imported(found.origin if found.has_location else None, found.submodule_search_locations or ())
+        spec = PathFinder.find_spec(NAME, entries) if finder is PathFinder else finder.find_spec(NAME, None)
+        if spec is not None:
+            return Imported(spec.origin if spec.has_location else None, spec.submodule_search_locations or ())
     return Imported()
 
 
@@ -62,9 +62,9 @@ def check_import(running: Path, here: Imported, folder: str, process: Imported) 
     wrong = next((imported for imported in (process, here) if imported.problem(running)), None)
     if wrong is None:
         return Check("import", "ok", f"import {NAME} gives this package")
-    found = f"import {NAME} in {folder} gives {wrong.problem(running)}, and not {running}"
+    found = f"in {folder}, import {NAME} gives {wrong.problem(running)} instead of {running}"
     if wrong.file is not None:
-        return Check("import", "fail", found, f"keep one: pip uninstall {NAME}, or leave that copy's folder")
+        return Check("import", "fail", found, f"keep one copy: pip uninstall {NAME}, or work outside of that folder")
     again = f"install it again: make setup (or pip install -e . --no-build-isolation) in {running.parent}"
     return Check("import", "fail", found, f"{again}; until then, work in another folder")
 
@@ -79,6 +79,6 @@ def refusal() -> str:
     """Return why no command can run in this process; empty if the package is imported as it should be."""
     problem = in_this_process().problem(RUNNING)
     return problem and (
-        f"error: import {NAME} in {os.getcwd()} gives {problem}, and not {RUNNING}: "
-        f"work in another folder, and see `python -m {NAME} doctor`"
+        f"error: in {os.getcwd()}, import {NAME} gives {problem} instead of {RUNNING}. "
+        f"Work in another folder, and run `python -m {NAME} doctor`."
     )

@@ -23,7 +23,7 @@ def check_python(version: Sequence[int]) -> Check:
         return Check("python", "ok", found)
     if tuple(version[:2]) < OLDEST_PYTHON:
         return Check("python", "fail", found, "install Python 3.11, then: make setup PYTHON=python3.11")
-    untested = f"{found} (untested with it: everything here, fairseq-fixed and the pinned versions; tested: 3.11)"
+    untested = f"{found} (the plugin, fairseq-fixed and the pinned versions are tested with 3.11 only)"
     return Check("python", "warn", untested, "use Python 3.11: make clean-env, make setup PYTHON=python3.11")
 
 
@@ -33,8 +33,8 @@ def check_compiler(env: Mapping[str, str], which: Callable[[str], str | None] = 
     found = next((path for name in candidates if (path := which(name))), None)
     if found:
         return Check("compiler", "ok", found)
-    mend = "install one (Debian, Ubuntu: apt install g++) or set CXX; fairseq cannot be built without"
-    return Check("compiler", "warn", f"no C++ compiler (tried {', '.join(candidates)})", mend)
+    mend = "install one (on Debian or Ubuntu: apt install g++) or set CXX; fairseq cannot be built without it"
+    return Check("compiler", "warn", f"found no C++ compiler (tried {', '.join(candidates)})", mend)
 
 
 def check_gpu(cuda_build: str | None, names: Sequence[str], driver: bool) -> Check:
@@ -45,12 +45,12 @@ def check_gpu(cuda_build: str | None, names: Sequence[str], driver: bool) -> Che
     if names:
         return Check("gpu", "ok", f"{len(names)} x {names[0]}")
     if not driver:
-        return Check("gpu", "ok", "none: training runs on the CPU (the demo is made for that)")
+        return Check("gpu", "ok", "no GPU: training runs on the CPU, which is enough for the demo")
     if cuda_build is None:
         mend = "install a CUDA build of torch into a fresh environment; make setup keeps it"
-        return Check("gpu", "warn", "an NVIDIA driver, but a CPU build of torch", mend)
-    mend = "compare the driver's CUDA version (nvidia-smi) with torch's; look at CUDA_VISIBLE_DEVICES"
-    return Check("gpu", "warn", f"an NVIDIA driver, but torch (CUDA {cuda_build}) sees no GPU", mend)
+        return Check("gpu", "warn", "there is an NVIDIA driver, but torch is a CPU build", mend)
+    mend = "compare the driver's CUDA version (nvidia-smi) with torch's, and check CUDA_VISIBLE_DEVICES"
+    return Check("gpu", "warn", f"there is an NVIDIA driver, but torch (CUDA {cuda_build}) sees no GPU", mend)
 
 
 def has_nvidia_driver() -> bool:
@@ -64,19 +64,19 @@ def check_disk(free_bytes: int, where: str) -> Check:
     found = f"{free:.1f} GB free in {where}"
     if free >= LOW_DISK_GB:
         return Check("disk", "ok", found)
-    mend = "free some space, or send the recipes elsewhere with --output"
+    mend = "free some space, or let the recipes write elsewhere with --output"
     return Check("disk", "fail" if free < NO_DISK_GB else "warn", found, mend)
 
 
 def check_allocator(env: Mapping[str, str], libc: str = "") -> Check:
     """Check that glibc keeps large blocks of memory: by default it returns them at once, which slows attention down."""
     if (libc or platform.libc_ver()[0]) != "glibc":
-        return Check("allocator", "ok", "not glibc: nothing to set")
+        return Check("allocator", "ok", "the C library is not glibc, so nothing needs to be set")
     names = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
     if all(env.get(name) for name in names):
         return Check("allocator", "ok", ", ".join(f"{name}={env[name]}" for name in names))
-    mend = "for speed on a CPU: source recipes/lib/env.sh (the recipes do it themselves)"
-    return Check("allocator", "warn", "glibc's defaults: attention of length 512 takes up to twice as long", mend)
+    mend = "for speed on a CPU, run: source recipes/lib/env.sh (the recipes do so themselves)"
+    return Check("allocator", "warn", "with glibc's defaults, attention to 512 tokens takes up to twice as long", mend)
 
 
 def machine_checks(version: Sequence[int], folder: str) -> list[Check]:

@@ -1,4 +1,7 @@
-"""Check that there is one copy of the plugin. Of two, both may register, or one runs while the user edits the other."""
+"""Check that there is only one copy of the plugin.
+
+With two copies, both may register, or one runs while the user edits the other.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def on_path(entries: Iterable[str]) -> set[Path]:
 
 
 def editable() -> set[Path]:
-    """Return the copy that an editable installation points to. It may be missing on the path, if a hook finds it."""
+    """Return the copy that an editable installation points to. It may not be on the path if an import hook finds it."""
     try:
         record = distribution(NAME).read_text("direct_url.json")
     except PackageNotFoundError:
@@ -37,10 +40,10 @@ def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> C
     """Check that there is no other copy. `running` is the copy that runs this check; `copies` are all copies."""
     others = sorted({*copies} - {running})
     if others:
-        mend = "keep one: pip uninstall fairseq_posenc, or leave the other checkout's folder (and PYTHONPATH)"
-        found = f"two copies: {running} runs, {', '.join(map(str, others))} is there too"
+        mend = "keep one: pip uninstall fairseq_posenc, or work outside of the other copy and take it off PYTHONPATH"
+        found = f"there are several copies: {running} is running, but not {', '.join(map(str, others))}"
         return Check("plugin", "fail", found, mend)
-    how = "installed" if is_installed else "not installed, for --user-dir only"
+    how = "installed" if is_installed else "not installed, so it works with --user-dir only"
     return Check("plugin", "ok", f"{running} ({how})")
 
 

@@ -36,43 +36,43 @@ def import_error(module: str, importer: Importer = importlib.import_module) -> s
     return ""
 
 
-def check_torch(found: str | None, cuda_build: str | None, error: str = "") -> Check:
-    """Check torch. `found` is its version, `cuda_build` the CUDA version that it was built for."""
-    if found is None:
+def check_torch(torch_version: str | None, cuda_build: str | None, error: str = "") -> Check:
+    """Check torch. `torch_version` is its version, `cuda_build` the CUDA version that it was built for."""
+    if torch_version is None:
         return Check("torch", "fail", "not installed", f"pip install torch==2.13.0, or {SETUP}")
     if error:
-        return Check("torch", "fail", f"{found} does not import: {error}", "make clean-env, make setup")
-    shown = f"{found} ({f'CUDA {cuda_build}' if cuda_build else 'CPU build'})"
-    major, minor = (int(part) for part in found.split(".")[:2])
+        return Check("torch", "fail", f"{torch_version} cannot be imported: {error}", "make clean-env, then make setup")
+    shown = f"{torch_version} ({f'CUDA {cuda_build}' if cuda_build else 'CPU build'})"
+    major, minor = (int(part) for part in torch_version.split(".")[:2])
     if (major, minor) < OLDEST_TORCH:
-        return Check("torch", "fail", shown, "2.5 or newer is needed to load checkpoints safely; tested: 2.13.0")
+        return Check("torch", "fail", shown, "install torch 2.13.0; only 2.5 and newer can load checkpoints safely")
     if f"{major}.{minor}" != TESTED_TORCH:
-        return Check("torch", "warn", f"{shown}, untested", "tested: 2.13.0; run `make test` to see")
+        return Check("torch", "warn", f"{shown}, untested", "2.13.0 is tested; run `make test` to try this version")
     return Check("torch", "ok", shown)
 
 
-def check_numpy(found: str | None) -> Check:
+def check_numpy(numpy_version: str | None) -> Check:
     """Check numpy: 2.4 and 1.26 are tested. compat/numpy2.py restores what numpy 2 removed and fairseq needs."""
-    if found is None:
+    if numpy_version is None:
         return Check("numpy", "fail", "not installed", SETUP)
-    if ".".join(found.split(".")[:2]) in TESTED_NUMPY:
-        return Check("numpy", "ok", found)
-    return Check("numpy", "warn", f"{found}, untested", f"tested: {' and '.join(TESTED_NUMPY)}")
+    if ".".join(numpy_version.split(".")[:2]) in TESTED_NUMPY:
+        return Check("numpy", "ok", numpy_version)
+    return Check("numpy", "warn", f"{numpy_version}, untested", f"{' and '.join(TESTED_NUMPY)} are tested")
 
 
 def check_fairseq(fixed: str | None, stock: str | None, error: str = "") -> Check:
     """Check fairseq. `fixed` and `stock` are the versions of the distributions fairseq-fixed and fairseq."""
     mend = "pip uninstall fairseq fairseq-fixed, then: make setup (or pip install -e . --no-build-isolation)"
     if fixed and stock:
-        found = f"fairseq-fixed {fixed} and fairseq {stock} lie over each other"
+        found = f"fairseq-fixed {fixed} and fairseq {stock} are both installed, in the same folder"
         return Check("fairseq", "fail", found, mend)
     if not fixed:
-        found = f"fairseq {stock}, not fairseq-fixed" if stock else "not installed"
+        found = f"fairseq {stock} instead of fairseq-fixed" if stock else "not installed"
         return Check("fairseq", "fail", found, f"fairseq-fixed=={TESTED_FAIRSEQ} is needed: {mend}")
     if error:
-        return Check("fairseq", "fail", f"{fixed} does not import: {error}", mend)
+        return Check("fairseq", "fail", f"{fixed} cannot be imported: {error}", mend)
     if fixed != TESTED_FAIRSEQ:
-        return Check("fairseq", "warn", f"fairseq-fixed {fixed}, untested", f"tested: {TESTED_FAIRSEQ}")
+        return Check("fairseq", "warn", f"fairseq-fixed {fixed}, untested", f"{TESTED_FAIRSEQ} is tested")
     return Check("fairseq", "ok", f"fairseq-fixed {fixed}")
 
 
@@ -80,16 +80,16 @@ def check_extension(importer: Importer = importlib.import_module) -> Check:
     """Check fairseq's compiled batching. Without it training stops at the first batch; an outdated build crashes."""
     errors = [error for name in EXTENSIONS if (error := import_error(name, importer))]
     if not errors:
-        return Check("fairseq-ext", "ok", "compiled extensions import")
+        return Check("fairseq-ext", "ok", "the compiled extensions can be imported")
     mend = "pip install --force-reinstall --no-deps --no-build-isolation fairseq-fixed==" + TESTED_FAIRSEQ
     return Check("fairseq-ext", "fail", errors[0], f"{mend} (needs a C++ compiler, cython, numpy)")
 
 
-def check_package(name: str, module: str, use: str, needed: bool, error: str, found: str | None) -> Check:
+def check_package(name: str, module: str, use: str, needed: bool, error: str, package_version: str | None) -> Check:
     """Check a package of the recipes. `use` says what it is for; without a `needed` package the check fails."""
-    if found is not None and not error:
-        return Check(name, "ok", found)
-    state = "not installed" if found is None else f"{found}: import {module} raises {error}"
+    if package_version is not None and not error:
+        return Check(name, "ok", package_version)
+    state = "not installed" if package_version is None else f"{package_version}: import {module} raises {error}"
     return Check(name, "fail" if needed else "warn", f"{state}; {use}", f"{SETUP} (or pip install {name})")
 
 

@@ -14,7 +14,7 @@ from .sources import Tokenizer
 
 #: BERT's special symbols, and their names in fairseq.
 ALIASES = {"[CLS]": "<s>", "[PAD]": "<pad>", "[SEP]": "</s>", "[UNK]": "<unk>", "[MASK]": MASK}
-#: Pieces that no text is cut into, so that a dictionary need not contain them.
+#: Pieces that never result from splitting text, so that a dictionary need not contain them.
 NO_TEXT = {*SPECIALS, MASK, *ALIASES, "<|endoftext|>"}
 #: A space in GPT-2's alphabet of bytes.
 BYTE_SPACE = "\u0120"
@@ -35,14 +35,14 @@ def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: 
         CheckpointError: The tokenizer does not belong to this dictionary, or its ids are not in fairseq's order.
     """
     if tuple(symbols[: len(SPECIALS)]) != SPECIALS or MASK not in symbols:
-        raise CheckpointError(f"{where}: the model's ids are not in fairseq's order: import-hf puts them so")
+        raise CheckpointError(f"{where}: the model's ids are not in fairseq's order. Convert the model with import-hf.")
     model = source["model"]
     own = _scores(model, source.get("added_tokens") or ())
     names = _named(symbols, model["vocab"])
     ids = {name: i for i, name in enumerate(names)}
     lacking = [piece for piece in own if piece not in ids and _is_text(piece)]
     _check(own, names, lacking, where)
-    made = {
+    contents = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
@@ -53,7 +53,7 @@ def fitted(source: Tokenizer, symbols: Sequence[str], where: Path, *, segments: 
         "decoder": source.get("decoder"),
         "model": _model(model, own, names, ids),
     }
-    return made, lacking
+    return contents, lacking
 
 
 def _scores(model: Mapping[str, Any], added: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -72,7 +72,7 @@ def _is_text(piece: str) -> bool:
 
 
 def _named(symbols: Sequence[str], vocabulary: Any) -> list[str]:
-    """Return the pieces of the dictionary. If it has GPT-2's ids in their place (fairseq's RoBERTa), look them up."""
+    """Return the pieces of the dictionary. If it contains GPT-2's ids instead (fairseq's RoBERTa), look them up."""
     text = [symbol for symbol in symbols if _is_text(symbol)]
     byte_level = isinstance(vocabulary, Mapping) and any(piece.startswith(BYTE_SPACE) for piece in vocabulary)
     if not byte_level or not all(symbol.isdecimal() for symbol in text):
@@ -84,49 +84,49 @@ def _named(symbols: Sequence[str], vocabulary: Any) -> list[str]:
 def _check(own: Mapping[str, float], names: Sequence[str], lacking: Sequence[str], where: Path) -> None:
     """Raise CheckpointError if the tokenizer belongs to another dictionary."""
     letters = {piece for piece in own if len(piece) == 1}
-    # SentencePiece does not change text of unknown letters, so that it gets into dictionaries
+    # SentencePiece leaves text with unknown letters unchanged, so such text can get into dictionaries.
     extra = [name for name in names if name not in own and _is_text(name)]
     extra = [name for name in extra if letters & set(name)]
     if len(lacking) + len(extra) <= FEW * len(own):
         return
-    told = []
+    differences = []
     if lacking:
-        told.append(f"{len(lacking)} of its {len(own)} pieces are not in the dictionary ({_some(lacking)})")
+        differences.append(f"{len(lacking)} of its {len(own)} pieces are not in the dictionary ({_first(lacking)})")
     if extra:
-        told.append(f"{len(extra)} of the dictionary's {len(names)} are not in it ({_some(extra)})")
+        differences.append(f"{len(extra)} of the dictionary's {len(names)} are not in it ({_first(extra)})")
     raise CheckpointError(
-        f"{where} is not the tokenizer of this model: {', and '.join(told)}. Give the one that cut its training "
-        "text, or none with --tokenizer none"
+        f"{where} is not the tokenizer of this model: {', and '.join(differences)}. Give the tokenizer of its training "
+        "text, or leave it out with --tokenizer none."
     )
 
 
-def _some(pieces: Sequence[str]) -> str:
+def _first(pieces: Sequence[str]) -> str:
     return ", ".join(map(repr, pieces[:3])) + (", ..." if len(pieces) > 3 else "")
 
 
 def _model(model: Mapping[str, Any], own: Mapping[str, float], names: Sequence[str], ids: Mapping[str, int]) -> Any:
-    made = dict(model)
+    fitted_model = dict(model)
     if model["type"] == "Unigram":
         least = min(own.values())
-        made["vocab"] = [(name, 0.0 if name in NO_TEXT else own.get(name, least)) for name in names]
-        made["unk_id"] = SPECIALS.index("<unk>")
-        return made
-    made["vocab"] = dict(ids)
+        fitted_model["vocab"] = [(name, 0.0 if name in NO_TEXT else own.get(name, least)) for name in names]
+        fitted_model["unk_id"] = SPECIALS.index("<unk>")
+        return fitted_model
+    fitted_model["vocab"] = dict(ids)
     if model.get("unk_token") is not None:
         unknown = model["unk_token"]
-        made["unk_token"] = unknown if unknown in ids else ALIASES.get(unknown, "<unk>")
+        fitted_model["unk_token"] = unknown if unknown in ids else ALIASES.get(unknown, "<unk>")
     if model["type"] == "BPE":
         pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
-        made["merges"] = [pair for pair in pairs if pair[0] in ids and pair[1] in ids and "".join(pair) in ids]
-    return made
+        fitted_model["merges"] = [pair for pair in pairs if pair[0] in ids and pair[1] in ids and "".join(pair) in ids]
+    return fitted_model
 
 
 def _added(theirs: Sequence[Mapping[str, Any]], ids: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the added tokens: fairseq's special symbols, and pieces that are never cut."""
-    made = [_token(name, ids[name], special=True) for name in (*SPECIALS, MASK)]
+    """Return the added tokens: fairseq's special symbols, and pieces that are never split."""
+    special = [_token(name, ids[name], special=True) for name in (*SPECIALS, MASK)]
     others = [token for token in theirs if not token.get("special") and token["content"] in ids]
     whole = [_token(token["content"], ids[token["content"]], normalized=token.get("normalized")) for token in others]
-    return sorted(made + whole, key=lambda token: token["id"])
+    return sorted(special + whole, key=lambda token: token["id"])
 
 
 def _token(name: str, number: int, *, special: bool = False, normalized: Any = False) -> dict[str, Any]:

@@ -23,9 +23,9 @@ def read(path: Path) -> dict[str, Any]:
     model = _proto(path)
     trained, how = model.trainer_spec, model.normalizer_spec
     if trained.model_type not in (UNIGRAM, BPE):
-        raise CheckpointError(f"{path} is a model of words or characters: Unigram and BPE can be exported")
+        raise CheckpointError(f"{path} is a model of words or characters, but only Unigram and BPE can be exported")
     if trained.treat_whitespace_as_suffix or not how.escape_whitespaces:
-        raise CheckpointError(f"{path} marks spaces behind words, or not at all, which tokenizer.json cannot say")
+        raise CheckpointError(f"{path} marks spaces after words or not at all, which tokenizer.json cannot express")
     space = {"type": "Metaspace", "replacement": SPACE, "split": True}
     space["prepend_scheme"] = "first" if how.add_dummy_prefix else "never"
     return {
@@ -42,12 +42,12 @@ def _proto(path: Path) -> Any:
         from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
         from sentencepiece import sentencepiece_model_pb2
     except ImportError as error:
-        raise CheckpointError(f"{path} needs sentencepiece and protobuf to be read: pip install {error.name}") from None
+        raise CheckpointError(f"{path} needs sentencepiece and protobuf. Run: pip install {error.name}") from None
     model = sentencepiece_model_pb2.ModelProto()
     try:
         model.ParseFromString(path.read_bytes())
     except DecodeError:
-        raise CheckpointError(f"{path} is no model of SentencePiece") from None
+        raise CheckpointError(f"{path} is not a SentencePiece model") from None
     return model
 
 

@@ -13,7 +13,7 @@ from ...compat.checkpoints import CheckpointError
 Tokenizer = dict[str, Any]
 
 FORMS = "sentencepiece.model; vocab.txt; encoder.json and vocab.bpe; tokenizer.json"
-#: Files of byte-level BPE, vocabulary and merges, as OpenAI and as Hugging Face name them.
+#: Files of byte-level BPE (vocabulary, merges), as named by OpenAI and by Hugging Face.
 BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 
 
@@ -29,7 +29,7 @@ def read(source: Path) -> tuple[Tokenizer, Path]:
     try:
         return _reader(path)(path), path
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} is no tokenizer ({error}): wanted is {FORMS}") from None
+        raise CheckpointError(f"{path} is not a tokenizer ({error}). Give one of: {FORMS}.") from None
 
 
 def beside(dictionary: Path) -> Path | None:
@@ -42,18 +42,18 @@ def _file(source: Path) -> Path:
     if source.is_file():
         return source
     if not source.is_dir():
-        raise CheckpointError(f"{source} does not exist: a tokenizer is {FORMS}, or their folder")
+        raise CheckpointError(f"{source} does not exist. Give a tokenizer ({FORMS}) or its folder.")
     known = [source / "tokenizer.json", *sorted(source.glob("*.model")), source / "vocab.txt"]
     known += [source / vocabulary for vocabulary, _ in BYTE_LEVEL]
-    found = [path for path in known if path.is_file()]
-    if not found:
-        raise CheckpointError(f"{source} holds no tokenizer: wanted is {FORMS}")
-    return found[0]
+    files = [path for path in known if path.is_file()]
+    if not files:
+        raise CheckpointError(f"{source} contains no tokenizer. Give one of: {FORMS}.")
+    return files[0]
 
 
 def _reader(path: Path) -> Callable[[Path], Tokenizer]:
     if path.suffix == ".model":
-        from .sentencepieces import read as sentencepiece  # which needs the package
+        from .sentencepieces import read as sentencepiece  # imported here because it needs the package
 
         return sentencepiece
     if path.name in {name for pair in BYTE_LEVEL for name in pair}:
@@ -62,10 +62,10 @@ def _reader(path: Path) -> Callable[[Path], Tokenizer]:
 
 
 def _whole(path: Path) -> Tokenizer:
-    made: Tokenizer = json.loads(path.read_text("utf-8"))
-    if made["model"]["type"] not in ("BPE", "WordPiece", "Unigram"):
-        raise ValueError(f"its model is {made['model']['type']}; known: BPE, WordPiece, Unigram")
-    return made
+    contents: Tokenizer = json.loads(path.read_text("utf-8"))
+    if contents["model"]["type"] not in ("BPE", "WordPiece", "Unigram"):
+        raise ValueError(f"its model is {contents['model']['type']}, but only BPE, WordPiece and Unigram are supported")
+    return contents
 
 
 def _byte_level(path: Path) -> Tokenizer:
@@ -75,7 +75,7 @@ def _byte_level(path: Path) -> Tokenizer:
     lines = merges.read_text("utf-8").splitlines()
     pairs = [line.split(" ") for line in lines if line and not line.startswith("#version")]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{merges.name} has lines that are no pairs")
+        raise ValueError(f"{merges.name} has lines that are not pairs")
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return {
         "normalizer": None,
@@ -92,16 +92,16 @@ def _wordpiece(path: Path) -> Tokenizer:
     """
     pieces = path.read_text("utf-8").rstrip("\n").split("\n")
     if "[UNK]" not in pieces or not any(piece.startswith("##") for piece in pieces):
-        raise ValueError("no vocabulary of WordPiece: it has no [UNK], or no piece with ##")
+        raise ValueError("a WordPiece vocabulary has [UNK] and pieces with ##")
     beside = path.with_name("tokenizer_config.json")
-    told = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
+    config = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
     capitals = any(piece != piece.lower() for piece in pieces if not piece.startswith(("[", "<")))
     normalizer = {
         "type": "BertNormalizer",
         "clean_text": True,
-        "handle_chinese_chars": told.get("tokenize_chinese_chars", True),
-        "strip_accents": told.get("strip_accents"),
-        "lowercase": told.get("do_lower_case", not capitals),
+        "handle_chinese_chars": config.get("tokenize_chinese_chars", True),
+        "strip_accents": config.get("strip_accents"),
+        "lowercase": config.get("do_lower_case", not capitals),
     }
     model = {
         "type": "WordPiece",

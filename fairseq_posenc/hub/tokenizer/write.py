@@ -20,33 +20,33 @@ _SPECIAL = {
 }
 
 
-def write(made: Tokenizer, folder: Path, *, max_length: int, segments: bool) -> None:
+def write(contents: Tokenizer, folder: Path, *, max_length: int, segments: bool) -> None:
     """Write tokenizer.json, tokenizer_config.json and special_tokens_map.json.
 
     Raises:
         CheckpointError: The `tokenizers` package is not installed, or cannot read the tokenizer back.
     """
-    _check(made)
-    mask = next(token for token in made["added_tokens"] if token["content"] == "<mask>")
+    _check(contents)
+    mask = next(token for token in contents["added_tokens"] if token["content"] == "<mask>")
     special = {**_SPECIAL, "mask_token": {key: mask[key] for key in mask if key not in ("id", "special")}}
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **_SPECIAL,
         "added_tokens_decoder": {
             str(token["id"]): {key: value for key, value in token.items() if key != "id"}
-            for token in made["added_tokens"]
+            for token in contents["added_tokens"]
         },
         "model_max_length": max_length,
         "model_input_names": ["input_ids", *["token_type_ids"] * segments, "attention_mask"],
         "clean_up_tokenization_spaces": False,
     }
-    files = {"tokenizer.json": made, "tokenizer_config.json": settings, "special_tokens_map.json": special}
-    for name, contents in files.items():
-        (folder / name).write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    files = {"tokenizer.json": contents, "tokenizer_config.json": settings, "special_tokens_map.json": special}
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 def copy_sources(source: Path, folder: Path) -> None:
-    """Copy the files that cut text without Hugging Face's packages, by the names that training uses."""
+    """Copy the files for tokenizing without Hugging Face's packages, by the names that training uses."""
     names = {"vocab.txt": "vocab.txt", **{theirs: ours for ours, theirs in zip(*BYTE_LEVEL, strict=True)}}
     names |= {path.name: "sentencepiece.model" for path in source.glob("*.model")}
     for theirs, ours in names.items():
@@ -54,12 +54,12 @@ def copy_sources(source: Path, folder: Path) -> None:
             shutil.copyfile(source / theirs, folder / ours)
 
 
-def _check(made: Tokenizer) -> None:
+def _check(contents: Tokenizer) -> None:
     try:
         from tokenizers import Tokenizer as Reader
     except ImportError:
-        raise CheckpointError("tokenizer files are tried before they are written: pip install tokenizers") from None
+        raise CheckpointError("tokenizer files need the package tokenizers. Run: pip install tokenizers") from None
     try:
-        Reader.from_str(json.dumps(made))
+        Reader.from_str(json.dumps(contents))
     except Exception as error:  # noqa: BLE001 - the package raises nothing narrower
         raise CheckpointError(f"the tokenizer cannot be written as tokenizer.json: {error}") from None

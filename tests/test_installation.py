@@ -104,7 +104,7 @@ def test_doctor_looks_at_the_folder_although_it_runs_from_the_package(folders: d
     before = f"os.chdir({str(folders['elsewhere'])!r}); import fairseq_posenc"
     check = import_check(run("finder", folders, "parent", "doctor", "--json", before=before))
     assert check["status"] == "fail"
-    assert f"import fairseq_posenc in {folders['parent']} gives the folder {folders['clone']}" in check["found"]
+    assert f"in {folders['parent']}, import fairseq_posenc gives the folder {folders['clone']}" in check["found"]
 
 
 @pytest.mark.parametrize("command", sorted({*COMMANDS} - {"doctor", "path"}))
@@ -112,7 +112,7 @@ def test_commands_refuse_in_one_line(command: str, folders: dict[str, Path]) -> 
     finished = run("finder", folders, "parent", command, "--pos-enc", "shaw")
     assert (finished.returncode, finished.stdout) == (1, "")
     [line] = finished.stderr.splitlines()
-    assert line.startswith(f"error: import fairseq_posenc in {folders['parent']} gives the folder {folders['clone']}")
+    assert line.startswith(f"error: in {folders['parent']}, import fairseq_posenc gives the folder {folders['clone']}")
     assert "python -m fairseq_posenc doctor" in line
 
 
@@ -142,7 +142,7 @@ def test_the_import_of_this_process_is_the_package() -> None:
             "gives the folder /somewhere/fairseq_posenc",
             "install it again",
         ),
-        (Imported("/other/fairseq_posenc/__init__.py"), "gives another copy, /other/fairseq_posenc", "pip uninstall"),
+        (Imported("/other/fairseq_posenc/__init__.py"), "gives another copy (/other/fairseq_posenc)", "pip uninstall"),
     ],
     ids=["nothing", "namespace", "copy"],
 )

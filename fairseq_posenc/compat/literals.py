@@ -63,8 +63,8 @@ def literal(text: Any) -> Any:
     except (ValueError, SyntaxError, TypeError, ArithmeticError, MemoryError, RecursionError):
         shown = text if len(text) <= 80 else f"{text[:77]}..."
         raise ValueError(
-            f"{shown!r} was not evaluated, because fairseq would run it as Python code. Give a literal: a number, "
-            "True, False, None, a string, or a list, tuple or dictionary of these."
+            f"{shown!r} was not evaluated: it is not a literal, and fairseq would run it as Python code. Literals are "
+            "numbers, strings, True, False and None, and lists, tuples and dictionaries of these."
         ) from None
 
 

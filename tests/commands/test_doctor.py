@@ -80,8 +80,8 @@ def test_numpy(found: str | None, status: str) -> None:
     [
         ("0.12.3.1", None, "", "ok", "0.12.3.1"),
         ("0.12.9", None, "", "warn", "untested"),
-        ("0.12.3.1", "0.12.2", "", "fail", "over each other"),
-        (None, "0.12.2", "", "fail", "not fairseq-fixed"),
+        ("0.12.3.1", "0.12.2", "", "fail", "both installed"),
+        (None, "0.12.2", "", "fail", "instead of fairseq-fixed"),
         (None, None, "", "fail", "not installed"),
         ("0.12.3.1", None, "ValueError: mutable default", "fail", "mutable default"),
     ],

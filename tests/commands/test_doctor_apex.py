@@ -103,7 +103,7 @@ def test_doctor_tells_them_apart(
 
 def test_what_doctor_says_without_a_gpu() -> None:
     whole = Apex(present=True, version="0.1", is_nvidia=True, layer_norm=True, adam=True)
-    assert "unused without a GPU" in check_apex(whole, gpu=False).found
+    assert "only on a GPU" in check_apex(whole, gpu=False).found
     python_only = dataclasses.replace(whole, layer_norm=False)
     assert check_apex(python_only, gpu=False).status == "warn"
     assert check_apex(Apex(), gpu=False).status == "ok"

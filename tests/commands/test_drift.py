@@ -149,7 +149,7 @@ def test_an_output_that_cannot_be_is_refused_first(
 ) -> None:
     with pytest.raises(SystemExit):
         drift.main(["--output", str(tmp_path / name)])
-    assert "name a file in a folder that is there" in capsys.readouterr().err
+    assert "give a file in an existing folder" in capsys.readouterr().err
 
 
 def test_json_is_all_that_stdout_gets(capsys: pytest.CaptureFixture[str]) -> None:

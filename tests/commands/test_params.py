@@ -105,7 +105,7 @@ def test_any_architecture_is_counted(capsys: pytest.CaptureFixture[str]) -> None
     assert shaw["positions"] == 2 * 3 * (2 * 1024 - 1) * 32  # two stacks of three layers, n = 1024, 32 a head
     assert params.main(["--arch", "posenc_transformer_tny", "--pos-enc", "shaw"]) == 1
     told = capsys.readouterr().err
-    assert "there are posenc_" in told
+    assert "Choose from posenc_" in told
     assert "posenc_transformer_tiny," in told
     assert params.main(["--arch", arch, "--pos-enc", "shwa"]) == 1
     assert "did you mean" in capsys.readouterr().err
@@ -117,7 +117,7 @@ def test_masked_lms_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     found = params.of_architecture("posenc_roberta_base", {"--pos-enc": "m4"})
     assert found["positions"] == 12 * (2 * 512 - 1) * 64
     assert params.main(["--arch", "posenc_bert_small", "--pos-enc-encoder", "m4"]) == 1
-    assert "use --pos-enc" in capsys.readouterr().err
+    assert "Use --pos-enc" in capsys.readouterr().err
 
 
 def test_one_directional_encodings_are_counted_in_the_stack_that_takes_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,4 +166,4 @@ def test_a_language_model_of_any_vocabulary_is_counted_without_words(size: str) 
 def test_flags_of_models_are_refused_without_one(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         params.main([flag, "none"])
-    assert f"{flag} belongs to --arch" in capsys.readouterr().err
+    assert f"{flag} can only be used with --arch" in capsys.readouterr().err

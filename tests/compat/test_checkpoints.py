@@ -238,7 +238,7 @@ def test_a_damaged_file_is_named_with_a_way_out(
     save({"a": torch.ones(5000)}, path, "zip")
     whole = path.read_bytes()
     path.write_bytes({"cut": whole[:-200], "empty": b"", "text": b"hello there\n", "zeros": bytes(99)}[content])
-    with pytest.raises(CheckpointError, match=r"cut off.*where this one was named") as refusal:
+    with pytest.raises(CheckpointError, match=r"cut off.*--restore-file") as refusal:
         LOADERS[loader](str(path))
     assert not isinstance(refusal.value, UnsafeCheckpointError)
     assert str(path) in str(refusal.value)
@@ -318,7 +318,7 @@ def test_the_last_checkpoints_are_the_newest_by_number(tmp_path: Path) -> None:
     assert names(2, False) == ["checkpoint10.pt", "checkpoint9.pt"]
     assert names(2, False, 9) == ["checkpoint9.pt", "checkpoint2.pt"]
     assert names(1, True) == ["checkpoint_1_7.pt"]
-    with pytest.raises(CheckpointError, match="4 epoch checkpoints wanted, 3 found"):
+    with pytest.raises(CheckpointError, match="cannot average the last 4 epoch checkpoints, because there are 3"):
         names(4, False)
 
 
@@ -332,7 +332,7 @@ def test_checkpoints_at_regular_updates_are_all_there_or_refused(tmp_path: Path)
 
     assert names(3, 50) == ["checkpoint_last.pt", "checkpoint_2_250.pt", "checkpoint_2_200.pt"]
     assert names(2, 50, 249) == ["checkpoint_2_200.pt", "checkpoint_1_150.pt"]
-    with pytest.raises(CheckpointError, match="150, 100, 50 wanted, of 100 there is none"):
+    with pytest.raises(CheckpointError, match="no checkpoint of update 100,"):
         names(3, 50, 199)
 
 
@@ -341,11 +341,11 @@ def test_checkpoints_that_have_no_mean_are_refused(tmp_path: Path, capsys: pytes
     torch.save({"weights": {}}, tmp_path / "other.pt")
     (tmp_path / "evil.pt").write_bytes(pickle.dumps(Touch(tmp_path / "touched")))
     reasons = {
-        write(tmp_path / "keys.pt", 1, more=torch.ones(1), flag=torch.tensor([True])): "more more",
-        write(tmp_path / "fewer.pt", 1): "flag missing",
-        write(tmp_path / "shape.pt", 1, flag=torch.tensor([True, True])): "flag is [2], but [1]",
+        write(tmp_path / "keys.pt", 1, more=torch.ones(1), flag=torch.tensor([True])): "additional: more",
+        write(tmp_path / "fewer.pt", 1): "missing: flag",
+        write(tmp_path / "shape.pt", 1, flag=torch.tensor([True, True])): "flag has the shape [2], but [1]",
         write(tmp_path / "flag.pt", 1, flag=torch.tensor([False])): "boolean",
-        tmp_path / "other.pt": "no fairseq checkpoint",
+        tmp_path / "other.pt": "not a fairseq checkpoint",
         tmp_path / "evil.pt": "refused",
         tmp_path / "missing.pt": "No such file",
     }

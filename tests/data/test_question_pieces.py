@@ -105,7 +105,7 @@ def test_a_tokenizer_of_another_model_is_refused(prepared: Prepared) -> None:
     (folder / "config.json").write_text(json.dumps(config | {"vocab_size": len(pieces) - 9}))
     ended = prepared.run(*prepared.both(), "--tokenizer-path", folder)
     assert ended.status == 1
-    assert f"vocab_size {len(pieces) - 9}, but {len(pieces)} pieces beside it" in ended.error
+    assert f"vocab_size is {len(pieces) - 9}, but the vocabulary beside it has {len(pieces)} pieces" in ended.error
 
 
 # --- surface

@@ -89,7 +89,7 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
     (tmp_path / "hf" / "vocab.txt").write_text("\n".join(BERT_WORDS), "utf-8")
     close(logits(fairseq_posenc.load(tmp_path / "hf"), batch("bert")), logits(theirs, batch("bert")))
     saved_files[0].unlink()
-    with pytest.raises(CheckpointError, match="download it again"):
+    with pytest.raises(CheckpointError, match="Download it again"):
         fairseq_posenc.load(tmp_path / "hf")
 
 
@@ -194,7 +194,7 @@ def test_longer_and_shorter_tables(tmp_path: Path) -> None:
         found, rows = model.tensors["encoder.pos.learned.weight"], min(length, LENGTH)
         assert len(found) == length
         close(found[:rows], table[:rows])
-        assert f"the first {rows} rows copied" in report.made["encoder.pos.learned.weight"]
+        assert f"the first {rows} rows are copied" in report.made["encoder.pos.learned.weight"]
 
 
 # -- from fairseq -------------------------------------------------------------------------------------------

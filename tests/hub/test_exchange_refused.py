@@ -38,7 +38,7 @@ def test_odd_vocabularies_become_dictionaries(tmp_path: Path) -> None:
 def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> None:
     folder = saved(made("bert"), tmp_path / "hf")
     made("bert").bert.save_pretrained(folder)
-    with pytest.raises(CheckpointError, match="no whole masked language model"):
+    with pytest.raises(CheckpointError, match="not a complete masked language model"):
         fairseq_posenc.load(folder)
     report = json.loads((imported(folder, tmp_path / "out", "--pos-enc", "m4") / "report.json").read_text("utf-8"))
     assert "lm_head.dense.weight" in report["made"]
@@ -79,18 +79,18 @@ def climbing(folder: Path) -> None:
     ("spoil", "message"),
     [
         (truncate, "model.safetensors cannot be read"),
-        (settings(intermediate_size=7), r"fc1.weight is \[96, 48\] in the source"),
-        (settings(model_type="gpt2"), "holds a gpt2: bert and roberta"),
-        (pickled, "refused, because it holds"),
-        (climbing, "a file outside of the folder"),
-        (settings(num_hidden_layers=1), r"encoder.layers.1.\S+, for which its settings have no place"),
-        (settings(num_hidden_layers=3), r"no encoder.layers.2.\S+, which its settings ask for"),
-        (settings(hidden_size=None), "no number hidden_size"),
-        (vocabulary([f"w{i}" for i in range(WORDS)]), r"has no \[CLS\]: it is another model's"),
-        (vocabulary([*BERT_WORDS, "more"]), "vocab_size 40, but 41 pieces"),
-        (lambda folder: (folder / SAFE).rename(folder / f"{SAFE}.index.json"), "is no index of weights"),
+        (settings(intermediate_size=7), r"fc1.weight has the shape \[96, 48\] in the source"),
+        (settings(model_type="gpt2"), "model_type is gpt2, but only bert and roberta"),
+        (pickled, "refused, because it contains"),
+        (climbing, "which is outside of the folder"),
+        (settings(num_hidden_layers=1), r"encoder.layers.1.\S+, which does not fit its settings"),
+        (settings(num_hidden_layers=3), r"no encoder.layers.2.\S+, which its settings require"),
+        (settings(hidden_size=None), "hidden_size must be a number"),
+        (vocabulary([f"w{i}" for i in range(WORDS)]), r"has no \[CLS\]. Use that of this model"),
+        (vocabulary([*BERT_WORDS, "more"]), "vocab_size is 40, but the vocabulary beside it has 41 pieces"),
+        (lambda folder: (folder / SAFE).rename(folder / f"{SAFE}.index.json"), "is not an index of weights"),
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
-        (lambda folder: (folder / "config.json").write_text("{"), "is no JSON"),
+        (lambda folder: (folder / "config.json").write_text("{"), "is not valid JSON"),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
     ],
 )
@@ -124,7 +124,7 @@ def test_bad_options_leave_nothing(
 def test_what_is_there_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(made("bert"), tmp_path / "hf")
     assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(folder)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_an_interrupted_export_leaves_nothing(tmp_path: Path) -> None:

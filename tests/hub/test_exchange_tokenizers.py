@@ -100,7 +100,7 @@ def test_a_tokenizer_beside_the_dictionary_is_found(
     _, pieces = cutter("unigram", tokenizers["unigram"])
     path = checkpoint(pieces, tmp_path / depth)
     assert main(["export-hf", str(path), "--output", str(tmp_path / "without")]) == 0
-    assert "note: no tokenizer files: --tokenizer FILE_OR_FOLDER" in capsys.readouterr().out
+    assert "note: no tokenizer was written. To add it, give --tokenizer FILE_OR_FOLDER" in capsys.readouterr().out
     assert not list((tmp_path / "without").glob("tokenizer*"))
     shutil.copytree(tokenizers["unigram"], tmp_path / "data" / "tokenizer")
     assert len(exported(path, tmp_path / "out")) == len(pieces) + 5
@@ -146,13 +146,13 @@ def test_the_tokenizer_of_another_model_is_refused(
 @pytest.mark.parametrize(
     ("files", "name", "message"),
     [
-        ({"encoder.json": "{}", "vocab.bpe": "#version: 0.2\na b c\n"}, "encoder.json", "lines that are no pairs"),
+        ({"encoder.json": "{}", "vocab.bpe": "#version: 0.2\na b c\n"}, "encoder.json", "lines that are not pairs"),
         ({"encoder.json": "{}"}, "encoder.json", "vocab.bpe"),
-        ({"sentencepiece.model": "a b c"}, "", "is no model of SentencePiece"),
-        ({"vocab.txt": "a\nb\n"}, "", "no vocabulary of WordPiece"),
-        ({"tokenizer.json": "[]"}, "", "is no tokenizer"),
-        ({}, "", "holds no tokenizer: wanted is sentencepiece.model; vocab.txt"),
-        ({}, "missing", "does not exist: a tokenizer is"),
+        ({"sentencepiece.model": "a b c"}, "", "is not a SentencePiece model"),
+        ({"vocab.txt": "a\nb\n"}, "", "a WordPiece vocabulary has [UNK]"),
+        ({"tokenizer.json": "[]"}, "", "is not a tokenizer"),
+        ({}, "", "contains no tokenizer. Give one of: sentencepiece.model; vocab.txt"),
+        ({}, "missing", "does not exist. Give a tokenizer"),
     ],
 )
 def test_what_is_no_tokenizer_is_named(
@@ -221,4 +221,4 @@ def test_an_import_without_tokenizer_says_so(tmp_path: Path, capsys: pytest.Capt
     (source / "tokenizer.json").write_text("{}", "utf-8")
     out = imported(source, tmp_path / "other", "--pos-enc", "m4")
     assert not (out / "tokenizer").exists()
-    assert "note: no tokenizer/ is written: " in capsys.readouterr().out
+    assert "note: tokenizer/ was not written: " in capsys.readouterr().out

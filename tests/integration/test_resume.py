@@ -185,7 +185,7 @@ def test_it_is_finished_as_a_process_too(data: Path, tmp_path: Path) -> None:
     words = support.command_line(data, *SHAW, "--max-update", 2, "--save-dir", tmp_path)
     support.trained(words)
     done = support.run([*support.script("train"), *words], package=False, forked=True)
-    assert "training has already finished: 2 updates are made, and --max-update is 2" in done.stdout + done.stderr
+    assert "training has already finished: it made 2 updates, and --max-update is 2" in done.stdout + done.stderr
     assert state(tmp_path)["optimizer_history"][-1]["num_updates"] == 2
 
 

@@ -55,13 +55,13 @@ def test_five_thousand_pairs_take_seconds() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.rouge_l("a", []), "ROUGE-L wants a reference"),
-        (lambda: metrics.rouge_l("a", ["a"], units="letters"), "no units 'letters'; there are: words, characters"),
-        (lambda: metrics.rouge_l("a", ["a"], variant="f2"), "no variant 'f2' of ROUGE-L; there are: f1, coco"),
-        (lambda: metrics.mean_rouge_l([], []), "of no text"),
+        (lambda: metrics.rouge_l("a", []), "at least one reference"),
+        (lambda: metrics.rouge_l("a", ["a"], units="letters"), "units 'letters' are unknown"),
+        (lambda: metrics.rouge_l("a", ["a"], variant="f2"), "variant 'f2' of ROUGE-L is unknown"),
+        (lambda: metrics.mean_rouge_l([], []), "no texts to score"),
         (lambda: metrics.mean_rouge_l(["a"], []), "argument 2 is shorter"),
-        (lambda: metrics.distinct([]), "of none"),
-        (lambda: metrics.best_constant([]), "there are none"),
+        (lambda: metrics.distinct([]), "there are no texts"),
+        (lambda: metrics.best_constant([]), "no training questions"),
         (lambda: metrics.score(["a"], [["a"]], [1, 2]), "argument 3 is longer"),
     ],
 )

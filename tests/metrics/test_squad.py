@@ -86,11 +86,11 @@ def test_no_answer_is_an_answer_in_squad_2() -> None:
 
 
 def test_what_cannot_be_scored_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"question a has no answer: squad-v1\.1 has none such, squad-v2\.0 has"):
+    with pytest.raises(ValueError, match="question a has no answer"):
         evaluate({"a": []}, {"a": ""}, V11)
     with pytest.raises(ValueError, match="no questions to score"):
         evaluate({}, {}, V11)
-    with pytest.raises(ValueError, match=r"no rules 'mlqa-fr'; there are: squad-v1\.1, squad-v2\.0, mlqa-en"):
+    with pytest.raises(ValueError, match=r"'mlqa-fr' are unknown. Choose from squad-v1\.1, squad-v2\.0, mlqa-en"):
         rules("mlqa-fr")
 
 
@@ -195,9 +195,9 @@ def test_silence_is_wrong_where_an_answer_without_words_is_given() -> None:
 
 
 def test_a_prediction_without_odds_is_refused() -> None:
-    with pytest.raises(ValueError, match="1 predictions have no odds of no answer: b"):
+    with pytest.raises(ValueError, match="1 predictions lack the odds that there is no answer: b"):
         null_threshold.evaluate({"a": [], "b": []}, {"a": "x", "b": "y"}, {"a": 0.0}, 0)
-    with pytest.raises(ValueError, match="1 predictions have no odds of no answer: b"):
+    with pytest.raises(ValueError, match="1 predictions lack the odds that there is no answer: b"):
         null_threshold.applied({"a": "x", "b": "y"}, {"a": 0.0}, 0)
     assert null_threshold.applied({"a": "x", "b": "y"}, {"a": 0.1, "b": 0.0}, 0) == {"a": "", "b": "y"}
 

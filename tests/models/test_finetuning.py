@@ -178,7 +178,7 @@ def test_segments_in_two_ways_are_refused() -> None:
         (["--encoder-normalize-before"], "--encoder-normalize-before True"),
         (["--pos-enc-args", "clips=3"], "no option clips"),
         (["--report-mcc"], "--metrics chooses the scores"),
-        (["--metrics", "pearson"], "'pearson' is no score of classification"),
+        (["--metrics", "pearson"], "--metrics pearson: this is not a score for classification"),
     ],
 )
 def test_what_contradicts_the_model_is_refused(scene: Scene, more: list[str], message: str) -> None:
@@ -209,7 +209,7 @@ def test_a_runs_pieces_are_found_where_the_run_lies(scene: Scene, tmp_path: Path
     checkpoint.parent.mkdir(parents=True)
     shard.mkdir(parents=True)
     shutil.copyfile(made / "checkpoint.pt", checkpoint)
-    with pytest.raises(CheckpointError, match=r"no dict.txt beside it, nor in the data"):
+    with pytest.raises(CheckpointError, match="no dict.txt beside it"):
         with_tokenizer(checkpoint)
     shutil.copyfile(made / "dict.txt", shard / "dict.txt")
     with pytest.raises(CheckpointError, match="has no tokenizer/ beside it"):

@@ -33,8 +33,8 @@ def test_a_quick_run_has_at_least_forty_rows_of_what_has_targets() -> None:
         (["--encodings", "shaw:klip=3"], "no option klip"),
         (["--encodings", "shaw", "shaw"], "twice"),
         (["--encodings", "segments+xpos"], "does not work in a decoder"),
-        (["--shapes", "base,huge"], "unknown 'huge'"),
-        (["--what", "speed"], "unknown 'speed'"),
+        (["--shapes", "base,huge"], "'huge' is unknown"),
+        (["--what", "speed"], "'speed' is unknown"),
         (["--rounds", "0"], "at least 1"),
     ],
 )

@@ -35,4 +35,4 @@ def test_it_starts_again_with_the_allocator_pinned(
     argv, env = replaced.value.args
     assert argv == ["-m", "fairseq_posenc", "bench", "--quick", "--json"]
     assert machine.ALLOCATOR.items() <= env.items()
-    assert "starting again" in capsys.readouterr().err
+    assert "restarting" in capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_rows_of_peers_are_beside_ours_and_have_no_targets(run: Any, time: Clock
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(peers, "PEERS", (Peer("theirs", "", "no_such_module", "no-such-package", "shaw"),))
     assert peers.installed() == []
-    assert "without theirs: no-such-package is not installed" in capsys.readouterr().err
+    assert "left out theirs: no-such-package is not installed" in capsys.readouterr().err
 
 
 def test_another_version_of_transformers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,4 +74,4 @@ def test_targets_are_words_a_second(name: str, train: float, infer: float) -> No
 def test_a_folder_that_is_none_is_refused(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run("--what", "translation", "--translation", "nowhere")
-    assert "--translation nowhere: not a folder" in capsys.readouterr().err
+    assert "--translation nowhere: give the output folder" in capsys.readouterr().err

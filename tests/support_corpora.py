@@ -115,7 +115,7 @@ class Ended(NamedTuple):
 
 
 class Corpora:
-    """Runs of prepare_corpus.py in a folder."""
+    """Run prepare_corpus.py in a folder."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._capsys = folder, capsys

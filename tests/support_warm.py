@@ -1,4 +1,4 @@
-"""Commands in forks of a process that has imported torch and fairseq, which takes four seconds of each real command.
+"""Run commands in forks of a process that has imported torch and fairseq, which saves four seconds per command.
 
 A fork gets the command's own folder, environment, files and arguments, and imports the plugin itself. What depends on
 the order of imports, on spawned processes or on a missing package needs a real process.
@@ -44,7 +44,7 @@ def serve(control: socket.socket) -> list[str] | None:
     for module in PRELOADED:
         importlib.import_module(module)
     for module in [name for name in sys.modules if name.startswith("fairseq_cli")]:
-        del sys.modules[module]  # so that each command sets its own logging up, which these modules do on import
+        del sys.modules[module]  # because these modules set up logging when they are imported
     logging.root.handlers.clear()
     gc.freeze()
     while True:
@@ -62,7 +62,7 @@ def serve(control: socket.socket) -> list[str] | None:
 
 
 def forked(request: dict[str, Any], stdin: int, stdout: int, stderr: int, told: int) -> list[str]:
-    """Fork once more: this process waits and tells the exit status, and the new one returns the command."""
+    """Fork once more. This process waits and reports the exit status; the new process returns the command."""
     if pid := os.fork():
         wait_for(pid, told)
     for number, file in enumerate((stdin, stdout, stderr)):
@@ -99,7 +99,7 @@ def execute(command: list[str]) -> None:
 
 
 def become(_: str, command: list[str]) -> NoReturn:
-    """Run a command of Python in place of this one."""
+    """Replace this command by another command of Python."""
     execute(arguments_of(command) or sys.exit(f"no command of Python: {command}"))
     sys.exit()
 
@@ -120,7 +120,7 @@ def server() -> tuple[subprocess.Popen[bytes], socket.socket]:
 
 
 def stop() -> None:
-    """End the process that forks, if there is one. Waiting counts its time among that of the tests."""
+    """End the process that forks, if there is one, and wait, so that its time counts for the tests."""
     if server.cache_info().currsize:
         process, control = server()
         control.shutdown(socket.SHUT_RDWR)  # closing is not enough: a worker of a DataLoader may hold a copy
@@ -128,7 +128,7 @@ def stop() -> None:
 
 
 def arguments_of(command: Sequence[str]) -> list[str] | None:
-    """Return what `execute` takes for a command of Python, and None for other commands."""
+    """Return the argument of `execute` for a command of Python, and None for other commands."""
     program, *words = command
     if Path(program).name.startswith("fairseq-"):
         return [*command]
@@ -138,7 +138,7 @@ def arguments_of(command: Sequence[str]) -> list[str] | None:
 
 
 class Fork:
-    """A command of Python in a fork: what the tests and the recipes use of `subprocess.Popen`."""
+    """A command of Python in a fork, with the parts of `subprocess.Popen` that tests and recipes use."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ def run(
 
 
 def finish(command: list[str]) -> NoReturn:
-    """Execute the command and end as Python does, but free no module: that takes longer than most commands."""
+    """Execute the command and exit like Python, but without freeing modules, which would take longer."""
     status = 0
     try:
         execute(command)
@@ -227,7 +227,7 @@ def finish(command: list[str]) -> NoReturn:
         status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         if isinstance(stop.code, str):
             print(stop.code, file=sys.stderr)
-    except BaseException:  # noqa: BLE001  (whatever ends a command)
+    except BaseException:  # noqa: BLE001  (a command may end in any way)
         traceback.print_exc()
         status = 1
     atexit._run_exitfuncs()

@@ -61,7 +61,7 @@ def work_folders(top: Path) -> dict[str, Path]:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> dict[str, Path]:
-    """The folders to work in; the package in the clone is a link to ours."""
+    """Return the folders to work in. The package in the clone is a link to ours."""
     folders = work_folders(tmp_path)
     (folders["clone"] / NAME).symlink_to(ROOT / NAME)
     return folders
@@ -70,25 +70,25 @@ def folders(tmp_path: Path) -> dict[str, Path]:
 def run(
     installation: str, folders: dict[str, Path], folder: str, *arguments: str, before: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run `python -m fairseq_posenc` as after an installation, without site-packages: torch is not needed."""
+    """Run `python -m fairseq_posenc` as after an installation, but without site-packages, so without torch."""
     program = PROGRAM.format(installation=INSTALLATIONS[installation], before=before)
     command = [sys.executable, "-S", "-c", program, str(folders["clone"]), str(folders[folder]), *arguments]
     return subprocess.run(command, env=clean(), capture_output=True, text=True, check=False, timeout=60)
 
 
 def clean(**more: str) -> dict[str, str]:
-    """Return the environment without paths of Python's."""
+    """Return the environment without Python's path variables."""
     return {**{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}, **more}
 
 
 def import_check(finished: subprocess.CompletedProcess[str]) -> dict[str, str]:
-    """Return what doctor says of the import."""
+    """Return doctor's check of the import."""
     return {check["name"]: check for check in json.loads(finished.stdout)}["import"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize("installation", INSTALLATIONS)
-def test_doctor_fails_where_the_clone_is_taken_for_the_package(
+def test_doctor_fails_if_the_clone_is_imported_instead_of_the_package(
     installation: str, folder: str, folders: dict[str, Path]
 ) -> None:
     finished = run(installation, folders, folder, "doctor", "--json")
@@ -100,7 +100,7 @@ def test_doctor_fails_where_the_clone_is_taken_for_the_package(
         assert check["mend"].startswith("install it again: make setup")
 
 
-def test_doctor_looks_at_the_folder_although_it_runs_from_the_package(folders: dict[str, Path]) -> None:
+def test_doctor_checks_the_current_folder_although_it_runs_from_the_package(folders: dict[str, Path]) -> None:
     before = f"os.chdir({str(folders['elsewhere'])!r}); import fairseq_posenc"
     check = import_check(run("finder", folders, "parent", "doctor", "--json", before=before))
     assert check["status"] == "fail"
@@ -122,7 +122,7 @@ def test_the_path_is_that_of_the_package_everywhere(installation: str, folder: s
     assert run(installation, folders, folder, "path").stdout == f"{ROOT / NAME}\n"
 
 
-def test_help_is_given_everywhere(folders: dict[str, Path]) -> None:
+def test_help_works_everywhere(folders: dict[str, Path]) -> None:
     finished = run("finder", folders, "parent", "--help")
     assert finished.returncode == 0
     assert "doctor" in finished.stdout
@@ -176,7 +176,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Path]]:
-    """The Python of an environment with an editable installation, and the folders to work in."""
+    """Return the Python of an environment with an editable installation, and the folders to work in."""
     if missing := [name for name in ("pip", "setuptools", "wheel") if importlib.util.find_spec(name) is None]:
         pytest.skip(f"this environment has no {' and no '.join(missing)}")
     top = tmp_path_factory.mktemp("installed").resolve()
@@ -196,7 +196,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
 def test_an_editable_installation_is_found_from_everywhere(
     folder: str, installed: tuple[Path, dict[str, Path]], tmp_path: Path
 ) -> None:
-    """By a program, a worker that it spawns, and `python -m`."""
+    """A program, a worker that it spawns and `python -m` all import the package."""
     python, folders = installed
     package = folders["clone"] / NAME
 
@@ -227,10 +227,10 @@ TRAINING = (
 def test_fairseq_finds_an_editable_installation_from_everywhere(
     folder: str, user_dir: str | None, installed: tuple[Path, dict[str, Path]]
 ) -> None:
-    """`user_dir` None: what `python -m fairseq_posenc path` says."""
+    """`user_dir` None stands for the output of `python -m fairseq_posenc path`."""
     python, folders = installed
     site = next((python.parents[1] / "lib").glob("python*")) / "site-packages"
-    # Packages of this environment, behind those of that one; .pth files among them have no effect there.
+    # Append the packages of this environment. Their .pth files have no effect there.
     (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     def run_here(*command: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Columns, distances, ids and allowed keys of one forward."""
+"""Test the columns, distances, ids and allowed keys of one forward pass."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_queries_are_the_last_columns(queries: int, keys: int) -> None:
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (1, 7), (3, 7)])
-def test_every_distance_stands_once_in_the_vector(queries: int, keys: int) -> None:
+def test_every_distance_occurs_once_in_the_vector(queries: int, keys: int) -> None:
     where = Positions(queries, keys, CPU)
     assert where.distances.tolist() == list(range(1 - keys, queries))
     row, column = torch.meshgrid(torch.arange(queries), torch.arange(keys), indexing="ij")
@@ -55,15 +55,15 @@ def test_more_queries_than_keys_are_refused(queries: int, keys: int) -> None:
         (torch.zeros(1, 2, dtype=torch.long, device="meta"), "one integer per sample"),
     ],
 )
-def test_a_cls_that_is_nowhere_is_refused(column: torch.Tensor, words: str) -> None:
+def test_a_cls_outside_of_all_columns_is_refused(column: torch.Tensor, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Positions(3, 3, CPU, padding=torch.zeros(2, 3, dtype=torch.bool), cls_column=column)
 
 
-def test_a_cls_on_an_accelerator_is_looked_at_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its range would cost a wait for the device at every forward."""
+def test_a_cls_on_an_accelerator_is_checked_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checking the range earlier would wait for the device in every forward pass."""
     with monkeypatch.context() as patch:
-        patch.setattr(Positions, "_check_cls_range", None)  # not called where nothing is read
+        patch.setattr(Positions, "_check_cls_range", None)  # must not be called before the column is read
         Positions(3, 3, CPU, cls_column=torch.zeros(2, dtype=torch.long, device="meta"))
         patch.setattr(Positions, "_check_cls_range", lambda self, columns: None)
         where = Positions(3, 3, CPU, cls_column=torch.tensor([3, 3]))
@@ -81,7 +81,7 @@ def test_padding_must_cover_all_columns() -> None:
         Positions(2, 3, CPU, padding=torch.zeros(1, 2, dtype=torch.bool))
 
 
-def test_what_is_derived_is_computed_once_and_needs_no_gradient() -> None:
+def test_derived_tensors_are_computed_once_and_need_no_gradient() -> None:
     where = of([[5, 5, PAD], [5, 5, 5]], causal=True, boundaries=(BOS, EOS))
     for name in ("query_columns", "distances", "delta", "key_ids", "left_padded", "allowed", "forbidden", "empty_rows"):
         assert getattr(where, name) is getattr(where, name)
@@ -130,7 +130,7 @@ def test_a_batch_without_pads_has_no_padding() -> None:
         ([[PAD, 5, PAD], [5, 6, 7]], True),
     ],
 )
-def test_left_padded_is_a_pad_left_of_a_token(rows: list[list[int]], left: bool) -> None:
+def test_left_padded_means_a_pad_left_of_a_token(rows: list[list[int]], left: bool) -> None:
     assert of(rows).left_padded is left
 
 
@@ -140,10 +140,10 @@ def test_left_padded_is_a_pad_left_of_a_token(rows: list[list[int]], left: bool)
 @pytest.mark.parametrize(
     ("rows", "options", "ids"),
     [
-        ([[5, 6, PAD], [5, 6, 7]], {}, [0, 1, 2]),  # columns where no pad stands on the left
+        ([[5, 6, PAD], [5, 6, 7]], {}, [0, 1, 2]),  # columns, if there is no padding on the left
         (
             [[PAD, PAD, 5, 6], [5, 6, 7, 8], [PAD, 5, 6, 7]], {},
-            [[0, 0, 0, 1], [0, 1, 2, 3], [0, 0, 1, 2]],  # pads do not count
+            [[0, 0, 0, 1], [0, 1, 2, 3], [0, 0, 1, 2]],  # padding does not count
         ),
         ([[PAD, PAD, 5, 6], [5, 6, 7, 8]], {"causal": True, "cached": 3}, [[1], [3]]),
     ],
@@ -152,7 +152,7 @@ def test_ids(rows: list[list[int]], options: dict[str, Any], ids: list[Any]) -> 
     assert of(rows, **options).query_ids.tolist() == ids
 
 
-def test_chunks_have_the_ids_of_the_whole() -> None:
+def test_chunks_have_the_ids_of_the_whole_sequence() -> None:
     rows = torch.tensor([[PAD, PAD, 5, 6, EOS, 7, 8], [5, 6, EOS, 8, 9, 5, 6]])
     whole = Positions.of_tokens(rows, pad=PAD, boundaries=(BOS, EOS), causal=True)
     assert whole.restart_ids is not None
@@ -199,7 +199,7 @@ ALLOWED = {
 
 @pytest.mark.parametrize(("where", "expected"), ALLOWED.values(), ids=ALLOWED)
 def test_allowed_keys(where: Positions, expected: list[list[list[int]]] | None) -> None:
-    """`forbidden` is the opposite, shaped for logits, but for rows that see nothing."""
+    """`forbidden` is the opposite in the shape of logits, except for rows without allowed keys."""
     if expected is None:
         assert where.allowed is where.forbidden is None
     else:
@@ -218,7 +218,7 @@ EMPTY = [
 
 @pytest.mark.parametrize(("where", "rows"), EMPTY)
 def test_empty_rows(where: Positions, rows: list[list[bool]] | None) -> None:
-    """They are found without a mask of queries and keys where possible: attention over compressed keys is linear."""
+    """Such rows are found without a mask of queries and keys if possible, so compressed attention stays linear."""
     found = where.empty_rows
     assert (found if found is None else found[:, 0, :, 0].tolist()) == rows
     assert where.causal or "allowed" not in vars(where)

@@ -1,4 +1,4 @@
-"""The README says what the registry holds, and its Python runs."""
+"""Test that the README matches the registry, and that its Python example runs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ INDEX = (ROOT / "docs" / "encodings" / "index.md").read_text(encoding="utf-8")
 
 
 def table() -> dict[str, list[str]]:
-    """Return the options of each encoding, as the table of docs/encodings/index.md has them."""
+    """Return the options of each encoding from the table in docs/encodings/index.md."""
     rows = re.findall(r"^\| `([a-z][^`]*)` +\| [^|]+ \|(.*)\|$", INDEX.replace(r"\|", "/"), re.MULTILINE)
     return {name: [option.partition("=")[0] for option in re.findall(r"`([^`]+)`", cell)] for name, cell in rows}
 
 
 def test_readme_and_table_have_every_encoding() -> None:
-    """If it fails, run python -m fairseq_posenc docs."""
+    """If this fails, run: python -m fairseq_posenc docs."""
     assert list(table()) == names()
     assert re.findall(r"\[`([^`]+)`\]\(docs/encodings/", README) == names()
     assert choosing.filled(README) == README
@@ -60,5 +60,5 @@ def test_the_python_example_runs() -> None:
 
 
 @pytest.mark.parametrize("path", re.findall(r"`((?:docs|recipes|fairseq_posenc)/[\w./-]+)`|\((docs/[\w.]+)\)", README))
-def test_what_it_names_is_there(path: tuple[str, str]) -> None:
+def test_files_that_it_names_exist(path: tuple[str, str]) -> None:
     assert (Path(__file__).resolve().parents[1] / (path[0] or path[1])).exists()

@@ -1,4 +1,4 @@
-"""The rooms of the package: a file imports only from its own room and from rooms before it, and never in a circle."""
+"""Test the rooms of the package: files import only from their own room and earlier rooms, and never in a circle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "fairseq_posenc"
 
-#: From the inside to the outside; docs/architecture.md says what each holds.
+#: From the inside to the outside; docs/architecture.md describes them.
 ROOMS = (
     *("ops", "positions", "core", "encodings", "attention", "stack", "metrics", "papers"),
     *("compat", "data", "hub", "models", "criterions", "generation", "tasks", "optim", "config", "commands"),
@@ -50,12 +50,12 @@ def _imported(tree: ast.Module, path: Path, package: Path, files: dict[str, Path
 
 
 def room(module: str) -> str:
-    """The first part of a module's name."""
+    """Return the first part of a module's name."""
     return module.partition(".")[0]
 
 
 def outward(package: Path) -> list[str]:
-    """The imports that lead to a room further out."""
+    """Return the imports from a later room."""
     return [
         f"{name} imports {other}"
         for name, others in imports(package).items()
@@ -74,7 +74,7 @@ def circle(package: Path) -> list[str]:
     return []
 
 
-def test_the_page_shows_the_rooms_in_their_order_and_files_that_exist() -> None:
+def test_the_page_lists_the_rooms_in_order_and_existing_files() -> None:
     page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
     rooms = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, re.MULTILINE)
     assert rooms == [name for name in ROOMS if not name.startswith("__")]

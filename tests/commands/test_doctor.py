@@ -1,4 +1,4 @@
-"""doctor: each check on values made up here, and the command as a user runs it."""
+"""Test each check of doctor on invented values, and the command as a user runs it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_python(version: tuple[int, ...], status: str) -> None:
     assert bool(check.mend) == (status != "ok")
 
 
-def test_compiler_is_looked_for_as_cxx_first() -> None:
+def test_the_compiler_in_cxx_comes_first() -> None:
     paths = {"c++": "/bin/c++", "my-cxx": "/opt/my-cxx"}
     assert machine.check_compiler({}, paths.get).found == "/bin/c++"
     assert machine.check_compiler({"CXX": "my-cxx -O2"}, paths.get).found == "/opt/my-cxx"
@@ -64,7 +64,7 @@ def test_torch(found: str | None, status: str) -> None:
     assert stack.check_torch(found, None).status == status
 
 
-def test_torch_that_does_not_import() -> None:
+def test_a_torch_that_cannot_be_imported() -> None:
     check = stack.check_torch("2.13.0", None, "OSError: libcudart.so.13: cannot open")
     assert check.status == "fail"
     assert "libcudart" in check.found
@@ -128,7 +128,7 @@ def test_two_copies_of_the_plugin_are_found(tmp_path: Path) -> None:
     assert str(two) in both.found
 
 
-def test_text_has_a_cure_a_line_and_counts() -> None:
+def test_text_has_a_line_per_repair_and_counts() -> None:
     text = report.as_text([report.Check("a", "ok", "1"), report.Check("b", "fail", "broken", "do this")])
     assert "-> do this" in text
     assert text.endswith("1 ok, 0 warn, 1 fail")
@@ -145,7 +145,7 @@ def test_command_prints_one_json_list_and_nothing_else(capfd: pytest.CaptureFixt
     assert {"python", "torch", "fairseq", "compiler", "gpu", "apex", "sacrebleu", "disk", "plugin"} <= set(names)
 
 
-def test_command_speaks_beside_a_broken_fairseq(tmp_path: Path) -> None:
+def test_command_works_with_a_broken_fairseq(tmp_path: Path) -> None:
     (tmp_path / "fairseq").mkdir()
     (tmp_path / "fairseq" / "__init__.py").write_text("raise ValueError('mutable default')\n")
     code = "from fairseq_posenc.commands import doctor; sys.exit(doctor.main(sys.argv[1:]))"

@@ -1,4 +1,4 @@
-"""NVIDIA apex, by stand-in modules in fresh processes: doctor tells them apart, fairseq really uses them."""
+"""Test with stand-in modules that doctor recognises each kind of apex, and that fairseq uses NVIDIA's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support_processes import without_fairseq
 
 from fairseq_posenc.commands.doctor.apex import Apex, check_apex
 
-# The surface of NVIDIA apex that fairseq touches; the marks show that it is what was built and called.
+# The parts of NVIDIA apex that fairseq uses. Marks show that these parts were built and called.
 NVIDIA = {
     "apex/__init__.py": "",
     "apex/normalization.py": """
@@ -36,7 +36,7 @@ class FusedAdam(torch.optim.Adam):
 """,
 }
 KERNEL = {"fused_layer_norm_cuda.py": ""}
-# The other project of that name, as far as its first line that matters here.
+# The other project named apex: the first line of its package, which matters here.
 PYPI = {"apex/__init__.py": "from pyramid_mailer.interfaces import IMailer\n", "apex/forms.py": ""}
 PYPI_COMPLETE = {"apex/__init__.py": "", "apex/forms.py": ""}
 RAISES = {"apex/__init__.py": "raise RuntimeError('built for another torch')\n"}
@@ -47,7 +47,7 @@ from fairseq_posenc.commands.doctor import apex
 print(json.dumps(dataclasses.asdict(apex.probe())))
 """
 
-# What fairseq builds where torch reports a GPU, and where it does not.
+# What fairseq builds if torch reports a GPU, and if it does not.
 FAIRSEQ_USES = """
 import json, sys, torch
 torch.cuda.is_available = lambda: True
@@ -58,7 +58,7 @@ def used(gpu):
     torch.cuda.is_available = lambda: gpu
     norm = layer_norm.LayerNorm(4)
     norm(torch.randn(2, 4))
-    # tpu and adam_betas as the command line gives them: their defaults are references to other options.
+    # Set tpu and adam_betas as the command line does, because their defaults refer to other options.
     options = FairseqAdamConfig(lr=[0.1], adam_betas="(0.9, 0.98)", tpu=False)
     adam = FairseqAdam(options, norm.parameters()).optimizer
     answer = {key: [c.__module__ for c in type(made).__mro__] for key, made in (("norm", norm), ("adam", adam))}
@@ -91,7 +91,7 @@ def run_beside(folder: Path, modules: dict[str, str], code: str) -> Any:
         pytest.param(RAISES, {"error": "RuntimeError: built for another torch"}, "fail", id="raises"),
     ],
 )
-def test_doctor_tells_them_apart(
+def test_doctor_recognises_each_kind_of_apex(
     tmp_path: Path, modules: dict[str, str], expected: dict[str, object], status: str
 ) -> None:
     found = run_beside(tmp_path, modules, PROBE)
@@ -110,7 +110,7 @@ def test_what_doctor_says_without_a_gpu() -> None:
     assert "no FusedAdam" in check_apex(dataclasses.replace(whole, adam=False), gpu=True).found
 
 
-def test_fairseq_uses_it_when_torch_reports_a_gpu_and_leaves_it_alone_otherwise(tmp_path: Path) -> None:
+def test_fairseq_uses_apex_only_if_torch_reports_a_gpu(tmp_path: Path) -> None:
     used = run_beside(tmp_path, {**NVIDIA, **KERNEL}, FAIRSEQ_USES)
     assert "apex.normalization" in used["gpu"]["norm"]
     assert "apex.optimizers" in used["gpu"]["adam"]

@@ -1,4 +1,4 @@
-"""`drift`: its page has every encoding, its numbers are near, and what is broken in half precision shows."""
+"""Test that the page of `drift` has every encoding, that drifts are small, and that broken encodings are found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRECISIONS = {str(precision): precision for precision in rounding.PRECISIONS}
 
 
 def tables(page: str) -> list[list[list[str]]]:
-    """The cells of each table, the heading first."""
+    """Return the cells of each table, with the heading first."""
     found = re.findall(r"(?:^\|.*\|\n)+", page, re.MULTILINE)
     cells = [[[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()] for table in found]
     return [[table[0], *table[2:]] for table in cells]
@@ -40,7 +40,7 @@ def due() -> list[drift.Case]:
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """All encodings, as --json writes them, at a small length."""
+    """Return the rows of all encodings at a small length, as --json writes them."""
     path = tmp_path_factory.mktemp("drift") / "rows.json"
     assert drift.main(["--length", "16", "--json", "--output", str(path)]) == 0
     assert [one.name for one in path.parent.iterdir()] == [path.name]
@@ -48,7 +48,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 def test_the_page_has_every_encoding_reading_and_stack(kept: list[list[list[str]]], due: list[drift.Case]) -> None:
-    """Mend by: python -m fairseq_posenc drift --output docs/half-precision.md."""
+    """If this fails, run: python -m fairseq_posenc drift --output docs/half-precision.md."""
     expected = [[f"`{case.encoding}`" + f" `{case.written}`" * bool(case.options), case.stack] for case in due]
     assert {case.encoding for case in due} == set(names())
     for table in kept[2:]:
@@ -66,7 +66,7 @@ def test_the_page_is_within_bounds(kept: list[list[list[str]]]) -> None:
                 assert max(drifts) <= getattr(precision, bound) * (1e6 if name == "float32" else 1e3), row
 
 
-def test_what_the_page_says_of_the_farthest(kept: list[list[list[str]]]) -> None:
+def test_the_page_is_right_about_the_largest_drifts(kept: list[list[list[str]]]) -> None:
     _, gradients, outputs, _ = kept
     assert [row[0] for row in gradients[1:3]] == ["`cope`", "`fire`"]
     module, weights, autocast = (float(number) for number in gradients[2][2:])
@@ -76,7 +76,7 @@ def test_what_the_page_says_of_the_farthest(kept: list[list[list[str]]]) -> None
         assert near["`alibi`", stack] < 1.1 * near["`none`", stack]
 
 
-def test_every_encoding_is_finite_and_near(rows: list[dict[str, Any]], due: list[drift.Case]) -> None:
+def test_every_encoding_is_finite_and_within_bounds(rows: list[dict[str, Any]], due: list[drift.Case]) -> None:
     measured = [(row["encoding"], row["options"], row["stack"], row["precision"]) for row in rows]
     assert measured == [(case.encoding, case.written, case.stack, name) for case in due for name in PRECISIONS]
     assert all(row["finite"] and row["near"] for row in rows)
@@ -84,7 +84,7 @@ def test_every_encoding_is_finite_and_near(rows: list[dict[str, Any]], due: list
     assert {type(value) for row in rows for value in row.values()} == {str, int, bool, float, type(None)}
 
 
-def test_positions_take_part_and_half_precision_shows(rows: list[dict[str, Any]]) -> None:
+def test_positions_have_an_effect_and_half_precision_drifts(rows: list[dict[str, Any]]) -> None:
     assert all((row["positions"] > 0.005) == (row["encoding"] != "none") for row in rows)
     least = {"float32": 1e-8, "float16": 1e-4, "bfloat16": 1e-3}
     assert all(row["output_rms"] > least[row["precision"].split()[-1]] for row in rows)
@@ -95,7 +95,7 @@ def test_positions_take_part_and_half_precision_shows(rows: list[dict[str, Any]]
     ("cls", "precision", "told"),
     [("OverflowsInHalf", "float16", "not finite"), ("RoundsPositions", "bfloat16", "too far")],
 )
-def test_a_broken_encoding_shows(
+def test_a_broken_encoding_is_found(
     cls: str, precision: str, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "fairseq_posenc.encodings.broken", broken)
@@ -111,7 +111,7 @@ def test_a_broken_encoding_shows(
 
 
 def test_cope_drifts_less_where_its_table_is_smooth() -> None:
-    """The reason that the page gives for its gradients."""
+    """Check the reason that the page gives for the gradients of CoPE."""
     case = next(case for case in drift.cases(["cope"], 128))
     found = []
     for smooth in (False, True):
@@ -133,7 +133,7 @@ def test_cope_drifts_less_where_its_table_is_smooth() -> None:
         *([] if torch.cuda.is_available() else [(["--device", "cuda"], "sees no GPU")]),
     ],
 )
-def test_refused_before_anything_is_measured(
+def test_bad_arguments_are_refused_before_anything_is_measured(
     argv: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
@@ -144,22 +144,20 @@ def test_refused_before_anything_is_measured(
 
 
 @pytest.mark.parametrize("name", [".", "missing/page.md"])
-def test_an_output_that_cannot_be_is_refused_first(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_impossible_output_is_refused_first(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         drift.main(["--output", str(tmp_path / name)])
     assert "give a file in an existing folder" in capsys.readouterr().err
 
 
-def test_json_is_all_that_stdout_gets(capsys: pytest.CaptureFixture[str]) -> None:
+def test_stdout_contains_only_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert drift.main(["--json", "--encodings", "none", "--length", "8"]) == 0
     out, err = capsys.readouterr()
     assert [row["precision"] for row in json.loads(out)] == 2 * list(PRECISIONS)
     assert "1/2 none encoder" in err
 
 
-def test_what_was_written_stays_where_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_page_stays_if_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "page.md"
     path.write_text("before")
 

@@ -1,4 +1,4 @@
-"""The pages in docs/encodings are those that the registry gives."""
+"""Test that the pages in docs/encodings match the registry."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ PAGES = pages.pages()
 
 
 def narrow(text: str) -> str:
-    """Return a text without the spaces that make the columns of its tables as wide."""
+    """Return a text without the spaces that align the columns of its tables."""
     return re.sub(" +", " ", text)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_what_the_registry_says(name: str) -> None:
-    """Mend by: python -m fairseq_posenc docs."""
+def test_a_page_matches_the_registry(name: str) -> None:
+    """If this fails, run: python -m fairseq_posenc docs."""
     assert (FOLDER / name).read_text(encoding="utf-8") == PAGES[name]
 
 
-def test_what_recipes_know_is_what_the_registry_says() -> None:
-    """Mend by: python -m fairseq_posenc docs."""
+def test_the_facts_for_recipes_match_the_registry() -> None:
+    """If this fails, run: python -m fairseq_posenc docs."""
     assert (FOLDER.parents[1] / pages.KNOWN).read_text(encoding="utf-8") == pages.known()
 
 
-def test_no_page_is_left_of_an_encoding_that_is_gone(tmp_path: Path) -> None:
+def test_pages_of_removed_encodings_are_deleted(tmp_path: Path) -> None:
     assert {path.name for path in FOLDER.iterdir()} == set(PAGES)
     (tmp_path / "gone.md").write_text("# `gone`: an old encoding\n")
     foreign = {"notes.md": b"old\n", "copy.md": b"# `shaw`: a copy of a page\n", "bytes.md": b"\xff\n", "empty.md": b""}
@@ -55,13 +55,13 @@ def test_a_page_has_formula_options_capabilities_and_counts() -> None:
         assert part in shaw
 
 
-def test_the_page_that_helps_to_choose_is_what_the_registry_says() -> None:
-    """Mend by: python -m fairseq_posenc docs."""
+def test_the_page_that_helps_to_choose_matches_the_registry() -> None:
+    """If this fails, run: python -m fairseq_posenc docs."""
     assert choosing.filled(WHICH) == WHICH
     assert f"(../{choosing.PAGE})" in PAGES["index.md"]
 
 
-def test_its_tables_are_written_anew_and_nothing_else(tmp_path: Path) -> None:
+def test_only_its_tables_are_rewritten(tmp_path: Path) -> None:
     page = tmp_path / choosing.PAGE
     wrong = re.sub(r"(\| `t5` +\| +)384 ", r"\g<1>385 ", WHICH)
     assert wrong.count(" 385 ") > 1
@@ -71,7 +71,7 @@ def test_its_tables_are_written_anew_and_nothing_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["<!-- derived: all -->", "<!-- derived: all -->\n<!-- derived: t5 -->\n<!-- end -->"])
-def test_a_marker_without_its_other_half_takes_nothing_with_it(
+def test_a_marker_without_its_other_half_deletes_nothing(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / choosing.PAGE).write_text(text)
@@ -92,25 +92,25 @@ def test_a_marker_without_its_other_half_takes_nothing_with_it(
         ("diet-rel+segments", "|  | yes |  | yes | yes | segments |"),
     ],
 )
-def test_what_an_encoding_costs_can_do_and_reads(label: str, told: str) -> None:
+def test_a_row_has_count_capabilities_and_inputs(label: str, told: str) -> None:
     assert narrow(choosing.table([label]).splitlines()[-1]).endswith(narrow(told))
 
 
 @pytest.mark.parametrize("case", every(), ids=str)
-def test_a_page_has_what_every_form_of_its_method_says(case: Case) -> None:
-    """The docstring of whatever class serves these options."""
+def test_a_page_has_the_docstring_of_every_form_of_its_encoding(case: Case) -> None:
+    """Check the docstring of the class that implements these options."""
     (member,) = case.encoding(case.shape()).members.values()
     assert inspect.cleandoc(type(member).__doc__ or "") in PAGES[f"{case.spec}.md"]
 
 
-def test_forms_stand_under_the_option_that_chooses_them() -> None:
+def test_forms_are_listed_with_their_option() -> None:
     assert "\n\n`form=paper`: The form of the M4M papers: each layer has p [n, D]" in PAGES["tupe.md"]
     assert "\n\n`form=original`: The form of the authors' code: p [n, d]" in PAGES["tupe.md"]
     assert "\n\n`form=original`: The form of the authors' code: r = P W_k" in PAGES["deberta.md"]
     assert sum("\n\n`form=" in text for text in PAGES.values()) == 2
 
 
-def test_a_page_lists_what_has_no_effect() -> None:
+def test_a_page_lists_parameters_without_effect() -> None:
     assert "- `theta[..., 0]` (`reset=scalar`)\n" in PAGES["m4.md"]
     assert "- `theta[..., 0]` (encoders with a [CLS])\n" in PAGES["tupe.md"]
     assert "- `output_bias`\n" in PAGES["fire.md"]

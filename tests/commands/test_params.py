@@ -1,4 +1,4 @@
-"""`params`: the counts of METHODS.md 4, as integers."""
+"""Test the exact parameter counts of `params`, and those that the papers print."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_number_that_a_paper_prints_has_a_row() -> None:
             assert (params.split(one.encoding)[0], one.printed) in found
 
 
-#: time and memory beyond the logits' own (M4M, Table 1, for what is stored)
+#: Time and memory beyond those of the logits; for stored tables as in Table 1 of the M4M paper.
 COSTS = {
     ("none", ""): ("O(0)", "O(0)"),
     ("shaw", ""): ("O(mn^2d)", "O(mhn^2)"),
@@ -64,12 +64,12 @@ def test_costs_are_those_of_the_method_and_its_sharing() -> None:
         ("learned+tupe", "tupe.share=none", "O(mn^2d)", "O(mhn^2)"),
     ],
 )
-def test_the_cost_is_the_term_that_leads_at_base_size(spec: str, options: str, time: str, memory: str) -> None:
+def test_the_cost_is_the_largest_term_at_base_size(spec: str, options: str, time: str, memory: str) -> None:
     built = params.at_base_size(spec, options)
     assert (params.cost(built, 0), params.cost(built, 1)) == (time, memory)
 
 
-def test_what_the_papers_print_is_the_count_or_a_note_says_why() -> None:
+def test_counts_match_the_papers_or_a_note_says_why_not() -> None:
     for row in params.rows():
         if row["printed"].endswith("K") and not row["note"]:
             assert int(row["printed"][:-1]) == row["count"] // 1000, row
@@ -102,7 +102,7 @@ def test_any_architecture_is_counted(capsys: pytest.CaptureFixture[str]) -> None
     none, shaw = (params.of_architecture(arch, {"--pos-enc": name}) for name in ("none", "shaw"))
     assert none["positions"] == 0
     assert shaw["model_without_words"] - none["model_without_words"] == shaw["positions"]
-    assert shaw["positions"] == 2 * 3 * (2 * 1024 - 1) * 32  # two stacks of three layers, n = 1024, 32 a head
+    assert shaw["positions"] == 2 * 3 * (2 * 1024 - 1) * 32  # two stacks of three layers, n = 1024, 32 per head
     assert params.main(["--arch", "posenc_transformer_tny", "--pos-enc", "shaw"]) == 1
     told = capsys.readouterr().err
     assert "Choose from posenc_" in told
@@ -112,7 +112,7 @@ def test_any_architecture_is_counted(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_masked_lms_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of 512 positions, as no task says otherwise."""
+    """The models have 512 positions, because no task sets another length."""
     pytest.importorskip("fairseq")
     found = params.of_architecture("posenc_roberta_base", {"--pos-enc": "m4"})
     assert found["positions"] == 12 * (2 * 512 - 1) * 64
@@ -139,15 +139,15 @@ def test_one_directional_encodings_are_counted_in_the_stack_that_takes_them(caps
 def test_transformer_xl_of_wikitext_103_has_its_count(
     args: list[str], count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """u and v a pair a layer, or one for all as in Transformer-XL's own code."""
+    """Each layer has its own u and v, or all share one pair, as in Transformer-XL's code."""
     pytest.importorskip("fairseq")
     assert params.main(["--arch", "posenc_transformer_lm_wt103", "--pos-enc", "xl", "--json", *args]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["types"], found["model"]) == (267_735, count)
 
 
-def test_a_symbol_more_is_a_row_and_a_bias_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """fairseq's dictionary adds <s>, <pad> and what fills it up to a multiple of 8."""
+def test_each_additional_symbol_adds_a_row_and_a_bias(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq's dictionary adds <s>, <pad> and symbols up to a multiple of 8."""
     pytest.importorskip("fairseq")
     arch, given = "posenc_transformer_lm_wt103", {"--pos-enc": "xl"}
     for more in (1, 5):
@@ -163,7 +163,7 @@ def test_a_language_model_of_any_vocabulary_is_counted_without_words(size: str) 
 
 
 @pytest.mark.parametrize("flag", params.MODEL_FLAGS)
-def test_flags_of_models_are_refused_without_one(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_of_models_are_refused_without_arch(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         params.main([flag, "none"])
     assert f"{flag} can only be used with --arch" in capsys.readouterr().err

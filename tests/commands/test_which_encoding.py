@@ -1,4 +1,4 @@
-"""docs/which-encoding.md by hand: known names, numbers that stand in its tables, and those that the repository has."""
+"""Test the hand-written text of docs/which-encoding.md: its names are known, and its numbers occur in tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lines_of(text: str, in_tables: bool) -> list[str]:
 
 
 def numbers(text: str) -> set[str]:
-    """With a decimal point; neither of a name (SQuAD1.1) nor of a section."""
+    """Return the numbers with a decimal point, except for names (SQuAD1.1) and sections."""
     return set(re.findall(r"(?<![\w.])\d+\.\d+", re.sub(r"section \d+\.\d+", "", text)))
 
 
@@ -41,7 +41,7 @@ def unfounded(text: str) -> set[str]:
 
 
 def unknown(text: str) -> list[str]:
-    """What stands in backticks and is neither encoding, option, flag nor command."""
+    """Return texts in backticks that are neither encodings nor options, flags or commands."""
     options = {option for name in names() for option in option_names(get(name).Options)}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     commands = {f"python -m fairseq_posenc {name}" for name in COMMANDS} | {f"make {target}" for target in targets}
@@ -57,7 +57,7 @@ def builds(label: str) -> bool:
     return True
 
 
-def test_what_stands_in_backticks_is_known() -> None:
+def test_names_in_backticks_are_known() -> None:
     assert unknown(HAND) == []
     assert unknown("`shwa`, `m4[clop=3]`, `m2+m3`, `make coffee`, `m4`, `m4[clip=3]`, `clip=3`") == [
         "shwa",
@@ -75,7 +75,7 @@ def test_every_encoding_has_evidence_or_is_listed_without() -> None:
     assert with_evidence <= choosing.mentioned(PAGE) == set(names())
 
 
-def test_numbers_of_prose_stand_in_the_tables_of_their_section() -> None:
+def test_numbers_in_prose_occur_in_the_tables_of_their_section() -> None:
     assert unfounded(HAND) == set()
     table = "## Task\n\n| F1 |\n|---|\n| 88.5 |\n\n"
     assert unfounded(f"{table}Up to 88.6 (section 5.2).\n\n## In short\n") == {"88.6"}

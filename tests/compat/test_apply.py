@@ -1,4 +1,4 @@
-"""All mends together."""
+"""Test all fixes together."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_numpy_and_torch_stay_untouched() -> None:
     assert blocks.np.arange is np.arange
 
 
-def test_a_mend_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fix_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patching, "_said", set())
     with caplog.at_level(logging.INFO, logger="fairseq_posenc"):
         data_utils.batch_by_size(np.arange(16), lambda i: 1, max_sentences=8, required_batch_size_multiple=8)

@@ -1,4 +1,4 @@
-"""The dropped tail batch: first shown in what fairseq ships, then gone."""
+"""Test the last batch, which fairseq drops: first the fault, then the fix."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def test_no_sentence_is_dropped(by: str, count: int, limit: dict[str, int]) -> N
     mended = data_utils.batch_by_size(np.arange(count), **arguments)
     assert sentences(mended) == list(range(count))
     assert [list(b) for b in mended[: len(shipped)]] == [list(b) for b in shipped]
-    assert len(mended) - len(shipped) == (1 if count % 8 else 0)  # the fault, and nothing but the fault
+    assert len(mended) - len(shipped) == (1 if count % 8 else 0)  # the fault, and no other difference
 
 
-def test_batches_without_a_multiple_and_with_fixed_shapes_stay_as_they_are() -> None:
+def test_batches_without_a_multiple_and_with_fixed_shapes_do_not_change() -> None:
     for more in ({}, {"fixed_shapes": [(4, 5), (2, 9)], "required_batch_size_multiple": 8}):
         arguments = {"num_tokens_fn": lambda i: 3 + i % 5, "max_sentences": 4, **more}
         shipped = data_utils.batch_by_size.__wrapped__(np.arange(13), **arguments)
@@ -49,7 +49,7 @@ def test_no_sentences_make_no_batches() -> None:
 
 
 def test_an_iterator_of_a_task_gives_every_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The way of train, validate and generate: FairseqTask.get_batch_iterator."""
+    """Use FairseqTask.get_batch_iterator, as train, validate and generate do."""
     from fairseq.tasks.fairseq_task import FairseqTask
 
     def count(limit: dict[str, int], **more: Any) -> int:

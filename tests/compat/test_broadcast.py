@@ -1,4 +1,4 @@
-"""Resuming in several processes: first shown to fail in what fairseq ships, then to work."""
+"""Test resuming in several processes: first the fault in fairseq, then the fix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BROADCAST = """
     cfg = OmegaConf.create({"model": model, "missing": "???"}, flags={"allow_objects": True})
     state = {"cfg": cfg, "args": None, "model": {"w": torch.arange(6.).view(2, 3)}, "n": [1, (2, 3)]}
 
-    # What fairseq ships: torch.load refuses the config on rank 1, after all was sent.
+    # The fault in fairseq: torch.load refuses the config on rank 1, after everything was sent.
     original, view = utils._broadcast_object_slow, utils.torch
     utils._broadcast_object_slow, utils.torch = original.__wrapped__, torch
     sent = {"cfg": cfg, "w": utils._TensorPlaceholder(0)}
@@ -48,7 +48,7 @@ BROADCAST = """
     assert torch.equal(got["model"]["w"], state["model"]["w"])
     assert got["n"] == state["n"] and got["args"] is None
     assert utils.broadcast_object(None, 0, group) is None
-    print("equal", flush=True)  # before torch takes its threads down, which now and then aborts
+    print("equal", flush=True)  # before torch ends its threads, which sometimes aborts
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 """

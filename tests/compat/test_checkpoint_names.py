@@ -1,4 +1,4 @@
-"""What a checkpoint's configuration may name and say, and what fairseq evaluates."""
+"""Test which names and options a checkpoint's configuration may contain, and which options fairseq evaluates."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def test_literals_are_evaluated_as_python_does(text: str, value: Any) -> None:
         "[" * 300 + "]" * 300,
     ],
 )
-def test_anything_else_is_refused(text: str) -> None:
+def test_other_code_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a literal"):
         literals.literal(text)
 
 
-def test_all_of_fairseqs_evaluation_is_restricted() -> None:
-    """The canary: a module of fairseq that calls `eval` and is not on the list."""
+def test_every_evaluation_in_fairseq_is_restricted() -> None:
+    """Fail if a module of fairseq calls `eval` and is not on the list."""
     evaluating = [
         ".".join(("fairseq", *path.relative_to(SOURCE).with_suffix("").parts))
         for path in sorted(SOURCE.rglob("*.py"))
@@ -94,18 +94,18 @@ def test_all_of_fairseqs_evaluation_is_restricted() -> None:
         assert vars(importlib.import_module(name))["eval"] is literals.literal, name
 
 
-def test_fairseqs_own_helpers_evaluate_as_before() -> None:
+def test_helpers_of_fairseq_evaluate_as_before() -> None:
     assert utils.eval_str_list("[100, 200]", type=int) == [100, 200]
     assert utils.eval_str_list("3", type=int) == [3]
     assert utils.eval_str_dict("{'a': 1}") == {"a": 1}
     assert [utils.eval_bool("True"), utils.eval_bool("0"), utils.eval_bool(None, True)] == [True, False, True]
-    assert utils.eval_bool(True, default=False) is False  # of what is no string: the default, as shipped
+    assert utils.eval_bool(True, default=False) is False  # the default for all but strings, as in fairseq
     with pytest.raises(ValueError, match="was not evaluated"):
         utils.eval_str_list("open('FILE', 'w')")
 
 
 def evaluated_options(path: Path) -> set[str]:
-    """The attributes in calls of `eval` and of fairseq's helpers that evaluate."""
+    """Return the attributes in calls of `eval` and of fairseq's helpers that evaluate."""
     found = set()
     for call in calls(path):
         name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
@@ -116,13 +116,13 @@ def evaluated_options(path: Path) -> set[str]:
 
 
 def stock_files() -> set[Path]:
-    """The files of all classes on the list and of their bases."""
+    """Return the files of all classes on the list and of their bases."""
     classes = [REGISTRIES[part][name] for part, names in checkpoint_names.STOCK.items() for name in names]
     return {Path(inspect.getfile(base)) for cls in classes for base in cls.__mro__ if "fairseq" in base.__module__}
 
 
 def test_options_that_stock_names_evaluate_are_known() -> None:
-    """Also in the files of the layers that they are built of."""
+    """Search the files of their layers, too."""
     files = stock_files()
     files |= {*(SOURCE / "modules").glob("*.py"), *(SOURCE / "models" / "transformer").glob("*.py")}
     files |= {*(SOURCE / "models" / "roberta").glob("*.py"), *(SOURCE / "models" / "bart").glob("*.py")}
@@ -197,14 +197,14 @@ def test_harmless_configurations_pass(state: Any) -> None:
         ({"args": argparse.Namespace(arch="lstm", decoder_attention="exit()")}, "would run as Python"),
     ],
 )
-def test_others_are_refused_by_name(state: Any, words: str) -> None:
+def test_other_configurations_are_refused_by_name(state: Any, words: str) -> None:
     offence = checkpoint_names.offence(state)
     assert offence is not None
     assert words in offence
 
 
 def with_attributes(**attributes: Any) -> OrderedDict[str, Any]:
-    """What a pickle may make of an OrderedDict: empty as a mapping, but with attributes, which fairseq reads."""
+    """Return an OrderedDict as a pickle may build it: an empty mapping with attributes, which fairseq would read."""
     made: OrderedDict[str, Any] = OrderedDict()
     vars(made).update(attributes)
     return made
@@ -228,7 +228,7 @@ def in_itself() -> dict[str, Any]:
         (harmless(task={"_name": "translation", "dataset_impl": "Choices.fasta"}), "names of files to a shell"),
     ],
 )
-def test_odd_forms_are_refused(state: Any, words: str) -> None:
+def test_unusual_forms_are_refused(state: Any, words: str) -> None:
     assert words in (checkpoint_names.offence(state) or "")
 
 
@@ -251,7 +251,7 @@ def test_the_refusal_names_the_flag_that_allows() -> None:
     assert checkpoint_names.offence(state) == refusal
 
 
-def test_the_flag_is_kept_for_processes_started_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flag_is_passed_on_to_later_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(checkpoint_names.VARIABLE, "ctc")
     checkpoint_names.allow("fconv,hubert")
     assert os.environ[checkpoint_names.VARIABLE] == "ctc,fconv,hubert"
@@ -259,8 +259,8 @@ def test_the_flag_is_kept_for_processes_started_later(monkeypatch: pytest.Monkey
     assert checkpoint_names.offence(harmless(task={"_name": "audio_pretraining"})) is not None
 
 
-def test_without_fairseq_names_are_judged_by_the_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `average` does in an environment with torch only, where nothing could be built of them either."""
+def test_without_fairseq_only_listed_names_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`average` does so in an environment without fairseq, where nothing could be built from the names."""
     monkeypatch.delitem(checkpoint_names.sys.modules, "fairseq.models")
     own = harmless(model={"_name": "posenc_bert_base"}, task={"_name": "posenc_squad"}, criterion={"_name": "squad"})
     assert checkpoint_names.offence(own) is None

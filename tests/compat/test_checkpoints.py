@@ -1,4 +1,4 @@
-"""Checkpoints are data: fairseq's own load, anything else is refused by name. And their mean."""
+"""Test that checkpoints of fairseq load as data, that other objects are refused by name, and averaging."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LANGUAGE_MODEL = """--task language_modeling --arch transformer_lm --decoder-lay
 
 
 def write_corpus(folder: Path) -> None:
-    """Random lines under the names of a translation corpus and of a language model's."""
+    """Write random lines as a translation corpus and as a corpus of a language model."""
     folder.mkdir()
     dictionary = Dictionary()
     for letter in "abcdefgh":
@@ -61,7 +61,7 @@ def write_corpus(folder: Path) -> None:
 
 
 def train(folder: Path, name: str, options: list[str]) -> Path:
-    """Checkpoints of a few updates, stopped inside an epoch."""
+    """Train for a few updates, stop inside an epoch, and return the checkpoints."""
     save = folder / name
     command = [sys.executable, "-c", DRIVER, str(folder / "data"), *options, *COMMON, "--save-dir", str(save)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -88,7 +88,7 @@ def test_checkpoints_of_fairseq_train_load(trained: dict[str, Path], name: str) 
 
 
 def test_a_legacy_checkpoint_needs_the_allow_list(trained: dict[str, Path]) -> None:
-    """A model without a dataclass keeps its options as argparse.Namespace."""
+    """A model without a dataclass stores its options as argparse.Namespace."""
     path = str(trained["translation"] / "checkpoint_last.pt")
     assert isinstance(safe_load(path)["cfg"]["model"], argparse.Namespace)
     allowed = torch.serialization.get_safe_globals()
@@ -131,7 +131,7 @@ def test_numpy_numbers_load_as_numpy_1_and_2_write_them(tmp_path: Path) -> None:
 
 
 class Touch:
-    """Runs a command when unpickled."""
+    """An object that runs a command when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -141,7 +141,7 @@ class Touch:
 
 
 class Options:
-    """A harmless class, which no checkpoint may hold either."""
+    """A harmless class, which checkpoints may not contain either."""
 
 
 def save(value: Any, path: Path, form: str) -> str:
@@ -157,7 +157,7 @@ def save(value: Any, path: Path, form: str) -> str:
 
 @pytest.fixture
 def shipped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """fairseq's loader without the mend."""
+    """Return fairseq's loader without the fix."""
     monkeypatch.setattr(checkpoint_utils, "torch", torch)
     return
 
@@ -175,7 +175,7 @@ LOADERS = {
 def test_a_malicious_checkpoint_is_refused_and_does_nothing(
     tmp_path: Path, form: str, loader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # even where torch is told not to care
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # also if torch is set not to check
     path = save(Touch(tmp_path / "touched"), tmp_path / "evil.pt", form)
     with pytest.raises(UnsafeCheckpointError) as refusal:
         LOADERS[loader](path)
@@ -185,7 +185,7 @@ def test_a_malicious_checkpoint_is_refused_and_does_nothing(
 
 
 @pytest.mark.usefixtures("shipped")
-def test_the_shipped_loader_can_be_told_to_run_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loader_of_fairseq_would_run_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
     path = save(Touch(tmp_path / "touched"), tmp_path / "evil.pt", "zip")
     with pytest.warns(UserWarning, match="forcing weights_only=False"), contextlib.suppress(KeyError):
@@ -197,7 +197,7 @@ def test_the_shipped_loader_can_be_told_to_run_it(tmp_path: Path, monkeypatch: p
     ("value", "name"),
     [(Options(), "test_checkpoints.Options"), (eval, "eval"), (shutil.rmtree, "shutil.rmtree")],
 )
-def test_anything_unlisted_is_named(tmp_path: Path, value: Any, name: str) -> None:
+def test_unlisted_objects_are_named(tmp_path: Path, value: Any, name: str) -> None:
     path = save(value, tmp_path / "other.pt", "zip")
     with pytest.raises(UnsafeCheckpointError, match=name) as refusal:
         safe_load(path)
@@ -205,7 +205,7 @@ def test_anything_unlisted_is_named(tmp_path: Path, value: Any, name: str) -> No
 
 
 @pytest.mark.usefixtures("shipped")
-def test_the_shipped_refusal_names_no_file(tmp_path: Path) -> None:
+def test_the_error_of_fairseq_names_no_file(tmp_path: Path) -> None:
     path = save(Options(), tmp_path / "other.pt", "zip")
     with pytest.raises(pickle.UnpicklingError) as refusal:
         checkpoint_utils.load_checkpoint_to_cpu(path)
@@ -221,14 +221,14 @@ def test_a_torchscript_program_is_refused(tmp_path: Path) -> None:
         safe_load(tmp_path / "program.pt")
 
 
-def test_nothing_makes_the_loader_unsafe(tmp_path: Path) -> None:
+def test_no_argument_makes_the_loader_unsafe(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="weights_only"):
         safe_load(save(1, tmp_path / "one.pt", "zip"), weights_only=False)
 
 
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("content", ["cut", "empty", "text", "zeros"])
-def test_a_damaged_file_is_named_with_a_way_out(
+def test_a_damaged_file_is_named_with_what_to_do(
     tmp_path: Path, content: str, loader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -245,7 +245,7 @@ def test_a_damaged_file_is_named_with_a_way_out(
     assert f"{path.stat().st_size:,} bytes" in str(refusal.value)
 
 
-def test_a_missing_file_stays_a_missing_file(tmp_path: Path) -> None:
+def test_a_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.pt"):
         checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "none.pt"))
 
@@ -264,7 +264,7 @@ def mean(*arguments: str | Path) -> int:
     return average.main([str(a) for a in arguments])
 
 
-def test_the_mean_is_that_of_fairseqs_script(tmp_path: Path) -> None:
+def test_the_mean_equals_that_of_the_script_of_fairseq(tmp_path: Path) -> None:
     paths = [
         write(
             tmp_path / f"{seed}.pt",
@@ -283,7 +283,7 @@ def test_the_mean_is_that_of_fairseqs_script(tmp_path: Path) -> None:
         total = models[0][name].clone()
         total += models[1][name]
         total += models[2][name]
-        assert torch.equal(got["model"][name], total.div_(3))  # to the bit, in this order
+        assert torch.equal(got["model"][name], total.div_(3))  # bit-identical, in this order
         assert got["model"][name].dtype == models[0][name].dtype
     for name in ("half", "brain"):
         assert got["model"][name].dtype == torch.float32
@@ -297,7 +297,7 @@ def test_the_mean_is_that_of_fairseqs_script(tmp_path: Path) -> None:
 
 def test_real_checkpoints_average_and_load(trained: dict[str, Path], tmp_path: Path) -> None:
     folder, output = trained["translation"], tmp_path / "mean.pt"
-    for source in (["--checkpoint-dir", folder], ["--inputs", folder]):  # the second as fairseq's script has it
+    for source in (["--checkpoint-dir", folder], ["--inputs", folder]):  # the second form is that of fairseq's script
         assert mean(*source, "--num-update-checkpoints", "2", "--output", output) == 0
         (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task(
             [str(output)], arg_overrides={"data": str(folder.parent / "data")}
@@ -322,7 +322,7 @@ def test_the_last_checkpoints_are_the_newest_by_number(tmp_path: Path) -> None:
         names(4, False)
 
 
-def test_checkpoints_at_regular_updates_are_all_there_or_refused(tmp_path: Path) -> None:
+def test_regular_checkpoints_are_refused_if_any_is_missing(tmp_path: Path) -> None:
     torch.save({"model": {}, "optimizer_history": [{"num_updates": 300}]}, tmp_path / "checkpoint_last.pt")
     for name in ("checkpoint_1_50.pt", "checkpoint_1_150.pt", "checkpoint_2_200.pt", "checkpoint_2_250.pt"):
         (tmp_path / name).touch()
@@ -369,6 +369,6 @@ def test_checkpoints_that_have_no_mean_are_refused(tmp_path: Path, capsys: pytes
         ["--num-epoch-checkpoints", "2"],
     ],
 )
-def test_a_command_line_that_does_not_say_which_is_refused(arguments: list[str]) -> None:
+def test_a_command_line_without_a_clear_choice_is_refused(arguments: list[str]) -> None:
     with pytest.raises(SystemExit):
         mean(*arguments, "--output", "mean.pt")

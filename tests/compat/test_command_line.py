@@ -1,4 +1,4 @@
-"""--bf16, --user-dir and processes on a machine without GPUs."""
+"""Test --bf16, --user-dir, and several processes on a machine without GPUs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_second_copy_is_refused_every_time(tmp_path: Path) -> None:
     shipped = utils.import_user_module.__wrapped__
     with pytest.raises(ImportError, match="not globally unique"):
         shipped(user_dir(copy))
-    shipped(user_dir(copy))  # the fault: the second time it is ignored in silence
+    shipped(user_dir(copy))  # the fault: the second call ignores it silently
     for _ in range(2):
         with pytest.raises(ImportError, match="another copy") as refusal:
             utils.import_user_module(user_dir(copy))
@@ -78,7 +78,7 @@ def test_the_imported_copy_is_accepted_by_every_name(tmp_path: Path, monkeypatch
     (tmp_path / PACKAGE.name).symlink_to(PACKAGE)
     with pytest.raises(ImportError, match="not globally unique"):
         utils.import_user_module.__wrapped__(user_dir(tmp_path / PACKAGE.name))  # the fault: it is the same folder
-    clone = tmp_path / "elsewhere" / PACKAGE.name  # the folder that git makes, which contains the package
+    clone = tmp_path / "elsewhere" / PACKAGE.name  # a clone, which contains the package
     clone.parent.mkdir()
     clone.symlink_to(PACKAGE.parent)
     for path in (PACKAGE, f"{PACKAGE}/", PACKAGE.name, tmp_path / PACKAGE.name, clone):
@@ -86,7 +86,7 @@ def test_the_imported_copy_is_accepted_by_every_name(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.usefixtures("fresh_memo")
-def test_other_user_dirs_are_imported_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_user_dirs_are_imported_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "posenc_other_plugin").mkdir()
     (tmp_path / "posenc_other_plugin" / "__init__.py").write_text("VALUE = 3\n")
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -112,6 +112,6 @@ def test_spawning_no_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     called: list[Any] = []
     distributed.call_main.__wrapped__(_two_processes(), called.append)
-    assert called == []  # the fault: nothing ran, nothing was said
+    assert called == []  # the fault: nothing ran, and no error was raised
     with pytest.raises(RuntimeError, match="--distributed-no-spawn"):
         distributed.call_main(_two_processes(), called.append)

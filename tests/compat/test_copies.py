@@ -1,4 +1,4 @@
-"""checkpoint_last.pt is whole, whenever the run is killed."""
+"""Test that checkpoint_last.pt is complete, whenever the run is killed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairseq.file_io import PathManager
 from fairseq_posenc.compat import apply
 
 
-def test_a_copy_that_is_cut_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_copy_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     apply()
     new, last = tmp_path / "checkpoint1.pt", tmp_path / "checkpoint_last.pt"
     new.write_text("new")

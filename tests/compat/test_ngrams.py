@@ -1,4 +1,4 @@
-"""--no-repeat-ngram-size: first shown to do nothing in what fairseq ships, then to work."""
+"""Test --no-repeat-ngram-size: first that fairseq ignores it, then the fix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def banned(forward: Callable[..., torch.Tensor], size: int, step: int) -> list[l
 
 def test_repeated_ngrams_are_banned() -> None:
     shipped = NGramRepeatBlock.forward._posenc_original
-    assert banned(shipped, 2, 3) == [[], [], []]  # the fault: it looks at the padding
+    assert banned(shipped, 2, 3) == [[], [], []]  # the fault: it compares with the padding
     assert banned(NGramRepeatBlock.forward, 2, 3) == [[6], [], [5]]
     assert banned(NGramRepeatBlock.forward, 3, 3) == [[], [], [5]]
     assert banned(NGramRepeatBlock.forward, 4, 3) == [[], [], []]

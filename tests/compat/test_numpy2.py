@@ -1,4 +1,4 @@
-"""Names that numpy 2 has not: first shown to break fairseq, then not."""
+"""Test names that numpy 2 has removed: first that fairseq fails, then the fix."""
 
 from __future__ import annotations
 

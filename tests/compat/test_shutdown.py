@@ -1,4 +1,4 @@
-"""Exit code 134 after a finished training: first shown in what fairseq ships, then gone."""
+"""Test the exit code 134 after a finished training: first the fault in fairseq, then the fix."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ STOP_INSIDE_AN_EPOCH = """
 """
 
 
-def test_the_shipped_reader_aborts_at_exit() -> None:
-    """A race in C++, lost nearly always, but seldom on a machine that does much else: then it shows nothing."""
+def test_the_reader_of_fairseq_aborts_at_exit() -> None:
+    """Show a race in C++ that nearly always fails. On a busy machine it may not, and then the test shows nothing."""
     for _ in range(8):
         code = run(STOP_INSIDE_AN_EPOCH, "shipped", "0").returncode
         if code == -6:  # the signal of exit code 134
@@ -51,7 +51,7 @@ def test_the_shipped_reader_aborts_at_exit() -> None:
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_the_mended_reader_ends_before_the_interpreter(workers: str) -> None:
+def test_the_fixed_reader_ends_before_the_interpreter(workers: str) -> None:
     done = run(STOP_INSIDE_AN_EPOCH, "mended", workers)
     assert done.returncode == 0, done.stderr
     assert "done training" in done.stdout
@@ -72,13 +72,13 @@ def ends(thread: Any, seconds: float) -> bool:
 def test_the_reader_ends_with_its_iterator() -> None:
     iterator, thread = reading(range(1000))
     time.sleep(0.05)
-    assert thread.is_alive()  # waits for room
+    assert thread.is_alive()  # waits for space in the queue
     del iterator
     gc.collect()
     assert ends(thread, 10)
 
 
-def test_the_shipped_reader_outlives_its_iterator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reader_of_fairseq_outlives_its_iterator(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name in [
         (iterators.BackgroundConsumer, "__init__"),
         (iterators.BackgroundConsumer, "run"),
@@ -90,11 +90,11 @@ def test_the_shipped_reader_outlives_its_iterator(monkeypatch: pytest.MonkeyPatc
     del iterator
     gc.collect()
     assert not ends(thread, 0.3)
-    while thread.is_alive():  # let it go
+    while thread.is_alive():  # release it
         batches.get(timeout=10) if not batches.empty() else time.sleep(0.001)
 
 
-def test_batches_and_errors_pass_through_the_mended_reader() -> None:
+def test_batches_and_errors_pass_through_the_fixed_reader() -> None:
     assert list(iterators.BufferedIterator(2, range(50))) == list(range(50))
 
     class Broken(list[int]):

@@ -355,5 +355,5 @@ def test_the_margin_is_two_standard_errors_of_the_constants_score(name: str, par
 
 
 def test_scores_of_the_other_kind_are_refused() -> None:
-    with pytest.raises(ValueError, match="--metrics spearman: .* Choose from accuracy, f1, matthews"):
+    with pytest.raises(ValueError, match=r"--metrics spearman: .* Choose from accuracy, f1, matthews"):
         classification.named(["spearman"], regression=False)

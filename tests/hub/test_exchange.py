@@ -1,4 +1,4 @@
-"""Exchange: BERT, RoBERTa and fairseq's checkpoints keep their logits, and what an encoding changes is said."""
+"""Test that converted BERT, RoBERTa and fairseq models keep their logits, and that changes are reported."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_model_keeps_its_logits(kind: str, safe: bool, size: str, tmp_path: Pa
 
 
 def test_left_padding_is_padding(tmp_path: Path) -> None:
-    """RoBERTa counts tokens; BERT counts columns, so its position ids are given."""
+    """RoBERTa counts tokens. BERT counts columns, so it gets position ids."""
     theirs = made("roberta")
     given = batch("roberta", left=True)
     close(logits(fairseq_posenc.load(saved(theirs, tmp_path / "hf")), given), logits(theirs, given))
@@ -97,7 +97,7 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
 
 
 def their_logits(model: Any, given: dict[str, Tensor], order: list[int]) -> Tensor:
-    """Of a fairseq model whose id i is the source's `order[i]`."""
+    """Return the logits of a fairseq model whose id i is the id `order[i]` of the source."""
     back = torch.tensor(order).argsort()
     ids = back[given["input_ids"]]
     with torch.no_grad():
@@ -131,8 +131,8 @@ def test_the_dictionary_is_the_vocabulary(tmp_path: Path) -> None:
     assert words == [BERT_WORDS[i] for i in BERT_ORDER[4:-1]]
 
 
-def test_training_goes_on_from_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With the flags that are printed, from the same loss; the start of M4M's table is none of them."""
+def test_training_continues_from_the_checkpoint(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Train with the printed flags. The first loss is the same, although no flag sets the start of M4M's table."""
     data = masked_lm.write_corpus(tmp_path / "data-bin")
     size = len(masked_lm.PIECES) + 5
     theirs = transformers.RobertaForMaskedLM(
@@ -165,7 +165,7 @@ ENCODERS = [name for name in names() if serves(name)]
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_any_encoding_can_be_put_in(name: str, tmp_path: Path) -> None:
+def test_a_model_can_get_any_encoding(name: str, tmp_path: Path) -> None:
     source = reordered(read(saved(made("bert", "tiny"), tmp_path / "hf")))
     model, report = converted(source, name)
     kept = [key for key in report.copied if ".pos." not in key]
@@ -175,7 +175,7 @@ def test_any_encoding_can_be_put_in(name: str, tmp_path: Path) -> None:
     assert ("the absolute table" in report.dropped) == (name != "learned")
 
 
-def test_new_tables_start_by_their_rule(tmp_path: Path) -> None:
+def test_new_tables_start_as_their_encoding_says(tmp_path: Path) -> None:
     source = read(saved(made("bert"), tmp_path / "hf"))
     for name, std, key in (("m4", 0.02, "m4"), ("m4m", 0.02, "m4m"), ("t5", 0.0, "t5")):
         model, report = converted(source, name)
@@ -206,7 +206,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained(data: Path, folder: Path, *more: Any, **parts: Any) -> tuple[Any, Path]:
-    """A model, and its checkpoint."""
+    """Return a model and its checkpoint."""
     save = ["--save-dir", folder, "--max-update", 2, "--no-epoch-checkpoints"]
     run = masked_lm.train(data, *save, *more, **parts)
     return run.model.eval(), folder / "checkpoint_last.pt"
@@ -238,13 +238,13 @@ def test_an_exported_model_keeps_its_logits(name: str, data: Path, tmp_path: Pat
     [
         ["--encoder-normalize-before"],
         ["--untie-weights-roberta"],
-        ["--layernorm-embedding"],  # switches it off
+        ["--layernorm-embedding"],  # this flag of fairseq switches the norm off
         ["--pos-enc", "sinusoidal", "--pos-enc-defaults", "sinusoidal.freq=t2t"],
         ["--activation-fn", "relu", "--layer-norm-eps", "1e-3"],
         ["--pos-enc", "learned+m4m", "--pos-enc-args", "m4m.clip=5,gate_offset=1"],
     ],
 )
-def test_an_exported_model_keeps_its_form(flags: list[str], data: Path, tmp_path: Path) -> None:
+def test_an_exported_model_keeps_its_settings(flags: list[str], data: Path, tmp_path: Path) -> None:
     model, path = trained(data, tmp_path / "save", *flags)
     assert main(["export-hf", str(path), "--output", str(tmp_path / "out")]) == 0
     given = tokens_of(data)
@@ -254,7 +254,9 @@ def test_an_exported_model_keeps_its_form(flags: list[str], data: Path, tmp_path
     assert in_fairseq(again).encoder.args.encoder_normalize_before == ("--encoder-normalize-before" in flags)
 
 
-def test_a_fine_tuned_model_leaves_its_heads(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fine_tuned_model_is_exported_without_its_heads(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _, path = trained(data, tmp_path / "save")
     state = torch.load(path, weights_only=True)
     state["model"]["classification_heads.pairs.dense.weight"] = torch.ones(2, 2)
@@ -268,7 +270,7 @@ def test_a_fine_tuned_model_leaves_its_heads(data: Path, tmp_path: Path, capsys:
     assert fairseq_posenc.load(tmp_path / "out").config.max_length == LENGTH + 4
 
 
-def test_transformers_reads_learned_positions_and_nothing_else(data: Path, tmp_path: Path) -> None:
+def test_transformers_reads_only_learned_positions(data: Path, tmp_path: Path) -> None:
     for name in ("learned", "m4"):
         _, path = trained(data, tmp_path / name, "--pos-enc", name)
         assert main(["export-hf", str(path), "--output", str(tmp_path / f"{name}-out")]) == 0
@@ -280,7 +282,7 @@ def test_transformers_reads_learned_positions_and_nothing_else(data: Path, tmp_p
 
 
 def test_stock_roberta_is_read(data: Path, tmp_path: Path) -> None:
-    """Into any encoding, and as it is."""
+    """Convert it to another encoding, and without changes."""
     model, path = trained(data, tmp_path / "save", model=masked_lm.STOCK, task=masked_lm.STOCK_TASK)
     given = tokens_of(data)
     close(logits(fairseq_posenc.load(path), given), fairseq_logits(model, given))
@@ -321,7 +323,7 @@ assert not any(name.split(".")[0] == "fairseq" and module for name, module in sy
 """
 
 
-def test_no_fairseq_is_needed(data: Path, tmp_path: Path) -> None:
+def test_fairseq_is_not_needed(data: Path, tmp_path: Path) -> None:
     model, path = trained(data, tmp_path / "save", "--pos-enc", "shaw")
     assert main(["export-hf", str(path), "--output", str(tmp_path / "out")]) == 0
     given = tokens_of(data)

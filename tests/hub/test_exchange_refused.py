@@ -1,4 +1,4 @@
-"""What exchange refuses: the file, what is wrong and what to do are said, and nothing half-written is left."""
+"""Test that import-hf and export-hf refuse bad files with a clear error, and leave no incomplete folder."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from fairseq_posenc.hub import folder as folders
 from fairseq_posenc.hub.folder import SAFE
 
 
-def test_odd_vocabularies_become_dictionaries(tmp_path: Path) -> None:
-    """A piece that is there twice, and pieces written as fairseq's special symbols."""
+def test_unusual_vocabularies_become_dictionaries(tmp_path: Path) -> None:
+    """The vocabulary has a duplicate piece, and pieces that equal fairseq's special symbols."""
     folder = saved(made("bert"), tmp_path / "hf")
     words = [*BERT_WORDS[:-4], "<mask>", "<s>", "twice", "twice"]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
@@ -121,7 +121,7 @@ def test_bad_options_leave_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_there_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(made("bert"), tmp_path / "hf")
     assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(folder)]) == 1
     assert "already exists" in capsys.readouterr().err
@@ -138,7 +138,7 @@ def test_an_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_another_model_s_checkpoint_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkpoints_of_other_models_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = support.write_corpus(tmp_path / "data-bin")
     support.train(data, "--max-update", 1, "--save-dir", tmp_path / "save")
     path = str(tmp_path / "save" / "checkpoint_last.pt")

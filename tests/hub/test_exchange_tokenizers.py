@@ -1,4 +1,4 @@
-"""Tokenizers go with the models: Hugging Face's give the ids that training saw."""
+"""Test that exported tokenizers of Hugging Face give the ids of training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import fairseq_posenc
 from fairseq_posenc.__main__ import main
 from fairseq_posenc.hub import folder as folders
 
-#: 0 00 is as likely as 00 0 to a unigram model without 000: sentencepiece takes one, Hugging Face's tokenizers another
+#: Without the piece 000, a unigram model likes `0 00` and `00 0` equally. sentencepiece and Hugging Face differ then.
 THRICE = re.compile(r"(.)\1\1")
 ROBERTA = ("<s>", "<pad>", "</s>", "<unk>")
 
@@ -34,7 +34,7 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def exported(path: Path, output: Path, *more: Any) -> Any:
-    """The tokenizer of an exported model."""
+    """Return the tokenizer of an exported model."""
     assert main(["export-hf", str(path), "--output", str(output), *map(str, more)]) == 0
     return transformers.AutoTokenizer.from_pretrained(output)
 
@@ -79,9 +79,7 @@ def test_special_symbols_pairs_and_masks(tokenizers: dict[str, Path], tmp_path: 
     assert theirs.decode(theirs("the other one")["input_ids"], skip_special_tokens=True) == "the other one"
 
 
-def test_second_texts_are_segment_1_where_the_encoding_has_segments(
-    tokenizers: dict[str, Path], tmp_path: Path
-) -> None:
+def test_second_texts_are_segment_1_if_the_encoding_has_segments(tokenizers: dict[str, Path], tmp_path: Path) -> None:
     _, pieces = cutter("wordpiece", tokenizers["wordpiece"])
     path = checkpoint(pieces, tmp_path / "model", pos_enc="m4+segments-input")
     theirs = exported(path, tmp_path / "out", "--tokenizer", tokenizers["wordpiece"])
@@ -96,7 +94,7 @@ def test_second_texts_are_segment_1_where_the_encoding_has_segments(
 def test_a_tokenizer_beside_the_dictionary_is_found(
     depth: str, tokenizers: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And where there is none, that is said, with what to do."""
+    """If there is no tokenizer, a note says what to do."""
     _, pieces = cutter("unigram", tokenizers["unigram"])
     path = checkpoint(pieces, tmp_path / depth)
     assert main(["export-hf", str(path), "--output", str(tmp_path / "without")]) == 0
@@ -112,7 +110,7 @@ def test_a_tokenizer_beside_the_dictionary_is_found(
 def test_a_few_rare_pieces_may_be_missing(
     tokenizers: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On both sides: what no training text had, and letters that the tokenizer does not know."""
+    """Both may lack pieces: the dictionary those of no training text, the tokenizer those with unknown letters."""
     cut, pieces = cutter("unigram", tokenizers["unigram"])
     path = checkpoint([*pieces[:-2], "日本"], tmp_path / "model")
     theirs = exported(path, tmp_path / "out", "--tokenizer", tokenizers["unigram"] / "sentencepiece.model")
@@ -155,7 +153,7 @@ def test_the_tokenizer_of_another_model_is_refused(
         ({}, "missing", "does not exist. Give a tokenizer"),
     ],
 )
-def test_what_is_no_tokenizer_is_named(
+def test_invalid_tokenizers_are_named(
     files: dict[str, str], name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = checkpoint(["a", "b"], tmp_path / "model")
@@ -172,7 +170,7 @@ def test_what_is_no_tokenizer_is_named(
 
 
 def small_bert(folder: Path) -> Path:
-    """With a vocabulary of its own, in which the special symbols are where BERT has them."""
+    """Write a small BERT with its own vocabulary, whose special symbols have the ids of BERT."""
     saved(made("bert"), folder)
     words = [*BERT_WORDS[:7], *"abcdefghij", *(f"##{letter}" for letter in "abcdefghij")]
     (folder / "vocab.txt").write_text("\n".join([*words, *(f"w{i}" for i in range(WORDS - len(words)))]), "utf-8")
@@ -181,7 +179,7 @@ def small_bert(folder: Path) -> Path:
 
 @pytest.mark.parametrize("fast", [False, True], ids=["vocab.txt", "tokenizer.json"])
 def test_an_imported_model_keeps_its_tokenizer(fast: bool, tmp_path: Path) -> None:
-    """There and back the pieces are the same, with ids in fairseq's order."""
+    """After import and export, the pieces are the same, with ids in fairseq's order."""
     source = small_bert(tmp_path / "hf")
     before = transformers.BertTokenizerFast(vocab_file=str(source / "vocab.txt"), do_lower_case=True)
     if fast:

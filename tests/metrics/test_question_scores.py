@@ -1,4 +1,4 @@
-"""The scores of the question generation recipe: of models, of what no model made, and their comparison."""
+"""Test the scores of the question generation recipe: those of models, of baselines, and their comparison."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recipes.question_generation.settings import Variant
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built-in questions, prepared as preset smoke has them."""
+    """Prepare the built-in questions as the preset smoke does."""
     folder = tmp_path_factory.mktemp("questions")
     run(builtin, "--output", folder / "builtin", "--seed", 1)
     plan = QUESTION_GENERATION.plan(load(QUESTION_GENERATION, "smoke"), folder, shown(folder))
@@ -63,7 +63,7 @@ def test_an_item_without_a_question_is_not_scored_as_an_empty_one(tmp_path: Path
 
 def test_generated_pieces_become_text_and_scores(data: Path, tmp_path: Path) -> None:
     given = lines(data)
-    # the words of each reference, as fairseq-generate prints them, in another order; copies stand there as words
+    # the words of each reference as fairseq-generate prints them, in another order; copies are printed as words
     pieces = ["when was the mill of zorn built ?"] * len(given)
     pieces[0] = f"who is {given[0]['unknown'][0]} ?"
     text = "".join(f"S-{n}\tx\nH-{n}\t-0.5\t{one}\nD-{n}\t-0.5\tx\n" for n, one in reversed(list(enumerate(pieces))))
@@ -83,7 +83,7 @@ def test_generated_pieces_become_text_and_scores(data: Path, tmp_path: Path) -> 
     assert json.loads((tmp_path / "p.json").read_text())["rouge_l"] == 1.0
 
 
-def test_a_missing_question_is_told(data: Path, tmp_path: Path) -> None:
+def test_a_missing_question_is_reported(data: Path, tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text("what ?\n")
     with pytest.raises(SystemExit, match="1 questions were generated, the split has 60 items"):
         run(score, "--data", data, "--hypotheses", tmp_path / "few.txt", "--output", tmp_path / "s.json")
@@ -97,7 +97,7 @@ VARIANTS = [Variant(parse(NAME), copy) for copy in (True, False)]
 
 @pytest.fixture(scope="module")
 def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the stages before the comparison leave, of a model that is perfect and one that always says the same."""
+    """Write the results of the earlier stages, for a perfect model and for one that repeats one question."""
     folder = tmp_path_factory.mktemp("trained")
     run(baselines, "--data", data, "--output", folder / "baselines.json")
     for variant, texts in zip(VARIANTS, ([one["question"] for one in lines(data)], ["what?"] * 60), strict=True):
@@ -117,7 +117,7 @@ def written(path: Path, text: str) -> None:
 
 
 def logged() -> str:
-    """Two validations, of which the first is better."""
+    """Return the log of two validations, of which the first is better."""
     told = [f"x | train_inner | {json.dumps({'loss': '3', 'wps': '10', 'num_updates': '40'})}\n"]
     for update, rouge, gate in ((20, "0.25", "0.4"), (40, "0.21", "0.7")):
         facts = {"valid_loss": "3", "valid_num_updates": str(update), "valid_rouge_l": rouge, "valid_copied": gate}
@@ -126,7 +126,7 @@ def logged() -> str:
 
 
 def compared(folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The rows, where checkpoint_best.pt is of update 20."""
+    """Return the rows of the comparison if checkpoint_best.pt is that of update 20."""
     monkeypatch.setattr(compare, "updates", lambda path: 20 if path.name == "checkpoint_best.pt" else 40)
     asked = f"--output {folder} --data {data} --split valid --copy both --pos-enc {NAME}"
     run(compare, *asked.split())
@@ -161,7 +161,7 @@ def test_the_copy_gate_is_that_of_the_model_that_was_scored(
     assert (row["copy gate"], row["best update"], row["updates"]) == (0.4, 20, 40)
 
 
-def test_the_papers_figures_stand_beside_its_questions_only(
+def test_the_numbers_of_the_paper_are_shown_for_its_data_only(
     data: Path, trained: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     rows = compared(trained, data, monkeypatch)
@@ -177,7 +177,7 @@ def test_the_papers_figures_stand_beside_its_questions_only(
     assert "| paper " in report.results(rows, COLUMNS)
 
 
-def test_a_gallery_shows_what_there_is() -> None:
+def test_a_gallery_shows_all_outputs() -> None:
     given = [
         {"source": 0, "sentence": "<s> a", "references": ["b", "c"]},
         {"source": 0, "sentence": "a", "references": []},

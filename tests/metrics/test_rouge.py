@@ -1,4 +1,4 @@
-"""fairseq_posenc/scoring: against values computed by hand, rouge-score, and every subsequence there is."""
+"""Test ROUGE-L against values computed by hand, rouge-score, and a search through all subsequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORDS = "what who the a of in city king ?".split()
 
 
 def longest_common(a: list[str], b: list[str]) -> int:
-    """By trying them all."""
+    """Return the length of the longest common subsequence by trying all of them."""
     subsequences = {one for size in range(len(b) + 1) for one in itertools.combinations(b, size)}
     return max(size for size in range(len(a) + 1) if subsequences & {*itertools.combinations(a, size)})
 
@@ -30,15 +30,17 @@ def drawn(rng: random.Random, most: int) -> list[str]:
 def test_chinese_is_compared_by_characters() -> None:
     assert metrics.units_of("他在NBA 2K？", "characters") == [*"他在nba2k？"]
     assert metrics.rouge_l("谁是王？", ["王是谁？"], units="characters") == pytest.approx(2 / 4)
-    assert metrics.rouge_l("谁是王？", ["王是谁？"]) == pytest.approx(1 / 2)  # a run of Chinese is a word, and the mark
+    assert metrics.rouge_l("谁是王？", ["王是谁？"]) == pytest.approx(
+        1 / 2
+    )  # the Chinese characters are one word, and the mark is another
 
 
-def test_tokenised_text_is_compared_by_what_spaces_part() -> None:
+def test_tokenised_text_is_compared_by_tokens() -> None:
     assert metrics.units_of("the -LRB- afc -RRB- ", "spaces") == ["the", "-lrb-", "afc", "-rrb-"]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_common_part_is_the_longest_that_there_is(seed: int) -> None:
+def test_the_longest_common_subsequence_is_found(seed: int) -> None:
     rng = random.Random(seed)
     a, b = drawn(rng, 8), drawn(rng, 8)
     assert of_units(a, [b]) == pytest.approx(2 * longest_common(a, b) / (len(a) + len(b)))
@@ -65,7 +67,7 @@ def test_five_thousand_pairs_take_seconds() -> None:
         (lambda: metrics.score(["a"], [["a"]], [1, 2]), "argument 3 is longer"),
     ],
 )
-def test_what_is_refused(call, message: str) -> None:
+def test_bad_arguments_are_refused(call, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
 
@@ -81,7 +83,7 @@ def test_a_source_is_scored_once_with_all_its_questions() -> None:
     assert scores.rouge_l == pytest.approx((1 + 2 / 6) / 2)
 
 
-def test_a_perfect_output_has_all_there_is() -> None:
+def test_a_perfect_output_has_the_highest_scores() -> None:
     questions = ["What is the first city of the king ?", "Who was in the old city , and why ?"]
     scores = metrics.score(questions, [[one, "What?"] for one in questions], range(2))
     assert (scores.rouge_l, scores.rouge_l_coco, scores.distinct) == (1.0, 1.0, 1.0)
@@ -92,7 +94,7 @@ def test_a_perfect_output_has_all_there_is() -> None:
     assert "case:lc" in lower.chrf_signature
 
 
-def test_bleu_is_sacrebleus_with_as_many_references_as_there_are() -> None:
+def test_bleu_is_that_of_sacrebleu_with_all_references() -> None:
     from sacrebleu.metrics import BLEU
 
     texts = ["the king of the city is who ?", "what was in the old town ?"]
@@ -105,7 +107,7 @@ def test_bleu_is_sacrebleus_with_as_many_references_as_there_are() -> None:
     assert "tok:zh" in chinese.bleu_signature
 
 
-# --- what no model made
+# --- baselines
 
 
 def test_the_beginning_of_a_sentence() -> None:

@@ -1,4 +1,4 @@
-"""Scores of answers: by hand, and beside the sets' own scripts."""
+"""Test scores of answers against values computed by hand, and against the data sets' own scripts."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from fairseq_posenc.metrics.squad import RULES, V11, V20, evaluate, rules
         ("Denver Broncos", "a  denver\nbroncos!", 1, 1),
         ("Denver Broncos", "Broncos Denver", 0, 1),
         ("Denver Broncos", "Denver", 0, 2 / 3),
-        ("Denver", "Denver Denver", 0, 2 / 3),  # each word counts as often as both have it
-        ("24–10", "2410", 0, 0),  # this dash is no ASCII
+        ("Denver", "Denver Denver", 0, 2 / 3),  # each word counts as often as it occurs in both
+        ("24–10", "2410", 0, 0),  # this dash is not ASCII
         ("24-10", "2410", 1, 1),
         ("theatre", "atre", 0, 0),
         ("Le The A an", "le", 1, 1),
         ("co-operation", "cooperation", 1, 1),
-        ("l'an", "lan", 1, 1),  # the mark goes first: no article is left
+        ("l'an", "lan", 1, 1),  # punctuation is removed first, so no article is left
         ("Großes", "GROSSES", 0, 0),
         ("İstanbul", "i\u0307stanbul", 1, 1),
-        ("日本 語", "日本語", 0, 0),  # no words where there are no spaces
+        ("日本 語", "日本語", 0, 0),  # without spaces, the text is one word
         ("caf\u00e9", "cafe\u0301", 0, 0),
         ("x", "", 0, 0),
         ("the", "", 1, 0),
@@ -54,24 +54,24 @@ def test_squad_by_hand(gold: str, predicted: str, exact: float, f1: float) -> No
         ("zh", "NBA总决赛", "nba决赛", 2 * 1 * 0.75 / 1.75),
         ("zh", "《红楼梦》", "红楼梦", 1),
         ("de", "die Städte", "der Städte", 1),
-        ("de", "the Städte", "Städte", 2 / 3),  # no article of German
+        ("de", "the Städte", "Städte", 2 / 3),  # not an article of German
         ("es", "¿la casa?", "casa", 1),
         ("vi", "của họ", "họ", 1),
         ("hi", "यह है", "यह", 2 / 3),
         ("ar", "البيت", "بيت", 1),
-        ("en", "24–10", "2410", 1),  # marks of Unicode, not of ASCII only
+        ("en", "24–10", "2410", 1),  # punctuation of Unicode, not only of ASCII
     ],
 )
 def test_mlqa_by_hand(language: str, gold: str, predicted: str, f1: float) -> None:
     assert rules(f"mlqa-{language}").f1(gold, predicted) == pytest.approx(f1)
 
 
-def test_of_several_answers_the_best_counts_each_for_itself() -> None:
+def test_the_best_answer_counts_for_each_score() -> None:
     found = evaluate({"a": ["one two", "two three four"]}, {"a": "two three"}, V11)
     assert found == {"exact_match": 0, "f1": pytest.approx(80), "total": 1}
 
 
-def test_a_question_without_a_prediction_has_nothing() -> None:
+def test_a_question_without_a_prediction_scores_0() -> None:
     assert evaluate({"a": ["x"], "b": ["y"]}, {"a": "x"}, V11)["exact_match"] == 50
     with pytest.raises(ValueError, match="1 of 2 questions have no prediction: b"):
         evaluate({"a": ["x"], "b": ["y"]}, {"a": "x"}, V20)
@@ -81,11 +81,11 @@ def test_no_answer_is_an_answer_in_squad_2() -> None:
     golds = {"a": [], "b": [], "c": ["x"], "d": ["the"]}
     found = evaluate(golds, {"a": "", "b": "x", "c": "", "d": ""}, V20)
     wanted = {"exact": 50, "f1": 50, "total": 4, "NoAns_exact": 50, "NoAns_f1": 50, "NoAns_total": 2}
-    wanted |= {"HasAns_exact": 50, "HasAns_f1": 50, "HasAns_total": 2}  # an answer without words is none
+    wanted |= {"HasAns_exact": 50, "HasAns_f1": 50, "HasAns_total": 2}  # an answer without words counts as no answer
     assert found == wanted
 
 
-def test_what_cannot_be_scored_is_refused() -> None:
+def test_missing_answers_and_rules_are_refused() -> None:
     with pytest.raises(ValueError, match="question a has no answer"):
         evaluate({"a": []}, {"a": ""}, V11)
     with pytest.raises(ValueError, match="no questions to score"):
@@ -94,7 +94,7 @@ def test_what_cannot_be_scored_is_refused() -> None:
         rules("mlqa-fr")
 
 
-# --- beside the scripts
+# --- compared with the scripts
 
 LETTERS = [
     *"aAnNtThHeE tthe anx.,-–'\"!?€$ \t\n12",
@@ -118,7 +118,7 @@ def text(rng: random.Random) -> str:
 
 
 def drawn(seed: int, *, without: bool) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Questions and predictions, which often are a part of an answer."""
+    """Return random answers and predictions, which are often parts of an answer."""
     rng = random.Random(seed)
     golds: dict[str, list[str]] = {}
     predictions = {}
@@ -132,7 +132,7 @@ def drawn(seed: int, *, without: bool) -> tuple[dict[str, list[str]], dict[str, 
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_the_scripts_say_the_same_of_random_text(seed: int) -> None:
+def test_the_scripts_agree_on_random_text(seed: int) -> None:
     golds, predictions = drawn(seed, without=False)
     del predictions["7"]
     found = evaluate(golds, predictions, V11)
@@ -145,14 +145,14 @@ def test_the_scripts_say_the_same_of_random_text(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_the_script_of_squad_2_says_the_same_of_random_text(seed: int) -> None:
+def test_the_script_of_squad_2_agrees_on_random_text(seed: int) -> None:
     golds, predictions = drawn(seed, without=True)
     exact, f1 = script_raw_v2(golds, predictions)
     found = squad.scores(golds, predictions, rules(V20))
     assert found.exact == exact
     assert found.f1 == pytest.approx(f1)
     rng = random.Random(seed)
-    odds = {name: rng.choice([0.0, -1.0, 2.5, round(rng.gauss(0, 4), 1)]) for name in golds}  # with some the same
+    odds = {name: rng.choice([0.0, -1.0, 2.5, round(rng.gauss(0, 4), 1)]) for name in golds}  # some are equal
     for scores in (exact, f1):
         best = null_threshold.best(golds, predictions, odds, scores)
         assert best == pytest.approx(script_best(golds, predictions, scores, odds))
@@ -167,7 +167,7 @@ def test_the_script_of_squad_2_says_the_same_of_random_text(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_no_threshold_is_better_than_the_best(seed: int) -> None:
-    """Of predictions that have words, and odds that differ: otherwise the script counts in silence what is none."""
+    """All predictions have words, and all odds differ. Otherwise the script counts answers wrongly."""
     golds, predictions = drawn(seed, without=True)
     predictions = {name: f"x {one}" for name, one in predictions.items()}
     rng = random.Random(seed)
@@ -181,12 +181,12 @@ def test_no_threshold_is_better_than_the_best(seed: int) -> None:
     tried = [at(threshold) for threshold in [min(odds.values()) - 1, *odds.values()]]
     assert found["best_exact"] == pytest.approx(max(exact for exact, _ in tried))
     assert found["best_f1"] == pytest.approx(max(f1 for _, f1 in tried))
-    if any(f1 > tried[0][1] for _, f1 in tried):  # where silence is best, the script has 0 for a threshold
+    if any(f1 > tried[0][1] for _, f1 in tried):  # if answering no question is best, the script returns the threshold 0
         assert at(found["best_f1_thresh"])[1] == pytest.approx(found["best_f1"])
 
 
-def test_silence_is_wrong_where_an_answer_without_words_is_given() -> None:
-    """The script asks for answers, not whether they have words; an empty text it takes for right there."""
+def test_an_empty_prediction_is_wrong_if_an_answer_without_words_exists() -> None:
+    """The script checks whether there are answers, not whether they have words. It accepts an empty text there."""
     golds, predictions = {"a": ["the"], "b": ["x"], "c": []}, {"a": "y", "b": "y", "c": "y"}
     odds = dict.fromkeys(golds, 1.0)
     assert null_threshold.evaluate(golds, predictions, odds, 0)["f1"] == pytest.approx(100 / 3)
@@ -211,7 +211,7 @@ def test_right_answers_have_exactly_100() -> None:
     assert (found["exact"], found["f1"]) == (100, 100)
 
 
-# --- beside an installed package
+# --- compared with an installed package
 
 
 def examples(golds: dict[str, list[str]]) -> list[Any]:
@@ -219,8 +219,8 @@ def examples(golds: dict[str, list[str]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_hugging_face_says_the_same(seed: int) -> None:
-    """transformers' squad_evaluate, before any threshold and with one."""
+def test_hugging_face_agrees(seed: int) -> None:
+    """Compare with squad_evaluate of transformers, with and without a threshold."""
     peer = oracle("transformers.data.metrics.squad_metrics")
     golds, predictions = drawn(seed, without=True)
     golds |= {"8": ["the"], "9": ["?", "x"]}

@@ -209,7 +209,7 @@ def test_a_runs_pieces_are_found_where_the_run_lies(scene: Scene, tmp_path: Path
     checkpoint.parent.mkdir(parents=True)
     shard.mkdir(parents=True)
     shutil.copyfile(made / "checkpoint.pt", checkpoint)
-    with pytest.raises(CheckpointError, match="no dict.txt beside it"):
+    with pytest.raises(CheckpointError, match=r"no dict\.txt beside it"):
         with_tokenizer(checkpoint)
     shutil.copyfile(made / "dict.txt", shard / "dict.txt")
     with pytest.raises(CheckpointError, match="has no tokenizer/ beside it"):

@@ -1,4 +1,4 @@
-"""The benchmark of a tiny layer, with a clock of our own."""
+"""Fixtures that run the benchmark on a tiny layer with a simulated clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .scene import TINY, Clock
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """In place of the machine's clock."""
+    """Replace the machine's clock by a simulated one."""
     made = Clock()
     monkeypatch.setattr(clock, "now", made)
     return made
@@ -26,7 +26,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, list[dict[str, Any]]]]:
-    """The exit status and the rows of a benchmark of tiny layers."""
+    """Return a function that benchmarks tiny layers and returns the exit status and the rows."""
     monkeypatch.setitem(settings.SHAPES, "tiny", TINY)
     monkeypatch.setattr(scaling, "SHAPE", TINY)
     for name, value in machine.ALLOCATOR.items():

@@ -1,4 +1,4 @@
-"""A clock that does not depend on the machine, and a layer so small that it takes no time."""
+"""Provide a simulated clock, and a layer so small that running it takes no time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TINY = Shape("tiny", 16, 2, ((128, 2), (512, 1)), ((128, 2),), has_targets=True)
 
 
 class Clock:
-    """Every look at it is a second after the last; whoever is slow moves it on."""
+    """A simulated clock: each reading is one second later than the last. Slow code moves it forward."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -22,5 +22,5 @@ class Clock:
 
 
 def layer(mode: str = "train", length: int = 512) -> Setting:
-    """A tiny layer, of which there are targets."""
+    """Return the setting of a tiny layer that has targets."""
     return Setting("layer", mode, TINY, length, 1, CPU)

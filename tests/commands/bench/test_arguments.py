@@ -1,4 +1,4 @@
-"""What is measured when the user says nothing, and what is refused."""
+"""Test what is measured by default, and which arguments are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_all_encodings_and_all_options_with_targets_are_measured_by_default() ->
     assert len(found) == len(set(found))
 
 
-def test_a_quick_run_has_at_least_forty_rows_of_what_has_targets() -> None:
+def test_a_quick_run_has_at_least_forty_rows_with_targets() -> None:
     args = arguments.parsed(["--quick"])
     assert [shape.name for shape in args.shapes] == ["base"]
     assert args.parts == ["layer"]

@@ -1,4 +1,4 @@
-"""Memory of earlier segments beside doing without: two rows an encoding, with targets."""
+"""Test the benchmark of segment memory: two rows per encoding, each with a target."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_training_and_evaluation_have_a_row_each(run: Any, time: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    """By a clock by which all steps take as long: a window's step scores one token, a segment's eight."""
+    """All steps take equally long here. A step on a window scores one token, a step on a segment eight."""
     _, found = run("--what", "lm-memory", "--encodings", "xl", "learned", "shaw:clip=3", "--rounds", "2")
     assert [(row["encoding"], row["mode"]) for row in found] == [
         (name, mode) for mode in ("train", "infer") for name in ("xl", "shaw")
@@ -59,7 +59,7 @@ def test_the_steps_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) -> 
     assert seen == [(8, 8, 0), (8, 14, 6), (7, 7, 0), (8, 14, 6)]
 
 
-def test_a_fiftieth_has_no_noise() -> None:
+def test_the_target_of_evaluation_has_no_tolerance() -> None:
     setting = Setting("lm-memory", "infer", TINY, 8, 2, CPU, causal=True)
     row = Row.of(Subject("xl"), setting, ratio=0.021, spread=0.0, target=targets.MEMORY_EVALUATION)
     assert row.holds is False

@@ -1,4 +1,4 @@
-"""The allocator is pinned before anything is measured."""
+"""Test that the settings of the memory allocator are fixed before anything is measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairseq_posenc.commands import bench
 from fairseq_posenc.commands.bench import machine
 
 
-def test_the_allocator_is_pinned_unless_the_user_did() -> None:
+def test_the_allocator_is_set_unless_the_user_set_it() -> None:
     assert machine.pinned({"A": "1"}, "glibc") == {"A": "1", **machine.ALLOCATOR}
     mine = {"MALLOC_MMAP_THRESHOLD_": "5"}
     assert machine.pinned(mine, "glibc") == {**machine.ALLOCATOR, **mine}
@@ -17,11 +17,11 @@ def test_the_allocator_is_pinned_unless_the_user_did() -> None:
     assert machine.allocator(mine, "glibc") == "MALLOC_MMAP_THRESHOLD_=5, MALLOC_TRIM_THRESHOLD_=default"
 
 
-def test_it_starts_again_with_the_allocator_pinned(
+def test_the_benchmark_restarts_with_the_allocator_set(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Replaced(Exception):
-        """`execve` does not come back."""
+        """Raised instead of replacing the process, because `execve` never returns."""
 
     def execve(program: str, argv: list[str], env: dict[str, str]) -> None:
         raise Replaced(argv[1:], env)

@@ -1,4 +1,4 @@
-"""Peak memory: every byte is counted, and no encoding makes a vector for every pair."""
+"""Test that peak memory counts every byte, and that no encoding stores a vector for every pair of tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CUBE = 256 * 256 * 64 * 4
 
 
 def core_peak(subject: Subject, shape: Shape = SQUARE, length: int = 256) -> int:
-    """Bytes of its core in training."""
+    """Return the peak memory of the attention core in training, in bytes."""
     return memory.measured(subject, Setting("memory", "train", shape, length, 1, CPU, subject.causal()))
 
 
@@ -36,22 +36,22 @@ def test_every_byte_is_counted() -> None:
     assert 8 * 2**20 <= memory.peak(step, CPU) < 8 * 2**20 + 1000
 
 
-def test_the_core_without_positions_keeps_its_weights_and_makes_two_gradients_of_their_size() -> None:
+def test_the_core_without_positions_stores_weights_and_two_gradients_of_their_size() -> None:
     logits = 2 * 256 * 256 * 4
     assert 3 * logits <= core_peak(Subject("none")) <= 4 * logits
 
 
 @pytest.mark.parametrize("subject", settings.default_subjects(), ids=str)
-def test_no_encoding_makes_a_vector_for_every_pair(subject: Subject) -> None:
+def test_no_encoding_stores_a_vector_for_every_pair(subject: Subject) -> None:
     assert core_peak(subject) < CUBE
 
 
-def test_nor_does_m3_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_m3_without_a_compiler_stores_no_vector_for_every_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "usable", lambda *work: False)
     assert core_peak(Subject("m3")) < CUBE
 
 
-def test_m3_trains_at_no_more_memory_than_m4() -> None:
+def test_m3_trains_with_no_more_memory_than_m4() -> None:
     base = settings.SHAPES["base"], 512
     assert core_peak(Subject("m3"), *base) <= core_peak(Subject("m4"), *base)
 

@@ -1,4 +1,4 @@
-"""The page on cost: every row of the results is in it, beside what the paper prints; bad results are named."""
+"""Test that the page on cost contains all results next to the paper's numbers, and that bad results are refused."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from fairseq_posenc.commands.bench import page
 from .scene import Clock
 
 
-def test_the_page_has_every_row_and_the_paper_beside(run: Any, time: Clock, tmp_path: Path) -> None:
+def test_the_page_has_every_row_and_the_numbers_of_the_paper(run: Any, time: Clock, tmp_path: Path) -> None:
     given = "--encodings", "shaw", "diet-rel", "--rounds", "1", "--output", str(tmp_path)
     _, rows = run("--what", "layer,memory,decode", *given)
-    for number, row in enumerate(rows):  # as if of the shape that DIET names, each with a ratio of its own
+    for number, row in enumerate(
+        rows
+    ):  # pretend that the shape is that of the DIET paper, and give each row its own ratio
         row["shape"], row["ratio"] = "base", 1 + number / 1000
     results = tmp_path / "bench.json"
     results.write_text(json.dumps(rows))
@@ -36,7 +38,7 @@ def test_the_page_has_every_row_and_the_paper_beside(run: Any, time: Clock, tmp_
     ("content", "message"),
     [("{", "bench.json that bench --output wrote"), ('[{"encoding": "shaw"}]', "the rows have no .*Measure again")],
 )
-def test_results_that_are_none_are_named(content: str, message: str, tmp_path: Path) -> None:
+def test_invalid_results_are_refused(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(content)
     with pytest.raises(SystemExit, match=rf"bad.json: .*{message}"):
         page.main([str(tmp_path / "bad.json"), "--output", str(tmp_path / "cost.md")])

@@ -1,4 +1,4 @@
-"""Other implementations: each is a layer of the shape asked for, and runs as ours do."""
+"""Test the other implementations: each layer has the requested shape and runs like ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDE = Shape("wide", 64, 2, ((128, 2),), ())
 
 
 def installed(peer: Peer) -> Peer:
-    """Where it is missing: fail if the environment claims to be complete, else skip."""
+    """Return an installed peer. If it is missing, skip, or fail if the environment must be complete."""
     if peer.missing():
         if os.environ.get("POSENC_REQUIRE_ORACLES", "0") not in ("", "0"):
             pytest.fail(peer.missing())
@@ -26,7 +26,7 @@ def installed(peer: Peer) -> Peer:
     return peer
 
 
-def test_every_peer_has_its_layer_and_ours_beside() -> None:
+def test_every_peer_has_a_layer_and_an_encoding_of_ours() -> None:
     assert {peer.encoding for peer in PEERS} == set(peer_layers.LAYERS)
     for peer in PEERS:
         assert not Subject.of(peer.ours).causal()
@@ -40,7 +40,7 @@ def test_a_peer_is_a_layer_of_the_size_of_ours(peer: Peer) -> None:
     x = torch.randn(2, 128, 64)
     assert made.run(x).shape == x.shape
     matrices = [p.numel() for p in made.module.parameters() if p.dim() > 1 and p.numel() >= 64 * 64]
-    assert 12 * 64 * 64 <= sum(matrices) <= 20 * 64 * 64  # projections, an FFN, a table of 512 rows at most
+    assert 12 * 64 * 64 <= sum(matrices) <= 20 * 64 * 64  # projections, an FFN and a table of at most 512 rows
 
 
 @pytest.mark.parametrize("name", ["fairseq", "x-t5"])
@@ -52,7 +52,7 @@ def test_a_peer_has_a_step_of_training_and_of_inference(name: str) -> None:
     assert not output.requires_grad
 
 
-def test_rows_of_peers_are_beside_ours_and_have_no_targets(run: Any, time: Clock) -> None:
+def test_rows_of_peers_are_next_to_ours_and_have_no_targets(run: Any, time: Clock) -> None:
     for peer in PEERS:
         installed(peer)
     _, found = run("--what", "peers", "--rounds", "1", "--quick")
@@ -66,7 +66,7 @@ def test_rows_of_peers_are_beside_ours_and_have_no_targets(run: Any, time: Clock
     assert {row["encoding"] for row in found if row["what"] == "decode"} == {"none", "fairseq"}
 
 
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(peers, "PEERS", (Peer("theirs", "", "no_such_module", "no-such-package", "shaw"),))
     assert peers.installed() == []
     assert "left out theirs: no-such-package is not installed" in capsys.readouterr().err

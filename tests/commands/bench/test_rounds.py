@@ -1,4 +1,4 @@
-"""Interleaved rounds, and when a row is measured again."""
+"""Test interleaved rounds, and when a row is measured again."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def test_every_round_times_each_step_once_and_begins_with_another(time: Clock) -
     calls: list[int] = []
     steps = [lambda i=i: calls.append(i) for i in range(3)]
     found = clock.interleaved(steps, Rounds(4, 4), CPU)
-    assert calls == [0, 1, 2, *(0, 1, 2), *(1, 2, 0), *(2, 0, 1), *(0, 1, 2)]  # the first three warm up
+    assert calls == [0, 1, 2, *(0, 1, 2), *(1, 2, 0), *(2, 0, 1), *(0, 1, 2)]  # the first three are the warm-up
     assert found == [[1.0] * 3] * 4
 
 
 def test_rounds_end_with_the_time_but_not_before_the_least(time: Clock) -> None:
     assert len(clock.interleaved([lambda: None], Rounds(3, 9, until=0.0), CPU)) == 3
-    until = time.seconds + 2 + 5 * 3  # a round of one step looks three times, its warm-up twice
+    until = time.seconds + 2 + 5 * 3  # a round of one step reads the clock three times, its warm-up twice
     assert len(clock.interleaved([lambda: None], Rounds(1, 99, until), CPU)) == 5
 
 
@@ -35,7 +35,7 @@ def test_the_spread_is_half_the_interquartile_range() -> None:
 
 
 def plan(time: Clock, cost: Callable[[Subject | None], float], **given: Any) -> measure.Plan:
-    """Steps that only move the clock."""
+    """Return a plan whose steps only move the clock forward."""
 
     def build(subject: Subject | None, setting: Setting) -> clock.Step:
         def step() -> None:
@@ -47,7 +47,7 @@ def plan(time: Clock, cost: Callable[[Subject | None], float], **given: Any) -> 
 
 
 def test_the_ratio_is_that_of_the_same_round(time: Clock) -> None:
-    """A machine that gets slower from call to call: the baseline as much as the others."""
+    """The simulated machine gets slower with every call, for the baseline as well as for the others."""
     slower = iter(range(1, 1000))
     setting = layer()
     wanted = [(Subject("t5"), setting)]
@@ -55,7 +55,7 @@ def test_the_ratio_is_that_of_the_same_round(time: Clock) -> None:
     assert measure.measure(wanted, given)[0].ratio == pytest.approx(1.0, abs=0.02)
 
 
-def test_eight_share_a_baseline(time: Clock) -> None:
+def test_eight_subjects_share_a_baseline(time: Clock) -> None:
     setting = layer()
     built: list[Subject | None] = []
     given = plan(time, lambda subject: 1.0, least=1, most=1, seconds=float("inf"))
@@ -72,7 +72,7 @@ def test_a_row_over_its_target_is_measured_again_and_all_rounds_count(time: Cloc
 
     def cost(subject: Subject | None) -> float:
         calls[subject] = calls.get(subject, 0) + 1
-        bad_luck = subject == Subject("alibi") and calls[subject] <= 3  # its warm-up and its first two rounds
+        bad_luck = subject == Subject("alibi") and calls[subject] <= 3  # the warm-up and the first two rounds
         return 1e6 * (2.0 if subject == Subject("kerple") or bad_luck else 1.0)
 
     good, lucky, slow = measure.measure(wanted, plan(time, cost, least=2, most=2, seconds=float("inf")))
@@ -81,8 +81,8 @@ def test_a_row_over_its_target_is_measured_again_and_all_rounds_count(time: Cloc
     assert (slow.passes, len(slow.ratios), slow.over) == (4, 2 + 4 + 6 + 8, True)
 
 
-def test_the_time_of_a_quick_run_is_kept(time: Clock) -> None:
-    """Every row is far over its target, so that it would be measured again for ever."""
+def test_a_quick_run_ends_in_time(time: Clock) -> None:
+    """Every row is far over its target, so only the time limit stops the benchmark."""
     wanted = [
         (Subject(name), layer(mode, length))
         for length in (128, 512)

@@ -1,4 +1,4 @@
-"""The rows, and the exit status."""
+"""Test the rows of a benchmark, and its exit status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_row_has_every_field(run: Any, time: Clock) -> None:
     assert status == 0
     assert {frozenset(row) for row in found} == {frozenset(FIELDS)}
     by_part = {what: [row for row in found if row["what"] == what] for what in parts.split(",")}
-    assert len(by_part["layer"]) == 2 * 4 * 2 * 2  # with and without pads; encodings; lengths; modes
+    assert len(by_part["layer"]) == 2 * 4 * 2 * 2  # with and without padding; encodings; lengths; modes
     assert [row["padded"] for row in by_part["layer"]].count(True) == 16
     assert {row["encoding"] for row in by_part["decode"]} == {"t5", "xpos", "fairseq"}
     assert {row["layers"] for row in by_part["model"]} == {4}
@@ -64,7 +64,7 @@ def test_an_encoding_that_became_slow_is_caught(
     assert {row["encoding"]: row["passes"] for row in found} == {"t5": 1, "raffel": 4}
 
 
-def test_what_is_over_its_target_is_named(
+def test_rows_over_their_target_are_named(
     run: Any, time: Clock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(targets, "NOISE", -0.5)
@@ -93,7 +93,7 @@ def test_the_tables_and_the_figure_are_written(
     assert (tmp_path / "cost" / "bench.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_matplotlib_the_rest_is_written(
+def test_without_matplotlib_the_other_files_are_written(
     run: Any, time: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)

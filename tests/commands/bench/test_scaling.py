@@ -1,4 +1,4 @@
-"""Exponents of the length."""
+"""Test the exponents with which time and memory grow with the length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which target each encoding has."""
+"""Test which target each encoding has."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MEMORY = {"shaw": 1.15, "xl": 1.15, "m3": 1.15, "deberta": 1.35, "m4": 1.35, "m4
 
 
 def layer_targets(subject: Subject) -> tuple[float | None, ...]:
-    """(train, infer) at n = 128, then at n = 512."""
+    """Return the targets (train, infer) at n = 128, then at n = 512."""
     asked = [("train", 128), ("infer", 128), ("train", 512), ("infer", 512)]
     where = (layer(mode, length) for mode, length in asked)
     return tuple(measure.target_of(subject, setting)[0] for setting in where)
@@ -48,7 +48,7 @@ def test_a_member_has_the_targets_of_its_family(family: targets.Family) -> None:
         assert layer_targets(Subject.of(member)) == (*family.short, *family.long)
 
 
-def test_what_no_family_lists_is_content_free_by_its_hooks() -> None:
+def test_unlisted_encodings_are_content_free_by_their_hooks() -> None:
     assert layer_targets(Subject("learned+t5")) == CONTENT_FREE
     assert layer_targets(Subject("learned+m4m")) == (None,) * 4
 

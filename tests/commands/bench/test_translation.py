@@ -1,4 +1,4 @@
-"""Translation beside stock fairseq: both run on a corpus of a few words, with the encoding where it can be."""
+"""Test the benchmark of translation, in which our models and stock fairseq run on a tiny corpus."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_training_and_decoding_have_a_row_each(run: Any, data: Path) -> None:
     assert all(row["ratio"] > 0 and row["target"] and row["length"] in (2048, 15) for row in found)
 
 
-def test_every_translation_is_as_long_as_said(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_translation_has_the_same_length(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fairseq.tasks.translation import TranslationTask
 
     lengths: list[int] = []
@@ -57,7 +57,7 @@ def test_every_translation_is_as_long_as_said(data: Path, monkeypatch: pytest.Mo
     assert set(lengths) == {translation.WORDS + 1}  # and </s>
 
 
-def test_an_encoder_only_encoding_stands_in_the_encoder_alone() -> None:
+def test_an_encoder_only_encoding_is_used_in_the_encoder_only() -> None:
     assert translation.flags(Subject("linformer")) == ["--pos-enc", "none", "--pos-enc-encoder", "linformer"]
     assert translation.flags(Subject("shaw", "clip=4")) == ["--pos-enc", "shaw", "--pos-enc-args", "clip=4"]
 
@@ -66,12 +66,12 @@ def test_an_encoder_only_encoding_stands_in_the_encoder_alone() -> None:
     ("name", "train", "infer"),
     [("t5", 0.97, 1.0), ("tupe", 0.97, 1.0), ("gcdf", 0.9, 0.85), ("deberta", 0.85, 0.7), ("rope", 0.85, 0.85)],
 )
-def test_targets_are_words_a_second(name: str, train: float, infer: float) -> None:
+def test_targets_are_words_per_second(name: str, train: float, infer: float) -> None:
     found = [targets.of_translation(name, "", Subject(name).hooks(), mode) for mode in ("train", "infer")]
     assert found == pytest.approx([1 / train, 1 / infer])
 
 
-def test_a_folder_that_is_none_is_refused(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_folder_is_refused(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run("--what", "translation", "--translation", "nowhere")
     assert "--translation nowhere: give the output folder" in capsys.readouterr().err

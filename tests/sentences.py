@@ -130,7 +130,9 @@ def main() -> None:
     parser.add_argument("--under", default="", metavar="PATH", help="Take only files whose path begins with PATH.")
     arguments = parser.parse_args()
     for title, sentences in (("Help texts and errors", spoken()), ("Pages and docstrings", explained())):
-        known = sorted({one.text: one for one in sentences if one.place.startswith(arguments.under)}.values())
+        known = sorted(
+            {sentence.text: sentence for sentence in sentences if sentence.place.startswith(arguments.under)}.values()
+        )
         chosen = random.Random(arguments.seed).sample(known, min(arguments.number, len(known)))
         print(f"## {title}: {len(chosen)} of {len(known)}")
         for number, sentence in enumerate(chosen, start=1):

@@ -219,6 +219,6 @@ EMPTY = [
 @pytest.mark.parametrize(("where", "rows"), EMPTY)
 def test_empty_rows(where: Positions, rows: list[list[bool]] | None) -> None:
     """Such rows are found without a mask of queries and keys if possible, so compressed attention stays linear."""
-    found = where.empty_rows
-    assert (found if found is None else found[:, 0, :, 0].tolist()) == rows
+    empty = where.empty_rows
+    assert (empty if empty is None else empty[:, 0, :, 0].tolist()) == rows
     assert where.causal or "allowed" not in vars(where)

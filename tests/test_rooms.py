@@ -111,7 +111,9 @@ def test_the_inner_rooms_import_no_fairseq(name: str) -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            assert not {one.partition(".")[0] for one in names} & {"fairseq", "fairseq_cli", "hydra", "omegaconf"}, path
+            assert not {name.partition(".")[0] for name in names} & {"fairseq", "fairseq_cli", "hydra", "omegaconf"}, (
+                path
+            )
 
 
 def test_recipes_import_the_library_of_recipes_and_never_each_other() -> None:

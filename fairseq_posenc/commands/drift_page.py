@@ -53,7 +53,8 @@ REASONS = {
   are similar, `cope` drifts like the others (a test uses a smoothed table).
 """,
     "fire": """\
-- The gradients of `fire`'s own parameters drift far because they are rounded: *weights alone* is as large.
+- The gradients of `fire`'s own parameters drift far because these parameters are rounded: with rounded weights and
+  exact arithmetic, the drift is as large (*weights alone*).
 """,
     "alibi": """\
 - A bias in float32 adds no drift: `alibi` subtracts up to a sixteenth of the distance from a logit here, and its

@@ -98,7 +98,7 @@ def constant(name: str) -> list[tuple[str, str, list[str]]]:
     """Return the parts of an encoding that add one number to all logits of a query, which the softmax cancels.
 
     Returns:
-        (part, option, stacks) for each part. The option is what gives the encoding this part; it is empty for the
+        (part, option, stacks) for each part. The option is the setting that adds this part; it is empty for the
         defaults. The stacks are those with this part; the list is empty if all stacks that take the option have it.
     """
     parts: dict[str, tuple[str, str, list[str]]] = {}

@@ -19,7 +19,7 @@ def mend() -> None:
 def _of_one_word(original: Callable[..., Any], dataset: Any, path: str) -> Any:
     if shlex.quote(path) != path:
         raise ValueError(
-            f"{path!r}: fairseq would pass this path to a shell, which does not read it as a single word. Rename the "
+            f"{path!r}: fairseq would pass this path to a shell, which would not read it as a single word. Rename the "
             "folder and its files with only letters, digits and '_-./', or use --dataset-impl mmap."
         )
     return original(dataset, path)

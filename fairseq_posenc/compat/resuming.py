@@ -98,7 +98,9 @@ def _with_workers_of_the_epoch(
     --curriculum never ends. Validation reads the same data in all epochs, so it keeps its workers.
     """
     if set_dataset_epoch and iterator._next_epoch_itr is None and iterator.dataloader is not None:
-        say_once(logger, "each epoch of training gets new data workers and a new order; fairseq would keep the first")
+        say_once(
+            logger, "each epoch of training gets new data workers and a new order; fairseq would keep the old ones"
+        )
         iterator.dataloader = None
     return original(iterator, shuffle, fix_batches_to_gpus, set_dataset_epoch)
 

@@ -50,7 +50,7 @@ class Pretrained:
         tensors: Weights by their names in the plain model. Models from elsewhere also have `positions`, `types` and
             `distances.N`.
         vocabulary: The pieces by id, or None. unused: Names of other weights in the source.
-        dictionary: The dict.txt from which the vocabulary was read, if it was one.
+        dictionary: The dict.txt from which the vocabulary was read, if there was one.
     """
 
     config: ModelConfig

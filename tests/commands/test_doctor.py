@@ -57,11 +57,11 @@ def test_allocator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "status"),
+    ("version", "status"),
     [("2.13.0+cpu", "ok"), ("2.13.0+cu130", "ok"), ("2.9.1", "warn"), ("2.4.0", "fail"), (None, "fail")],
 )
-def test_torch(found: str | None, status: str) -> None:
-    assert stack.check_torch(found, None).status == status
+def test_torch(version: str | None, status: str) -> None:
+    assert stack.check_torch(version, None).status == status
 
 
 def test_a_torch_that_cannot_be_imported() -> None:
@@ -70,9 +70,9 @@ def test_a_torch_that_cannot_be_imported() -> None:
     assert "libcudart" in check.found
 
 
-@pytest.mark.parametrize(("found", "status"), [("2.4.6", "ok"), ("1.26.4", "ok"), ("2.1.0", "warn"), (None, "fail")])
-def test_numpy(found: str | None, status: str) -> None:
-    assert stack.check_numpy(found).status == status
+@pytest.mark.parametrize(("version", "status"), [("2.4.6", "ok"), ("1.26.4", "ok"), ("2.1.0", "warn"), (None, "fail")])
+def test_numpy(version: str | None, status: str) -> None:
+    assert stack.check_numpy(version).status == status
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def copy_at(folder: Path) -> Path:
 
 
 def test_two_copies_of_the_plugin_are_found(tmp_path: Path) -> None:
-    one, two = copy_at(tmp_path / "one"), copy_at(tmp_path / "two")
+    first, second = copy_at(tmp_path / "one"), copy_at(tmp_path / "two")
     (tmp_path / "link").symlink_to(tmp_path / "one")
-    once = plugin.on_path([str(one.parent), str(tmp_path / "link"), str(tmp_path), "/nowhere"])
-    assert once == {one}
-    assert plugin.check_plugin(one, once, True).status == "ok"
-    both = plugin.check_plugin(one, plugin.on_path([str(one.parent), str(two.parent)]), True)
+    once = plugin.on_path([str(first.parent), str(tmp_path / "link"), str(tmp_path), "/nowhere"])
+    assert once == {first}
+    assert plugin.check_plugin(first, once, True).status == "ok"
+    both = plugin.check_plugin(first, plugin.on_path([str(first.parent), str(second.parent)]), True)
     assert both.status == "fail"
-    assert str(two) in both.found
+    assert str(second) in both.found
 
 
 def test_text_has_a_line_per_repair_and_counts() -> None:
@@ -151,9 +151,9 @@ def test_command_works_with_a_broken_fairseq(tmp_path: Path) -> None:
     code = "from fairseq_posenc.commands import doctor; sys.exit(doctor.main(sys.argv[1:]))"
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     result = subprocess.run(without_fairseq(code, "--json"), env=env, capture_output=True, text=True, check=False)
-    found = {check["name"]: check for check in json.loads(result.stdout)}
+    checks = {check["name"]: check for check in json.loads(result.stdout)}
     assert result.returncode == 1
-    assert "mutable default" in found["fairseq"]["found"]
+    assert "mutable default" in checks["fairseq"]["found"]
 
 
 def test_importing_doctor_imports_neither_torch_nor_fairseq() -> None:

@@ -94,9 +94,9 @@ def run_beside(folder: Path, modules: dict[str, str], code: str) -> Any:
 def test_doctor_recognises_each_kind_of_apex(
     tmp_path: Path, modules: dict[str, str], expected: dict[str, object], status: str
 ) -> None:
-    found = run_beside(tmp_path, modules, PROBE)
-    assert {key: found[key] for key in expected} == expected
-    check = check_apex(Apex(**found), gpu=True)
+    facts = run_beside(tmp_path, modules, PROBE)
+    assert {key: facts[key] for key in expected} == expected
+    check = check_apex(Apex(**facts), gpu=True)
     assert check.status == status
     assert bool(check.mend) == (status != "ok")
 

@@ -23,18 +23,18 @@ PRECISIONS = {str(precision): precision for precision in rounding.PRECISIONS}
 
 def tables(page: str) -> list[list[list[str]]]:
     """Return the cells of each table, with the heading first."""
-    found = re.findall(r"(?:^\|.*\|\n)+", page, re.MULTILINE)
-    cells = [[[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()] for table in found]
+    blocks = re.findall(r"(?:^\|.*\|\n)+", page, re.MULTILINE)
+    cells = [[[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()] for table in blocks]
     return [[table[0], *table[2:]] for table in cells]
 
 
 @pytest.fixture(scope="module")
-def kept() -> list[list[list[str]]]:
+def page_tables() -> list[list[list[str]]]:
     return tables(PAGE.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def due() -> list[drift.Case]:
+def cases() -> list[drift.Case]:
     return drift.cases(names())
 
 
@@ -43,21 +43,23 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Return the rows of all encodings at a small length, as --json writes them."""
     path = tmp_path_factory.mktemp("drift") / "rows.json"
     assert drift.main(["--length", "16", "--json", "--output", str(path)]) == 0
-    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_the_page_has_every_encoding_reading_and_stack(kept: list[list[list[str]]], due: list[drift.Case]) -> None:
+def test_the_page_has_every_encoding_reading_and_stack(
+    page_tables: list[list[list[str]]], cases: list[drift.Case]
+) -> None:
     """If this fails, run: python -m fairseq_posenc drift --output docs/half-precision.md."""
-    expected = [[f"`{case.encoding}`" + f" `{case.written}`" * bool(case.options), case.stack] for case in due]
-    assert {case.encoding for case in due} == set(names())
-    for table in kept[2:]:
+    expected = [[f"`{case.encoding}`" + f" `{case.written}`" * bool(case.options), case.stack] for case in cases]
+    assert {case.encoding for case in cases} == set(names())
+    for table in page_tables[2:]:
         assert table[0] == ["encoding", "stack", "positions", *PRECISIONS]
         assert [row[:2] for row in table[1:]] == expected
 
 
-def test_the_page_is_within_bounds(kept: list[list[list[str]]]) -> None:
-    outputs, gradients = kept[2:]
+def test_the_page_is_within_bounds(page_tables: list[list[list[str]]]) -> None:
+    outputs, gradients = page_tables[2:]
     for table, bound in ((outputs, "outputs"), (gradients, "gradients")):
         for row in table[1:]:
             for cell, (name, precision) in zip(row[3:], PRECISIONS.items(), strict=True):
@@ -66,8 +68,8 @@ def test_the_page_is_within_bounds(kept: list[list[list[str]]]) -> None:
                 assert max(drifts) <= getattr(precision, bound) * (1e6 if name == "float32" else 1e3), row
 
 
-def test_the_page_is_right_about_the_largest_drifts(kept: list[list[list[str]]]) -> None:
-    _, gradients, outputs, _ = kept
+def test_the_page_is_right_about_the_largest_drifts(page_tables: list[list[list[str]]]) -> None:
+    _, gradients, outputs, _ = page_tables
     assert [row[0] for row in gradients[1:3]] == ["`cope`", "`fire`"]
     module, weights, autocast = (float(number) for number in gradients[2][2:])
     assert weights > 0.9 * module > 3 * autocast
@@ -76,9 +78,9 @@ def test_the_page_is_right_about_the_largest_drifts(kept: list[list[list[str]]])
         assert near["`alibi`", stack] < 1.1 * near["`none`", stack]
 
 
-def test_every_encoding_is_finite_and_within_bounds(rows: list[dict[str, Any]], due: list[drift.Case]) -> None:
+def test_every_encoding_is_finite_and_within_bounds(rows: list[dict[str, Any]], cases: list[drift.Case]) -> None:
     measured = [(row["encoding"], row["options"], row["stack"], row["precision"]) for row in rows]
-    assert measured == [(case.encoding, case.written, case.stack, name) for case in due for name in PRECISIONS]
+    assert measured == [(case.encoding, case.written, case.stack, name) for case in cases for name in PRECISIONS]
     assert all(row["finite"] and row["near"] for row in rows)
     assert {(row["length"], row["seed"], row["torch"]) for row in rows} == {(16, drift.SEED, torch.__version__)}
     assert {type(value) for row in rows for value in row.values()} == {str, int, bool, float, type(None)}
@@ -113,7 +115,7 @@ def test_a_broken_encoding_is_found(
 def test_cope_drifts_less_where_its_table_is_smooth() -> None:
     """Check the reason that the page gives for the gradients of CoPE."""
     case = next(case for case in drift.cases(["cope"], 128))
-    found = []
+    drifts = []
     for smooth in (False, True):
         torch.manual_seed(1)
         stack = rounding.drawn(case.built(), 1)
@@ -121,8 +123,8 @@ def test_cope_drifts_less_where_its_table_is_smooth() -> None:
         if smooth:
             mean = F.avg_pool1d(table.detach()[:, 0].transpose(1, 2), 33, 1, 16, count_include_pad=False)
             table.data = (mean * (table.std() / mean.std())).transpose(1, 2)[:, None]
-        found.append(rounding.measured(stack, 1)[2]["projections_rms"])
-    assert found[1] < found[0] / 3
+        drifts.append(rounding.measured(stack, 1)[2]["projections_rms"])
+    assert drifts[1] < drifts[0] / 3
 
 
 @pytest.mark.parametrize(
@@ -166,4 +168,4 @@ def test_an_old_page_stays_if_writing_fails(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(os, "replace", full)
     assert drift.main(["--encodings", "none", "--length", "8", "--output", str(path)]) == 1
-    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("page.md", "before")]
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("page.md", "before")]

@@ -13,22 +13,24 @@ from fairseq_posenc.papers.reading import figures
 
 
 def test_every_row_has_its_exact_count() -> None:
-    found = {(row["encoding"], row["options"]): row["count"] for row in params.rows()}
-    both = set(COUNTS) & set(found)
-    assert {key: found[key] for key in both} == {key: COUNTS[key] for key in both}
-    assert {(name, "") for name in names()} <= set(found)
+    counts = {(row["encoding"], row["options"]): row["count"] for row in params.rows()}
+    both = set(COUNTS) & set(counts)
+    assert {key: counts[key] for key in both} == {key: COUNTS[key] for key in both}
+    assert {(name, "") for name in names()} <= set(counts)
     papers = ("M1-M4", "M4M", "DIET")
-    counted = [one for paper in papers for column in ("formula", "parameters") for one in figures(paper, column=column)]
+    counted = [
+        figure for paper in papers for column in ("formula", "parameters") for figure in figures(paper, column=column)
+    ]
     assert len(counted) > 20
-    assert {params.split(one.encoding) for one in counted} <= both
+    assert {params.split(figure.encoding) for figure in counted} <= both
     assert {params.split(label) for label in params.FORMULAS} <= both
 
 
 def test_every_number_that_a_paper_prints_has_a_row() -> None:
-    found = [(row["encoding"], row["printed"]) for row in params.rows()]
+    printed = [(row["encoding"], row["printed"]) for row in params.rows()]
     for paper in ("M1-M4", "M4M", "DIET"):
-        for one in figures(paper, column="parameters"):
-            assert (params.split(one.encoding)[0], one.printed) in found
+        for figure in figures(paper, column="parameters"):
+            assert (params.split(figure.encoding)[0], figure.printed) in printed
 
 
 #: Time and memory beyond those of the logits; for stored tables as in Table 1 of the M4M paper.
@@ -51,8 +53,8 @@ COSTS = {
 
 
 def test_costs_are_those_of_the_method_and_its_sharing() -> None:
-    found = {(row["encoding"], row["options"]): (row["time"], row["memory"]) for row in params.rows()}
-    assert {key: found[key] for key in COSTS} == COSTS
+    costs = {(row["encoding"], row["options"]): (row["time"], row["memory"]) for row in params.rows()}
+    assert {key: costs[key] for key in COSTS} == COSTS
 
 
 @pytest.mark.parametrize(
@@ -78,12 +80,12 @@ def test_counts_match_the_papers_or_a_note_says_why_not() -> None:
 def test_the_totals_of_the_diet_paper() -> None:
     assert params.total(393_216) == 110_104_890
     for row in params.rows():
-        if row["printed"].endswith("M") and "unexplained" not in row["note"]:
+        if row["printed"].endswith("M") and "no count explains" not in row["note"]:
             assert f"{row['total'] / 1e6:.1f}M" == row["printed"], row
 
 
 def test_the_total_that_nobody_can_explain_is_a_row() -> None:
-    (row,) = [row for row in params.rows() if "unexplained" in row["note"]]
+    (row,) = [row for row in params.rows() if "no count explains" in row["note"]]
     assert (row["encoding"], row["printed"], row["count"]) == ("shaw", "112.9M", 785_664)
     assert row["total"] == 110_104_890 - 393_216 + 785_664
 
@@ -104,9 +106,9 @@ def test_any_architecture_is_counted(capsys: pytest.CaptureFixture[str]) -> None
     assert shaw["model_without_words"] - none["model_without_words"] == shaw["positions"]
     assert shaw["positions"] == 2 * 3 * (2 * 1024 - 1) * 32  # two stacks of three layers, n = 1024, 32 per head
     assert params.main(["--arch", "posenc_transformer_tny", "--pos-enc", "shaw"]) == 1
-    told = capsys.readouterr().err
-    assert "Choose from posenc_" in told
-    assert "posenc_transformer_tiny," in told
+    message = capsys.readouterr().err
+    assert "Choose from posenc_" in message
+    assert "posenc_transformer_tiny," in message
     assert params.main(["--arch", arch, "--pos-enc", "shwa"]) == 1
     assert "did you mean" in capsys.readouterr().err
 
@@ -114,8 +116,8 @@ def test_any_architecture_is_counted(capsys: pytest.CaptureFixture[str]) -> None
 def test_masked_lms_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     """The models have 512 positions, because no task sets another length."""
     pytest.importorskip("fairseq")
-    found = params.of_architecture("posenc_roberta_base", {"--pos-enc": "m4"})
-    assert found["positions"] == 12 * (2 * 512 - 1) * 64
+    facts = params.of_architecture("posenc_roberta_base", {"--pos-enc": "m4"})
+    assert facts["positions"] == 12 * (2 * 512 - 1) * 64
     assert params.main(["--arch", "posenc_bert_small", "--pos-enc-encoder", "m4"]) == 1
     assert "Use --pos-enc" in capsys.readouterr().err
 
@@ -124,11 +126,11 @@ def test_one_directional_encodings_are_counted_in_the_stack_that_takes_them(caps
     pytest.importorskip("fairseq")
     words = ["--arch", "posenc_transformer_small", "--json", "--pos-enc-encoder=linformer", "--pos-enc-decoder=cope"]
     assert params.main([*words, "--pos-enc-encoder-args=slots=8", "--pos-enc-decoder-args=n_max=32"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    assert found["encoder.pos.linformer.weight"] == 3 * 2 * 8 * 1024  # layers, E and F, slots, n
-    assert found["decoder.pos.cope.weight"] == 3 * 32 * 32  # layers, n_max, head width
-    assert (found["pos_enc_encoder"], found["pos_enc_encoder_args"]) == ("linformer", "slots=8")
-    assert found["positions"] == found["encoder.pos.linformer.weight"] + found["decoder.pos.cope.weight"]
+    (facts,) = json.loads(capsys.readouterr().out)
+    assert facts["encoder.pos.linformer.weight"] == 3 * 2 * 8 * 1024  # layers, E and F, slots, n
+    assert facts["decoder.pos.cope.weight"] == 3 * 32 * 32  # layers, n_max, head width
+    assert (facts["pos_enc_encoder"], facts["pos_enc_encoder_args"]) == ("linformer", "slots=8")
+    assert facts["positions"] == facts["encoder.pos.linformer.weight"] + facts["decoder.pos.cope.weight"]
     assert params.main(["--arch", "posenc_transformer_small", "--pos-enc", "cope"]) == 1
     assert "cope" in capsys.readouterr().err
 
@@ -142,17 +144,17 @@ def test_transformer_xl_of_wikitext_103_has_its_count(
     """Each layer has its own u and v, or all share one pair, as in Transformer-XL's code."""
     pytest.importorskip("fairseq")
     assert params.main(["--arch", "posenc_transformer_lm_wt103", "--pos-enc", "xl", "--json", *args]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    assert (found["types"], found["model"]) == (267_735, count)
+    (facts,) = json.loads(capsys.readouterr().out)
+    assert (facts["types"], facts["model"]) == (267_735, count)
 
 
 def test_each_additional_symbol_adds_a_row_and_a_bias(monkeypatch: pytest.MonkeyPatch) -> None:
     """fairseq's dictionary adds <s>, <pad> and symbols up to a multiple of 8."""
     pytest.importorskip("fairseq")
-    arch, given = "posenc_transformer_lm_wt103", {"--pos-enc": "xl"}
+    arch, flags = "posenc_transformer_lm_wt103", {"--pos-enc": "xl"}
     for more in (1, 5):
         monkeypatch.setitem(params.TYPES, arch, 267_735 + more)
-        assert params.of_architecture(arch, given)["model"] == 151_119_838 + 411 * more
+        assert params.of_architecture(arch, flags)["model"] == 151_119_838 + 411 * more
 
 
 @pytest.mark.parametrize("size", ["", "_tiny", "_small"])

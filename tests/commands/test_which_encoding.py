@@ -45,8 +45,8 @@ def unknown(text: str) -> list[str]:
     options = {option for name in names() for option in option_names(get(name).Options)}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     commands = {f"python -m fairseq_posenc {name}" for name in COMMANDS} | {f"make {target}" for target in targets}
-    others = (one for one in choosing.quoted(text) if not (one in commands or one.startswith("--pos-enc")))
-    return [one for one in others if one.partition("=")[0] not in options and not builds(one)]
+    others = (label for label in choosing.quoted(text) if not (label in commands or label.startswith("--pos-enc")))
+    return [label for label in others if label.partition("=")[0] not in options and not builds(label)]
 
 
 def builds(label: str) -> bool:

@@ -106,13 +106,13 @@ def test_helpers_of_fairseq_evaluate_as_before() -> None:
 
 def evaluated_options(path: Path) -> set[str]:
     """Return the attributes in calls of `eval` and of fairseq's helpers that evaluate."""
-    found = set()
+    options = set()
     for call in calls(path):
         name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
         if name in ("eval", "eval_str_list", "eval_str_dict", "eval_bool") and call.args:
-            found |= {node.attr for node in ast.walk(call.args[0]) if isinstance(node, ast.Attribute)}
-            found |= {node.id for node in ast.walk(call.args[0]) if isinstance(node, ast.Name)} - {"args", "cfg", "x"}
-    return found
+            options |= {node.attr for node in ast.walk(call.args[0]) if isinstance(node, ast.Attribute)}
+            options |= {node.id for node in ast.walk(call.args[0]) if isinstance(node, ast.Name)} - {"args", "cfg", "x"}
+    return options
 
 
 def stock_files() -> set[Path]:
@@ -205,15 +205,15 @@ def test_other_configurations_are_refused_by_name(state: Any, words: str) -> Non
 
 def with_attributes(**attributes: Any) -> OrderedDict[str, Any]:
     """Return an OrderedDict as a pickle may build it: an empty mapping with attributes, which fairseq would read."""
-    made: OrderedDict[str, Any] = OrderedDict()
-    vars(made).update(attributes)
-    return made
+    mapping: OrderedDict[str, Any] = OrderedDict()
+    vars(mapping).update(attributes)
+    return mapping
 
 
 def in_itself() -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    made["model"] = made
-    return made
+    mapping: dict[str, Any] = {}
+    mapping["model"] = mapping
+    return mapping
 
 
 @pytest.mark.parametrize(

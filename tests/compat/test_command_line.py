@@ -101,9 +101,9 @@ def test_other_user_dirs_are_imported_as_before(tmp_path: Path, monkeypatch: pyt
 
 
 def _two_processes() -> argparse.Namespace:
-    given = {"distributed_init_method": "tcp://127.0.0.1:1", "distributed_rank": 0, "distributed_no_spawn": False}
+    options = {"distributed_init_method": "tcp://127.0.0.1:1", "distributed_rank": 0, "distributed_no_spawn": False}
     return argparse.Namespace(
-        distributed_training=argparse.Namespace(distributed_world_size=2, **given),
+        distributed_training=argparse.Namespace(distributed_world_size=2, **options),
         common=argparse.Namespace(tpu=False),
     )
 

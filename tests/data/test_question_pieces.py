@@ -64,7 +64,7 @@ def test_pieces_of_an_encoder_have_its_ids(prepared: Prepared, form: str) -> Non
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_the_dictionary_is_that_of_the_imported_model(tmp_path: Path, kind: str) -> None:
-    folder = exchange.saved(exchange.made(kind, "tiny"), tmp_path / "hf")
+    folder = exchange.saved(exchange.random_model(kind, "tiny"), tmp_path / "hf")
     if kind == "roberta":
         named = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(exchange.WORDS - 6)), "<mask>"]
         (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(named)}))

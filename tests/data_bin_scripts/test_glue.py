@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support_exchange import made, saved
+from support_exchange import random_model, saved
 from support_glue import FILES, items, prepare, record, task_files, write
 
 from fairseq_posenc.metrics import classification

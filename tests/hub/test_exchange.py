@@ -17,7 +17,19 @@ pytest.importorskip("transformers")
 
 import transformers
 from integration import masked_lm, support
-from support_exchange import BERT_WORDS, LENGTH, SIZES, WORDS, batch, close, imported, in_fairseq, logits, made, saved
+from support_exchange import (
+    BERT_WORDS,
+    LENGTH,
+    SIZES,
+    WORDS,
+    batch,
+    close,
+    imported,
+    in_fairseq,
+    logits,
+    random_model,
+    saved,
+)
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
@@ -34,31 +46,31 @@ from fairseq_posenc.hub.pretrained import read, reordered
 @pytest.mark.parametrize("safe", [True, False])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_a_model_keeps_its_logits(kind: str, safe: bool, size: str, tmp_path: Path) -> None:
-    theirs = made(kind, size)
+    theirs = random_model(kind, size)
     ours = fairseq_posenc.load(saved(theirs, tmp_path / "hf", safe=safe))
     close(logits(ours, batch(kind)), logits(theirs, batch(kind)))
 
 
 def test_left_padding_is_padding(tmp_path: Path) -> None:
     """RoBERTa counts tokens. BERT counts columns, so it gets position ids."""
-    theirs = made("roberta")
-    given = batch("roberta", left=True)
-    close(logits(fairseq_posenc.load(saved(theirs, tmp_path / "hf")), given), logits(theirs, given))
+    theirs = random_model("roberta")
+    inputs = batch("roberta", left=True)
+    close(logits(fairseq_posenc.load(saved(theirs, tmp_path / "hf")), inputs), logits(theirs, inputs))
 
 
 def test_bert_keeps_its_segments(tmp_path: Path) -> None:
-    theirs = made("bert")
-    given = batch("bert")
-    given["token_type_ids"] = (torch.arange(12) > 5).long().expand(2, -1)
+    theirs = random_model("bert")
+    inputs = batch("bert")
+    inputs["token_type_ids"] = (torch.arange(12) > 5).long().expand(2, -1)
     ours = fairseq_posenc.load(saved(theirs, tmp_path / "hf"))
-    close(logits(ours, given), logits(theirs, given))
-    assert not torch.allclose(logits(ours, given), logits(ours, batch("bert")), atol=1e-2)
+    close(logits(ours, inputs), logits(theirs, inputs))
+    assert not torch.allclose(logits(ours, inputs), logits(ours, batch("bert")), atol=1e-2)
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("kind", "name"), [("relative_key", "shaw"), ("relative_key_query", "m4")])
 def test_tables_of_distances_are_shaw_and_m4(kind: str, name: str, size: str, tmp_path: Path) -> None:
-    theirs = made("bert", size, position_embedding_type=kind)
+    theirs = random_model("bert", size, position_embedding_type=kind)
     assert any("distance_embedding" in key for key in theirs.state_dict())  # newer transformers ignore the setting
     ours = fairseq_posenc.load(saved(theirs, tmp_path / "hf"))
     assert ours.config.pos_enc == f"{name}+segments-input"
@@ -75,14 +87,14 @@ def test_tables_of_distances_are_shaw_and_m4(kind: str, name: str, size: str, tm
     ],
 )
 def test_settings_keep_their_logits(kind: str, settings: dict[str, Any], tmp_path: Path) -> None:
-    theirs = made(kind, **settings)
+    theirs = random_model(kind, **settings)
     ours = fairseq_posenc.load(saved(theirs, tmp_path / "hf"))
     assert ours.config.tied == settings.get("tie_word_embeddings", True)
     close(logits(ours, batch(kind)), logits(theirs, batch(kind)))
 
 
 def test_weights_in_several_files(tmp_path: Path) -> None:
-    theirs = made("bert")
+    theirs = random_model("bert")
     theirs.save_pretrained(tmp_path / "hf", max_shard_size="20KB")
     saved_files = list((tmp_path / "hf").glob("model-*.safetensors"))
     assert len(saved_files) > 2
@@ -96,13 +108,13 @@ def test_weights_in_several_files(tmp_path: Path) -> None:
 # -- into fairseq -------------------------------------------------------------------------------------------
 
 
-def their_logits(model: Any, given: dict[str, Tensor], order: list[int]) -> Tensor:
+def their_logits(model: Any, inputs: dict[str, Tensor], order: list[int]) -> Tensor:
     """Return the logits of a fairseq model whose id i is the id `order[i]` of the source."""
     back = torch.tensor(order).argsort()
-    ids = back[given["input_ids"]]
+    ids = back[inputs["input_ids"]]
     with torch.no_grad():
-        found, _ = model(ids, segments=given.get("token_type_ids", torch.zeros_like(ids)))
-    return found[given["attention_mask"].bool()][:, back]
+        logits_by_id, _ = model(ids, segments=inputs.get("token_type_ids", torch.zeros_like(ids)))
+    return logits_by_id[inputs["attention_mask"].bool()][:, back]
 
 
 #: fairseq's order of BERT_WORDS: [CLS], [PAD], [SEP], [UNK], the others, [MASK]
@@ -111,22 +123,22 @@ BERT_ORDER = [3, 0, 5, 2, 1, 4, *range(7, WORDS), 6]
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_fairseq_gets_the_same_model(kind: str, tmp_path: Path) -> None:
-    theirs = made(kind)
+    theirs = random_model(kind)
     folder = imported(saved(theirs, tmp_path / "hf"), tmp_path / "out", "--pos-enc", "learned")
     order = BERT_ORDER if kind == "bert" else list(range(WORDS))
     close(their_logits(in_fairseq(folder), batch(kind), order), logits(theirs, batch(kind)))
 
 
 def test_fairseq_gets_the_same_model_with_distances(tmp_path: Path) -> None:
-    theirs = made("bert", position_embedding_type="relative_key_query")
+    theirs = random_model("bert", position_embedding_type="relative_key_query")
     source = saved(theirs, tmp_path / "hf")
     folder = imported(source, tmp_path / "out", "--pos-enc", "m4+segments-input")
-    given = {**batch("bert"), "token_type_ids": (torch.arange(12) > 5).long().expand(2, -1)}
-    close(their_logits(in_fairseq(folder), given, BERT_ORDER), logits(theirs, given))
+    inputs = {**batch("bert"), "token_type_ids": (torch.arange(12) > 5).long().expand(2, -1)}
+    close(their_logits(in_fairseq(folder), inputs, BERT_ORDER), logits(theirs, inputs))
 
 
 def test_the_dictionary_is_the_vocabulary(tmp_path: Path) -> None:
-    folder = imported(saved(made("bert"), tmp_path / "hf"), tmp_path / "out", "--pos-enc", "none")
+    folder = imported(saved(random_model("bert"), tmp_path / "hf"), tmp_path / "out", "--pos-enc", "none")
     words = [line.split()[0] for line in (folder / "dict.txt").read_text("utf-8").splitlines()]
     assert words == [BERT_WORDS[i] for i in BERT_ORDER[4:-1]]
 
@@ -166,17 +178,17 @@ ENCODERS = [name for name in names() if serves(name)]
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_model_can_get_any_encoding(name: str, tmp_path: Path) -> None:
-    source = reordered(read(saved(made("bert", "tiny"), tmp_path / "hf")))
+    source = reordered(read(saved(random_model("bert", "tiny"), tmp_path / "hf")))
     model, report = converted(source, name)
-    kept = [key for key in report.copied if ".pos." not in key]
-    assert len(kept) == len([key for key in model.tensors if ".pos." not in key])
+    copied = [key for key in report.copied if ".pos." not in key]
+    assert len(copied) == len([key for key in model.tensors if ".pos." not in key])
     position = {key for key in model.tensors if ".pos." in key}
     assert position == {key for key in {*report.made, *report.copied} if ".pos." in key}
     assert ("the absolute table" in report.dropped) == (name != "learned")
 
 
 def test_new_tables_start_as_their_encoding_says(tmp_path: Path) -> None:
-    source = read(saved(made("bert"), tmp_path / "hf"))
+    source = read(saved(random_model("bert"), tmp_path / "hf"))
     for name, std, key in (("m4", 0.02, "m4"), ("m4m", 0.02, "m4m"), ("t5", 0.0, "t5")):
         model, report = converted(source, name)
         assert model.tensors[f"encoder.pos.{key}.weight"].std().item() == pytest.approx(std, rel=0.1, abs=1e-9)
@@ -187,13 +199,13 @@ def test_new_tables_start_as_their_encoding_says(tmp_path: Path) -> None:
 
 
 def test_longer_and_shorter_tables(tmp_path: Path) -> None:
-    source = read(saved(made("roberta"), tmp_path / "hf"))
+    source = read(saved(random_model("roberta"), tmp_path / "hf"))
     table = source.tensors["positions.weight"][2:] + source.tensors["types.weight"][0]
     for length in (8, 33):
         model, report = converted(source, "learned", max_length=length)
-        found, rows = model.tensors["encoder.pos.learned.weight"], min(length, LENGTH)
-        assert len(found) == length
-        close(found[:rows], table[:rows])
+        new_table, rows = model.tensors["encoder.pos.learned.weight"], min(length, LENGTH)
+        assert len(new_table) == length
+        close(new_table[:rows], table[:rows])
         assert f"the first {rows} rows are copied" in report.made["encoder.pos.learned.weight"]
 
 
@@ -218,19 +230,19 @@ def tokens_of(data: Path) -> dict[str, Tensor]:
     return {"input_ids": ids, "attention_mask": ids.ne(1).long()}
 
 
-def fairseq_logits(model: Any, given: dict[str, Tensor]) -> Tensor:
-    ids = given["input_ids"]
+def fairseq_logits(model: Any, inputs: dict[str, Tensor]) -> Tensor:
+    ids = inputs["input_ids"]
     with torch.no_grad():
-        found, _ = model(ids, unmasked_tokens=ids)
-    return found[given["attention_mask"].bool()]
+        output, _ = model(ids, unmasked_tokens=ids)
+    return output[inputs["attention_mask"].bool()]
 
 
 @pytest.mark.parametrize("name", ENCODERS)
 def test_an_exported_model_keeps_its_logits(name: str, data: Path, tmp_path: Path) -> None:
     model, path = trained(data, tmp_path / "save", "--pos-enc", name)
     assert main(["export-hf", str(path), "--output", str(tmp_path / "out")]) == 0
-    given = tokens_of(data)
-    close(logits(fairseq_posenc.load(tmp_path / "out"), given), fairseq_logits(model, given))
+    inputs = tokens_of(data)
+    close(logits(fairseq_posenc.load(tmp_path / "out"), inputs), fairseq_logits(model, inputs))
 
 
 @pytest.mark.parametrize(
@@ -247,9 +259,9 @@ def test_an_exported_model_keeps_its_logits(name: str, data: Path, tmp_path: Pat
 def test_an_exported_model_keeps_its_settings(flags: list[str], data: Path, tmp_path: Path) -> None:
     model, path = trained(data, tmp_path / "save", *flags)
     assert main(["export-hf", str(path), "--output", str(tmp_path / "out")]) == 0
-    given = tokens_of(data)
-    close(logits(fairseq_posenc.load(tmp_path / "out"), given), fairseq_logits(model, given))
-    close(logits(fairseq_posenc.load(path), given), fairseq_logits(model, given))
+    inputs = tokens_of(data)
+    close(logits(fairseq_posenc.load(tmp_path / "out"), inputs), fairseq_logits(model, inputs))
+    close(logits(fairseq_posenc.load(path), inputs), fairseq_logits(model, inputs))
     again = imported(path, tmp_path / "again", "--pos-enc", "learned")
     assert in_fairseq(again).encoder.args.encoder_normalize_before == ("--encoder-normalize-before" in flags)
 
@@ -274,9 +286,9 @@ def test_transformers_reads_only_learned_positions(data: Path, tmp_path: Path) -
     for name in ("learned", "m4"):
         _, path = trained(data, tmp_path / name, "--pos-enc", name)
         assert main(["export-hf", str(path), "--output", str(tmp_path / f"{name}-out")]) == 0
-    given = tokens_of(data)
+    inputs = tokens_of(data)
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "learned-out").eval()
-    close(logits(theirs, given), logits(fairseq_posenc.load(tmp_path / "learned-out"), given))
+    close(logits(theirs, inputs), logits(fairseq_posenc.load(tmp_path / "learned-out"), inputs))
     with pytest.raises(ValueError, match="fairseq_posenc"):
         transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "m4-out")
 
@@ -284,8 +296,8 @@ def test_transformers_reads_only_learned_positions(data: Path, tmp_path: Path) -
 def test_stock_roberta_is_read(data: Path, tmp_path: Path) -> None:
     """Convert it to another encoding, and without changes."""
     model, path = trained(data, tmp_path / "save", model=masked_lm.STOCK, task=masked_lm.STOCK_TASK)
-    given = tokens_of(data)
-    close(logits(fairseq_posenc.load(path), given), fairseq_logits(model, given))
+    inputs = tokens_of(data)
+    close(logits(fairseq_posenc.load(path), inputs), fairseq_logits(model, inputs))
     folder = imported(path, tmp_path / "out", "--pos-enc", "learned+m4")
     report = json.loads((folder / "report.json").read_text("utf-8"))
     assert "encoder.pos.learned.weight" in report["copied"]
@@ -300,14 +312,14 @@ def test_names_of_2019_are_read() -> None:
         "decoder.lm_head.bias": torch.zeros(3),
         "classification_heads.x.bias": torch.zeros(1),
     }
-    found = from_fairseq(old)
-    assert set(found.tensors) == {
+    renamed = from_fairseq(old)
+    assert set(renamed.tensors) == {
         *(f"encoder.layers.0.self_attn.{x}_proj.weight" for x in "qkv"),
         "encoder.layernorm_embedding.weight",
         "lm_head.bias",
     }
-    assert (found.tensors["encoder.layers.0.self_attn.k_proj.weight"] == 1).all()
-    assert found.unused == ["classification_heads.x.bias"]
+    assert (renamed.tensors["encoder.layers.0.self_attn.k_proj.weight"] == 1).all()
+    assert renamed.unused == ["classification_heads.x.bias"]
 
 
 HIDDEN = """
@@ -326,12 +338,12 @@ assert not any(name.split(".")[0] == "fairseq" and module for name, module in sy
 def test_fairseq_is_not_needed(data: Path, tmp_path: Path) -> None:
     model, path = trained(data, tmp_path / "save", "--pos-enc", "shaw")
     assert main(["export-hf", str(path), "--output", str(tmp_path / "out")]) == 0
-    given = tokens_of(data)
-    torch.save(given, tmp_path / "given.pt")
+    inputs = tokens_of(data)
+    torch.save(inputs, tmp_path / "given.pt")
     words = [sys.executable, "-c", HIDDEN, tmp_path / "out", tmp_path / "given.pt", tmp_path / "found.pt"]
     subprocess.run([str(word) for word in words], check=True, env=support.environment(package=True), timeout=120)
-    found = torch.load(tmp_path / "found.pt", weights_only=True)[given["attention_mask"].bool()]
-    close(found, fairseq_logits(model, given))
+    loaded = torch.load(tmp_path / "found.pt", weights_only=True)[inputs["attention_mask"].bool()]
+    close(loaded, fairseq_logits(model, inputs))
 
 
 @pytest.mark.parametrize("name", ["learned", "m4", "m3", "tupe"])
@@ -341,8 +353,8 @@ def test_the_encoder_compiles(name: str) -> None:
     model = MaskedLM(ModelConfig(2, 16, 32, 2, LENGTH, WORDS, pos_enc=name)).eval()
     torch._dynamo.reset()
     step = torch.compile(model.encoder, fullgraph=True, backend="aot_eager")
-    given = batch("roberta")
-    where = model.positions(**given).prepared()
-    x = model.embed_tokens(given["input_ids"])
+    inputs = batch("roberta")
+    where = model.positions(**inputs).prepared()
+    x = model.embed_tokens(inputs["input_ids"])
     with torch.no_grad():
         close(step(x, where)[0], model.encoder(x, where)[0])

@@ -15,7 +15,7 @@ pytest.importorskip("fairseq")
 pytest.importorskip("transformers")
 
 from integration import support
-from support_exchange import BERT_WORDS, WORDS, imported, in_fairseq, made, saved
+from support_exchange import BERT_WORDS, WORDS, imported, in_fairseq, random_model, saved
 
 import fairseq_posenc
 from fairseq_posenc.__main__ import main
@@ -26,18 +26,18 @@ from fairseq_posenc.hub.folder import SAFE
 
 def test_unusual_vocabularies_become_dictionaries(tmp_path: Path) -> None:
     """The vocabulary has a duplicate piece, and pieces that equal fairseq's special symbols."""
-    folder = saved(made("bert"), tmp_path / "hf")
+    folder = saved(random_model("bert"), tmp_path / "hf")
     words = [*BERT_WORDS[:-4], "<mask>", "<s>", "twice", "twice"]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")
     out = imported(folder, tmp_path / "out", "--pos-enc", "learned")
     assert in_fairseq(out).encoder.dictionary.symbols[-2:] == [f"madeupword{WORDS - 2}", "<mask>"]
-    found = fairseq_posenc.load(out / "checkpoint.pt")
-    assert found.config.mask == WORDS - 1
+    model = fairseq_posenc.load(out / "checkpoint.pt")
+    assert model.config.mask == WORDS - 1
 
 
 def test_a_model_without_its_head_is_not_loaded_but_imported(tmp_path: Path) -> None:
-    folder = saved(made("bert"), tmp_path / "hf")
-    made("bert").bert.save_pretrained(folder)
+    folder = saved(random_model("bert"), tmp_path / "hf")
+    random_model("bert").bert.save_pretrained(folder)
     with pytest.raises(CheckpointError, match="not a complete masked language model"):
         fairseq_posenc.load(folder)
     report = json.loads((imported(folder, tmp_path / "out", "--pos-enc", "m4") / "report.json").read_text("utf-8"))
@@ -97,7 +97,7 @@ def climbing(folder: Path) -> None:
 def test_bad_folders_are_named_and_nothing_is_left(
     spoil: Callable[[Path], Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = saved(made("bert"), tmp_path / "hf")
+    folder = saved(random_model("bert"), tmp_path / "hf")
     spoil(folder)
     assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(tmp_path / "out")]) == 1
     assert re.search(message, capsys.readouterr().err)
@@ -115,14 +115,14 @@ def test_bad_folders_are_named_and_nothing_is_left(
 def test_bad_options_leave_nothing(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = saved(made("bert"), tmp_path / "hf")
+    folder = saved(random_model("bert"), tmp_path / "hf")
     assert main(["import-hf", str(folder), "--output", str(tmp_path / "out"), *words]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 def test_existing_files_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = saved(made("bert"), tmp_path / "hf")
+    folder = saved(random_model("bert"), tmp_path / "hf")
     assert main(["import-hf", str(folder), "--pos-enc", "m4", "--output", str(folder)]) == 1
     assert "already exists" in capsys.readouterr().err
 

@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("sentencepiece")
 
 import transformers
-from support_exchange import BERT_WORDS, WORDS, imported, made, saved
+from support_exchange import BERT_WORDS, WORDS, imported, random_model, saved
 from support_tokenizers import FORMS, HARD, checkpoint, cutter, learned, lines, shuffled, through
 
 import fairseq_posenc
@@ -134,11 +134,11 @@ def test_the_tokenizer_of_another_model_is_refused(
     path = checkpoint(pieces, tmp_path / "model")
     words = ["export-hf", str(path), "--output", str(tmp_path / "out"), "--tokenizer", str(tokenizers[other])]
     assert main(words) == 1
-    told = capsys.readouterr().err
-    assert "is not the tokenizer of this model" in told
-    assert str(tokenizers[other]) in told
-    assert "--tokenizer none" in told
-    assert [one.name for one in tmp_path.iterdir()] == ["model"]
+    message = capsys.readouterr().err
+    assert "is not the tokenizer of this model" in message
+    assert str(tokenizers[other]) in message
+    assert "--tokenizer none" in message
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 @pytest.mark.parametrize(
@@ -157,11 +157,11 @@ def test_invalid_tokenizers_are_named(
     files: dict[str, str], name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = checkpoint(["a", "b"], tmp_path / "model")
-    given = tmp_path / "given" / name
+    source = tmp_path / "given" / name
     (tmp_path / "given").mkdir()
     for file, text in files.items():
         (tmp_path / "given" / file).write_text(text)
-    assert main(["export-hf", str(path), "--output", str(tmp_path / "out"), "--tokenizer", str(given)]) == 1
+    assert main(["export-hf", str(path), "--output", str(tmp_path / "out"), "--tokenizer", str(source)]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -171,7 +171,7 @@ def test_invalid_tokenizers_are_named(
 
 def small_bert(folder: Path) -> Path:
     """Write a small BERT with its own vocabulary, whose special symbols have the ids of BERT."""
-    saved(made("bert"), folder)
+    saved(random_model("bert"), folder)
     words = [*BERT_WORDS[:7], *"abcdefghij", *(f"##{letter}" for letter in "abcdefghij")]
     (folder / "vocab.txt").write_text("\n".join([*words, *(f"w{i}" for i in range(WORDS - len(words)))]), "utf-8")
     return folder
@@ -213,9 +213,9 @@ def test_an_imported_roberta_keeps_its_tokenizer(tokenizers: dict[str, Path], tm
 
 
 def test_an_import_without_tokenizer_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = imported(saved(made("roberta"), tmp_path / "hf"), tmp_path / "out", "--pos-enc", "m4")
+    out = imported(saved(random_model("roberta"), tmp_path / "hf"), tmp_path / "out", "--pos-enc", "m4")
     assert not (out / "tokenizer").exists()
-    source = saved(made("bert"), tmp_path / "bert")
+    source = saved(random_model("bert"), tmp_path / "bert")
     (source / "tokenizer.json").write_text("{}", "utf-8")
     out = imported(source, tmp_path / "other", "--pos-enc", "m4")
     assert not (out / "tokenizer").exists()

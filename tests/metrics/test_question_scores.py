@@ -62,23 +62,23 @@ def test_an_item_without_a_question_is_not_scored_as_an_empty_one(tmp_path: Path
 
 
 def test_generated_pieces_become_text_and_scores(data: Path, tmp_path: Path) -> None:
-    given = lines(data)
+    items = lines(data)
     # the words of each reference as fairseq-generate prints them, in another order; copies are printed as words
-    pieces = ["when was the mill of zorn built ?"] * len(given)
-    pieces[0] = f"who is {given[0]['unknown'][0]} ?"
-    text = "".join(f"S-{n}\tx\nH-{n}\t-0.5\t{one}\nD-{n}\t-0.5\tx\n" for n, one in reversed(list(enumerate(pieces))))
+    pieces = ["when was the mill of zorn built ?"] * len(items)
+    pieces[0] = f"who is {items[0]['unknown'][0]} ?"
+    text = "".join(f"S-{n}\tx\nH-{n}\t-0.5\t{item}\nD-{n}\t-0.5\tx\n" for n, item in reversed(list(enumerate(pieces))))
     (tmp_path / "generate-valid.txt").write_text(text)
     files = ["--questions", tmp_path / "q.txt", "--output", tmp_path / "s.json"]
     run(score, "--data", data, "--generated", tmp_path / "generate-valid.txt", *files)
-    found = json.loads((tmp_path / "s.json").read_text())
+    scores = json.loads((tmp_path / "s.json").read_text())
     questions = (tmp_path / "q.txt").read_text().splitlines()
-    assert questions[0] == f"who is {given[0]['unknown'][0]}?"
+    assert questions[0] == f"who is {items[0]['unknown'][0]}?"
     assert questions[1] == "when was the mill of zorn built?"
-    wanted = metrics.score(questions, [one["references"] for one in given], [one["source"] for one in given])
-    assert found["rouge_l"] == pytest.approx(wanted.rouge_l)
-    assert 0 < found["unknown words copied"] < 0.01
+    expected = metrics.score(questions, [item["references"] for item in items], [item["source"] for item in items])
+    assert scores["rouge_l"] == pytest.approx(expected.rouge_l)
+    assert 0 < scores["unknown words copied"] < 0.01
     perfect = tmp_path / "perfect.txt"
-    perfect.write_text("".join(f"{one['question']}\n" for one in given))
+    perfect.write_text("".join(f"{item['question']}\n" for item in items))
     run(score, "--data", data, "--hypotheses", perfect, "--output", tmp_path / "p.json")
     assert json.loads((tmp_path / "p.json").read_text())["rouge_l"] == 1.0
 
@@ -100,12 +100,12 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the results of the earlier stages, for a perfect model and for one that repeats one question."""
     folder = tmp_path_factory.mktemp("trained")
     run(baselines, "--data", data, "--output", folder / "baselines.json")
-    for variant, texts in zip(VARIANTS, ([one["question"] for one in lines(data)], ["what?"] * 60), strict=True):
+    for variant, texts in zip(VARIANTS, ([item["question"] for item in lines(data)], ["what?"] * 60), strict=True):
         scores, questions = folder / "scores" / f"{variant.slug}.json", folder / "questions" / f"{variant.slug}.txt"
         written(questions, "".join(f"{text}\n" for text in texts))
         run(score, "--data", data, "--hypotheses", questions, "--output", scores)
-        found = json.loads(scores.read_text()) | {"unknown words copied": 0.1, "unknown words left": 0}
-        scores.write_text(json.dumps(found))
+        record = json.loads(scores.read_text()) | {"unknown words copied": 0.1, "unknown words left": 0}
+        scores.write_text(json.dumps(record))
         written(folder / ".stages" / f"train.{variant.slug}.done", '{"seconds": 60, "command": "c", "commit": "d"}')
         written(folder / "logs" / f"{variant.slug}.train.log", logged())
     return folder
@@ -118,20 +118,20 @@ def written(path: Path, text: str) -> None:
 
 def logged() -> str:
     """Return the log of two validations, of which the first is better."""
-    told = [f"x | train_inner | {json.dumps({'loss': '3', 'wps': '10', 'num_updates': '40'})}\n"]
+    entries = [f"x | train_inner | {json.dumps({'loss': '3', 'wps': '10', 'num_updates': '40'})}\n"]
     for update, rouge, gate in ((20, "0.25", "0.4"), (40, "0.21", "0.7")):
         facts = {"valid_loss": "3", "valid_num_updates": str(update), "valid_rouge_l": rouge, "valid_copied": gate}
-        told.append(f"x | valid | {json.dumps(facts)}\n")
-    return "".join(told)
+        entries.append(f"x | valid | {json.dumps(facts)}\n")
+    return "".join(entries)
 
 
 def compared(folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Return the rows of the comparison if checkpoint_best.pt is that of update 20."""
     monkeypatch.setattr(compare, "updates", lambda path: 20 if path.name == "checkpoint_best.pt" else 40)
-    asked = f"--output {folder} --data {data} --split valid --copy both --pos-enc {NAME}"
-    run(compare, *asked.split())
-    found: list[dict[str, Any]] = json.loads((folder / "comparison.json").read_text())
-    return found
+    arguments = f"--output {folder} --data {data} --split valid --copy both --pos-enc {NAME}"
+    run(compare, *arguments.split())
+    rows: list[dict[str, Any]] = json.loads((folder / "comparison.json").read_text())
+    return rows
 
 
 def test_the_comparison_has_models_baselines_and_a_gallery(
@@ -178,10 +178,10 @@ def test_the_numbers_of_the_paper_are_shown_for_its_data_only(
 
 
 def test_a_gallery_shows_all_outputs() -> None:
-    given = [
+    items = [
         {"source": 0, "sentence": "<s> a", "references": ["b", "c"]},
         {"source": 0, "sentence": "a", "references": []},
     ]
-    text = gallery.gallery(given, {"xl": ["d", "e"]})
+    text = gallery.gallery(items, {"xl": ["d", "e"]})
     assert "**&lt;s> a**\n- asked: b\n- asked: c\n- xl: d" in text
     assert "- xl: e" not in text

@@ -16,7 +16,7 @@ WORDS = "what who the a of in city king ?".split()
 
 def longest_common(a: list[str], b: list[str]) -> int:
     """Return the length of the longest common subsequence by trying all of them."""
-    subsequences = {one for size in range(len(b) + 1) for one in itertools.combinations(b, size)}
+    subsequences = {part for size in range(len(b) + 1) for part in itertools.combinations(b, size)}
     return max(size for size in range(len(a) + 1) if subsequences & {*itertools.combinations(a, size)})
 
 
@@ -50,7 +50,7 @@ def test_five_thousand_pairs_take_seconds() -> None:
     rng = random.Random(3)
     hypotheses, references = ([" ".join(drawn(rng, 40)) for _ in range(5000)] for _ in range(2))
     began = time.monotonic()
-    metrics.mean_rouge_l(hypotheses, [[one] for one in references])
+    metrics.mean_rouge_l(hypotheses, [[reference] for reference in references])
     assert time.monotonic() - began < 5
 
 
@@ -76,8 +76,8 @@ def test_bad_arguments_are_refused(call, message: str) -> None:
 
 
 def test_a_source_is_scored_once_with_all_its_questions() -> None:
-    found = metrics.grouped(["x", "x", "y"], [["a", "b"], ["a", "c"], ["d"]], ["one", "one", "two"])
-    assert found == metrics.GroupedText(["x", "y"], [["a", "b", "c"], ["d"]])
+    groups = metrics.grouped(["x", "x", "y"], [["a", "b"], ["a", "c"], ["d"]], ["one", "one", "two"])
+    assert groups == metrics.GroupedText(["x", "y"], [["a", "b", "c"], ["d"]])
     scores = metrics.score(["Who is it?", "who is it?", "Who is it?"], [["Who is it?"], ["Why?"], ["why?"]], [1, 1, 2])
     assert (scores.sources, scores.items, scores.distinct) == (2, 3, 0.5)
     assert scores.rouge_l == pytest.approx((1 + 2 / 6) / 2)
@@ -85,10 +85,12 @@ def test_a_source_is_scored_once_with_all_its_questions() -> None:
 
 def test_a_perfect_output_has_the_highest_scores() -> None:
     questions = ["What is the first city of the king ?", "Who was in the old city , and why ?"]
-    scores = metrics.score(questions, [[one, "What?"] for one in questions], range(2))
+    scores = metrics.score(questions, [[question, "What?"] for question in questions], range(2))
     assert (scores.rouge_l, scores.rouge_l_coco, scores.distinct) == (1.0, 1.0, 1.0)
     assert (scores.bleu, scores.chrf) == (pytest.approx(100), pytest.approx(100))
-    lower = metrics.score([one.lower() for one in questions], [[one] for one in questions], range(2))
+    lower = metrics.score(
+        [question.lower() for question in questions], [[question] for question in questions], range(2)
+    )
     assert lower.bleu == pytest.approx(100)
     assert "tok:13a" in lower.bleu_signature
     assert "case:lc" in lower.chrf_signature
@@ -101,8 +103,8 @@ def test_bleu_is_that_of_sacrebleu_with_all_references() -> None:
     references = [["who is the king of the city ?", "the king is who ?"], ["what was the old town ?"]]
     scores = metrics.score(texts, references, range(2), "spaces")
     streams = [[references[0][0], references[1][0]], [references[0][1], None]]
-    wanted = BLEU(tokenize="none", lowercase=True).corpus_score(texts, streams)
-    assert scores.bleu == pytest.approx(wanted.score)
+    expected = BLEU(tokenize="none", lowercase=True).corpus_score(texts, streams)
+    assert scores.bleu == pytest.approx(expected.score)
     chinese = metrics.score(["谁是他的父亲？"], [["他的父亲是谁？"]], [0], "characters")
     assert "tok:zh" in chinese.bleu_signature
 
@@ -119,10 +121,10 @@ def test_the_beginning_of_a_sentence() -> None:
 
 def test_the_best_constant_is_better_than_all_short_ones() -> None:
     questions = ["what is the king ?", "what was the city ?", "who is the king of it ?", "what is in the city ?"]
-    found = metrics.best_constant(questions)
-    references = [[one] for one in questions]
-    value = metrics.mean_rouge_l([found] * 4, references)
-    units = sorted({unit for one in questions for unit in one.split()})
+    best = metrics.best_constant(questions)
+    references = [[question] for question in questions]
+    value = metrics.mean_rouge_l([best] * 4, references)
+    units = sorted({unit for question in questions for unit in question.split()})
     for size in (1, 2, 3):
         for words in itertools.product(units, repeat=size):
             assert metrics.mean_rouge_l([" ".join(words)] * 4, references) <= value + 1e-9

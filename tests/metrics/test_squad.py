@@ -67,8 +67,8 @@ def test_mlqa_by_hand(language: str, gold: str, predicted: str, f1: float) -> No
 
 
 def test_the_best_answer_counts_for_each_score() -> None:
-    found = evaluate({"a": ["one two", "two three four"]}, {"a": "two three"}, V11)
-    assert found == {"exact_match": 0, "f1": pytest.approx(80), "total": 1}
+    result = evaluate({"a": ["one two", "two three four"]}, {"a": "two three"}, V11)
+    assert result == {"exact_match": 0, "f1": pytest.approx(80), "total": 1}
 
 
 def test_a_question_without_a_prediction_scores_0() -> None:
@@ -79,10 +79,10 @@ def test_a_question_without_a_prediction_scores_0() -> None:
 
 def test_no_answer_is_an_answer_in_squad_2() -> None:
     golds = {"a": [], "b": [], "c": ["x"], "d": ["the"]}
-    found = evaluate(golds, {"a": "", "b": "x", "c": "", "d": ""}, V20)
-    wanted = {"exact": 50, "f1": 50, "total": 4, "NoAns_exact": 50, "NoAns_f1": 50, "NoAns_total": 2}
-    wanted |= {"HasAns_exact": 50, "HasAns_f1": 50, "HasAns_total": 2}  # an answer without words counts as no answer
-    assert found == wanted
+    result = evaluate(golds, {"a": "", "b": "x", "c": "", "d": ""}, V20)
+    expected = {"exact": 50, "f1": 50, "total": 4, "NoAns_exact": 50, "NoAns_f1": 50, "NoAns_total": 2}
+    expected |= {"HasAns_exact": 50, "HasAns_f1": 50, "HasAns_total": 2}  # an answer without words counts as no answer
+    assert result == expected
 
 
 def test_missing_answers_and_rules_are_refused() -> None:
@@ -135,12 +135,12 @@ def drawn(seed: int, *, without: bool) -> tuple[dict[str, list[str]], dict[str, 
 def test_the_scripts_agree_on_random_text(seed: int) -> None:
     golds, predictions = drawn(seed, without=False)
     del predictions["7"]
-    found = evaluate(golds, predictions, V11)
-    assert {key: found[key] for key in ("exact_match", "f1")} == pytest.approx(script_v11(golds, predictions))
+    result = evaluate(golds, predictions, V11)
+    assert {key: result[key] for key in ("exact_match", "f1")} == pytest.approx(script_v11(golds, predictions))
     for language in MLQA:
-        found = evaluate(golds, predictions, f"mlqa-{language}")
-        wanted = script_v11(golds, predictions, language)
-        assert {key: found[key] for key in wanted} == pytest.approx(wanted), language
+        result = evaluate(golds, predictions, f"mlqa-{language}")
+        expected = script_v11(golds, predictions, language)
+        assert {key: result[key] for key in expected} == pytest.approx(expected), language
     assert {f"mlqa-{language}" for language in MLQA} | {V11, V20} == {*RULES}
 
 
@@ -148,16 +148,16 @@ def test_the_scripts_agree_on_random_text(seed: int) -> None:
 def test_the_script_of_squad_2_agrees_on_random_text(seed: int) -> None:
     golds, predictions = drawn(seed, without=True)
     exact, f1 = script_raw_v2(golds, predictions)
-    found = squad.scores(golds, predictions, rules(V20))
-    assert found.exact == exact
-    assert found.f1 == pytest.approx(f1)
+    result = squad.scores(golds, predictions, rules(V20))
+    assert result.exact == exact
+    assert result.f1 == pytest.approx(f1)
     rng = random.Random(seed)
     odds = {name: rng.choice([0.0, -1.0, 2.5, round(rng.gauss(0, 4), 1)]) for name in golds}  # some are equal
     for scores in (exact, f1):
         best = null_threshold.best(golds, predictions, odds, scores)
         assert best == pytest.approx(script_best(golds, predictions, scores, odds))
     for threshold in (-1.0, 0.0, 2.5):
-        ours = null_threshold.at(golds, found, odds, threshold)
+        ours = null_threshold.at(golds, result, odds, threshold)
         assert ours.exact == script_thresholded(golds, exact, odds, threshold)
         assert ours.f1 == pytest.approx(script_thresholded(golds, f1, odds, threshold))
 
@@ -169,20 +169,20 @@ def test_the_script_of_squad_2_agrees_on_random_text(seed: int) -> None:
 def test_no_threshold_is_better_than_the_best(seed: int) -> None:
     """All predictions have words, and all odds differ. Otherwise the script counts answers wrongly."""
     golds, predictions = drawn(seed, without=True)
-    predictions = {name: f"x {one}" for name, one in predictions.items()}
+    predictions = {name: f"x {text}" for name, text in predictions.items()}
     rng = random.Random(seed)
     odds = {name: rng.gauss(0, 4) for name in golds}
-    found = null_threshold.evaluate(golds, predictions, odds, 0)
+    result = null_threshold.evaluate(golds, predictions, odds, 0)
 
     def at(threshold: float) -> tuple[float, float]:
         reached = null_threshold.evaluate(golds, predictions, odds, threshold)
         return reached["exact"], reached["f1"]
 
     tried = [at(threshold) for threshold in [min(odds.values()) - 1, *odds.values()]]
-    assert found["best_exact"] == pytest.approx(max(exact for exact, _ in tried))
-    assert found["best_f1"] == pytest.approx(max(f1 for _, f1 in tried))
+    assert result["best_exact"] == pytest.approx(max(exact for exact, _ in tried))
+    assert result["best_f1"] == pytest.approx(max(f1 for _, f1 in tried))
     if any(f1 > tried[0][1] for _, f1 in tried):  # if answering no question is best, the script returns the threshold 0
-        assert at(found["best_f1_thresh"])[1] == pytest.approx(found["best_f1"])
+        assert at(result["best_f1_thresh"])[1] == pytest.approx(result["best_f1"])
 
 
 def test_an_empty_prediction_is_wrong_if_an_answer_without_words_exists() -> None:
@@ -205,17 +205,20 @@ def test_a_prediction_without_odds_is_refused() -> None:
 def test_right_answers_have_exactly_100() -> None:
     golds = {"a": ["The end", "x"], "b": ["日本"], "c": ["½ of it"]}
     for name in (V11, "mlqa-zh", "mlqa-de"):
-        found = evaluate(golds, {key: some[0] for key, some in golds.items()}, name)
-        assert (found["exact_match"], found["f1"]) == (100, 100)
-    found = evaluate({**golds, "d": []}, {**{key: some[-1] for key, some in golds.items()}, "d": ""}, V20)
-    assert (found["exact"], found["f1"]) == (100, 100)
+        result = evaluate(golds, {key: answers[0] for key, answers in golds.items()}, name)
+        assert (result["exact_match"], result["f1"]) == (100, 100)
+    result = evaluate({**golds, "d": []}, {**{key: answers[-1] for key, answers in golds.items()}, "d": ""}, V20)
+    assert (result["exact"], result["f1"]) == (100, 100)
 
 
 # --- compared with an installed package
 
 
 def examples(golds: dict[str, list[str]]) -> list[Any]:
-    return [SimpleNamespace(qas_id=name, answers=[{"text": one} for one in some]) for name, some in golds.items()]
+    return [
+        SimpleNamespace(qas_id=name, answers=[{"text": answer} for answer in answers])
+        for name, answers in golds.items()
+    ]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -227,11 +230,11 @@ def test_hugging_face_agrees(seed: int) -> None:
     rng = random.Random(seed)
     odds = {name: rng.gauss(0, 4) for name in golds} | {"8": 3.0}
     for threshold in (0.5, 1e9):
-        found = null_threshold.evaluate(golds, predictions, odds, threshold)
-        assert found == pytest.approx(dict(peer.squad_evaluate(examples(golds), predictions, odds, threshold)))
-    answered = {name: [one for one in some if rules(V20).words(one)] for name, some in golds.items()}
-    answered = {name: some for name, some in answered.items() if some}
+        result = null_threshold.evaluate(golds, predictions, odds, threshold)
+        assert result == pytest.approx(dict(peer.squad_evaluate(examples(golds), predictions, odds, threshold)))
+    answered = {name: [answer for answer in answers if rules(V20).words(answer)] for name, answers in golds.items()}
+    answered = {name: answers for name, answers in answered.items() if answers}
     exact, f1 = peer.get_raw_scores(examples(answered), predictions)
-    mine = squad.scores(answered, predictions, rules(V11))
-    assert (mine.exact, mine.f1) == (exact, pytest.approx(f1))
+    ours = squad.scores(answered, predictions, rules(V11))
+    assert (ours.exact, ours.f1) == (exact, pytest.approx(f1))
     assert 0 < sum(f1.values()) < len(f1)

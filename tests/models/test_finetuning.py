@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from integration import support
-from support_exchange import imported, made, saved
+from support_exchange import imported, random_model, saved
 from support_glue import FILES, prepare, task_files
 
 from fairseq_posenc.compat.checkpoints import CheckpointError
@@ -29,7 +29,7 @@ class Scene:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.bert = saved(made("bert", "tiny"), folder / "bert")
+        self.bert = saved(random_model("bert", "tiny"), folder / "bert")
 
     def model(self, name: str, *args: str) -> Path:
         out = self.folder / "-".join([name, *args])

@@ -18,7 +18,7 @@ pytest.importorskip("transformers")
 import support_questions as q
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
-from support_exchange import BERT_WORDS, LENGTH, WORDS, made, saved
+from support_exchange import BERT_WORDS, LENGTH, WORDS, random_model, saved
 
 from fairseq_posenc.compat import CheckpointError
 from fairseq_posenc.hub.checkpoint import symbols_in_dictionary
@@ -72,7 +72,7 @@ def test_the_encoder_is_that_of_the_folder(kind: str, mask: bool, tmp_path: Path
     model, task = q.built(data, *START, "--encoder-from", source)
     given = q.batch(task)["net_input"]
     read_as = given["src_tokens"].masked_fill(given["src_tokens"] >= task.size, q.UNK)
-    theirs = made(kind).base_model(**theirs_of(kind, read_as, given["src_segments"], task.source_dictionary))
+    theirs = random_model(kind).base_model(**theirs_of(kind, read_as, given["src_segments"], task.source_dictionary))
     ours = model.encoder(given["src_tokens"], None, given["src_segments"])["encoder_out"][0].transpose(0, 1)
     real = given["src_tokens"].ne(q.PAD)
     torch.testing.assert_close(ours[real], theirs.last_hidden_state[real], rtol=1e-5, atol=1e-5)

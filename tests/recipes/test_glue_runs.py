@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from integration import support
-from support_exchange import imported, made, saved
+from support_exchange import imported, random_model, saved
 from support_glue import prepare, task_files
 
 from recipes.finetune_glue import baselines, builtin, compare, evaluate
@@ -45,7 +45,7 @@ def toy_mnli(folder: Path) -> Path:
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Stage]]:
     """Run the stages of the recipe on toy data for MNLI, with the training in this process."""
     folder = tmp_path_factory.mktemp("glue")
-    source = saved(made("bert", "tiny"), folder / "bert")
+    source = saved(random_model("bert", "tiny"), folder / "bert")
     model = imported(source, folder / "shaw", "--pos-enc", "shaw") / "checkpoint.pt"
     data = toy_mnli(folder / "glue_data" / "MNLI").parent
     words = {"checkpoint": str(model), "task": "MNLI", "data": str(data), "lr": "0.01", "epochs": "4"}

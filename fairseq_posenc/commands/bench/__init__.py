@@ -1,8 +1,8 @@
 """`python -m fairseq_posenc bench`: measure what each encoding costs, relative to the same model without one.
 
-The files: `arguments`; `settings` and `subjects` (what is measured, and what runs); `clock` and `measure` (interleaved
-rounds, repeated for rows over their target); `targets`; `parts` (the lists of measurements); `memory`, `scaling`,
-`peers`, `translation` and `lm_memory`; `rows`, `table` and `figure`.
+`arguments` parses the command line. `settings` and `subjects` define what is measured and what runs. `clock` and
+`measure` time interleaved rounds, and repeat rows over their `targets`. `parts` lists the measurements: of layers, and
+those in `memory`, `scaling`, `peers`, `translation` and `lm_memory`. `rows`, `table` and `figure` show the results.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ bfloat16.
 TITLES = {
     "layer": "## Layers",
     "model": "## Models\n\nThe model is a masked LM with 4 layers.",
-    "memory": "## Memory\n\nPeak memory of the attention core in training. The explicit core without positions has 1.",
+    "memory": "## Memory\n\nPeak memory of the attention core in training, relative to the core without positions.",
     "decode": "## Decoding\n\nTime per token with a cache, relative to the same layer and cache without an encoding.",
     "translation": """\
 ## Translation, compared with stock fairseq

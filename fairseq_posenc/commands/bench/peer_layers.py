@@ -1,4 +1,4 @@
-"""Build the layers [B, n, d] -> [B, n, d] of other packages. This file is imported only if one is measured."""
+"""Build the layers [B, n, d] -> [B, n, d] of other packages. This file is imported only if they are measured."""
 
 from __future__ import annotations
 

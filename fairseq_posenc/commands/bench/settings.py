@@ -110,7 +110,7 @@ class Setting:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Return float32 on a CPU, whose bfloat16 says nothing about that of a GPU, and bfloat16 on a GPU."""
+        """Return bfloat16 on a GPU, and float32 on a CPU, where bfloat16 would tell nothing about a GPU."""
         return torch.float32 if self.device.type == "cpu" else torch.bfloat16
 
     @property

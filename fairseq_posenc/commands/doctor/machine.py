@@ -23,7 +23,7 @@ def check_python(version: Sequence[int]) -> Check:
         return Check("python", "ok", found)
     if tuple(version[:2]) < OLDEST_PYTHON:
         return Check("python", "fail", found, "install Python 3.11, then: make setup PYTHON=python3.11")
-    untested = f"{found} (the plugin, fairseq-fixed and the pinned versions are tested with 3.11 only)"
+    untested = f"{found}, untested (the plugin, fairseq-fixed and the pinned versions are tested with 3.11)"
     return Check("python", "warn", untested, "use Python 3.11: make clean-env, make setup PYTHON=python3.11")
 
 

@@ -40,7 +40,9 @@ def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> C
     """Check that there is no other copy. `running` is the copy that runs this check; `copies` are all copies."""
     others = sorted({*copies} - {running})
     if others:
-        mend = "keep one: pip uninstall fairseq_posenc, or work outside of the other copy and take it off PYTHONPATH"
+        mend = (
+            "keep one copy: pip uninstall fairseq_posenc, or leave the other copy's folder and take it off PYTHONPATH"
+        )
         found = f"there are several copies: {running} is running, but not {', '.join(map(str, others))}"
         return Check("plugin", "fail", found, mend)
     how = "installed" if is_installed else "not installed, so it works with --user-dir only"
@@ -48,7 +50,7 @@ def check_plugin(running: Path, copies: Iterable[Path], is_installed: bool) -> C
 
 
 def plugin_check() -> Check:
-    """Run the check for this process."""
+    """Run the check on this process."""
     running = Path(__file__).resolve().parents[2]
     installed_at = editable()
     return check_plugin(running, on_path(sys.path) | installed_at, bool(installed_at) or installed(NAME) is not None)

@@ -18,7 +18,7 @@ BYTE_LEVEL = (("encoder.json", "vocab.bpe"), ("vocab.json", "merges.txt"))
 
 
 def read(source: Path) -> tuple[Tokenizer, Path]:
-    """Read a tokenizer. Return it with the file that it was read from.
+    """Read a tokenizer. Return its contents, and the file that they were read from.
 
     Args:
         source: One of its files, or their folder.

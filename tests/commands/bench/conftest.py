@@ -17,9 +17,9 @@ from .scene import TINY, Clock
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Replace the machine's clock by a simulated one."""
-    made = Clock()
-    monkeypatch.setattr(clock, "now", made)
-    return made
+    simulated = Clock()
+    monkeypatch.setattr(clock, "now", simulated)
+    return simulated
 
 
 @pytest.fixture

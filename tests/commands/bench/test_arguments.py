@@ -10,11 +10,11 @@ from fairseq_posenc.encodings import names
 
 
 def test_all_encodings_and_all_options_with_targets_are_measured_by_default() -> None:
-    found = [str(one) for one in settings.default_subjects()]
-    assert set(names()) <= set(found)
-    wanted = {member for family in targets.FAMILIES for member in family.members.split()}
-    assert wanted <= set(found)
-    assert len(found) == len(set(found))
+    subjects = [str(subject) for subject in settings.default_subjects()]
+    assert set(names()) <= set(subjects)
+    members = {member for family in targets.FAMILIES for member in family.members.split()}
+    assert members <= set(subjects)
+    assert len(subjects) == len(set(subjects))
 
 
 def test_a_quick_run_has_at_least_forty_rows_with_targets() -> None:
@@ -23,7 +23,7 @@ def test_a_quick_run_has_at_least_forty_rows_with_targets() -> None:
     assert args.parts == ["layer"]
     assert args.shapes[0].batches == ((128, 16), (512, 4))
     assert 4 * len(args.subjects) >= 40
-    assert {"cope", "linformer", "diet-abs-lin"}.isdisjoint(one.encoding for one in args.subjects)
+    assert {"cope", "linformer", "diet-abs-lin"}.isdisjoint(subject.encoding for subject in args.subjects)
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,14 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_training_and_evaluation_have_a_row_each(run: Any, time: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     """All steps take equally long here. A step on a window scores one token, a step on a segment eight."""
-    _, found = run("--what", "lm-memory", "--encodings", "xl", "learned", "shaw:clip=3", "--rounds", "2")
-    assert [(row["encoding"], row["mode"]) for row in found] == [
+    _, rows = run("--what", "lm-memory", "--encodings", "xl", "learned", "shaw:clip=3", "--rounds", "2")
+    assert [(row["encoding"], row["mode"]) for row in rows] == [
         (name, mode) for mode in ("train", "infer") for name in ("xl", "shaw")
     ]
-    assert {row["mode"]: row["ratio"] for row in found} == {"train": 1.0, "infer": 1 / 8}
-    assert {row["mode"]: row["target"] for row in found} == {"train": 1.6, "infer": 0.02}
-    assert {row["mode"]: row["holds"] for row in found} == {"train": True, "infer": False}
-    assert all(row["what"] == "lm-memory" and row["causal"] and row["layers"] == 2 for row in found)
+    assert {row["mode"]: row["ratio"] for row in rows} == {"train": 1.0, "infer": 1 / 8}
+    assert {row["mode"]: row["target"] for row in rows} == {"train": 1.6, "infer": 0.02}
+    assert {row["mode"]: row["holds"] for row in rows} == {"train": True, "infer": False}
+    assert all(row["what"] == "lm-memory" and row["causal"] and row["layers"] == 2 for row in rows)
 
 
 def test_every_encoding_is_measured_or_has_no_memory() -> None:
@@ -48,9 +48,9 @@ def test_the_steps_are_what_they_are_called(monkeypatch: pytest.MonkeyPatch) -> 
     seen: list[tuple[int, int, int]] = []
     plain = lm_memory.Stack.forward
 
-    def watched(self: Any, x: torch.Tensor, where: Any, **given: Any) -> Any:
+    def watched(self: Any, x: torch.Tensor, where: Any, **options: Any) -> Any:
         seen.append((x.shape[1], where.key_length, where.memory))
-        return plain(self, x, where, **given)
+        return plain(self, x, where, **options)
 
     monkeypatch.setattr(lm_memory.Stack, "forward", watched)
     for mode in ("train", "infer"):

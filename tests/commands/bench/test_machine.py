@@ -10,11 +10,11 @@ from fairseq_posenc.commands.bench import machine
 
 def test_the_allocator_is_set_unless_the_user_set_it() -> None:
     assert machine.pinned({"A": "1"}, "glibc") == {"A": "1", **machine.ALLOCATOR}
-    mine = {"MALLOC_MMAP_THRESHOLD_": "5"}
-    assert machine.pinned(mine, "glibc") == {**machine.ALLOCATOR, **mine}
+    own_setting = {"MALLOC_MMAP_THRESHOLD_": "5"}
+    assert machine.pinned(own_setting, "glibc") == {**machine.ALLOCATOR, **own_setting}
     assert machine.pinned(dict(machine.ALLOCATOR), "glibc") is None
     assert machine.pinned({}, "musl") is None
-    assert machine.allocator(mine, "glibc") == "MALLOC_MMAP_THRESHOLD_=5, MALLOC_TRIM_THRESHOLD_=default"
+    assert machine.allocator(own_setting, "glibc") == "MALLOC_MMAP_THRESHOLD_=5, MALLOC_TRIM_THRESHOLD_=default"
 
 
 def test_the_benchmark_restarts_with_the_allocator_set(

@@ -15,8 +15,8 @@ from .scene import Clock
 
 
 def test_the_page_has_every_row_and_the_numbers_of_the_paper(run: Any, time: Clock, tmp_path: Path) -> None:
-    given = "--encodings", "shaw", "diet-rel", "--rounds", "1", "--output", str(tmp_path)
-    _, rows = run("--what", "layer,memory,decode", *given)
+    arguments = "--encodings", "shaw", "diet-rel", "--rounds", "1", "--output", str(tmp_path)
+    _, rows = run("--what", "layer,memory,decode", *arguments)
     for number, row in enumerate(
         rows
     ):  # pretend that the shape is that of the DIET paper, and give each row its own ratio

@@ -36,10 +36,10 @@ def test_every_peer_has_a_layer_and_an_encoding_of_ours() -> None:
 @pytest.mark.parametrize("peer", PEERS, ids=str)
 def test_a_peer_is_a_layer_of_the_size_of_ours(peer: Peer) -> None:
     setting = Setting("layer", "train", WIDE, 128, 2, CPU)
-    made = peer_layers.LAYERS[installed(peer).encoding](setting)
+    layer = peer_layers.LAYERS[installed(peer).encoding](setting)
     x = torch.randn(2, 128, 64)
-    assert made.run(x).shape == x.shape
-    matrices = [p.numel() for p in made.module.parameters() if p.dim() > 1 and p.numel() >= 64 * 64]
+    assert layer.run(x).shape == x.shape
+    matrices = [p.numel() for p in layer.module.parameters() if p.dim() > 1 and p.numel() >= 64 * 64]
     assert 12 * 64 * 64 <= sum(matrices) <= 20 * 64 * 64  # projections, an FFN and a table of at most 512 rows
 
 
@@ -55,15 +55,15 @@ def test_a_peer_has_a_step_of_training_and_of_inference(name: str) -> None:
 def test_rows_of_peers_are_next_to_ours_and_have_no_targets(run: Any, time: Clock) -> None:
     for peer in PEERS:
         installed(peer)
-    _, found = run("--what", "peers", "--rounds", "1", "--quick")
-    layers = [row for row in found if row["what"] == "layer" and row["mode"] == "train" and row["length"] == 128]
+    _, rows = run("--what", "peers", "--rounds", "1", "--quick")
+    layers = [row for row in rows if row["what"] == "layer" and row["mode"] == "train" and row["length"] == 128]
     order = [row["encoding"] for row in layers]
     for peer in PEERS:
         assert order.index(Subject.of(peer.ours).encoding) < order.index(peer.encoding)
-    theirs = [row for row in found if row["peer"]]
+    theirs = [row for row in rows if row["peer"]]
     assert {row["encoding"] for row in theirs} == {peer.encoding for peer in PEERS}
     assert all(row["target"] is None for row in theirs)
-    assert {row["encoding"] for row in found if row["what"] == "decode"} == {"none", "fairseq"}
+    assert {row["encoding"] for row in rows if row["what"] == "decode"} == {"none", "fairseq"}
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,4 +75,4 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def test_another_version_of_transformers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     peer = installed(next(peer for peer in PEERS if peer.module == "transformers"))
     monkeypatch.setattr(peers, "version", lambda package: "5.0.1")
-    assert peer.missing() == "transformers 5.0.1 is not 4.46.x"
+    assert peer.missing() == "transformers 5.0.1 is installed, but 4.46.x is needed"

@@ -25,21 +25,21 @@ version commit""".split()
 
 def test_every_row_has_every_field(run: Any, time: Clock) -> None:
     parts = "layer,padded,model,decode,memory"
-    status, found = run("--encodings", "t5", "segments", "xpos", "linformer", "--rounds", "1", "--what", parts)
+    status, rows = run("--encodings", "t5", "segments", "xpos", "linformer", "--rounds", "1", "--what", parts)
     assert status == 0
-    assert {frozenset(row) for row in found} == {frozenset(FIELDS)}
-    by_part = {what: [row for row in found if row["what"] == what] for what in parts.split(",")}
+    assert {frozenset(row) for row in rows} == {frozenset(FIELDS)}
+    by_part = {what: [row for row in rows if row["what"] == what] for what in parts.split(",")}
     assert len(by_part["layer"]) == 2 * 4 * 2 * 2  # with and without padding; encodings; lengths; modes
     assert [row["padded"] for row in by_part["layer"]].count(True) == 16
     assert {row["encoding"] for row in by_part["decode"]} == {"t5", "xpos", "fairseq"}
     assert {row["layers"] for row in by_part["model"]} == {4}
-    assert {row["encoding"] for row in found if row["causal"] and row["what"] == "layer"} == {"xpos"}
+    assert {row["encoding"] for row in rows if row["causal"] and row["what"] == "layer"} == {"xpos"}
     assert all(row["ratio"] == 1.0 and row["spread"] == 0.0 for row in by_part["layer"])
 
 
 def test_only_layers_without_pads_decoding_and_memory_have_targets(run: Any, time: Clock) -> None:
-    _, found = run("--encodings", "t5", "m4", "--rounds", "1", "--what", "layer,padded,model,decode,memory")
-    has = {(row["what"], row["padded"], row["length"]) for row in found if row["target"] is not None}
+    _, rows = run("--encodings", "t5", "m4", "--rounds", "1", "--what", "layer,padded,model,decode,memory")
+    has = {(row["what"], row["padded"], row["length"]) for row in rows if row["target"] is not None}
     assert has == {("layer", False, 128), ("layer", False, 512), ("decode", False, 512), ("memory", False, 512)}
 
 
@@ -55,13 +55,13 @@ def test_an_encoding_that_became_slow_is_caught(
         return fast(self, positions, layer)
 
     monkeypatch.setattr(Raffel, "bias", slow)
-    status, found = run(*argv)
+    status, rows = run(*argv)
     assert status == 1
-    assert {(row["encoding"], row["ratio"], row["holds"]) for row in found} == {
+    assert {(row["encoding"], row["ratio"], row["holds"]) for row in rows} == {
         ("t5", 1.0, True),
         ("raffel", 2.0, False),
     }
-    assert {row["encoding"]: row["passes"] for row in found} == {"t5": 1, "raffel": 4}
+    assert {row["encoding"]: row["passes"] for row in rows} == {"t5": 1, "raffel": 4}
 
 
 def test_rows_over_their_target_are_named(
@@ -78,14 +78,14 @@ def test_the_tables_and_the_figure_are_written(
     run: Any, time: Clock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts = ["--what", "layer,padded,decode,memory,scaling", "--rounds", "1"]
-    _, found = run("--encodings", "t5", "shaw:clip=8", *parts, "--output", str(tmp_path / "cost"))
+    _, rows = run("--encodings", "t5", "shaw:clip=8", *parts, "--output", str(tmp_path / "cost"))
     assert sorted(path.name for path in (tmp_path / "cost").iterdir()) == ["bench.json", "bench.md", "bench.png"]
-    assert json.loads((tmp_path / "cost" / "bench.json").read_text()) == found
+    assert json.loads((tmp_path / "cost" / "bench.json").read_text()) == rows
     page = (tmp_path / "cost" / "bench.md").read_text()
     for text in (
         "| shaw:clip=8 ",
         "left-padded",
-        "MiB a sequence",
+        "MiB per sequence",
         "exponent of the length",
         "MALLOC_MMAP_THRESHOLD_",
     ):

@@ -32,8 +32,8 @@ MEMORY = {"shaw": 1.15, "xl": 1.15, "m3": 1.15, "deberta": 1.35, "m4": 1.35, "m4
 
 def layer_targets(subject: Subject) -> tuple[float | None, ...]:
     """Return the targets (train, infer) at n = 128, then at n = 512."""
-    asked = [("train", 128), ("infer", 128), ("train", 512), ("infer", 512)]
-    where = (layer(mode, length) for mode, length in asked)
+    settings = [("train", 128), ("infer", 128), ("train", 512), ("infer", 512)]
+    where = (layer(mode, length) for mode, length in settings)
     return tuple(measure.target_of(subject, setting)[0] for setting in where)
 
 

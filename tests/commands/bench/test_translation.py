@@ -20,7 +20,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_training_and_decoding_have_a_row_each(run: Any, data: Path) -> None:
-    wanted = (
+    arguments = (
         "--translation",
         str(data),
         "--encodings",
@@ -31,11 +31,11 @@ def test_training_and_decoding_have_a_row_each(run: Any, data: Path) -> None:
         "--rounds",
         "1",
     )
-    _, found = run("--what", "translation", *wanted)
-    assert [(row["encoding"], row["mode"]) for row in found] == [
+    _, rows = run("--what", "translation", *arguments)
+    assert [(row["encoding"], row["mode"]) for row in rows] == [
         (name, mode) for mode in ("train", "infer") for name in ("t5", "linformer")
     ]
-    assert all(row["ratio"] > 0 and row["target"] and row["length"] in (2048, 15) for row in found)
+    assert all(row["ratio"] > 0 and row["target"] and row["length"] in (2048, 15) for row in rows)
 
 
 def test_every_translation_has_the_same_length(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,9 +45,9 @@ def test_every_translation_has_the_same_length(data: Path, monkeypatch: pytest.M
     plain = TranslationTask.inference_step
 
     def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = plain(self, *args, **kwargs)
-        lengths.extend(len(best["tokens"]) for hypotheses in found for best in hypotheses)
-        return found
+        results = plain(self, *args, **kwargs)
+        lengths.extend(len(best["tokens"]) for hypotheses in results for best in hypotheses)
+        return results
 
     monkeypatch.setattr(TranslationTask, "inference_step", recorded)
     for subject in (None, Subject("shaw")):
@@ -67,8 +67,8 @@ def test_an_encoder_only_encoding_is_used_in_the_encoder_only() -> None:
     [("t5", 0.97, 1.0), ("tupe", 0.97, 1.0), ("gcdf", 0.9, 0.85), ("deberta", 0.85, 0.7), ("rope", 0.85, 0.85)],
 )
 def test_targets_are_words_per_second(name: str, train: float, infer: float) -> None:
-    found = [targets.of_translation(name, "", Subject(name).hooks(), mode) for mode in ("train", "infer")]
-    assert found == pytest.approx([1 / train, 1 / infer])
+    limits = [targets.of_translation(name, "", Subject(name).hooks(), mode) for mode in ("train", "infer")]
+    assert limits == pytest.approx([1 / train, 1 / infer])
 
 
 def test_a_missing_folder_is_refused(run: Any, capsys: pytest.CaptureFixture[str]) -> None:

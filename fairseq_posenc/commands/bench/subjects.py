@@ -2,8 +2,8 @@
 
 The baseline is the same layer without an encoding, whose attention is `F.scaled_dot_product_attention`. It has no
 dropout, because with dropout that kernel is not fused. A training step is a forward pass, and a backward pass to the
-input and all parameters. It has no optimizer, because that would cost the same for both. Each forward pass computes its positions,
-as in a model.
+input and all parameters. It has no optimizer, because that would cost the same for both. Each forward pass computes
+its positions, as in a model.
 
 Legend: B batch size, n tokens, h heads, D head width, d width.
 """

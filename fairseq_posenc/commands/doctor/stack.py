@@ -86,7 +86,7 @@ def check_extension(importer: Importer = importlib.import_module) -> Check:
 
 
 def check_package(name: str, module: str, use: str, needed: bool, error: str, package_version: str | None) -> Check:
-    """Check a package of the recipes. `use` says what the package is for; without a `needed` package the check fails."""
+    """Check a package of the recipes. `use` says what it is used for; without a `needed` package the check fails."""
     if package_version is not None and not error:
         return Check(name, "ok", package_version)
     state = "not installed" if package_version is None else f"{package_version}: import {module} raises {error}"

@@ -21,7 +21,7 @@ SIZES = {
 BERT_WORDS = ["[PAD]", "a", "[UNK]", "[CLS]", "##b", "[SEP]", "[MASK]", *(f"w{i}" for i in range(WORDS - 7))]
 
 
-def made(kind: str, size: str = "wide", **more: Any) -> Any:
+def random_model(kind: str, size: str = "wide", **more: Any) -> Any:
     """Return a Hugging Face model with random weights, none of which has its initial value."""
     torch.manual_seed(3)
     if kind == "bert":

@@ -39,7 +39,7 @@ def prepared_for(folder: Path, source: Path, *, mask: bool = True) -> Path:
 
 def named(kind: str, folder: Path) -> Path:
     """Save a random Hugging Face model with its vocabulary."""
-    saved(made(kind), folder)
+    saved(random_model(kind), folder)
     if kind == "roberta":
         listed = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{i}" for i in range(WORDS - 5)), "<mask>"]
         (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(listed)}), "utf-8")

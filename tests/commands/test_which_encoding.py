@@ -28,7 +28,7 @@ def numbers(text: str) -> set[str]:
 
 
 def unfounded(text: str) -> set[str]:
-    """Numbers of prose, and of the summary, that no table of the section has."""
+    """Return the numbers in prose and in the summary that no table of their section contains."""
     missing: set[str] = set()
     tables = {anchor: numbers("\n".join(lines_of(body, True))) for anchor, body in sections(text).items()}
     for anchor, body in sections(text).items():
@@ -67,7 +67,7 @@ def test_names_in_backticks_are_known() -> None:
     ]
 
 
-def test_every_encoding_has_evidence_or_is_listed_without() -> None:
+def test_every_encoding_has_evidence_or_is_listed_without_it() -> None:
     with_evidence = choosing.mentioned(HAND)
     listed = choosing.filled("`shaw`, `m4[clip=3]`, `t5+m2`\n<!-- derived: without evidence -->\n<!-- end -->\n")
     assert choosing.mentioned(listed) == set(names())

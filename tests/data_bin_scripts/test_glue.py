@@ -16,7 +16,7 @@ from fairseq_posenc.metrics import classification
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a Hugging Face BERT whose words are w0 to w32."""
-    return saved(made("bert", "tiny"), tmp_path_factory.mktemp("model") / "bert")
+    return saved(random_model("bert", "tiny"), tmp_path_factory.mktemp("model") / "bert")
 
 
 # --- the published files

@@ -23,7 +23,7 @@ def counting(args: str = "") -> Composition:
 
 @lengths
 def test_equal_contents_are_counted_in_equal_steps(queries: int, keys: int) -> None:
-    """The logit is 1/2 for the content and (i - j + 1) gates for the position; nothing divides the latter."""
+    """The logit is 1/2 for the content plus (i - j + 1) gates for the position, which are not divided."""
     where = Positions(queries, keys, CPU, causal=True)
     found = logits_of(counting(), vectors(UNIT, queries), vectors(UNIT, keys), where)[0, 0]
     distance = -where.delta.double()
@@ -39,7 +39,7 @@ def test_counts_end_at_n_max() -> None:
 
 
 def test_only_keys_that_may_be_seen_are_counted() -> None:
-    """Later keys, pads and what is beyond a span have no gate."""
+    """The gates of later keys, of padding and of keys beyond a span are zero."""
     padding = torch.tensor([[False, True, False, False, False]])
     pos, x = counting(), vectors(UNIT, 5)
     found = logits_of(pos, x, x, Positions(5, 5, CPU, causal=True, padding=padding))[0, 0] - 0.5
@@ -49,7 +49,7 @@ def test_only_keys_that_may_be_seen_are_counted() -> None:
 
 
 def test_what_opens_no_gate_is_not_counted() -> None:
-    """Positions are counts of what the query cares for: keys of a large negative product do not count."""
+    """Keys with a large negative product are not counted."""
     k = vectors(UNIT, 5) * torch.tensor([1.0, -200, -200, 1, 1])[:, None]
     found = logits_of(counting(), vectors(UNIT, 1), k, Positions(1, 5, CPU, causal=True))[0, 0, 0] - k[0, 0, :, 0] / 2
     torch.testing.assert_close(found, GATE * torch.tensor([3.0, 2, 2, 2, 1]).double(), rtol=0, atol=1e-12)

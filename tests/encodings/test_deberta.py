@@ -19,7 +19,7 @@ from fairseq_posenc.positions import Positions
     ],
 )
 def test_both_terms_read_the_row_of_i_minus_j(args: str, rows: list[int], queries: int) -> None:
-    """i - j from 5 to -5. The table holds i - j of its row; a query meets it, then a key."""
+    """i - j is from 5 to -5. Each row of the table holds its i - j, which is read by a query and then by a key."""
     pos = made("deberta", args)
     deberta = pos.members["deberta"]
     for name, parameter in deberta.named_parameters():

@@ -1,4 +1,4 @@
-"""Decoding does not compute again what it computed before, and training computes no more than it needs."""
+"""Decoding does not repeat computations, and training computes no more than it needs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_step_of_decoding_reads_one_row_of_what_is_kept() -> None:
 
 @pytest.mark.parametrize("spec", ["shaw", "m1", "m2", "m3", "m4", "m4m"])
 def test_a_step_of_decoding_costs_a_row_for_every_key(spec: str) -> None:
-    """No product of keys with a whole table."""
+    """Keys are not multiplied with the whole table."""
     keys, dim = 64, 4
     pos = made(spec, head_dim=dim, n=keys, causal=True)
     q, k = (x.detach() for x in drawn(1, keys, batch=1, heads=1, head_dim=dim))
@@ -58,7 +58,7 @@ def test_a_step_of_decoding_costs_a_row_for_every_key(spec: str) -> None:
 @pytest.mark.parametrize("spec", ["shaw", "m4", "m4m"])
 @pytest.mark.parametrize("args", ["", "clip=4", "share=none"])
 def test_no_tensor_has_a_vector_for_every_pair(spec: str, args: str) -> None:
-    """Forward and backward: at most a number for every query and distance."""
+    """Forward and backward make at most a number for every query and distance."""
     length, dim = 32, 24
     pos = drawn_wide(made(spec, args, heads=2, head_dim=dim, n=length))
     q, k = drawn(length, length, head_dim=dim)

@@ -1,4 +1,4 @@
-"""DIET-REL and DIET-ABS: rows, rank, and what half precision leaves exact."""
+"""DIET-REL and DIET-ABS: rows, rank and half precision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairseq_posenc.positions import Positions
 
 @lengths
 def test_rows_of_diet_abs_are_positions(queries: int, keys: int) -> None:
-    """P_Q[i] = (i, 10), P_K[j] = (1, j): i + 10 j, also where pads stand on the left."""
+    """With P_Q[i] = (i, 10) and P_K[j] = (1, j) the bias is i + 10 j, also with padding on the left."""
     pos = made("diet-abs")
     diet, rows = pos.members["diet-abs"], torch.arange(8.0)
     diet.query.copy_(torch.stack([rows, torch.full_like(rows, 10.0)], -1))
@@ -50,7 +50,7 @@ def test_the_rank_of_the_logits_is_that_of_content_plus_positions(rank: int, n: 
 
 @pytest.mark.parametrize("spec", ["diet-rel", "diet-abs"])
 def test_half_precision_biases_are_added_in_float32(spec: str) -> None:
-    """Sums of several biases are then not rounded."""
+    """Sums of several biases are therefore not rounded."""
     assert bias_of(made(spec, dtype=torch.bfloat16), Positions(3, 3, CPU)).dtype == torch.float32
 
 

@@ -13,7 +13,7 @@ from fairseq_posenc.positions import Positions
 
 
 def by_hand(member: fire.Fire, i: int, j: int, head: int) -> float:
-    """Layer 1, as the paper's code computes it, one number at a time."""
+    """Return the bias of layer 1 as the paper's code computes it, one number at a time."""
     c, threshold = member.c[0].item(), abs(member.multiplier[0].item() * member.options.threshold)
     x = math.log(abs(c * (i - j)) + 1) / (math.log(abs(c * max(i, threshold)) + 1) + 1e-6)
     hidden = zip(member.hidden_weight[0], member.hidden_bias[0], member.output_weight[0, head], strict=True)
@@ -34,7 +34,7 @@ def test_the_bias_below_and_beyond_the_threshold(threshold: int, queries: int, k
 
 
 def test_positions_beyond_the_threshold_are_those_of_the_sample() -> None:
-    """A left-padded sample is biased as it is alone, although its columns are others."""
+    """A sample with padding on the left gets the same bias as alone, although its columns differ."""
     pos, tokens = made("fire", "threshold=3"), torch.tensor([[5, 6, 7, 8, 9, 5, 6, 7], [1, 1, 1, 5, 6, 7, 8, 9]])
     together = bias_of(pos, Positions.of_tokens(tokens, pad=1, causal=True))
     assert together.shape == (2, 1, 8, 8)
@@ -45,7 +45,7 @@ def test_positions_beyond_the_threshold_are_those_of_the_sample() -> None:
 
 @pytest.mark.parametrize("layers_share", ["none", "layer-wise"])
 def test_long_sequences_take_a_few_rows_at_a_time(layers_share: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same numbers and gradients, while the hidden layer never holds all rows."""
+    """Numbers and gradients are the same, although the hidden layer never holds all rows."""
     tokens = torch.tensor([[5, 6, 7, 8, 9, 5, 6, 7], [1, 1, 1, 5, 6, 7, 8, 9]])
     largest: list[int] = []
     plain = torch.relu
@@ -69,7 +69,7 @@ def test_long_sequences_take_a_few_rows_at_a_time(layers_share: str, monkeypatch
 
 
 def test_the_network_of_a_short_sequence_sees_distances_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to T: L = 2K - 1 distances a layer, not K^2 pairs."""
+    """Up to T the network runs on L = 2K - 1 distances per layer instead of K^2 pairs."""
     seen: list[tuple[int, ...]] = []
     plain = torch.relu
     monkeypatch.setattr(torch, "relu", lambda x: (seen.append(tuple(x.shape)), plain(x))[1])

@@ -54,7 +54,7 @@ HAND: list[tuple[str, str, dict[str, Any], float]] = [  # every row of the param
 @lengths
 @pytest.mark.parametrize(("spec", "args", "values", "expected"), HAND)
 def test_hand_example(spec: str, args: str, values: dict[str, Any], expected: float, queries: int, keys: int) -> None:
-    """Every row of a table is the same, and so is every query and key: so is every logit."""
+    """All rows of a table, all queries and all keys are the same, so all logits are the same."""
     pos = made(spec, args)
     for pattern, value in values.items():
         for name, parameter in pos.members[spec].named_parameters():
@@ -104,7 +104,7 @@ SINUSOIDS = [  # d = 4, positions 0 and 1
 
 @pytest.mark.parametrize(("args", "zero", "one"), SINUSOIDS)
 def test_sinusoid(args: str, zero: list[float], one: list[float]) -> None:
-    """The offset moves positions, and a cached step continues them."""
+    """The offset shifts positions, and a step with a cache continues them."""
     x = torch.zeros(1, 4, 4).double()
     whole = made("sinusoidal", args, head_dim=4).embed(x, Positions(4, 4, CPU))[0]
     assert whole[0].tolist() == zero
@@ -129,7 +129,7 @@ TO_THE_LEFT = {
 @pytest.mark.parametrize(("causal", "golden"), [(False, BOTH_WAYS), (True, TO_THE_LEFT)], ids=["encoder", "decoder"])
 @pytest.mark.parametrize("queries", [201, 30])
 def test_t5_buckets(causal: bool, golden: dict[int, int], queries: int) -> None:
-    """The table holds its own row numbers, so that the bias shows them."""
+    """The table holds its own row numbers, so the bias consists of them."""
     pos = made("t5", heads=2, n=201, causal=causal)
     pos.members["t5"].weight.copy_(torch.arange(32).expand(1, 2, -1))
     where = Positions(queries, 201, CPU, causal=causal)

@@ -39,7 +39,7 @@ def test_m3_is_the_same_in_any_chunks(
 
 @pytest.mark.parametrize("args", ["", "clip=3"])
 def test_m3_never_holds_all_products(args: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without compiled loops: neither in a forward nor in a backward, which needs no more than other methods keep."""
+    """Without compiled loops, neither the forward nor the backward holds all products."""
     monkeypatch.setattr(compiled, "usable", lambda *work: False)
     length, dim = 48, 32
     chunk = 2 * 2 * length * dim

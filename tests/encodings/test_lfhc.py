@@ -25,7 +25,7 @@ FLOORS = {
 @pytest.mark.parametrize("index", [1, 2, 3])
 @pytest.mark.parametrize(("rounding", "golden"), [("ceil", ROWS), ("floor_eq9", FLOORS)])
 def test_rows(rounding: str, golden: dict[int, list[int]], index: int, queries: int) -> None:
-    """Read from the logits: the table's row for i - j = x holds the number x."""
+    """The row for i - j = x holds the number x, which the logits then contain."""
     pos = made("lfhc", f"clip=2,rounding={rounding}", layers=3, head_dim=1, n=17)
     pos.members["lfhc"].weight.copy_(torch.arange(2.0, -3, -1)[:, None])
     where = Positions(queries, 17, CPU)
@@ -36,7 +36,7 @@ def test_rows(rounding: str, golden: dict[int, list[int]], index: int, queries: 
 
 
 def test_one_position_has_one_row() -> None:
-    """n = 1: k = n - 1 = 0 where nobody gives it, as Shaw's; a k that is given is at least 1."""
+    """With n = 1 the default k is n - 1 = 0, as in Shaw; the option clip must be at least 1."""
     pos, where = made("lfhc", layers=2, n=1), Positions(1, 1, CPU)
     weight = pos.members["lfhc"].weight
     assert weight.shape == (2, 1, 1, 2)

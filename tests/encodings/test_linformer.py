@@ -1,4 +1,4 @@
-"""Linformer and DIET-ABS-LIN: which columns make which slots, and what is linear in the length."""
+"""Linformer and DIET-ABS-LIN: the columns of each slot, and sizes that are linear in the length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL: dict[str, Any] = {"layers": 2, "heads": 2, "n": 4}
 
 
 def padded_positions(*pads: list[int]) -> Positions:
-    """1 at pads."""
+    """Return positions with padding where the list has a 1."""
     padding = torch.tensor(pads, dtype=torch.bool)
     return Positions(padding.shape[1], padding.shape[1], CPU, padding=padding)
 
@@ -30,7 +30,7 @@ def slots_of(pos: Composition, x: torch.Tensor, where: Positions, layer: int = 1
 @BOTH
 @pytest.mark.parametrize(("share_kv", "share_layers"), [(False, False), (True, False), (False, True), (True, True)])
 def test_slots_are_weighted_sums_of_columns(spec: str, share_kv: bool, share_layers: bool) -> None:
-    """Slot 0 of layer 1's keys is 1 a + 10 b + 100 c; shorter inputs read the first columns; values have twice that."""
+    """Slot 0 of the keys in layer 1 is 1 a + 10 b + 100 c, and that of the values is twice as large."""
     pos = made(spec, f"slots=1,share_kv={share_kv},share_layers={share_layers}", **SMALL)
     weight = pos.members[spec].weight
     assert weight.shape == (1 if share_layers else 2, 1 if share_kv else 2, 1, 4)
@@ -52,7 +52,7 @@ def test_slots_are_weighted_sums_of_columns(spec: str, share_kv: bool, share_lay
     [([0, 0, 0, 0], 4321.0), ([0, 0, 0, 1], 321.0), ([1, 1, 0, 0], 43.0), ([1, 0, 0, 1], 32.0), ([0, 1, 0, 1], 31.0)],
 )
 def test_pads_take_no_column(spec: str, pads: list[int], columns: float) -> None:
-    """A token's column is the number of tokens before it, wherever pads stand; another sample has its own."""
+    """The column of a token is the number of tokens before it in its sample, without padding."""
     pos = made(spec, "slots=1", **SMALL)
     pos.members[spec].weight.copy_(torch.tensor([1.0, 10, 100, 1000]).expand(2, 2, 1, 4))
     where = padded_positions(pads, [0, 0, 0, 0])
@@ -64,7 +64,7 @@ def test_pads_take_no_column(spec: str, pads: list[int], columns: float) -> None
 
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 1, 0, 0]])
 def test_positions_meet_slots(pads: list[int]) -> None:
-    """P_Q[i] = (i, 10), P_K[s] = (1, s): i + 10 s, undivided."""
+    """With P_Q[i] = (i, 10) and P_K[s] = (1, s) the bias is i + 10 s, which is not divided."""
     pos = made("diet-abs-lin", "slots=3,rank=2", **SMALL)
     diet = pos.members["diet-abs-lin"]
     rows = torch.arange(4.0)

@@ -23,7 +23,7 @@ def position_terms(args: str, columns: list[int]) -> tuple[list[Tensor], M4]:
 
 @pytest.mark.parametrize("columns", [[0, 0], [3, 3], [0, 2]], ids=str)
 def test_reset_replaces_the_row_and_the_column_of_cls(columns: list[int]) -> None:
-    """theta_1 in the row of [CLS], also at (CLS, CLS); theta_2 in its column; w[j - i] elsewhere."""
+    """The row of [CLS] has theta_1, the rest of its column has theta_2, and all other pairs have w[j - i]."""
     both, m4 = position_terms("reset=vector", columns)
     weight, (first, second) = m4.weight[0, 0].sum(-1), m4.theta[0, 0].sum(-1)
     for terms in both:
@@ -35,7 +35,7 @@ def test_reset_replaces_the_row_and_the_column_of_cls(columns: list[int]) -> Non
 
 @pytest.mark.parametrize("columns", [[0, 0], [0, 2]], ids=str)
 def test_reset_by_scalars_replaces_both_terms_together(columns: list[int]) -> None:
-    """They replace a part of the numerator, so they are divided; TUPE's are not."""
+    """The scalars replace a part of the numerator, so they are divided by sqrt(s D), unlike in TUPE."""
     both, m4 = position_terms("reset=scalar,share=none", columns)
     theta = m4.theta[0]
     for terms in both:

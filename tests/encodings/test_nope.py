@@ -11,7 +11,7 @@ from fairseq_posenc.stack import Stack
 
 
 def states(causal: bool, tokens: torch.Tensor) -> torch.Tensor:
-    """[T, d] of the last layer."""
+    """Return the output of the last layer, [T, d]."""
     torch.manual_seed(0)
     table = torch.randn(9, 16, dtype=torch.float64)
     stack = Stack("none", None, StackShape(2, 2, 16, 8, causal=causal)).double().eval()

@@ -1,4 +1,4 @@
-"""Options that mean nothing, would have no effect or cannot be combined are refused, with the reason."""
+"""Options that are wrong, have no effect or cannot be combined raise errors that give the reason."""
 
 from __future__ import annotations
 

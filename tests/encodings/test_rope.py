@@ -31,7 +31,7 @@ def test_yarn_keeps_what_turns_often_and_interpolates_what_never_turns() -> None
 
 
 def test_yarn_by_hand() -> None:
-    """L = 64, base 100, D = 4: pair 0 turns 10.19 times within L, pair 1 once and 0.0186 more."""
+    """With L = 64, base 100 and D = 4, pair 0 turns 10.19 times within L, and pair 1 turns 1.0186 times."""
     speeds = rope("base=100,scaling=yarn,factor=2", head_dim=4, n=64).speeds()
     gamma = torch.tensor([(64 / (2 * math.pi) - 1) / 31, (6.4 / (2 * math.pi) - 1) / 31], dtype=torch.float64)
     torch.testing.assert_close(gamma, torch.tensor([0.296320, 0.000600], dtype=torch.float64), rtol=0, atol=1e-6)
@@ -40,7 +40,7 @@ def test_yarn_by_hand() -> None:
 
 
 def test_yarn_sharpens_all_logits() -> None:
-    """1/t = (0.1 ln s + 1)^2 also where nothing turns: at distance 0, and the rest of a partly rotated head."""
+    """1/t = (0.1 ln s + 1)^2 also applies at distance 0 and to the features that are not rotated."""
     where, x = Positions(1, 1, CPU, causal=True), torch.randn(1, 1, 1, 8, dtype=torch.float64)
     for args in ("", ",fraction=0.5"):
         plain = logits_of(made("rope", f"base=100{args}", head_dim=8), x, x, where)

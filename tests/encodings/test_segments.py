@@ -15,7 +15,7 @@ SEGMENTS = torch.tensor([[0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 0]])
 @pytest.mark.parametrize("share", ["none", "head-wise", "layer-wise", "all"])
 @pytest.mark.parametrize("queries", [6, 2])
 def test_a_bias_is_that_of_its_two_segments(share: str, queries: int) -> None:
-    """The table of layer l, head h holds 100 l + 10 h + 2 S(i) + S(j), whatever is shared counted as 0."""
+    """The table of layer l and head h holds 100 l + 10 h + 2 S(i) + S(j), where shared axes count as 0."""
     pos = made("segments", f"share={share}", layers=2, heads=2)
     weight = pos.members["segments"].weight
     layers, heads = weight.shape[:2]

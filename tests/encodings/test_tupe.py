@@ -33,7 +33,7 @@ def position_part(pos: Composition, where: Positions) -> Tensor:
 @pytest.mark.parametrize("args", FORMS)
 @pytest.mark.parametrize("column", [0, 2])
 def test_cls_has_numbers_of_its_own(args: str, column: int) -> None:
-    """One for its whole row, another for the rest of its column; elsewhere nothing changes."""
+    """[CLS] has a number for its row and another for the rest of its column; other pairs do not change."""
     pos, where = small(args), Positions(5, 5, CPU, cls_column=torch.tensor([column, column]))
     found = position_part(pos, where)
     assert len(found) == 1, "one bias for all samples"

@@ -23,7 +23,7 @@ def test_rows_are_sinusoids_of_signed_distances() -> None:
 @lengths
 @pytest.mark.parametrize("clamp", [None, 2])
 def test_a_key_of_a_distance_is_that_of_i_minus_j(queries: int, keys: int, clamp: int | None) -> None:
-    """W_r passes the sine on: q.k is 0, and the logit sin(i - j) / sqrt(2)."""
+    """W_r selects the sine and q.k is 0, so the logit is sin(i - j) / sqrt(2)."""
     pos = made("xl", "" if clamp is None else f"clamp={clamp}")
     pos.members["xl"].weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
     found = logits_of(pos, vectors([1, 0], queries), vectors([0, 1], keys), Positions(queries, keys, CPU))[0, 0]
@@ -53,7 +53,7 @@ def test_u_meets_the_key_and_v_the_distance(queries: int, keys: int) -> None:
 
 @pytest.mark.parametrize(("dim", "longest"), [(64, 300), (512, 1024)])
 def test_gcdf_rows_tell_all_distances_apart(dim: int, longest: int) -> None:
-    """Monotone, and without a special case on either side."""
+    """The rows are monotone in the distance, in both directions."""
     rows = made("gcdf", head_dim=dim).members["gcdf"].encode(torch.arange(-float(longest), longest + 1).double())
     assert bool((rows.diff(dim=0) >= 0).all())
     assert bool((rows.diff(dim=0).sum(-1) > 0).all())

@@ -26,7 +26,7 @@ def test_a_pair_turns_and_decays(pair: int, queries: int, keys: int) -> None:
 
 
 def test_the_middle_is_no_part_of_the_formula() -> None:
-    """Another n moves the column from which the factors count; the logits stay."""
+    """Another n changes the column from which the factors are counted, but not the logits."""
     q, k = torch.randn(2, 1, 1, 7, 8, dtype=torch.float64)
     where = Positions(7, 7, CPU, causal=True)
     near, far = (made("xpos", head_dim=8, n=n, causal=True) for n in (8, 10**6))
@@ -44,7 +44,7 @@ def project(dtype: torch.dtype, length: int, n: int = 2048) -> torch.Tensor:
 
 @pytest.mark.parametrize("n", [2048, 10**6])
 def test_float16_says_where_its_range_ends(n: int) -> None:
-    """sqrt(65504) = zeta^(-x/512) at x = 2266 from the middle."""
+    """At a distance of x = 2266 from the middle, zeta^(-x/512) reaches sqrt(65504)."""
     last = min(n // 2, 2048) + int(512 * math.log(65504) / 2 / math.log(3.5))
     assert project(torch.float16, last, n).isfinite().all()
     for dtype in (torch.bfloat16, torch.float32):

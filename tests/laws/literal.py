@@ -15,7 +15,7 @@ from fairseq_posenc.stack import Stack
 
 
 def literal_all(stack: Stack, inputs: Tensor, positions: Positions) -> Tensor:
-    """[L, B, Q, d] of all columns' inputs [B, K, d], positions added, as `scene.attend_all`."""
+    """Return [L, B, Q, d] like `scene.attend_all`, for the inputs of all columns [B, K, d] with positions."""
     attentions = [block.self_attn for block in stack.layers]
     return torch.stack([literal(a, stack.pos, i, inputs, positions) for i, a in enumerate(attentions, start=1)])
 
@@ -49,14 +49,14 @@ def literal(
 
 
 def literal_logits(encoding: Composition, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
-    """[B, h, Q, K]. Each member's reference holds the content term, which counts once."""
+    """Return the logits [B, h, Q, K]; the content term is part of each member's reference and counts once."""
     plain = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5
     terms = [member.reference(q, k, positions, layer) - plain for member in encoding.members.values()]
     return plain + sum(terms)
 
 
 def literal_mask(positions: Positions) -> Tensor:
-    """[1 or B, 1, Q, K] bool, true where a query may look."""
+    """Return which keys each query may see, [1 or B, 1, Q, K] bool."""
     queries, keys, span = positions.query_length, positions.key_length, positions.span
 
     def seen(row: int, key: int) -> bool:
@@ -83,5 +83,5 @@ def empty(positions: Positions, inputs: Tensor) -> Tensor:
 
 
 def heads_of(x: Tensor, attention: SelfAttention) -> Tensor:
-    """[B, T, d] -> [B, h, T, D]."""
+    """Split the heads, [B, T, d] -> [B, h, T, D]."""
     return torch.stack(x.split(attention.head_dim, -1), 1)

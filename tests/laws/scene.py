@@ -51,7 +51,7 @@ class Scene:
         return drawn(case.stack(shape), self.seed)
 
     def tokens(self, width: int) -> Tensor:
-        """[B, width]; the first sample has no pads, and another may have nothing else."""
+        """Return tokens [B, width]; the first sample has no padding, and another may be padding only."""
         generator = torch.Generator().manual_seed(self.seed)
         lengths = torch.randint(0, width + 1, (self.batch,), generator=generator).tolist()
         return padded([width, *lengths[1:]], width, self.side, self.seed)
@@ -74,7 +74,7 @@ def scenes() -> st.SearchStrategy[Scene]:
 
 
 def padded(lengths: Sequence[int], width: int, side: str = "right", seed: int = 0) -> Tensor:
-    """[B, width] of random words and sentence ends, the samples padded; no pads with side=none."""
+    """Return random words and sentence ends [B, width], padded unless side=none."""
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randint(EOS, WORDS, (len(lengths), width), generator=generator)
     for row, length in zip(tokens, lengths, strict=True):
@@ -86,7 +86,7 @@ def padded(lengths: Sequence[int], width: int, side: str = "right", seed: int = 
 
 
 def segments_of(tokens: Tensor) -> Tensor:
-    """Two segments in turns, [B, T]: each word that ends a sentence begins the next. Pads are in segment 0."""
+    """Return two alternating segments, [B, T]. Each sentence end begins the next one; padding is in segment 0."""
     return (tokens.eq(EOS).cumsum(1) % 2) * tokens.ne(PAD)
 
 
@@ -114,7 +114,7 @@ def positions_of(
 
 
 def embedded(tokens: Tensor, dim: int) -> Tensor:
-    """[B, T, d] float64, the same vector for the same token; pads have one too, which nobody may see."""
+    """Return a vector for each token, also for padding, in float64: [B, T, d]."""
     table = torch.randn(WORDS, dim, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     return table[tokens]
 
@@ -135,7 +135,7 @@ def use_path(stack: Stack, path: str) -> None:
 
 
 def run(stack: Stack, tokens: Tensor, path: str = "auto") -> Tensor:
-    """[B, T] -> [B, T, d], the whole stack in inference."""
+    """Run the whole stack without gradients, [B, T] -> [B, T, d]."""
     use_path(stack, path)
     with torch.no_grad():
         return stack(embedded(tokens, stack.shape.dim), positions_of(tokens, stack))[0]
@@ -149,7 +149,7 @@ def attend_all(
     memory: Tensor | None = None,
     caches: Sequence[KeyValueCache] | None = None,
 ) -> Tensor:
-    """[L, B, T, d], what the attention of each layer makes of the same input."""
+    """Return the output of each layer's attention for the same input, [L, B, T, d]."""
     stack.pos.check(positions)
     x = stack.pos.embed(x, positions)
     outputs = []

@@ -1,6 +1,6 @@
-"""Laws 3, 5 and 6 together: beam search with caches, behind memory, in a left-padded batch, finds the same.
+"""Laws 3, 5 and 6 together: beam search with caches, memory and padding equals a search without them.
 
-The same as a search that computes every history anew in each step, whole and without pads. Legend: B prompts,
+The other search computes every history again in each step, without padding. Legend: B prompts,
 W hypotheses each, R = B W rows, T columns so far, V words. Histories are prompts with what stands before them.
 """
 
@@ -32,7 +32,7 @@ Step = Callable[[Tensor, Tensor | None], Tensor]
 
 
 def search(step: Step, history: Tensor) -> tuple[Tensor, Tensor]:
-    """[B, T] -> the best continuations [B, W, NEW] and their log-probabilities [B, W]; no word ends them."""
+    """Return the best continuations [B, W, NEW] of tokens [B, T] and their log-probabilities [B, W]."""
     tokens, scores = history, torch.zeros(len(history), 1, dtype=torch.float64)  # [R, T], [B, W]
     order: Tensor | None = None
     for _ in range(NEW):
@@ -64,13 +64,13 @@ def next_words(out: Tensor) -> Tensor:
 
 
 def recomputed(stack: Stack) -> Step:
-    """All columns anew in every step."""
+    """Return a step function that computes all columns again."""
     return lambda tokens, order: next_words(run(stack, tokens, "explicit")[:, -1])
 
 
 @torch.no_grad()
 def incremental(stack: Stack, history: Tensor, memory: int, path: str) -> Step:
-    """New columns only; the first `memory` columns are an earlier segment, of which the layers' inputs are kept."""
+    """Return a step function for new columns only; the first `memory` columns are an earlier segment."""
     caches = new_caches(stack)
     earlier = history[:, :memory]
     states = stack(embedded(earlier, stack.shape.dim), positions_of(earlier, stack))[1] if memory else None
@@ -90,7 +90,7 @@ def incremental(stack: Stack, history: Tensor, memory: int, path: str) -> Step:
 
 
 def alone(stack: Stack, history: Tensor) -> tuple[Tensor, Tensor]:
-    """Each history without its pads, those of one length together."""
+    """Run each history without its padding, in batches of equal length."""
     words, scores = torch.empty(len(history), BEAM, NEW, dtype=torch.int64), torch.empty(len(history), BEAM).double()
     lengths = history.ne(PAD).sum(1)
     for length in lengths.unique():
@@ -100,14 +100,14 @@ def alone(stack: Stack, history: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def check_same(found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], what: str) -> None:
-    """Rank by rank; where scores are equal, ranks may be exchanged, but rarely."""
+    """Compare the hypotheses by rank; ranks with equal scores may be exchanged, but rarely."""
     assert_close(found[1], expected[1], 1e-10, f"scores {what}")
     tied = found[0].ne(expected[0]).any(-1)
     assert tied.double().mean() <= EXCUSED, f"{what}: {int(tied.sum())} of {tied.numel()} hypotheses are tied"
 
 
 def check_beam_search(case: Case, number: int, seed: int = 0) -> None:
-    """With memory where the encoding allows it, and without."""
+    """Check the search without memory and, if the encoding allows it, with memory."""
     width = MEMORY + PROMPT
     stack = lively(Scene(queries=width + NEW).stack(case))
     history = padded((LENGTHS * number)[:number], width, "left", seed)

@@ -29,7 +29,7 @@ def fresh(case: Case, like: Stack) -> Stack:
 
 
 def output(stack: Stack, length: int) -> torch.Tensor:
-    """In inference, in the stack's dtype; in a decoder also the last step of decoding."""
+    """Return the output in the stack's dtype and, for a decoder, the output of the last decoding step."""
     tokens = padded([length, length], length)
     x = embedded(tokens, stack.shape.dim).to(next(stack.parameters()).dtype)
     use_path(stack, "explicit")
@@ -63,7 +63,7 @@ def optimiser_step(stack: Stack) -> None:
 
 
 def fused_step(stack: Stack) -> None:
-    """With gradients from before: torch does not count what the step writes, and no forward drops what is kept."""
+    """Make an optimizer step whose writes torch does not count, with gradients from an earlier backward."""
     versions = [parameter._version for parameter in stack.parameters()]
     for parameter in stack.parameters():
         parameter.grad = torch.randn_like(parameter)
@@ -99,7 +99,7 @@ def cast(stack: Stack) -> None:
 
 
 def written_behind(stack: Stack) -> None:
-    """As fairseq's fp16 optimizer writes, which autograd does not see; between train() and eval()."""
+    """Write through `.data` between train() and eval(), as fairseq's fp16 optimizer does."""
     stack.train()
     for parameter in stack.parameters():
         parameter.data.copy_(torch.randn_like(parameter))
@@ -134,7 +134,7 @@ def check_inference_mode(case: Case) -> None:
 
 
 def check_copy(case: Case) -> None:
-    """As EMA makes: the original and its copy do not share a number, whichever changes."""
+    """Check that a model and its copy, as EMA makes it, share no numbers."""
     torch.manual_seed(0)
     stack = drawn(case.stack(case.shape()))
     before = output(stack, 9)

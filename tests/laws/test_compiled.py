@@ -54,7 +54,7 @@ def check_in_use(case: Case, dtype: torch.dtype, tolerance: float) -> None:
 
 
 def other_direction(case: Case) -> bool:
-    """Decoders; encoders only where the method has no other."""
+    """Return the cases in decoders, and in encoders if an encoding works in encoders only."""
     return case.causal == directions(case.spec)[-1]
 
 
@@ -86,7 +86,7 @@ def test_a_stack_with_any_option_compiles_to_one_graph(case: Case, training: boo
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["m3", "shaw", "m4m", "t5"])
 def test_inductor_gives_the_same(name: str) -> None:
-    """M3, whose product is fused to a loop, and three others."""
+    """The encodings are M3, whose product becomes a loop, and three others."""
     check_compiled(Case(name), "inductor")
 
 

@@ -38,7 +38,7 @@ def accumulations(stack: Stack) -> Iterator[Counter[str]]:
 
 
 def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, Tensor]) -> Tensor:
-    """A block under fairseq's kind of checkpoint, which differentiates what it is given as a tensor."""
+    """Wrap a block in a reentrant checkpoint, as fairseq does."""
 
     def call(x: Tensor, *given: Tensor) -> Tensor:
         return block(x, positions, dict(zip(tensors, given, strict=True)))
@@ -47,7 +47,7 @@ def reentrant(block: Block, x: Tensor, positions: Positions, tensors: dict[str, 
 
 
 def forward(stack: Stack, x: Tensor, positions: Positions, way: str, layers: Sequence[int]) -> Tensor:
-    """The stack, of which only some layers run, as LayerDrop does."""
+    """Run only some layers of the stack, as LayerDrop does."""
     x = stack.pos.embed(x, positions)
     handed = stack.pos.per_layer(positions)
     for i in layers:
@@ -62,7 +62,7 @@ def forward(stack: Stack, x: Tensor, positions: Positions, way: str, layers: Seq
 
 
 def gradients(stack: Stack, way: str, layers: Sequence[int]) -> dict[str, Tensor]:
-    """Of the input and all parameters; every parameter of the encoding must have got its own once."""
+    """Return the gradients of the input and of all parameters; each parameter must accumulate once."""
     stack.zero_grad()
     tokens = padded([6, 4], 6)
     x = embedded(tokens, stack.shape.dim).requires_grad_()

@@ -36,7 +36,7 @@ SUMMED = 0.012
 
 @contextmanager
 def observed_dtypes() -> Iterator[set[torch.dtype]]:
-    """Of the logits and of the softmax in the explicit path."""
+    """Return the dtypes of the logits and of the softmax in the explicit path."""
     found: set[torch.dtype] = set()
     originals = {name: getattr(paths, name) for name in ("logits", "explicit_weights")}
 
@@ -89,7 +89,7 @@ def small(case: Case, length: int = LENGTH, *, narrow: bool = False) -> Stack:
 
 
 class Expected:
-    """The stack of a case and what it gives in float32."""
+    """Holds the stack of a case and its outputs in float32."""
 
     def __init__(self, case: Case) -> None:
         self.stack = small(case)
@@ -99,19 +99,19 @@ class Expected:
 
 @pytest.fixture(scope="module")
 def given(request: pytest.FixtureRequest) -> Expected:
-    """Made once for all tests of a case, which pytest runs one after the other."""
+    """Return the expected outputs, which are computed once for all tests of a case."""
     return Expected(request.param)
 
 
 def forward(stack: Stack, dtype: torch.dtype, length: int | None = None) -> torch.Tensor:
-    """[B, T, d], with pads; unless told otherwise at the maximum length."""
+    """Run a stack on padded tokens, by default at the maximum length: [B, T, d]."""
     length = length or stack.pos.limit or stack.shape.max_length
     tokens = padded([length, length // 2], length)
     return stack(embedded(tokens, stack.shape.dim).to(dtype), positions_of(tokens, stack))[0]
 
 
 def check_half(given: Expected, dtype: torch.dtype, *, autocast: bool, path: str) -> None:
-    """A module in half precision, or a float32 module under autocast, beside the float32 module itself."""
+    """Compare a module in half precision, or under autocast, with the same module in float32."""
     half = copy.deepcopy(given.stack) if autocast else copy.deepcopy(given.stack).to(dtype)
     use_path(half, path)
     cast = torch.autocast("cpu", dtype=dtype) if autocast else nullcontext()
@@ -126,7 +126,7 @@ def check_half(given: Expected, dtype: torch.dtype, *, autocast: bool, path: str
 
 
 def made(stack: Stack) -> list[torch.Tensor]:
-    """All that the hooks of an encoding make of positive numbers, in the dtype of the stack."""
+    """Return the outputs of all hooks of an encoding for positive inputs, in the dtype of the stack."""
     tokens = padded([stack.shape.max_length, stack.shape.max_length // 2], stack.shape.max_length)
     where, dtype = positions_of(tokens, stack), stack.layers[0].fc1.weight.dtype
     generator = torch.Generator().manual_seed(0)
@@ -154,12 +154,12 @@ def made(stack: Stack) -> list[torch.Tensor]:
 
 
 def learns(case: Case) -> bool:
-    """Whether the encoding has parameters."""
+    """Return whether the encoding has parameters."""
     return next(case.encoding(case.shape()).parameters(), None) is not None
 
 
 def check_sums(case: Case, dtype: torch.dtype = torch.bfloat16) -> None:
-    """The gradients of an encoding's parameters in half precision, beside those in float64 of the same numbers.
+    """Compare the gradients of an encoding's parameters in half precision with those in float64.
 
     Each hook's output has positive gradients, larger for later keys, so that no sum cancels: only the rounding of
     the terms may show, not that of a sum of hundreds of them.
@@ -209,7 +209,7 @@ def test_float64_stays_float64(given: Expected) -> None:
 
 @pytest.mark.parametrize("case", every(), ids=str)
 def test_every_case_is_tried_at_its_maximum_length(case: Case) -> None:
-    """Nothing falls back to short sequences; a table that is stretched is read to its end."""
+    """No case uses shorter sequences, and a stretched table is read to its end."""
     shape = case.shape(layers=1, max_length=LENGTH)
     with torch.device("meta"):
         limit = at_length(case).encoding(shape).limit

@@ -27,7 +27,7 @@ BEAM = torch.tensor([2, 0, 0, 1])
 
 
 def decode(stack: Stack, tokens: Tensor, steps: Sequence[int], reorder_after: int = 0) -> Tensor:
-    """The output at all columns, computed in steps of so many tokens; on the way beam search may reorder."""
+    """Return the output at all columns, computed in steps; samples may be reordered on the way."""
     caches, outputs, done = new_caches(stack), [], 0
     for step in steps:
         seen = tokens[:, : done + step]
@@ -42,7 +42,7 @@ def decode(stack: Stack, tokens: Tensor, steps: Sequence[int], reorder_after: in
 
 
 def _for_steps(case: Case, path: str) -> str:
-    """By itself a CPU takes one query explicitly; a GPU does not."""
+    """Set the path: a CPU chooses the explicit path for a single query, a GPU does not."""
     return path if path != "auto" or case.hooks & {"scores", "values"} else "fused"
 
 

@@ -31,12 +31,12 @@ def families() -> list[Case]:
 
 
 def all_readings() -> list[Case]:
-    """Every encoding and reading, those of `families` among them: `make test-long` runs what is long alone."""
+    """Return every encoding with every formula, including `families`; `make test-long` runs the long ones."""
     return every(lambda case: in_one_direction(case) and set(case.args) <= READINGS)
 
 
 def check_left_neighbour(case: Case, steps: int = toy.STEPS, denied: int = toy.STEPS) -> None:
-    """The loss in the end is on the side that `directional` says; `denied`: updates where it is denied."""
+    """Check that the final loss is low if the encoding is directional and high if it is not."""
     directional = case.capabilities.directional  # before settings that only the toy's length allows
     steps = steps if directional and case.spec not in REPORTED else denied
     case = Case(case.spec, toy.settings(case.spec, case.args), case.causal, case.cls)

@@ -23,7 +23,7 @@ LENGTH = 24
 
 @dataclasses.dataclass(frozen=True)
 class OneOption:
-    """An option of an encoding, set to something else than its default."""
+    """Holds an option of an encoding with a value other than its default."""
 
     case: Case
     name: str
@@ -34,7 +34,7 @@ class OneOption:
 
 
 def one_option(cases: list[Case]) -> list[OneOption]:
-    """All options of the cases, each at all its other values."""
+    """Return all options of the cases with all their other values."""
     found = []
     for case in cases:
         for field in dataclasses.fields((case.cls or get(case.spec)).Options):
@@ -43,7 +43,7 @@ def one_option(cases: list[Case]) -> list[OneOption]:
 
 
 def fields(kind: type | None = None) -> list[tuple[str, dataclasses.Field[Any]]]:
-    """(encoding, option) of the whole registry, of all kinds or of one: int, float, bool or str."""
+    """Return pairs of encoding and option for the whole registry, of all types or of one type."""
     found = []
     for name in names():
         hints = typing.get_type_hints(get(name).Options)
@@ -76,7 +76,7 @@ def output_of(case: Case) -> torch.Tensor:
 
 
 def check_option(one: OneOption) -> None:
-    """Another value changes what the encoding declares, starts from or gives; or it is refused.
+    """Check that another value changes declarations, initial parameters or outputs, or is refused.
 
     `none` may also find nothing to switch off, in the one direction and not in the other: one setting then serves
     the encoder and the decoder of a translation model.

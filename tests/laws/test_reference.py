@@ -20,7 +20,7 @@ EXPLICIT, FUSED = 1e-9, 1e-6
 
 
 class Forward:
-    """One scene run through the attention and through the literal one.
+    """Runs a scene through our attention and through the literal one.
 
     What stands before the queries is memory where the encoding allows it, otherwise a cached prefix in a
     decoder; an encoder of an encoding without memory has nothing there.
@@ -46,7 +46,7 @@ class Forward:
         return positions_of(tokens, self.stack, cached=cached, memory=self.memory_length, span=self.span)
 
     def actual(self, path: str) -> Tensor:
-        """[L, B, Q, d] by the attention."""
+        """Return the outputs of our attention, [L, B, Q, d]."""
         use_path(self.stack, path)
         if not self.cached:
             memory = self.memory if self.memory_length else None
@@ -56,13 +56,13 @@ class Forward:
         return attend_all(self.stack, self.x[:, cut:], self.positions(self.tokens, cut), caches=caches)
 
     def literal(self) -> Tensor:
-        """[L, B, Q, d] literally."""
+        """Return the outputs of the literal attention, [L, B, Q, d]."""
         inputs = literal_embed(self.stack.pos, self.x, self.positions(self.tokens))
         inputs = torch.cat([self.memory, inputs], 1)
         return literal_all(self.stack, inputs, self.positions(self.tokens, self.cached))
 
     def gradients(self, output: Tensor) -> dict[str, Tensor]:
-        """Of the inputs and of every parameter of the encoding and the projections."""
+        """Return the gradients of the inputs and of all parameters of the encoding and the projections."""
         named = {"input": self.x, "memory": self.memory, **_trained(self.stack)}
         found = torch.autograd.grad((output * self.direction).sum(), list(named.values()), allow_unused=True)
         pairs = zip(named, named.values(), found, strict=True)

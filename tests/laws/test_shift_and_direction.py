@@ -21,7 +21,7 @@ FAR = 1200  # FIRE depends on the distance alone up to a threshold of about 512
 
 
 def logits_of(stack: Stack, x: Tensor, positions: Positions, rows: int) -> Tensor:
-    """[L, B, h, rows, K] before the mask, of inputs without positions: those of the last queries."""
+    """Return the unmasked logits of the last queries, [L, B, h, rows, K], for inputs without positions."""
     from fairseq_posenc.attention import paths
 
     x = stack.pos.embed(x, positions)

@@ -40,7 +40,7 @@ CASES = every() + [Case(*more) for more in MORE]
 
 
 def inputs(stack: Stack) -> tuple[Tensor, Positions, Tensor]:
-    """Embedded tokens [B, T, d], positions, and what the loss wants of the output: zeros at pads."""
+    """Return embedded tokens [B, T, d], their positions, and weights of the loss that are zero at padding."""
     tokens = padded([LENGTH, LENGTH - 5], LENGTH)
     positions = positions_of(tokens, stack)
     assert (positions.segments is not None) == stack.pos.needs_segments
@@ -62,7 +62,7 @@ def gradients(stack: Stack) -> dict[str, Tensor]:
 
 
 def listed(stack: Stack) -> dict[str, Tensor]:
-    """Parameter of the encoding -> [its shape] bool, true where `constant_along_row` lists it."""
+    """Return for each parameter a mask in its shape, true where `constant_along_row` lists it."""
     marks = {name: torch.zeros_like(p, dtype=torch.bool) for name, p in stack.pos.named_parameters(prefix="pos")}
     for owner, member in stack.pos.members.items():
         for part in member.constant_along_row:
@@ -79,7 +79,7 @@ def of_layers_and_heads(x: Tensor) -> Iterator[Tensor]:
 
 
 def norms(stack: Stack, found: dict[str, Tensor]) -> dict[str, float]:
-    """The gradient of each part that must learn, by what to call it.
+    """Return the gradient of each part that must learn, by the name of the part.
 
     That of each index of each axis too, unless it is exactly zero: a row that no token reads gets none, while
     what is constant along a row gets what rounding leaves of a sum of zero.
@@ -98,7 +98,7 @@ def norms(stack: Stack, found: dict[str, Tensor]) -> dict[str, float]:
 
 
 def check_step_zero(case: Case) -> None:
-    """All that learns does so in the first draw, or where `DRAWS` says why not in some; what is listed does not."""
+    """Check that all parts learn in the first draw (or one of `DRAWS`), except those that are listed."""
     stack = case.stack(case.shape(layers=LAYERS, heads=HEADS, max_length=LENGTH)).train()
     best: dict[str, float] = {}
     for draw in range(max(DRAWS.get(name, ("", 1))[1] for name in case.spec.split("+"))):

@@ -48,7 +48,7 @@ class Toy(nn.Module):
         nn.init.normal_(self.words.weight, std=STD)
 
     def positions(self, batch: int) -> Positions:
-        """All columns are words of one sentence; the segments are its halves."""
+        """Return positions of a single sentence, whose halves are the two segments."""
         length = LENGTH + self.cls
         columns, pos = torch.arange(length).expand(batch, -1), self.stack.pos
         return Positions(
@@ -62,7 +62,7 @@ class Toy(nn.Module):
         )
 
     def loss(self, words: Tensor) -> Tensor:
-        """[B, n] -> the mean over all words that have a left neighbour, in nats."""
+        """Return the mean loss over all words with a left neighbour, in nats, for words [B, n]."""
         given = F.pad(words, (1, 0), value=WORDS) if self.cls else words
         output, _ = self.stack(self.words(given), self.positions(len(words)))
         logits = self.out(output[:, 1 + self.cls :])
@@ -101,7 +101,7 @@ def reads_cls(case: Case) -> bool:
 
 
 def _built(case: Case, *, cls: bool) -> tuple[Any, ...] | None:
-    """Capabilities and parameters in the toy; None where it is refused."""
+    """Return capabilities and parameters in the toy task, or None if the encoding is refused."""
     try:
         pos = case.encoding(StackShape(LAYERS, HEADS, DIM, LENGTH, causal=case.causal, has_cls=cls))
     except ValueError:

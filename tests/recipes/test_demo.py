@@ -123,7 +123,7 @@ def test_no_sentence_is_lost_to_the_batch_size():
 
 @pytest.mark.parametrize("option", ["--help", "--list", "--dry-run"])
 def test_looking_needs_no_data(option, tmp_path, capsys):
-    with contextlib.suppress(SystemExit):  # argparse's way out of --help
+    with contextlib.suppress(SystemExit):  # argparse exits after --help
         assert main(DEMO, ["--output", str(tmp_path / "new"), option]) == 0
     shown = capsys.readouterr().out
     assert {"--help": "--encodings", "--list": "open  corpus", "--dry-run": "fairseq-train"}[option] in shown

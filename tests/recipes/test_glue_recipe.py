@@ -81,13 +81,13 @@ def test_the_smoke_preset_brings_its_own_model_and_rows() -> None:
     assert "fairseq-train" in train.command
 
 
-#: BERT's, which the papers of M1 to M4 and of DIET do not state otherwise; RoBERTa's
+#: Settings of BERT, where the papers M1-M4 and DIET do not state others, and settings of RoBERTa.
 BERT = {"optimizer": "adam", "adam-betas": "(0.9, 0.999)", "adam-eps": 1e-6, "weight-decay": 0.01, "clip-norm": 1.0}
 BERT |= {"lr-scheduler": "polynomial_decay", "dropout": 0.1, "attention-dropout": 0.1, "pooler-dropout": 0.1}
 ROBERTA = {name: value for name, value in BERT.items() if name != "pooler-dropout"}
 ROBERTA |= {"adam-betas": "(0.9, 0.98)", "weight-decay": 0.1, "clip-norm": 0.0}
 CHECKPOINTS = {"validate-interval-updates": 3500, "save-interval-updates": 3500}  # Chen et al. 2021 (DIET), Table 7
-GOES_ON = {"validate-interval-updates": 2000, "save-interval-updates": 2000}  # MNLI's epochs have 12,000
+GOES_ON = {"validate-interval-updates": 2000, "save-interval-updates": 2000}  # an epoch of MNLI has 12,000 updates
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         )
         for one in found.variants()
     }
-    if preset == "clip":  # the paper's own sweep is of SQuAD, its unclipped M4 is in the table of GLUE
+    if preset == "clip":  # the paper varies k on SQuAD; its M4 without a clip is in the table of GLUE
         assert [label for (label, _), row in rows.items() if any(row)] == ["m4[clip=512]"]
-    else:  # each has its own
+    else:  # each encoding has its own number
         assert all(map(any, rows.values()))
         assert len(set(rows.values())) == len(rows)
     for label in given["pos-enc"]:

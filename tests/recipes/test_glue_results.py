@@ -17,7 +17,7 @@ from recipes.lib.finetuning.sentences.tasks import TASKS, metrics
 from recipes.lib.finetuning.trials import Grid, Trial, Variant
 from recipes.lib.package import figures
 
-SIZE = {"updates": 1, "parameters": 2}  # beside scores
+SIZE = {"updates": 1, "parameters": 2}  # next to the scores
 
 
 def written(path: Path, found: Any) -> None:
@@ -123,13 +123,13 @@ def test_the_papers_figures_of_diet() -> None:
     assert qqp("diet-abs") == qqp("diet-abs[rank=64,share=layer-wise]") == 91.1
     assert qqp("diet-abs[share=head-wise]") is None
     for protocol, task, slots in (("diet", "QQP", 32), ("diet-xtreme", "XNLI", 256)):
-        # Raffel's row is T5's; Linformer has learned positions
+        # The row Raffel is T5, and Linformer has learned positions.
         assert paper(protocol, parse("raffel"), "input", task) is None
         assert paper(protocol, parse("t5"), "input", task)
         for label in ("learned+linformer", "diet-abs-lin"):
             assert paper(protocol, parse(f"{label}[slots={slots}]"), "input", task)
             assert paper(protocol, parse(f"{label}[slots=64]"), "input", task) is None
-            # n / 4 of 128, not of 512
+            # n / 4 for n = 128, not 512
             assert bool(paper(protocol, parse(label), "input", task)) == (protocol == "diet")
     assert paper("diet", parse("diet-rel"), "head", "XNLI") is None
 

@@ -86,7 +86,7 @@ def test_a_model_becomes_a_row_of_the_table_and_a_submission(
     assert row["beats baseline"] is True
     assert row["also"].startswith("mismatched ")
     assert row["scores"]["valid-mismatched"]["accuracy"] > 90
-    assert row["paper"] is None  # Huang et al. have no segments per head
+    assert row["paper"] is None  # Huang et al. do not have segments per head
     files = {path.name: path.read_text().splitlines() for path in (output / "submission" / "shaw.head").iterdir()}
     assert set(files) == {"MNLI-m.tsv", "MNLI-mm.tsv", "AX.tsv"}
     assert files["AX.tsv"][0] == "index\tprediction"

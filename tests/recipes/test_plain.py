@@ -13,7 +13,7 @@ from recipes.lib.plain import recipes, scripts
 from recipes.lib.recipe import ROOT, Recipe, Row
 from recipes.lib.settings import load
 
-#: in the names of columns that two runs of the same commands do not share
+#: Parts of the names of columns that differ between two runs of the same commands.
 MEASURED = ("minutes", "seconds", "/s", "time", "speed", "MB", "memory of", "command", "commit")
 
 

@@ -20,8 +20,8 @@ from recipes.pretrain_mlm.settings import Settings
 OUTPUT = Path("/tmp/an output")
 WARM = {"m1-m4-warm-start", "m4m-large", "m4m-large-roberta-large"}
 PRESETS = PRETRAIN_MLM.presets()
-FOLDER = re.compile(r"/(builtin|wiki)\b")  # of --corpus, which a preset of one's own texts is given
-#: what each preset cannot do without
+FOLDER = re.compile(r"/(builtin|wiki)\b")  # a --corpus that presets for the user's own texts replace
+#: Settings that each preset needs.
 NEEDED = {"m1-m4-warm-start", "m1-m4", "m4m-small", "m4m-large", "m4m-large-roberta-large", "diet-english"}
 
 
@@ -37,7 +37,7 @@ def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
 def needed(preset: str, folder: Path) -> dict[str, str]:
     if preset == "diet-multilingual":
         return {"languages": str(folder)}
-    (folder / "vocab.txt").touch()  # as in the folder of a BERT
+    (folder / "vocab.txt").touch()  # a file in the folder of a BERT
     start = {"init_from": str(folder)} if preset in WARM else {}
     return {"books": str(folder), **start} if preset in NEEDED | {"base", "large"} else {}
 
@@ -102,7 +102,7 @@ def test_a_warm_start_goes_on_from_what_was_imported(tmp_path: Path) -> None:
     assert value(train, "--finetune-from-model").endswith(f"imported/{slug}/checkpoint.pt")
     assert found[f"import:{slug}"] in train.after
     assert value(train, "--max-epoch") == "3"
-    assert value(found["corpus"], "--tokenizer-path") == str(tmp_path / "vocab.txt")  # the model's own
+    assert value(found["corpus"], "--tokenizer-path") == str(tmp_path / "vocab.txt")  # the vocabulary of the model
     names = list(found)
     assert names.index("source") < names.index(f"import:{slug}") < names.index("corpus")
 
@@ -254,7 +254,7 @@ def test_a_dry_run_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert not (tmp_path / "new").exists()
 
 
-# --- what it makes of its results
+# --- results
 
 
 def test_the_loss_of_frequencies() -> None:

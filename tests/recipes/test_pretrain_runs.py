@@ -66,7 +66,7 @@ def bert(folder: Path) -> Path:
     letters = "abcdefghijklmnopqrstuvwxyz"
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *letters, *(f"##{letter}" for letter in letters)]
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-    # RoBERTa's eps, as the preset's model has
+    # The epsilon of RoBERTa, like the model of the preset.
     config = transformers.BertConfig(len(pieces), max_position_embeddings=64, layer_norm_eps=1e-5, **sizes)
     transformers.BertForMaskedLM(config).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")

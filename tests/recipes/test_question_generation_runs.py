@@ -117,7 +117,7 @@ def test_validation_generates_and_scores(data: Path, monkeypatch: pytest.MonkeyP
     fake.rouge_l = rouge_l  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "fairseq_posenc.metrics", types.ModuleType("fairseq_posenc.metrics"))
     monkeypatch.setitem(sys.modules, "fairseq_posenc.metrics.rouge", fake)
-    monkeypatch.delattr(checkpoint_utils.save_checkpoint, "best", raising=False)  # fairseq's, of this process
+    monkeypatch.delattr(checkpoint_utils.save_checkpoint, "best", raising=False)  # fairseq's best score so far
     more = ["--eval-rouge", "--valid-subset", "valid", "--best-checkpoint-metric", "rouge_l"]
     run = q.trained(data, *FAST, *more, "--maximize-best-checkpoint-metric", "--save-dir", tmp_path)
     texts = seen[-q.SIZES["valid"] :]

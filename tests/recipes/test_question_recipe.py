@@ -56,7 +56,7 @@ def test_the_papers_numbers(preset: str) -> None:
     wanted = {flag: theirs[row] for flag, row in flags.items()}
     wanted |= {"end-learning-rate": 1e-9, "total-num-update": theirs["maximum steps"], "weight-decay": 0.01}
     assert found.train["lr-scheduler"] == "polynomial_decay"
-    assert found.train["validate-interval"] > 1000  # fairseq would validate at the end of every epoch too
+    assert found.train["validate-interval"] > 1000  # otherwise, fairseq would also validate at the end of every epoch
     assert wanted.items() <= found.train.items()
     assert {"beam": 5, "lenpen": 0.6, "no-repeat-ngram-size": 3}.items() <= found.generate.items()
     assert (found.longest, found.longest_answer, found.longest_question, found.context) == (512, 100, 50, "paragraph")

@@ -67,7 +67,7 @@ def test_settings_without_effect_are_refused_where_they_are_named(
     own.write_text("\n".join(f"{name} = {json.dumps(read(text))}" for name, text in given.items()))
     with pytest.raises(Refused, match=message):
         load(QUESTION_GENERATION, "smoke", own, given={"dataset": str(tmp_path)})
-    for preset in QUESTION_GENERATION.presets():  # which name them all
+    for preset in QUESTION_GENERATION.presets():  # presets may name all settings
         settings(preset, dataset=str(tmp_path), limit="0", cased="false")
 
 

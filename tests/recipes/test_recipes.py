@@ -63,7 +63,7 @@ def test_a_run_killed_in_any_stage_goes_on_to_the_same_result(stage, tmp_path, f
     before = markers(output)
     assert toy(output, "--jobs", "2") == 0
     assert files(output) == files(finished)
-    assert before.items() <= markers(output).items()  # what was done was left alone
+    assert before.items() <= markers(output).items()  # finished stages were not repeated
     assert result(output)["results"] == result(finished)["results"]
 
 

@@ -19,7 +19,7 @@ from recipes.lib.settings import load
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted(path.parent.name for path in (ROOT / "recipes").glob("*/run.sh"))
-# Times, speeds, and what names the folder.
+# Times, speeds, and values that contain the name of the folder.
 MEASURED = (
     "speed_ratio",
     "command",
@@ -28,7 +28,7 @@ MEASURED = (
     "words/s, translation",
     "time of translation",
 )
-QUICK = 0.1  # seconds into a stage of our own; the others import torch first
+QUICK = 0.1  # seconds until our own stages work; other stages import torch first
 
 
 def kinds(name: str, output: Path) -> list[str]:
@@ -50,7 +50,7 @@ def kill_in(name: str, kind: str, output: Path) -> None:
         while not list((output / ".stages").glob(f"{kind}*.begun")):
             assert process.poll() is None, f"no {kind} began"
             time.sleep(0.02)
-        time.sleep(1.5 if kind in ("binarise", "train", "generate", "measure", "subwords") else QUICK)  # into its work
+        time.sleep(1.5 if kind in ("binarise", "train", "generate", "measure", "subwords") else QUICK)  # until it works
         os.killpg(process.pid, signal.SIGKILL)
     assert not (output / "result.json").exists()
 

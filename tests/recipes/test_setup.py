@@ -119,7 +119,7 @@ def broken_index(checkout: Path, tools: Path) -> dict[str, str]:
 def test_pip_failure_names_the_cause_and_the_log(checkout: Path, tools: Path, broken_index: dict[str, str]) -> None:
     result = setup(checkout, tools, **broken_index)
     assert result.returncode == 1
-    assert "name resolution" in result.stderr  # the end of the log
+    assert "name resolution" in result.stderr  # the last line of the log
     last = result.stderr.splitlines()[-1]
     assert last.startswith("error: step 'pip' failed: the package index cannot be reached")
     assert str(checkout / ".setup.log") in last
@@ -152,7 +152,7 @@ def test_ready_until_the_pins_change(checkout: Path, tools: Path) -> None:
 
 
 def test_torch_of_the_chosen_python_is_linked(checkout: Path, tmp_path: Path) -> None:
-    # A stand-in installation with the files that pip would record; only torch's own family is taken.
+    # A stand-in installation with the files that pip would record. Only the packages of torch are linked.
     base, site = tmp_path / "base", tmp_path / "site"
     site.mkdir()
     for name, requires in (("torch", ["nvidia-cublas==1", "sympy"]), ("nvidia_cublas", []), ("sympy", [])):
@@ -166,7 +166,7 @@ def test_torch_of_the_chosen_python_is_linked(checkout: Path, tmp_path: Path) ->
         (info / "RECORD").write_text(f"{package}/__init__.py,,\n{info.name}/METADATA,,\n../../bin/{name},,\n")
     link = [sys.executable, "-S", str(checkout / "recipes" / "lib" / "link_torch.py"), str(site)]
     env = {**os.environ, "PYTHONPATH": str(base)}
-    for _ in range(2):  # the second time there is nothing left to do
+    for _ in range(2):  # the second run has nothing to do
         answer = subprocess.run(link, env=env, capture_output=True, text=True, check=True).stdout
         assert answer == "torch 2.9.1+cu130\n"
     assert {path.name.split("-")[0] for path in site.iterdir()} == {"torch", "nvidia", "nvidia_cublas"}

@@ -51,7 +51,7 @@ def test_every_preset_plans_every_stage(preset: str) -> None:
     assert kinds == [*first, "check", "prepare", "baselines", "train", "predict", "score", "compare"]
 
 
-#: of Hugging Face's run_squad.py
+#: Settings of Hugging Face's run_squad.py.
 ADAM = {"optimizer": "adam", "adam-betas": "(0.9, 0.999)", "adam-eps": 1e-8, "weight-decay": 0.0, "clip-norm": 1.0}
 REST = {"lr": 3e-5, "dropout": 0.1, "attention-dropout": 0.1}
 
@@ -360,7 +360,7 @@ def test_the_table(tmp_path: Path) -> None:
     assert wanted.items() <= model.items()
     assert model["comparable"] == "no: 99 and 0 training and development questions left out; --epochs 3, not 2"
     assert model["beats baselines"]
-    found = {"f1": 5.0, "total": 10_570}  # 5.62 is two standard errors above it
+    found = {"f1": 5.0, "total": 10_570}  # 5.62 is two standard errors above the baseline
     assert [compare.above(f1, found) for f1 in (5.1, 5.6, 5.7)] == [False, False, True]
     assert model["windows right"] == 0.5
     assert (span["F1"], gold["F1"], gold["comparable"]) == (5.0, 100.0, None)

@@ -67,7 +67,7 @@ def test_a_lost_output_or_an_unfinished_marker_is_made_anew(tmp_path):
     run(tmp_path, stage)
     (tmp_path / "out").unlink()
     assert not ledger.is_done(stage)
-    ledger.start(stage)  # ... and killed while it wrote
+    ledger.start(stage)  # killed while it was writing
     (tmp_path / "out").write_text("half")
     assert not ledger.is_done(stage)
     run(tmp_path, stage)
@@ -200,7 +200,7 @@ def test_an_earlier_training_is_put_aside_not_deleted(tmp_path, capsys):
     (aside,) = tmp_path.glob("out.old-*")
     assert (aside.read_text(), (tmp_path / "out").read_text()) == ("one", "two")
     assert f"one begins anew: its settings changed; the earlier one is in {aside}" in capsys.readouterr().out
-    log = tmp_path / "logs" / "one.log"  # curves are read from it: another training's would be among them
+    log = tmp_path / "logs" / "one.log"  # curves are read from the log, which would contain those of another training
     assert log.read_text().count("$ ") == log.with_name("one.log.old").read_text().count("$ ") == 1
 
 
@@ -223,7 +223,7 @@ def test_the_time_of_all_attempts_counts_and_no_pause(tmp_path):
     facts = json.loads(begun.read_text())
     facts["attempts"][0]["started"] -= 1000
     begun.write_text(json.dumps(facts))
-    ledger.start(stage, "def", seen=facts["attempts"][0]["started"] + 60)  # it was killed after a minute
+    ledger.start(stage, "def", seen=facts["attempts"][0]["started"] + 60)  # the stage was killed after a minute
     ledger.finish(stage)
     marker = ledger.read(stage)
     assert marker["seconds"] == pytest.approx(60, abs=5)

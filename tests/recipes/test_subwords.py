@@ -82,7 +82,7 @@ def test_no_piece_is_a_symbol_of_the_dictionary(learned: tuple[str, Path]) -> No
 def test_the_vocabulary_is_as_large_as_asked(learned: tuple[str, Path]) -> None:
     _, folder = learned
     types = {word for language in ("en", "de") for line in read(folder / f"train.{language}") for word in line.split()}
-    plain = {word.removesuffix("@@") for word in types}  # fastBPE's pieces stand with and without @@
+    plain = {word.removesuffix("@@") for word in types}  # the dictionary has the pieces of fastBPE with and without @@
     assert 60 < len(plain) <= 120
 
 
@@ -107,7 +107,7 @@ def test_an_over_long_sentence_is_refused_or_left_out(raw: Path, tmp_path: Path)
     assert found.returncode == 1
     assert (
         f"error: {raw}/test.en: line 1: the sentence has " in found.stderr
-    )  # before the long work on the training set
+    )  # reported before the long work on the training set
     assert "number of bad pairs" in found.stderr.splitlines()[-1]
     assert not list(tmp_path.iterdir())
     dropped = run(raw, tmp_path / "out", "sentencepiece", "--longest", "40", "--bad-lines", "drop")
@@ -120,7 +120,7 @@ def test_over_long_pairs_are_left_out_of_both_sides(raw: Path, tmp_path: Path) -
     for path in raw.iterdir():
         lines = list(read(path))[3:]
         if path.name == "train.en":
-            lines[4], lines[9] = "dog " * 100, "\u200b"  # of the last nothing is left
+            lines[4], lines[9] = "dog " * 100, "\u200b"  # nothing remains of the second line
         (short / path.name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     found = run(short, tmp_path / "out", "sentencepiece", "--longest", "90", "--bad-lines", "drop")
     assert found.returncode == 0, found.stderr
@@ -139,7 +139,7 @@ def test_pieces_of_one_character_are_counted_and_rare_ones_can_be_left_out(raw: 
         assert counts["en+de"]["all"] == 120
         single.append(counts["en+de"]["of one character"])
     characters = {one for code in ("en", "de") for line in read(raw / f"train.{code}") for one in line}
-    assert single[0] == len(characters - {*"<>"})  # they stand in <s> alone, which is no text to SentencePiece
+    assert single[0] == len(characters - {*"<>"})  # only in <s>, which is not text
     assert single[1] < single[0]
 
 

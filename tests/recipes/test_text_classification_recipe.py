@@ -163,7 +163,7 @@ def test_a_run_from_rows_to_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for seed in (1, 2):
         monkeypatch.delattr(
             checkpoint_utils.save_checkpoint, "best", raising=False
-        )  # of another training in this process
+        )  # fairseq keeps the best score of another training in this process
         train = planned[f"train:shaw.s{seed}"].command
         flags = [str(ROOT / word) if word.startswith("..") else word for word in train[1:]]
         support.trained([*flags, "--log-file", str(tmp_path / "log")])

@@ -17,7 +17,7 @@ from recipes.lib.values import Refused
 from recipes.translation_wmt18 import translate
 from recipes.translation_wmt18.__main__ import TRANSLATION
 
-#: speaks as fairseq-interactive does; passes over what is too long, and dies at `die`
+#: A stand-in for fairseq-interactive: it skips lines that are too long, and ends with an error at `die`.
 FAKE = """
 import sys
 print("2026 | INFO | Type the input sentence and press return:")
@@ -28,7 +28,7 @@ for number, line in enumerate(line.rstrip("\\n") for line in sys.stdin):
         print(f"S-{number}\\t{line}\\nH-{number}\\t-0.5\\tx\\nD-{number}\\t-0.5\\t{line.upper()}")
 """
 
-#: a standard input without end
+#: An endless standard input.
 FEEDING = """
 import os, threading
 reading, writing = os.pipe()

@@ -114,7 +114,7 @@ def test_from_the_archives_to_the_folder_over_a_line_that_is_cut(statmt: Statmt)
     told = statmt.run()
     assert told.returncode == 0, told.stderr
     assert "training-parallel-europarl-v7.tgz: the connection was lost" in told.stderr
-    assert f"bytes={len(page.content) // 2}-" in statmt.site.ranges()  # it went on from there
+    assert f"bytes={len(page.content) // 2}-" in statmt.site.ranges()  # the download continued from there
     output = statmt.folder / "data" / "wmt18.en-de"
     wanted = [line for number in range(3) for line in corpus(number, PAIRS[0])[0][:37]]
     assert lines(output / "train.en") == [*wanted[:37], "Same again.", *wanted[37:]]
@@ -274,7 +274,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(
     ended = parallel.run(*asked)
     assert ended.status == 0, ended.error
     assert "continuing the interrupted run" in ended.out
-    assert {path: renamed[path] for path in done} == done  # what was done is not done again
+    assert {path: renamed[path] for path in done} == done  # finished parts are not repeated
     assert hashes(parallel.output) == hashes(parallel.folder / "whole")
     assert not (parallel.folder / "out.partial").exists()
 

@@ -34,7 +34,7 @@ def words(stage: Stage) -> str:
     return " ".join(stage.command)
 
 
-# --- the paper's
+# --- the paper's settings
 
 
 @pytest.mark.parametrize("preset", ["base", *TABLE4])
@@ -89,7 +89,7 @@ def test_what_is_not_the_papers_has_no_figure() -> None:
         ({"train__optimizer": "sgd", "train__max-epoch": "1"}, ["updates", "training"]),
         ({"batches": "4", "train__max-tokens": "8192", "train__log-interval": "5"}, []),
         ({"batches": "4"}, ["training"]),
-        ({"train__save-interval-updates": "50"}, ["training"]),  # the last five are near one another
+        ({"train__save-interval-updates": "50"}, ["training"]),  # the last five checkpoints are then closer together
         ({"longest": "20"}, ["text"]),
         ({"generate__prefix-size": "3"}, ["decoding"]),
         ({"generate__max-len-b": "5"}, ["decoding"]),
@@ -136,7 +136,7 @@ def test_several_directions_share_the_text_of_a_pair() -> None:
         assert f"--source-lang {source} --target-lang {target}" in words(train)
         assert f"/{text}/raw/test.{target} --language {target}" in words(score)
         assert found[f"binarise:{text}"] in train.after
-    assert words(found["check"]).count("--target-lang de") == 2  # whose BLEU is computed, and the model's
+    assert words(found["check"]).count("--target-lang de") == 2  # for BLEU and for the model
     assert len({stage.key() for stage in found.values()}) == len(found)
 
 
@@ -157,7 +157,7 @@ def test_wmt18_is_prepared_once_a_pair(tmp_path: Path, monkeypatch: pytest.Monke
         assert words(found[f"prepare:{pair}"]).endswith(f"/{pair}/wmt18 --raw /a/place --workers 8")
     other = stages("table4-shaw", newstest="sacrebleu", workers="2")
     assert {name for name in found if found[name].key() != other[name].key()} == set()
-    mine = words(stages("base", newstest="sets", raw="here")["prepare"])  # commands run in the repository's root
+    mine = words(stages("base", newstest="sets", raw="here")["prepare"])  # commands run in the root of the repository
     assert f"--newstest {tmp_path}/sets --output" in mine
     assert f"--raw {tmp_path}/here" in mine
     assert "--raw data/raw" in words(stages("base")["prepare"])
@@ -188,7 +188,7 @@ def test_another_seed_trains_what_is_missing_only() -> None:
         f"{kind}:{name}.seed=2" for kind in ("train", "average", "generate", "score") for name in ("none", "rope")
     }
     assert "--seed 2 --save-dir" in words(two["train:none.seed=2"])
-    assert words(two["measure"]).count("--checkpoint") == 2  # what an encoding costs is no matter of seeds
+    assert words(two["measure"]).count("--checkpoint") == 2  # time and memory do not depend on the seed
 
 
 # --- an encoding for each stack
@@ -199,7 +199,7 @@ def test_each_stack_may_have_its_own_encoding() -> None:
     assert "--pos-enc-encoder shaw --pos-enc-encoder-args clip=4 --pos-enc-decoder rope --seed" in words(
         found["train:shaw.clip=4--rope"]
     )
-    assert "--pos-enc t5 --seed" in words(found["train:t5"])  # both alike
+    assert "--pos-enc t5 --seed" in words(found["train:t5"])  # the same encoding in both stacks
 
 
 # --- lengths

@@ -161,7 +161,7 @@ def test_directions_and_earlier_runs_stand_in_one_table(tmp_path: Path, monkeypa
     one = ["--trained-seed", "1", "--pos-enc", "none"]
     compared(old, monkeypatch, *one, "--direction", "en", "de")
     old.finished("none")
-    for earlier, inner in ((old, ""), (run, "de-en")):  # of the same pair
+    for earlier, inner in ((old, ""), (run, "de-en")):  # the same pair of languages
         earlier.text(inner, "en")
         earlier.text(inner, "de")
     for inner, language in (("de-en", "en"), ("en-cs", "cs")):
@@ -228,7 +228,7 @@ def test_memory_is_that_of_a_fork() -> None:
     memory = pytest.importorskip("recipes.lib.translation.memory")
 
     def step() -> None:
-        with mmap(-1, 64 << 20, MAP_PRIVATE | MAP_ANONYMOUS) as pages:  # new ones: a heap may have some to spare
+        with mmap(-1, 64 << 20, MAP_PRIVATE | MAP_ANONYMOUS) as pages:  # the heap may have free memory
             pages[::4096] = bytes(len(pages) // 4096)
 
     found = memory.forked(memory.of_process, step)

@@ -35,7 +35,7 @@ from recipes.lib.values import Refused
 OUTPUT = Path("/tmp/an output")
 MODEL = "/models/shaw/checkpoint_last.pt"
 ABLATIONS = ("rank", "sharing")
-#: trainings of a preset
+#: Trainings of each preset.
 TRAININGS = {"paper": 20, "rank": 20, "sharing": 40}
 
 
@@ -78,7 +78,7 @@ def test_xnlis_mean_is_over_all_languages_that_are_scored() -> None:
     scores |= {name: {"accuracy": score} for name, score in (("test-en", 80.0), ("test-de", 60.0))}
     assert xnli.with_means(scores)["mean"]["accuracy"] == 70.0
     assert xnli.differences(scores) == ["2 of 15 languages"]
-    only = xnli.with_means({name: scores[name] for name in ("valid", "test-en")})  # --languages en
+    only = xnli.with_means({name: scores[name] for name in ("valid", "test-en")})  # as with --languages en
     assert (only["mean"]["accuracy"], "mean but en" in only) == (80.0, False)
     assert xnli.scored(["valid", "test-en", "valid-de"]) == ["valid", "valid-de"]
     assert paper("diet-xtreme", parse("diet-abs[rank=128,share=layer-wise]"), "head", "XNLI") == 68.5
@@ -233,7 +233,7 @@ def test_what_departs_from_the_papers_protocol() -> None:
     told = differs(runs="1", epochs="2", stride="64", keep="last")
     assert told == ["--epochs 2, not 3", "--runs 1, not 5", "--stride 64, not 128", "the last checkpoint, not the best"]
     often = {"train.save-interval-updates": "100"}
-    assert differs(**often) == ["--train.save-interval-updates 100, not 3500"]  # of them the best is chosen
+    assert differs(**often) == ["--train.save-interval-updates 100, not 3500"]  # matters to keep=best
     assert differs(**often, keep="last") == ["the last checkpoint, not the best"]
 
 
@@ -331,7 +331,7 @@ def test_the_papers_figures() -> None:
     assert published.figures("MLQA", parse("raffel"), "input") is None
     assert published.figures("MLQA", parse("t5"), "input") == (44.3, 59.5)
     assert published.figures("XQuAD", parse("learned+linformer[slots=256]"), "input") == (43.7, 59.1)
-    assert published.figures("XQuAD", parse("diet-abs-lin"), "input") is None  # n / 4 is 128
+    assert published.figures("XQuAD", parse("diet-abs-lin"), "input") is None  # n / 4 = 128 slots
 
 
 def test_questions_by_language(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_questions_by_language(tmp_path: Path) -> None:
     written(tmp_path / "baselines" / "xquad.json", {one: {"span": half, GOLD: full} for one in ("en", "de")})
     written(tmp_path / "checked" / "shaw.input.json", {"pretrained": "shaw", "layers": 12, "dim": 768})
     counts = {one: {"given": 1190, "questions": 1190 - (one == "de")} for one in found}
-    counts["zh"] = {"given": 1190, "questions": 1180}  # of a file without answers: predicted, not scored
+    counts["zh"] = {"given": 1190, "questions": 1180}  # a file without answers is predicted but not scored
     training = {"train": {"given": 87_599, "questions": 87_599}}
     written(tmp_path / "data-bin" / "shaw" / "spans.json", {"splits": training})
     written(tmp_path / "data-bin" / "shaw.xquad" / "spans.json", {"splits": counts})

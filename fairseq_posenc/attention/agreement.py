@@ -53,12 +53,12 @@ def check_past(
             "give every batch new caches, or reorder them with the samples"
         )
     _check_memory(tokens, memory, cached, positions, layer)
-    held = cached + (0 if memory is None else memory.columns)
-    if held != positions.offset:
+    columns = cached + (0 if memory is None else memory.columns)
+    if columns != positions.offset:
         raise ValueError(
             f"layer {layer}: the positions have {positions.offset} columns before the first new token, but cache and "
-            f"memory hold {held}: make the positions with cached={max(held - positions.memory, 0)}, or give the cache "
-            "that saw the columns before"
+            f"memory hold {columns}: make the positions with cached={max(columns - positions.memory, 0)}, or give the "
+            "cache of the missing columns"
         )
 
 

@@ -131,14 +131,14 @@ def _softmax(scores: Tensor) -> Tensor:
 
 def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
     """Attend by `scaled_dot_product_attention`, with the biases as a 4-D float mask that keeps its kernel fused."""
-    where = call.positions
-    forbidden = where.forbidden if x.positioned else None
+    positions = call.positions
+    forbidden = positions.forbidden if x.positioned else None
     bias = call.additive(x.raw_q, x.raw_k)
     settings: dict[str, Any] = {"scale": call.view.scale, "dropout_p": dropout}
     mask: Tensor | None
     if bias is None:
-        square = where.query_length == where.key_length
-        if forbidden is not None and square and where.padding is None and where.span is None:
+        square = positions.query_length == positions.key_length
+        if forbidden is not None and square and positions.padding is None and positions.span is None:
             return F.scaled_dot_product_attention(x.q, x.k, x.v, is_causal=True, **settings)
         mask = None if forbidden is None else ~forbidden
     else:
@@ -147,7 +147,7 @@ def _fused(x: Projected, call: LayerCall, dropout: float) -> Tensor:
         mask = mask if forbidden is None else mask.masked_fill(forbidden, float("-inf"))
         mask = mask.expand(-1, x.q.shape[1], -1, -1)
     attended = F.scaled_dot_product_attention(x.q, x.k, x.v, attn_mask=mask, **settings)
-    return attended if where.empty_rows is None else attended.masked_fill(where.empty_rows, 0.0)
+    return attended if positions.empty_rows is None else attended.masked_fill(positions.empty_rows, 0.0)
 
 
 def _cannot_fuse(x: Projected, call: LayerCall, need_weights: bool) -> str:

@@ -39,8 +39,8 @@ class EvaluationCache:
 
     def __init__(self) -> None:
         self._value: Tensor | None = None
-        self._made_from: list[tuple[Tensor, int]] = []
-        self._made_at = 0  # STEPS.count at that time
+        self._computed_from: list[tuple[Tensor, int]] = []
+        self._computed_at = 0  # STEPS.count at that time
         self._length = 0
 
     def clear(self) -> None:
@@ -78,26 +78,26 @@ class EvaluationCache:
         if not self.keeps(parameters, training=training):
             self.clear()
             return compute(length), length
-        current = self._value is not None and self._is_made_from(parameters)
+        current = self._value is not None and self._is_current(parameters)
         if not current or self._length < length:
             self._length = max(length, min(2 * length, limit or 2 * length)) if current else length
             with torch.inference_mode(False):  # training may come next
                 self._value = compute(self._length).detach()
-            self._made_from = [(p.detach(), p._version) for p in parameters]
-            self._made_at = STEPS.count
+            self._computed_from = [(p.detach(), p._version) for p in parameters]
+            self._computed_at = STEPS.count
         assert self._value is not None
         return self._value, self._length
 
-    def _is_made_from(self, parameters: Sequence[Tensor]) -> bool:
+    def _is_current(self, parameters: Sequence[Tensor]) -> bool:
         """Return whether the parameters still hold the numbers from which the value was computed.
 
         The cache holds references to the old tensors. Otherwise new data could get the address of the old ones, and
         the comparison of addresses would miss the change.
         """
-        same = self._made_at == STEPS.count and len(parameters) == len(self._made_from)
+        same = self._computed_at == STEPS.count and len(parameters) == len(self._computed_from)
         return same and all(
             (p.data_ptr(), p.dtype, p.device, p._version) == (old.data_ptr(), old.dtype, old.device, version)
-            for p, (old, version) in zip(parameters, self._made_from, strict=True)
+            for p, (old, version) in zip(parameters, self._computed_from, strict=True)
         )
 
 

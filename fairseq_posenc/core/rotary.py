@@ -66,8 +66,8 @@ class Rotary(PositionEncoding):
     def _turns_at(self, x: Tensor, positions: Positions) -> list[Tensor]:
         """Return `turns` at the last T columns, which are those of x [B, h, T, D]: [T, R/2] each."""
         exact, end = torch.promote_types(x.dtype, torch.float32), positions.key_length
-        every = self._tables.get(end, self.stack.max_length, x.device, exact, self.turns)
-        return [turn[end - x.shape[2] : end] for turn in every]
+        tables = self._tables.get(end, self.stack.max_length, x.device, exact, self.turns)
+        return [turn[end - x.shape[2] : end] for turn in tables]
 
     def _turned(self, x: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
         """Rotate the first R features of x [B, h, T, D] and leave the others unchanged."""

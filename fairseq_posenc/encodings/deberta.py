@@ -75,7 +75,7 @@ class Deberta(CachingEncoding):
     forms: ClassVar = {"paper": "deberta:PaperDeberta", "original": "deberta_original:OriginalDeberta"}
     options: DebertaOptions
     #: Whether every distance within k has a row of its own; false if distances share buckets.
-    one_row_each = True
+    row_per_distance = True
 
     @property
     def scale(self) -> float | None:
@@ -125,7 +125,7 @@ class Deberta(CachingEncoding):
     def _rows(self, positions: Positions) -> Tensor | slice:
         """Return the row of each of the L distances, counted from the first that occurs."""
         first, rows = self._range_of(positions)
-        if self.one_row_each and rows == len(positions.distances):
+        if self.row_per_distance and rows == len(positions.distances):
             return slice(0, rows)
         # The key contains this module, because its rows depend on it and two stacks may share positions.
         return positions.shared((self, "rows"), lambda: self._all_rows(positions) - first)

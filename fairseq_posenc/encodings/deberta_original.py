@@ -44,7 +44,7 @@ class OriginalDeberta(Deberta):
             raise ValueError("tie_wr_wt=true belongs to form=paper; with form=original, use share_att_key=true")
         super().__init__(options, stack)
         self.longest = _longest(options, stack)
-        self.one_row_each = options.buckets is None
+        self.row_per_distance = options.buckets is None
 
     def reset_parameters(self) -> None:
         """Draw the projections from N(0, 0.02), their biases as zeros and the table according to the options."""

@@ -175,8 +175,8 @@ class M3(RelativeTable):
             far = torch.where(toeplitz.spread(distances < 0, positions), far, right)
         near = self._near(q, k, table[:, None, 1:-1], positions)
         by_distance = F.pad(near, (positions.key_length - clip, positions.query_length - clip))
-        here = toeplitz.shift(by_distance, positions.key_length)
-        return torch.where(toeplitz.spread(distances.abs() < clip, positions), here, far)
+        close = toeplitz.shift(by_distance, positions.key_length)
+        return torch.where(toeplitz.spread(distances.abs() < clip, positions), close, far)
 
     def _near(self, q: Tensor, k: Tensor, vectors: Tensor, positions: Positions) -> Tensor:
         """Return the products [B, h, Q, 2k-1] for the distances from 1-k to k-1; vectors are [1 or h, 1, 2k-1, D]."""

@@ -52,12 +52,12 @@ class OriginalTupe(Tupe):
 
     @classmethod
     def shapes(cls, options: TupeOptions, stack: StackShape) -> dict[str, tuple[int, ...]]:
-        more, dim = int(resets(options, stack)), stack.dim
-        shapes: dict[str, tuple[int, ...]] = {"weight": (stack.max_length + more, dim)}
+        extra, dim = int(resets(options, stack)), stack.dim
+        shapes: dict[str, tuple[int, ...]] = {"weight": (stack.max_length + extra, dim)}
         shapes |= {"norm_weight": (dim,), "norm_bias": (dim,)}
         shapes |= {"u_q": (dim, dim), "u_q_bias": (dim,), "u_k": (dim, dim), "u_k_bias": (dim,)}
         if options.relative:
-            shapes["scalars"] = (stack.heads, BUCKETS + more)
+            shapes["scalars"] = (stack.heads, BUCKETS + extra)
         return shapes
 
     @property
@@ -81,10 +81,10 @@ class OriginalTupe(Tupe):
 
     def project(self, length: int) -> Tensor:
         """Return the projected positions; with reset, the row for theta_1 comes first."""
-        more = int(self.resets)
-        p = self.rows(self.weight[more:], torch.arange(length, device=self.weight.device))
+        extra = int(self.resets)
+        p = self.rows(self.weight[extra:], torch.arange(length, device=self.weight.device))
         norm = promoted(self.norm_weight), promoted(self.norm_bias), EPSILON
-        p = F.layer_norm(promoted(torch.cat([self.weight[:more], p])), p.shape[-1:], *norm)
+        p = F.layer_norm(promoted(torch.cat([self.weight[:extra], p])), p.shape[-1:], *norm)
         factors = []
         for weight, bias in ((self.u_q, self.u_q_bias), (self.u_k, self.u_k_bias)):
             product = exact_product(p, weight.t()) + promoted(bias)
@@ -111,9 +111,9 @@ class OriginalTupe(Tupe):
         return own + promoted(self.scalars[:, [BUCKETS // 2, BUCKETS]]) if self.options.relative else own
 
     def reference_parts(self, positions: Positions, layer: Layer) -> tuple[Tensor, Tensor, Tensor]:
-        heads, more = self.stack.heads, int(self.resets)
-        rows = [self.literal_row(self.weight[more:], i) for i in range(positions.key_length)]
-        p = torch.stack([*self.weight[:more], *rows])
+        heads, extra = self.stack.heads, int(self.resets)
+        rows = [self.literal_row(self.weight[extra:], i) for i in range(positions.key_length)]
+        p = torch.stack([*self.weight[:extra], *rows])
         centred = p - p.mean(-1, keepdim=True)
         p = centred / (centred.square().mean(-1, keepdim=True) + EPSILON).sqrt() * self.norm_weight + self.norm_bias
         pairs = ((self.u_q, self.u_q_bias), (self.u_k, self.u_k_bias))
@@ -126,4 +126,4 @@ class OriginalTupe(Tupe):
             buckets = tables.pair_by_pair(positions, lambda delta: literal_bucket(delta, *settings))
             relative = self.scalars[:, buckets]
             thetas = thetas + self.scalars[:, [BUCKETS // 2, BUCKETS]] if self.resets else thetas
-        return absolute[:, more:, more:], relative, thetas
+        return absolute[:, extra:, extra:], relative, thetas

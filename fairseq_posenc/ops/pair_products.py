@@ -114,10 +114,10 @@ class GatedProduct(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         q, k, table, *saved = ctx.saved_tensors
         factor, terms = q.shape[-1] ** -0.5, Terms(q, k, table, None, None, None)
-        totals, every = _zeros_like(terms), list(chunks(grad.shape, grad.device))
-        count = len(saved) // len(every)
+        totals, parts = _zeros_like(terms), list(chunks(grad.shape, grad.device))
+        count = len(saved) // len(parts)
         with torch.autocast(q.device.type, enabled=False):
-            for number, chunk in enumerate(every):
+            for number, chunk in enumerate(parts):
                 part, for_part, by_pair = _of_chunk(terms, chunk), _of_chunk(totals, chunk), grad[chunk].flatten(0, 1)
                 gates = tuple(saved[number * count : (number + 1) * count])
                 content = torch.bmm(part.q * factor, part.k.mT)

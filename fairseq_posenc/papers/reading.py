@@ -64,12 +64,12 @@ def figures(
         encoding: The encoding as the tables write it; `recipes/lib/encodings.py` matches other spellings of options.
         conditions: Conditions that the figures must have, such as `length=512`.
     """
-    asked = {"paper": paper, "table": table, "row": row, "column": column, "encoding": encoding}
+    criteria = {"paper": paper, "table": table, "row": row, "column": column, "encoding": encoding}
     return [
         figure
         for figure in every()
-        if all(getattr(figure, name) == wanted for name, wanted in asked.items() if wanted is not None)
-        and all(figure.conditions.get(name) == str(wanted) for name, wanted in conditions.items())
+        if all(getattr(figure, name) == value for name, value in criteria.items() if value is not None)
+        and all(figure.conditions.get(name) == str(value) for name, value in conditions.items())
     ]
 
 

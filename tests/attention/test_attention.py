@@ -184,7 +184,7 @@ def test_new_data_cannot_get_the_address_that_a_kept_value_is_known_by() -> None
         keep(cache, weight, 3)
         address = weight.data_ptr()
         weight.data = torch.empty(0)
-        assert [held.data_ptr() for held, _ in cache._made_from] == [address]  # so nobody else can have it
+        assert [held.data_ptr() for held, _ in cache._computed_from] == [address]  # so nobody else can have it
         weight.data = torch.full((16,), 2.0)
         assert keep(cache, weight, 3)[0].tolist() == [32.0] * 3
 

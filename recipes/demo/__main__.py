@@ -14,17 +14,19 @@ from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
-Trains a small translation model with several position encodings on sentences that need word order, and scores
-it with sacrebleu. Run again it goes on where it was, and does nothing when all is done.
-Results: results.md, bleu.png and results.json in the output folder; logs in its logs/."""
+Train a small translation model with several position encodings on sentences that need word order, and score the
+translations with sacrebleu. An interrupted run continues when it is started again.
+The output folder contains results.md, bleu.png, results.json and the logs in logs/."""
 
 
 def results(settings: Settings, output: Path) -> list[Row]:
+    """Return the rows that the stage `report` wrote."""
     rows: list[Row] = json.loads((output / "results.json").read_text(encoding="utf-8"))
     return rows
 
 
 def tell(stage: Stage) -> str:
+    """Return the BLEU of a finished stage for its line on the screen."""
     if stage.kind != "score":
         return ""
     return f" BLEU {json.loads(stage.outputs[0].read_text(encoding='utf-8'))['bleu']:.1f}"
@@ -47,7 +49,7 @@ def claim(rows: list[Row], least_gap: float) -> int:
         return 0
     print(
         f"error: the best encoding ({best}, {bleu[best]:.1f} BLEU) must be at least {least_gap} BLEU above "
-        f"none ({none:.1f} BLEU), and none above 0; see logs/ beside results.md",
+        f"`none` ({none:.1f} BLEU), and `none` must be above 0. Look for the cause in logs/ beside results.md.",
         file=sys.stderr,
     )
     return 1

@@ -1,4 +1,4 @@
-"""Plan all commands of the demo, in order; they are plain fairseq, except for `--pos-enc`."""
+"""Plan all commands of the demo in order. Training and translation are plain fairseq with `--pos-enc`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LANGUAGES = ("--source-lang", SOURCE, "--target-lang", TARGET)
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
-    """Return the plan; `shown` is the output folder relative to the repository, as commands name it."""
+    """Return the plan; `shown` is the output folder relative to the repository, as commands write it."""
     return Planner(settings, output, shown).plan()
 
 
@@ -82,14 +82,15 @@ class Planner(planning.Planner[Settings]):
     def score(self, name: str, generate: Stage) -> Stage:
         command = module("lib.translation.score")
         command += flags(generated=f"{self.shown}/generated/{name}/generate-test.txt")
-        # Score against the raw references; fairseq would use references that went through the subwords.
+        # Score against the raw references. fairseq's own references were split into subwords and joined again.
         command += flags(reference=f"{self.shown}/raw/test.{TARGET}", output=f"{self.shown}/scores/{name}")
         return self.stage(f"score:{name}", command, [f"scores/{name}"], [generate], [SHARED / "score.py"])
 
     def measure(self, trained: list[Stage]) -> Stage:
         command = module("lib.translation.measure") + flags(cpu=True, output=f"{self.shown}/measured.json")
-        for one in self.encodings:
-            command += flags(checkpoint=f"{one.label}:{self.shown}/checkpoints/{one.slug}/checkpoint_last.pt")
+        for encoding in self.encodings:
+            checkpoint = f"{self.shown}/checkpoints/{encoding.slug}/checkpoint_last.pt"
+            command += flags(checkpoint=f"{encoding.label}:{checkpoint}")
         return self.stage("measure", command, ["measured.json"], trained, [SHARED / "measure.py"])
 
     def report(self, after: list[Stage]) -> Stage:

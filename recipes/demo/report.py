@@ -28,7 +28,7 @@ def collect(output: Path, encodings: list[str]) -> list[Row]:
     """Return one flat row per encoding, the best first."""
     measured = json.loads((output / "measured.json").read_text(encoding="utf-8"))
     rows = [row(output, name, measured[name]) for name in encodings]
-    return sorted(rows, key=lambda one: -one["bleu"])
+    return sorted(rows, key=lambda row: -row["bleu"])
 
 
 def row(output: Path, name: str, measured: dict[str, float]) -> Row:
@@ -47,9 +47,10 @@ def row(output: Path, name: str, measured: dict[str, float]) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    head = ("encoding", "BLEU", "parameters added", "training step, against none")
+    """Return the table of results in Markdown."""
+    head = ("encoding", "BLEU", "added parameters", "time per step relative to `none`")
     cells = [
-        (one["encoding"], f"{one['bleu']:.1f}", f"{one['parameters']:,}", f"{one['speed_ratio']:.2f}") for one in rows
+        (row["encoding"], f"{row['bleu']:.1f}", f"{row['parameters']:,}", f"{row['speed_ratio']:.2f}") for row in rows
     ]
     align = ("left", "right", "right", "right")
     return tabulate(cells, head, tablefmt="pipe", disable_numparse=True, colalign=align)
@@ -67,32 +68,33 @@ def _lines(path: Path) -> list[str]:
 
 
 def write_markdown(output: Path, rows: list[Row], seed: int) -> str:
+    """Return the report: the template, filled in with the results."""
     counts = {split: len(_lines(output / "raw" / f"{split}.{SOURCE}")) for split in ("train", "valid", "test")}
     minutes = records.busy_minutes(output)
     return TEMPLATE.read_text(encoding="utf-8").format(
         table=table(rows),
         signature=rows[0]["signature"],
         sizes=", ".join(f"{count:,} {split}" for split, count in counts.items()),
-        none=next(one["bleu"] for one in rows if one["encoding"] == "none"),
+        none=next(row["bleu"] for row in rows if row["encoding"] == "none"),
         examples=examples(output / "raw"),
         seed=seed,
         python=platform.python_version(),
         versions=", ".join(f"{name} {version(name)}" for name in PACKAGES),
-        commit=", ".join(sorted({one["commit"] or NOT_RECORDED for one in rows})),
+        commit=", ".join(sorted({row["commit"] or NOT_RECORDED for row in rows})),
         minutes=NOT_RECORDED if minutes is None else f"{minutes:.1f}",
-        commands="\n\n".join(one["command"] or NOT_RECORDED for one in rows),
+        commands="\n\n".join(row["command"] or NOT_RECORDED for row in rows),
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--encodings", nargs="+", required=True)
-    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
+    parser.add_argument("--encodings", nargs="+", required=True, metavar="NAME", help="Encodings to report.")
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the run.")
     options = parser.parse_args()
     rows = collect(options.output, options.encodings)
-    label = "sacreBLEU on the test set (dashed: without positions)"
-    draw({one["encoding"]: one["bleu"] for one in rows}, "none", label, options.output / "bleu.png")
+    label = "sacreBLEU on the test set (dashed line: no position encoding)"
+    draw({row["encoding"]: row["bleu"] for row in rows}, "none", label, options.output / "bleu.png")
     write_whole(options.output / "results.md", write_markdown(options.output, rows, options.seed))
     write_whole(options.output / "results.json", json.dumps(rows, indent=1) + "\n")
 

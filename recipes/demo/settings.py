@@ -23,9 +23,9 @@ class Settings(recipe.Settings):
     generate: Flags = field(metadata=about("A flag of fairseq-generate."))
 
     def __post_init__(self) -> None:
-        # BLEU, parameters and training time are all compared with `none`.
-        self.encodings = [one.label for one in parse_all(["none", *self.encodings])]
+        # The BLEU, parameters and training time of every encoding are compared with those of `none`.
+        self.encodings = [encoding.label for encoding in parse_all(["none", *self.encodings])]
 
     def variables(self) -> dict[str, str]:
-        """Limit each training to one thread; several run at once, and more threads would only wait for each other."""
+        """Limit each training to one thread, because several trainings run at once and would wait for each other."""
         return {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

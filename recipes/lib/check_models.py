@@ -25,7 +25,7 @@ from recipes.lib.translation.score import tokenizer
 
 
 def configuration(encoding: Either, flags: list[str]) -> Any:
-    """Return fairseq's configuration of a training with this encoding."""
+    """Return fairseq's configuration for a training with this encoding."""
     arguments = ["data-bin", *flags, *encoding.flags()]
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
 
@@ -43,23 +43,24 @@ def check_decoding(flags: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--pos-enc", action="append", required=True)
-    parser.add_argument("--generate", default="", metavar="FLAGS", help="of fairseq-generate, as one word")
-    parser.add_argument("--target-lang", action="append", default=[], help="whose BLEU has to be computed")
-    parser.add_argument("flags", nargs="*", help="after --, of fairseq-train; without data")
-    asked = parser.parse_args()
-    check_decoding(shlex.split(asked.generate))
-    found: dict[str, int | str] = {}
-    for language in asked.target_lang:
-        found[f"BLEU of {language}"] = tokenizer(language)
-    for encoding in parse_stacks(asked.pos_enc):
+    add = parser.add_argument
+    add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
+    add("--generate", default="", metavar="FLAGS", help="Flags of fairseq-generate to check, as one quoted word.")
+    add("--target-lang", action="append", default=[], metavar="LANG", help="Target language whose BLEU is reported.")
+    add("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
+    args = parser.parse_args()
+    check_decoding(shlex.split(args.generate))
+    report: dict[str, int | str] = {}
+    for language in args.target_lang:
+        report[f"BLEU of {language}"] = tokenizer(language)
+    for encoding in parse_stacks(args.pos_enc):
         try:
-            model = build(configuration(encoding, asked.flags), Dictionary())  # a dictionary with special symbols only
-            found[encoding.label] = sum(weight.numel() for weight in model.parameters())
+            model = build(configuration(encoding, args.flags), Dictionary())  # a dictionary with special symbols only
+            report[encoding.label] = sum(weight.numel() for weight in model.parameters())
         except ValueError as error:
             sys.exit(f"error: {encoding.label}: {error}")
-    write_whole(asked.output, json.dumps(found, indent=1))
+    write_whole(args.output, json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

@@ -54,26 +54,28 @@ def labelled(name: str, args: str | None) -> str:
 
 def differs(first: str, second: str) -> bool:
     """Return whether two labels name different encodings. The spelling and the order of options do not matter."""
-    one, other = parse(first), parse(second)
-    return one.name != other.name or options_of(one) != options_of(other)
+    left, right = parse(first), parse(second)
+    return left.name != right.name or options_of(left) != options_of(right)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--tokenizer-path", type=Path)
-    parser.add_argument("--pos-enc", help="the encoding that it has to have")
-    parser.add_argument("--segments", action="append", default=[], choices=list(SEGMENTS))
-    parser.add_argument("--longest", type=int, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
+    add = parser.add_argument
+    add("--checkpoint", type=Path, required=True, metavar="PATH", help="Pretrained model: a checkpoint or a folder.")
+    add("--tokenizer-path", type=Path, metavar="PATH", help="Tokenizer (default: the one beside the model).")
+    add("--pos-enc", metavar="NAME", help="Encoding that the model must have (default: any).")
+    add("--segments", action="append", default=[], choices=list(SEGMENTS), help="Kind of segments; may be repeated.")
+    add("--longest", type=int, required=True, metavar="N", help="Longest input of fine-tuning in pieces.")
+    add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    args = parser.parse_args()
+    where = f"error: --checkpoint {args.checkpoint}"
     try:
-        report = facts(asked.checkpoint, asked.tokenizer_path, asked.segments, asked.longest)
+        report = facts(args.checkpoint, args.tokenizer_path, args.segments, args.longest)
     except (CheckpointError, ValueError, OSError) as error:
-        sys.exit(f"error: --checkpoint {asked.checkpoint}: {error}")
-    if asked.pos_enc and differs(asked.pos_enc, report["encoding"]):
-        sys.exit(f"error: --checkpoint {asked.checkpoint} has {report['encoding']}, not {asked.pos_enc}")
-    write_whole(asked.output, json.dumps(report, indent=1))
+        sys.exit(f"{where}: {error}")
+    if args.pos_enc and differs(args.pos_enc, report["encoding"]):
+        sys.exit(f"{where}: the model has the encoding {report['encoding']}, but --pos-enc is {args.pos_enc}.")
+    write_whole(args.output, json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a checkpoint of fairseq's says of its training, and its model."""
+"""Load the model of a fairseq checkpoint, and read how long it was trained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Loaded:
 
 
 def load(checkpoint: Path, overrides: dict[str, Any], *, cpu: bool) -> Loaded:
-    """Return a checkpoint's model for evaluation, on a GPU if there is one, unless `cpu` is asked for."""
+    """Return a checkpoint's model for evaluation: on a GPU if there is one, unless `cpu` is true."""
     models, config, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
     on_gpu = torch.cuda.is_available() and not cpu
     model = models[0].eval()
@@ -29,6 +29,6 @@ def load(checkpoint: Path, overrides: dict[str, Any], *, cpu: bool) -> Loaded:
 
 
 def updates(checkpoint: Path) -> int:
-    """Return how many updates of the training made it."""
+    """Return the number of updates after which the checkpoint was saved."""
     state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
     return int(state["optimizer_history"][-1]["num_updates"])

@@ -1,4 +1,4 @@
-"""Which stages `--stage` and `--stop-stage` mean."""
+"""Choose the stages that `--stage` and `--stop-stage` name."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from .values import Refused
 
 
 def choose(stages: list[Stage], first: str | None, last: str | None) -> list[Stage]:
-    """From `first` to `last`, both included.
+    """Return the stages from `first` to `last`, both included.
 
-    `train` means every training, `train:shaw` one: then the other variants are left out, before and behind.
+    `train` means every training. `train:shaw` means that training only, and leaves out all stages of other variants.
+
+    Raises:
+        Refused: A stage does not exist, or `first` comes after `last`.
     """
     kinds = list(dict.fromkeys(stage.kind for stage in stages))
     known = {*kinds, *(stage.name for stage in stages)}
     for name in (first, last):
         if name is not None and name not in known:
-            raise Refused(f"no stage '{name}'{nearest(name, known)} (--list)")
+            option = "--stage" if name == first else "--stop-stage"
+            raise Refused(f"{option} {name}: --list shows no stage '{name}'{nearest(name, known)}")
     begin = kinds.index(_kind(first)) if first else 0
     end = kinds.index(_kind(last)) if last else len(kinds) - 1
     if begin > end:
-        raise Refused(f"--stage {first} comes after --stop-stage {last}; --list shows the order")
+        raise Refused(f"--stage {first} comes after --stop-stage {last}. Show the order of the stages with --list.")
     variants = {name.partition(":")[2] for name in (first, last) if name and ":" in name}
     return [
         stage
@@ -34,9 +38,10 @@ def _kind(name: str) -> str:
 
 
 def refuse_open(chosen: list[Stage], ledger: Ledger) -> None:
-    """What a chosen stage reads has to be there, or to be made in this run."""
-    made_now = {stage.name for stage in chosen}
+    """Raise Refused if a chosen stage needs a stage that is neither done nor part of this run."""
+    names = {stage.name for stage in chosen}
     for stage in chosen:
         for needed in stage.after:
-            if needed.name not in made_now and not ledger.is_done(needed):
-                raise Refused(f"{stage.name} needs {needed.name}, which is not done: run --stage {needed.name} first")
+            if needed.name not in names and not ledger.is_done(needed):
+                problem = f"the stage {stage.name} needs the stage {needed.name}, which is not done"
+                raise Refused(f"{problem}. Begin with --stage {needed.name}.")

@@ -1,4 +1,4 @@
-"""What the command line of every recipe does: look at the stages, print them, or run them and report."""
+"""Run the command line of a recipe: list its stages, print their commands, or run them and write the report."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ from .values import Refused
 def main(recipe: Recipe[S], arguments: list[str]) -> int:
     try:
         options = parse(recipe, arguments)
-        settings = load(recipe, options.preset, options.config, options.given)
+        settings = load(recipe, options.preset, options.config, options.settings)
         output = (options.output or ROOT / "results" / recipe.folder(settings)).resolve()
         for sign in ":,":
             if sign in str(output):
-                raise Refused(
-                    f"--output {output}: fairseq takes '{sign}' for the end of a path; choose a folder without"
-                )
+                raise Refused(f"--output {output}: fairseq would split this path at '{sign}'. Choose another folder.")
         refuse_unusable(output, recipe.name)
         plan = recipe.plan(settings, output, shown(output))
         chosen = choose(plan.stages(), options.stage, options.stop_stage)
@@ -43,7 +41,8 @@ def main(recipe: Recipe[S], arguments: list[str]) -> int:
 
 def dry_run(environment: Mapping[str, str], notes: tuple[str, ...], stages: list[Stage]) -> int:
     variables = " ".join(f"{name}={value}" for name, value in environment.items())
-    print("# from the root of the repository" + (f", with {variables}" if variables else ""))
+    environment_note = f", with these environment variables: {variables}" if variables else ""
+    print(f"# Run these commands in the root of the repository{environment_note}")
     for note in notes:
         print(f"# {note}")
     print("\n".join(f"# {stage.name}\n{shlex.join(stage.command)}" for stage in stages))

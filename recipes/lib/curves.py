@@ -1,4 +1,4 @@
-"""The losses that fairseq logged, and their figure."""
+"""Read the losses that fairseq logged, and draw them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from matplotlib.figure import Figure
 
 from .package import whole
 
-Points = list[tuple[int, float]]  # updates, and bits a piece
+Points = list[tuple[int, float]]  # number of updates, and value (losses are in bits per piece)
 
 
 class Curve(NamedTuple):
-    """A training's losses, and the median of the words a second that it saw."""
+    """The losses of a training, and its median speed in words per second."""
 
     train: Points
     valid: Points
@@ -27,7 +27,10 @@ class Curve(NamedTuple):
 
 
 def read(log: Path) -> Curve:
-    """Of all attempts: what a killed one did beyond its last checkpoint was done again, and the later counts."""
+    """Return the losses in a log of fairseq-train.
+
+    A training that was killed repeats the updates after its last checkpoint. The last loss logged for an update counts.
+    """
     train: dict[int, float] = {}
     valid: dict[int, float] = {}
     speeds: list[float] = []
@@ -42,11 +45,9 @@ def read(log: Path) -> Curve:
 
 
 def figures(log: Path, name: str) -> Points:
-    """What each validation logged under a name, by update; nothing where it did not."""
-    found = {
-        int(of["valid_num_updates"]): float(of[name]) for kind, of in _lines(log) if kind == "valid" and name in of
-    }
-    return sorted(found.items())
+    """Return what each validation logged under a name, by update. Validations without this name are left out."""
+    logged = [facts for kind, facts in _lines(log) if kind == "valid" and name in facts]
+    return sorted({int(facts["valid_num_updates"]): float(facts[name]) for facts in logged}.items())
 
 
 def _lines(log: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -55,14 +56,22 @@ def _lines(log: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if mark and line.endswith("}"):
             try:
                 yield head.rpartition(" | ")[2], json.loads("{" + tail)
-            except ValueError:  # two processes wrote at once
+            except ValueError:  # two processes wrote to the log at the same time
                 continue
 
 
 def draw(
     curves: Mapping[str, Points], label: str, path: Path, *, log: bool = False, floor: tuple[str, float] | None = None
 ) -> None:
-    """Lines over updates; `floor`: a dashed one, with its name."""
+    """Draw curves over the number of updates.
+
+    Args:
+        curves: The points of each curve by its name in the legend.
+        label: Label of the vertical axis.
+        path: PNG file to write.
+        log: Use a logarithmic vertical axis.
+        floor: Name and height of a dashed horizontal line.
+    """
     figure, axes = pyplot.subplots(figsize=(8, 5))
     colours = pyplot.get_cmap("tab20").colors
     for number, (name, curve) in enumerate(curves.items()):

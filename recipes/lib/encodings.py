@@ -1,4 +1,4 @@
-"""The position encodings that a recipe compares, as its user names them: `rope`, `learned+t5`, `shaw[clip=16]`."""
+"""Parse the position encodings that a user names, such as `rope`, `learned+t5` or `shaw[clip=16]`."""
 
 from __future__ import annotations
 
@@ -13,33 +13,35 @@ from .recipe import ROOT
 from .stages import read_json
 from .values import Refused
 
-#: written by `python -m fairseq_posenc docs`, which a new encoding calls for anyway
+#: Written by `python -m fairseq_posenc docs`, which must run anyway when an encoding is added.
 FACTS = ROOT / "recipes" / "lib" / "encodings.json"
 
 
 @dataclass(frozen=True)
 class Encoding:
-    label: str  # as it was asked for; tables and figures show it
-    name: str  # for --pos-enc
-    args: str  # for --pos-enc-args
+    """A position encoding with its options."""
+
+    label: str  # what the user wrote; tables and figures show it
+    name: str  # value of --pos-enc
+    args: str  # value of --pos-enc-args
 
     @property
     def slug(self) -> str:
-        """Its name in paths and stages: `shaw.clip=16`."""
+        """Return the name in paths and stages, such as `shaw.clip=16`."""
         return re.sub(r"[\[,]", ".", self.label).replace("]", "")
 
     @property
     def names(self) -> list[str]:
-        """Of a composition's members; else its own."""
+        """Return the names of the encodings that are added up; usually there is only one."""
         return self.name.split("+")
 
     @property
     def remembers(self) -> bool:
-        """It has positions for earlier segments; a composition has some where all its members have."""
+        """Return whether the encoding, or each member of a composition, supports the memory of Transformer-XL."""
         return all(facts(name)["memory"] for name in self.names)
 
     def takes(self, option: str) -> bool:
-        """It has this option, which --pos-enc-args sets."""
+        """Return whether the encoding has an option of this name, which --pos-enc-args can set."""
         return any(option in facts(name)["options"] for name in self.names)
 
     def flags(self) -> list[str]:
@@ -48,7 +50,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Stacks:
-    """An encoding of the encoder's and another of the decoder's: `rope/t5`."""
+    """One encoding for the encoder and another for the decoder, such as `rope/t5`."""
 
     encoder: Encoding
     decoder: Encoding
@@ -59,14 +61,14 @@ class Stacks:
 
     @property
     def slug(self) -> str:
-        """Its name in paths and stages: `rope--t5`."""
+        """Return the name in paths and stages, such as `rope--t5`."""
         return f"{self.encoder.slug}--{self.decoder.slug}"
 
     def flags(self) -> list[str]:
         flags: list[str] = []
-        for side, one in (("encoder", self.encoder), ("decoder", self.decoder)):
-            flags += [f"--pos-enc-{side}", one.name]
-            flags += [f"--pos-enc-{side}-args", one.args] if one.args else []
+        for side, encoding in (("encoder", self.encoder), ("decoder", self.decoder)):
+            flags += [f"--pos-enc-{side}", encoding.name]
+            flags += [f"--pos-enc-{side}-args", encoding.args] if encoding.args else []
         return flags
 
 
@@ -74,83 +76,86 @@ Either = Encoding | Stacks
 
 
 def parse(label: str) -> Encoding:
-    """What `NAME` or `NAME[OPTION=VALUE,...]` means.
+    """Return the encoding that is written as `NAME` or `NAME[OPTION=VALUE,...]`.
 
     Raises:
-        Refused: an unknown name, with the nearest known one, or brackets that do not close.
+        Refused: The name is unknown, or the brackets are wrong.
     """
     label = label.replace(" ", "")
-    found = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
-    if not found:
-        raise Refused(f"--pos-enc {label}: write NAME or NAME[OPTION=VALUE,...], in quotes")
-    encoding = Encoding(label, found[1], found[2] or "")
+    match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
+    if not match:
+        raise Refused(f"--pos-enc {label}: the brackets are wrong. Write NAME or 'NAME[OPTION=VALUE,...]', in quotes.")
+    encoding = Encoding(label, match[1], match[2] or "")
     for name in encoding.names:
         if name not in ENCODINGS:
-            raise Refused(f"--pos-enc {label}: no position encoding '{name}'{nearest(name, ENCODINGS)}")
+            raise Refused(f"--pos-enc {label}: there is no position encoding '{name}'{nearest(name, ENCODINGS)}")
     return encoding
 
 
 def parse_all(labels: list[str]) -> list[Encoding]:
     if not labels:
-        raise Refused("--pos-enc is empty: name at least one encoding")
+        raise Refused("--pos-enc is empty. Name at least one encoding.")
     return [parse(label) for label in dict.fromkeys(labels)]
 
 
 def parse_either(label: str) -> Either:
-    """As `parse`, or `ENCODER'S/DECODER'S`.
+    """Return the encoding of a model with two stacks, which may be written as `ENCODER/DECODER`.
 
     Raises:
-        Refused: as `parse`, or more than two.
+        Refused: There are more than two encodings, or one of them is refused by `parse`.
     """
     parts = label.replace(" ", "").split("/")
     if len(parts) > 2:
-        raise Refused(f"--pos-enc {label}: one for both stacks, or ENCODER/DECODER")
-    found = [parse(part) for part in parts]
-    return found[0] if len(set(found)) == 1 else Stacks(*found)
+        raise Refused(f"--pos-enc {label}: a model has two stacks. Write NAME for both, or ENCODER/DECODER.")
+    encodings = [parse(part) for part in parts]
+    return encodings[0] if len(set(encodings)) == 1 else Stacks(*encodings)
 
 
 def parse_stacks(labels: list[str]) -> list[Either]:
-    """Of models with two stacks."""
+    """Return the encodings to compare for models with an encoder and a decoder."""
     if not labels:
-        raise Refused("--pos-enc is empty: name at least one encoding")
+        raise Refused("--pos-enc is empty. Name at least one encoding.")
     return list(dict.fromkeys(parse_either(label) for label in labels))
 
 
 def facts(name: str) -> dict[str, Any]:
-    """What an encoding has: `memory` (of earlier segments) and `options` with their defaults.
+    """Return whether an encoding supports `memory` of earlier segments, and its `options` with their defaults.
 
     Raises:
-        Refused: the file is older than the encoding.
+        Refused: The file with the facts is older than the encoding.
     """
     if name not in _facts():
-        raise Refused(f"{FACTS.relative_to(ROOT)} lacks '{name}': write it anew by python -m fairseq_posenc docs")
-    found: dict[str, Any] = _facts()[name]
-    return found
+        problem = f"{FACTS.relative_to(ROOT)} has no entry for the encoding '{name}'"
+        raise Refused(f"{problem}. Update the file with `python -m fairseq_posenc docs`.")
+    facts_of_encoding: dict[str, Any] = _facts()[name]
+    return facts_of_encoding
 
 
 def published(
     figures: Iterable[Figure], encoding: Either | None, unset: Mapping[str, object] | None = None
 ) -> float | None:
-    """Return the one of a paper's figures that is of this encoding; None where there is none.
+    """Return the number that a paper reports for this encoding, or None if the paper does not report it.
 
-    Encodings are the same if their options work alike: defaults count, and the order does not.
+    Two encodings are the same if all their options are equal. Options that are not written have their defaults.
 
     Args:
-        unset: what options that are not set come to in the paper's models.
+        figures: Numbers of the paper.
+        encoding: The encoding to look for.
+        unset: Values that the paper's models have for options without a default.
     """
-    if not isinstance(encoding, Encoding):  # no paper has two
+    if not isinstance(encoding, Encoding):  # no paper uses different encodings in the two stacks
         return None
-    wanted = options_of(encoding, unset)
+    options = options_of(encoding, unset)
     for figure in figures:
         other = parse(figure.encoding) if figure.encoding else None
-        if other and other.name == encoding.name and options_of(other, unset) == wanted:
+        if other and other.name == encoding.name and options_of(other, unset) == options:
             return figure.value
     return None
 
 
 def options_of(encoding: Encoding, unset: Mapping[str, object] | None = None) -> dict[str, str]:
-    """Every option of every member as `m4.clip`, with what holds: what was asked for, or the default."""
-    found = {
+    """Return the value of every option of every member by names such as `m4.clip`, with defaults filled in."""
+    values = {
         f"{name.replace('-', '_')}.{option}": (unset or {}).get(option) if default is None else default
         for name in encoding.names
         for option, default in facts(name)["options"].items()
@@ -158,13 +163,13 @@ def options_of(encoding: Encoding, unset: Mapping[str, object] | None = None) ->
     for part in filter(None, encoding.args.split(",")):
         key, _, value = part.partition("=")
         key = key.replace("-", "_")
-        owned = [one for one in found if key in (one, one.rpartition(".")[2])]
-        found |= dict.fromkeys(owned or [key], value)
-    return {name: _plain(value) for name, value in found.items()}
+        names = [name for name in values if key in (name, name.rpartition(".")[2])]
+        values |= dict.fromkeys(names or [key], value)
+    return {name: _plain(value) for name, value in values.items()}
 
 
 def _plain(value: object) -> str:
-    """As `1` for 1.0, and `layer_wise` for layer-wise: one spelling of what is the same."""
+    """Return a value in one spelling, so that equal values compare equal: `1` for 1.0, `layer_wise` for layer-wise."""
     text = str(value).lower().replace("-", "_")
     try:
         return f"{float(text):g}"
@@ -173,11 +178,11 @@ def _plain(value: object) -> str:
 
 
 def with_option(option: str) -> list[str]:
-    """The encodings that have it."""
-    return [name for name, of in _facts().items() if option in of["options"]]
+    """Return the names of the encodings that have an option."""
+    return [name for name, entry in _facts().items() if option in entry["options"]]
 
 
 @cache
 def _facts() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = read_json(FACTS)
-    return found
+    facts_by_name: dict[str, dict[str, Any]] = read_json(FACTS)
+    return facts_by_name

@@ -11,7 +11,7 @@ from .machine import ASK_GPUS, answer
 from .recipe import Settings, about
 from .values import Flags, Refused
 
-LEAST = "the least number"  # key of a field's metadata
+LEAST = "smallest allowed value"  # key of a field's metadata
 
 
 def at_least(least: int, text: str, **options: Any) -> Any:
@@ -24,16 +24,16 @@ class Training(Settings):
     """Hold the settings of a recipe that can train with several processes."""
 
     launch: Literal["local", "torchrun", "slurm"] = field(
-        default="local", metadata=about("What starts the processes of a training.")
+        default="local", metadata=about("Launcher that starts the processes of a training.")
     )
     device: Literal["auto", "cpu", "gpu"] = field(
-        default="auto", metadata=about("Device to train on; auto takes GPUs if nvidia-smi finds any.")
+        default="auto", metadata=about("Device to train on; auto uses GPUs if nvidia-smi finds any.")
     )
     processes: int = at_least(1, "Number of processes per node (on GPUs: one per GPU).", default=1)
     nodes: int = at_least(
         1, "Number of nodes. With torchrun, start the training command on the other nodes yourself.", default=1
     )
-    rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node, for torchrun with several nodes."))
+    rendezvous: str = field(default="", metadata=about("HOST:PORT of the first node for torchrun on several nodes."))
     precision: Literal["fp32", "fp16", "bf16", "amp"] = field(
         default="fp32", metadata=about("Floating-point format of training.")
     )
@@ -44,12 +44,13 @@ class Training(Settings):
     batch_flag: ClassVar[str] = "max-tokens"  # the flag of fairseq-train that sets the batch size
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            least, number = one.metadata.get(LEAST), getattr(self, one.name)
+        for setting in fields(self):
+            least, number = setting.metadata.get(LEAST), getattr(self, setting.name)
             if least is not None and number < least:
-                raise Refused(f"--{one.name.replace('_', '-')} is {number}: {least} or more is wanted")
+                raise Refused(f"--{setting.name.replace('_', '-')} {number}: the value must be at least {least}.")
         if self.rendezvous and (self.launch != "torchrun" or self.nodes == 1):
-            raise Refused("--rendezvous is for --launch torchrun on several --nodes: leave it out")
+            problem = "only --launch torchrun with --nodes 2 or more uses this option"
+            raise Refused(f"--rendezvous {self.rendezvous}: {problem}. Leave it out.")
 
     def number(self, flag: str, unless: int) -> int:
         """Return the value of an integer flag of fairseq-train, or `unless` if the flag is not given.
@@ -59,7 +60,7 @@ class Training(Settings):
         """
         value = self.train.get(flag, unless)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise Refused(f"--train.{flag} is {value!r}: a whole number is wanted")
+            raise Refused(f"--train.{flag} {value}: the value must be a whole number.")
         return value
 
     @property
@@ -74,40 +75,44 @@ class Training(Settings):
         return {name: str(self.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")} if self.threads else {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """Return environment variables for each of the commands that run in parallel, which divide the GPUs."""
-        here = gpus() if self.on_gpu and self.launch != "slurm" and self.jobs > 1 else ()
-        if not here:
+        """Return environment variables for each of the parallel commands, which divide the GPUs among them."""
+        devices = gpus() if self.on_gpu and self.launch != "slurm" and self.jobs > 1 else ()
+        if not devices:
             return [{} for _ in range(self.jobs)]
-        if self.jobs * self.processes > len(here):
-            raise Refused(f"--jobs {self.jobs} x --processes {self.processes} need as many GPUs, {len(here)} are here")
+        if (needed := self.jobs * self.processes) > len(devices):
+            problem = f"the trainings need {needed} GPUs, but this machine has {len(devices)}"
+            raise Refused(f"--jobs {self.jobs} --processes {self.processes}: {problem}. Reduce --jobs or --processes.")
         groups = [range(job * self.processes, (job + 1) * self.processes) for job in range(self.jobs)]
         return [{"CUDA_VISIBLE_DEVICES": ",".join(map(str, group))} for group in groups]
 
 
 @cache
 def gpus() -> tuple[str, ...]:
+    """Return the names of the GPUs of this machine."""
     return tuple(answer(ASK_GPUS).splitlines())
 
 
-# Flags that train_command writes or that later stages rely on, and the setting that controls each of them.
+# Flags that train_command writes or that later stages rely on, with the option to use instead, or the value or reason.
 DECIDED = {
     "update-freq": "--batches",
     "cpu": "--device",
     **dict.fromkeys(("fp16", "bf16", "amp"), "--precision"),
-    **dict.fromkeys(("no-save", "no-last-checkpoints", "checkpoint-suffix"), "the stages that read its checkpoints"),
+    **dict.fromkeys(("no-save", "no-last-checkpoints", "checkpoint-suffix"), "later stages read the checkpoints"),
     **{f"distributed-{name}": "--launch" for name in ("world-size", "port", "backend", "rank", "init-method")},
 }
 
 
 def refuse_decided(flags: Iterable[str], decided: Mapping[str, str] = DECIDED, table: str = "train") -> None:
-    """Refuse flags that a recipe writes itself, because fairseq silently takes the last of two equal flags."""
+    """Refuse flags that a recipe writes itself, because fairseq silently uses the last of two equal flags."""
     for flag in flags:
         if flag in decided:
-            raise Refused(f"--{table}.{flag} is decided by {decided[flag]}: use that")
+            by = decided[flag]
+            advice = f". Instead use {by}." if by.startswith("--") else f" ({by}). Leave it out."
+            raise Refused(f"--{table}.{flag}: the recipe sets this flag itself{advice}")
 
 
 def identity(flags: list[str], how: Training) -> tuple[str, ...]:
-    """Return the words that decide the result of a training, without the number of processes and the launcher."""
+    """Return the words that determine the result of a training, without the number of processes and the launcher."""
     return ("fairseq-train", *flags, "--precision", how.precision, "--batches", str(how.batches))
 
 
@@ -130,35 +135,38 @@ def notes(how: Training, batch: str) -> list[str]:
         how: Settings of the training.
         batch: A sentence about the size of an update; empty if the size is not known.
     """
-    told = [batch] if batch else []
+    lines = [batch] if batch else []
     if how.launch == "torchrun" and how.nodes > 1:
-        told.append("Start each training's torchrun command on the other nodes too: --dry-run --stage train prints it.")
+        lines.append("Start each torchrun command on the other nodes too; --dry-run --stage train prints the commands.")
     used = how.jobs * how.processes
     if how.on_gpu and how.launch != "slurm" and used < len(gpus()):
-        told.append(f"{used} of the {len(gpus())} GPUs here are used: --processes, --jobs.")
-    return told
+        lines.append(f"Only {used} of the {len(gpus())} GPUs are used. To use more, raise --processes or --jobs.")
+    return lines
 
 
 def update_freq(how: Training) -> int:
-    together = how.nodes * how.processes
-    if how.batches % together:
-        good = [number for number in range(1, how.batches + 1) if how.batches % number == 0]
+    """Return fairseq's --update-freq: the number of batches that each process adds up for an update."""
+    processes = how.nodes * how.processes
+    if how.batches % processes:
+        divisors = [number for number in range(1, how.batches + 1) if how.batches % number == 0]
         raise Refused(
-            f"--batches {how.batches} cannot be shared by {how.nodes} x {how.processes} processes: take "
-            f"{', '.join(map(str, good))} of them, or --batches {together} and --train.{how.batch_flag} times "
-            f"{how.batches}/{together}, which keeps the size of an update"
+            f"--batches {how.batches}: {how.nodes} x {how.processes} processes cannot share {how.batches} batches "
+            f"equally. Use {', '.join(map(str, divisors))} processes in total. Or give --batches {processes} and "
+            f"multiply --train.{how.batch_flag} by {how.batches}/{processes}, which keeps the size of an update."
         )
-    return how.batches // together
+    return how.batches // processes
 
 
 def effective_batch(how: Training, max_tokens: int) -> str:
+    """Return a sentence about the number of tokens in an update."""
     return (
-        f"An update: nodes {how.nodes} x processes {how.processes} x update-freq {update_freq(how)} x max-tokens "
-        f"{max_tokens:,} = {how.batches * max_tokens:,} tokens at most"
+        f"Tokens per update: {how.nodes} nodes x {how.processes} processes x --update-freq {update_freq(how)} x "
+        f"--max-tokens {max_tokens:,} = at most {how.batches * max_tokens:,} tokens"
     )
 
 
 def device_flags(how: Training) -> list[str]:
+    """Return the flags of fairseq-train that choose the device."""
     if how.on_gpu:
         return []
     # The default backend of fairseq and its default DDP wrapper need a GPU.
@@ -169,21 +177,24 @@ def device_flags(how: Training) -> list[str]:
 def precision_flags(how: Training) -> list[str]:
     """Return the flags of the precision.
 
-    fairseq takes --bf16 to mean a TPU; fairseq_posenc/compat/command_line.py corrects that.
+    fairseq assumes that --bf16 means a TPU; fairseq_posenc/compat/command_line.py corrects that.
     """
     if how.precision == "fp32":
         return []
     if how.on_gpu:
         return [f"--{how.precision}"]
     if how.precision == "amp":
-        raise Refused("--precision amp needs a GPU: take bf16, or --device gpu")
+        raise Refused("--precision amp: this precision needs a GPU. Give --precision bf16 or --device gpu.")
     return [f"--{how.precision}", "--fp16-no-flatten-grads"]  # fairseq flattens gradients with CUDA calls
 
 
 def local(flags: list[str], how: Training) -> list[str]:
-    """Return fairseq-train for one process, torchrun for several: fairseq alone would look for Slurm's variables."""
+    """Return a fairseq-train command for one process, or a torchrun command for several on this machine.
+
+    Without torchrun, fairseq would look for the variables of a Slurm job.
+    """
     if how.nodes > 1:
-        raise Refused("--launch local is one machine: for --nodes take --launch torchrun or slurm")
+        raise Refused(f"--nodes {how.nodes}: --launch local uses one machine only. Give --launch torchrun or slurm.")
     if how.processes > 1:
         return torchrun(flags, how)
     # Without --distributed-world-size fairseq uses every visible GPU.
@@ -193,7 +204,7 @@ def local(flags: list[str], how: Training) -> list[str]:
 def torchrun(flags: list[str], how: Training) -> list[str]:
     """Return a torchrun command that starts our worker, because fairseq-train would start independent trainings."""
     if how.nodes > 1 and not how.rendezvous:
-        raise Refused("--launch torchrun on several --nodes needs --rendezvous HOST:PORT, the first node's")
+        raise Refused(f"--nodes {how.nodes}: torchrun needs the first node's address. Give --rendezvous HOST:PORT.")
     meet = ["--standalone"]
     if how.nodes > 1:
         meet = ["--rdzv-backend", "c10d", "--rdzv-id", "posenc", "--rdzv-endpoint", how.rendezvous]
@@ -204,9 +215,9 @@ def torchrun(flags: list[str], how: Training) -> list[str]:
 def slurm(flags: list[str], how: Training) -> list[str]:
     """Return an srun command that starts our worker. fairseq-train counts GPUs if there is one task per node."""
     if not how.on_gpu:
-        raise Refused("--launch slurm trains on GPUs: on CPUs take --launch torchrun")
-    each = str(how.processes)
-    srun = ["srun", "--nodes", str(how.nodes), "--ntasks-per-node", each, "--gpus-per-node", each]
+        raise Refused("--launch slurm: Slurm jobs train on GPUs only. To train on CPUs, give --launch torchrun.")
+    processes = str(how.processes)
+    srun = ["srun", "--nodes", str(how.nodes), "--ntasks-per-node", processes, "--gpus-per-node", processes]
     return [*srun, "python", "-m", "recipes.lib.worker", *flags]
 
 

@@ -1,4 +1,4 @@
-"""Text as lines that end in LF and nothing else: what `str.splitlines` also splits at would shift the pairs."""
+"""Read and write lines that end in LF only. `str.splitlines` also splits at other characters, which shifts pairs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import BinaryIO, cast
 
 
 def open_maybe_gzip(path: Path) -> BinaryIO:
+    """Open a file for reading; a name that ends in .gz means a gzip file."""
     return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """The lines, without their LF.
+    """Yield the lines without their LF.
 
     Raises:
-        SystemExit: a gzip file that is cut or none.
+        SystemExit: A gzip file is damaged or incomplete.
     """
     number = 0
     try:
@@ -26,16 +27,18 @@ def raw_lines(path: Path) -> Iterator[bytes]:
                 yield line.removesuffix(b"\n")
                 number += 1
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SystemExit(f"error: {path}: line {number + 1}: not a whole gzip file ({error}); fetch it again") from None
+        problem = f"the gzip file is damaged or incomplete ({error})"
+        raise SystemExit(f"error: {path}:{number + 1}: {problem}. Download it again.") from None
 
 
 def read(path: Path) -> Iterator[str]:
+    """Yield the lines as text without their LF."""
     for line in raw_lines(path):
         yield line.decode("utf-8")
 
 
 def write(path: Path, lines: Iterable[str]) -> int:
-    """How many were written."""
+    """Write lines, and return their number."""
     number = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for line in lines:

@@ -1,4 +1,4 @@
-"""One run at a time in a folder."""
+"""Allow only one run at a time in an output folder."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 from .outputs import making
 from .values import Refused
 
-PATIENCE = 5.0  # seconds that the commands of a killed run have to end (see tied.py)
+PATIENCE = 5.0  # seconds to wait until the commands of a killed run have ended (see tied.py)
 
 
 @contextmanager
 def only_one(folder: Path) -> Iterator[int]:
-    """Hold the folder, and yield the lock's descriptor.
+    """Lock the folder, and yield the file descriptor of the lock.
 
-    What watches over a command inherits the descriptor. So a killed run holds the folder until its commands have ended,
-    and the next run does not write beside them.
+    The processes of tied.py, which watch the commands, inherit the descriptor. So the folder of a killed run stays
+    locked until its commands have ended, and the next run does not write at the same time.
 
     Raises:
         Refused: Another run holds the folder, or nothing can be written there.
     """
-    from filelock import FileLock, Timeout  # the command line can print its commands without it
+    from filelock import FileLock, Timeout  # imported here, because --list and --dry-run must work without it
 
     descriptors: list[int] = []
     with making(folder):
@@ -31,7 +31,7 @@ def only_one(folder: Path) -> Iterator[int]:
         try:
             held = lock.acquire(PATIENCE)
         except Timeout:
-            told = f"another run is at work in {folder}: wait for it, or choose another folder with --output"
-            raise Refused(told) from None
+            problem = "another run is using this folder. Wait until it ends, or choose another --output"
+            raise Refused(f"--output {folder}: {problem}.") from None
     with held:
         yield descriptors[0]

@@ -1,4 +1,4 @@
-"""The logs of the stages, and the progress of a training that is read from them."""
+"""Name the logs of the stages, and read the progress of a stage from them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ TAIL_LINES = 20
 
 
 def log_of(stage: Stage, output: Path) -> Path:
-    """`train:shaw` writes logs/shaw.train.log: the files of one chain stand together."""
+    """Return the log of a stage. `train:shaw` writes logs/shaw.train.log, so the logs of a variant sort together."""
     return output / "logs" / (f"{stage.variant}.{stage.kind}.log" if stage.variant else f"{stage.kind}.log")
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:
+    """Return the last lines of a log, or an empty text if there is no log."""
     if not log.exists():
         return ""
     with log.open("rb") as file:
@@ -24,7 +25,7 @@ def tail(log: Path, lines: int = TAIL_LINES) -> str:
 
 
 def progress(stage: Stage, log: Path) -> str:
-    """`train:shaw 320/900 loss 1.23`, from the last line of JSON that fairseq wrote."""
+    """Return the progress of a stage, such as `train:shaw 320/900 loss 1.23`, from the last JSON line of fairseq."""
     if stage.kind != "train":
         bars = [line for line in tail(log, lines=3).splitlines() if line.endswith("/s]")]
         return f"{stage.name} ({bars[-1]})" if bars else stage.name
@@ -35,7 +36,7 @@ def progress(stage: Stage, log: Path) -> str:
     try:
         facts = json.loads(lines[-1].split("| train_inner | ")[1])
         loss, updates = facts["loss"], facts["num_updates"]
-    except (ValueError, KeyError):  # two processes wrote at once
+    except (ValueError, KeyError):  # two processes wrote to the log at the same time
         return stage.name
     flags = dict(zip(stage.command, stage.command[1:], strict=False))
     goal = f"/{flags['--max-update']}" if "--max-update" in flags else " updates"

@@ -1,4 +1,4 @@
-"""What a result depends on besides its command: the commit, the versions, the machine. No torch needed."""
+"""Describe what a result depends on besides its command: commit, package versions and machine. No torch is needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ASK_GPUS = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheade
 
 
 def executable(name: str) -> str:
-    """A command of the environment that runs this, also where that is not first in PATH."""
+    """Return the path of a command, preferring the environment of the running Python over PATH."""
     if name == "python":
         return sys.executable
     beside = Path(sys.executable).parent / name
@@ -23,38 +23,41 @@ def executable(name: str) -> str:
 
 
 def version_of(root: Path) -> str:
-    """The commit, with `-dirty` where tracked files differ from it; `unknown` outside git."""
+    """Return the commit, with `-dirty` if tracked files differ from it, or `unknown` outside a git repository."""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     return answer(command) or "unknown"
 
 
 def answer(command: list[str]) -> str:
-    """What a command prints; nothing where it is missing, fails or hangs (a driver that is gone)."""
+    """Return what a command prints. If it is missing, fails or hangs (a broken driver), return an empty text."""
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+        process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return found.stdout.strip()
+    return process.stdout.strip()
 
 
 def versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    """Return the versions of Python and of the packages that are installed."""
+    versions_by_name = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions_by_name[name] = version(name)
         except PackageNotFoundError:  # not every recipe needs every package
             continue
-    return found
+    return versions_by_name
 
 
 def cores() -> int:
-    """Those that this process may use, which a container or a batch system may have cut."""
+    """Return the number of CPU cores that this process may use; a container or a batch system may limit it."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def memory_gib() -> float:
+    """Return the size of the main memory in GiB."""
     return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
 
 
 def machine() -> dict[str, object]:
+    """Return the cores, the memory and the GPUs of this machine, for reports."""
     return {"cores": cores(), "memory_gib": memory_gib(), "gpus": answer(ASK_GPUS).splitlines()}

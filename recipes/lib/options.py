@@ -1,4 +1,4 @@
-"""The command line of a recipe, made from its settings."""
+"""Build and parse the command line of a recipe from its settings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 from .package import nearest
 from .recipe import FILES, Recipe, S
 from .settings import read_preset
-from .values import Refused, is_table, wanted
+from .values import Refused, expected, is_table
 
-#: what the last word of a setting's name says about its value
+#: Metavar of a setting by the last word of its name.
 PLACES = {
     "file": "FILE",
     "raw": "DIR",
@@ -22,11 +22,13 @@ PLACES = {
     "dir": "DIR",
     "args": "A=B,...",
 }
-MARK = "setting "  # before a setting's name, so that it cannot be taken for an option of the library
+MARK = "setting "  # prefix of a setting's name in argparse, so that it cannot collide with a general option
 
 
 @dataclass(frozen=True)
 class Options:
+    """The parsed command line of a recipe."""
+
     preset: str | None
     config: Path | None
     output: Path | None
@@ -35,44 +37,56 @@ class Options:
     list: bool
     dry_run: bool
     force: bool
-    given: dict[str, str]  # the settings among the options
+    settings: dict[str, str]  # values of settings as text, such as `train.lr`
 
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise Refused(f"{message}; --help lists the options")
+        raise Refused(f"{message}. List the options with --help.")
 
 
 def parse(recipe: Recipe[S], arguments: list[str]) -> Options:
+    """Parse the command line of a recipe.
+
+    Raises:
+        Refused: An option is unknown, lacks its value or cannot be set on the command line.
+    """
     parser = make_parser(recipe)
-    found, rest = parser.parse_known_args(arguments)
+    parsed, rest = parser.parse_known_args(arguments)
     tables = {name for name, hint in get_type_hints(recipe.settings).items() if is_table(hint)}
-    named = {name: value for name, value in vars(found).items() if not name.startswith(MARK)}
-    given = {name[len(MARK) :]: v for name, v in vars(found).items() if name.startswith(MARK) and v is not None}
-    for one in fields(recipe.settings):
-        if one.name in given and FILES in one.metadata:
-            raise Refused(f"--{one.name.replace('_', '-')} is of presets and of --config FILE: leave it out")
+    general = {name: value for name, value in vars(parsed).items() if not name.startswith(MARK)}
+    texts = {name[len(MARK) :]: v for name, v in vars(parsed).items() if name.startswith(MARK) and v is not None}
+    for setting in fields(recipe.settings):
+        if setting.name in texts and FILES in setting.metadata:
+            option = f"--{setting.name.replace('_', '-')}"
+            raise Refused(f"{option}: this setting cannot be given on the command line. Put it into a --config FILE.")
     known = [word for action in parser._actions for word in action.option_strings if word.startswith("--")]
-    return Options(**named, given={**given, **of_tables(rest, tables, known)})
+    return Options(**general, settings={**texts, **of_tables(rest, tables, known)})
 
 
 def of_tables(words: list[str], tables: set[str], known: list[str]) -> dict[str, str]:
-    """`--train.lr 0.1` and `--train.lr=0.1`; argparse knows no such families of options."""
-    given: dict[str, str] = {}
+    """Parse options such as `--train.lr 0.1` and `--train.lr=0.1`, which argparse cannot express.
+
+    Args:
+        words: The words of the command line that argparse left over.
+        tables: Names of the settings that are tables, such as `train`.
+        known: All other options, for suggestions.
+    """
+    texts: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")
         table, dot, key = name.removeprefix("--").partition(".")
         if not word.startswith("--"):
-            raise Refused(f"unexpected '{word}': every setting has a name; --help lists them")
+            raise Refused(f"unexpected argument '{word}': every value needs its option. List the options with --help.")
         if not dot or table.replace("-", "_") not in tables:
-            near = nearest(name, [*known, *(f"--{one.replace('_', '-')}.KEY" for one in tables)])
+            near = nearest(name, [*known, *(f"--{known_table.replace('_', '-')}.KEY" for known_table in tables)])
             raise Refused(f"unknown option {name}{near}")
         text = value if equals else next(rest, None)
         if text is None:
-            raise Refused(f"{name} needs a value")
-        given[f"{table.replace('-', '_')}.{key}"] = text
-    return given
+            raise Refused(f"{name}: this option needs a value.")
+        texts[f"{table.replace('-', '_')}.{key}"] = text
+    return texts
 
 
 def make_parser(recipe: Recipe[S]) -> Parser:
@@ -81,16 +95,16 @@ def make_parser(recipe: Recipe[S]) -> Parser:
         description=recipe.description,
         epilog=_epilog(recipe),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # an option may become ambiguous, or another one, as settings are added
+        allow_abbrev=False,  # an abbreviation could change its meaning when settings are added
     )
     add = parser.add_argument
-    presets = f"Settings to start from: {', '.join(recipe.presets())} (default: {recipe.preset}). They are in conf/."
+    presets = f"Preset with all settings: {', '.join(recipe.presets())} (default: {recipe.preset}). They are in conf/."
     add("--preset", metavar="NAME", help=presets)
     add("--config", type=Path, metavar="FILE", help="TOML file with settings that replace those of the preset.")
     add("--output", type=Path, metavar="DIR", help=f"Output folder (default: results/{recipe.name} in the repository).")
     add("--stage", metavar="NAME", help="Begin with this stage; all stages before it must be done.")
     add("--stop-stage", metavar="NAME", help="End with this stage.")
-    add("--force", action="store_true", help="Repeat the stages; stages that depend on them are repeated later.")
+    add("--force", action="store_true", help="Repeat stages that are done, and mark the stages that depend on them.")
     add("--list", action="store_true", help="List the stages and show which are done.")
     add("--dry-run", action="store_true", help="Print every command without running it.")
     _add_settings(parser, recipe)
@@ -101,19 +115,20 @@ def _add_settings(parser: Parser, recipe: Recipe[S]) -> None:
     group = parser.add_argument_group(f"settings, with the defaults of preset {recipe.preset}")
     hints = get_type_hints(recipe.settings)
     preset = read_preset(recipe.conf / f"{recipe.preset}.toml")
-    for one in fields(recipe.settings):
-        if not is_table(hints[one.name]):
-            option = f"--{one.name.replace('_', '-')}"
-            default = preset.get(one.name.replace("_", "-"), preset.get(one.name, _default(one)))
-            text = argparse.SUPPRESS if FILES in one.metadata else _help(one, hints[one.name], default)
-            group.add_argument(option, dest=MARK + one.name, metavar=_metavar(one.name, hints[one.name]), help=text)
+    for setting in fields(recipe.settings):
+        name, hint = setting.name, hints[setting.name]
+        if not is_table(hint):
+            default = preset.get(name.replace("_", "-"), preset.get(name, _default(setting)))
+            text = argparse.SUPPRESS if FILES in setting.metadata else _help(setting, hint, default)
+            option = f"--{name.replace('_', '-')}"
+            group.add_argument(option, dest=MARK + name, metavar=_metavar(name, hint), help=text)
 
 
-def _default(one: Field[Any]) -> object:
+def _default(setting: Field[Any]) -> object:
     """Return the default of a setting, or None if every preset sets it."""
-    if one.default is not MISSING:
-        return one.default
-    return one.default_factory() if one.default_factory is not MISSING else None
+    if setting.default is not MISSING:
+        return setting.default
+    return setting.default_factory() if setting.default_factory is not MISSING else None
 
 
 def _metavar(name: str, hint: Any) -> str:
@@ -126,8 +141,8 @@ def _metavar(name: str, hint: Any) -> str:
     return kinds.get(hint) or PLACES.get(name.rpartition("_")[2], "NAME")
 
 
-def _help(one: Field[Any], hint: Any, default: object) -> str:
-    text = str(one.metadata.get("help", f"{wanted(hint).capitalize()}."))
+def _help(setting: Field[Any], hint: Any, default: object) -> str:
+    text = str(setting.metadata.get("help", f"{expected(hint).capitalize()}."))
     if default in (None, "", []):
         return text.replace("%", "%%")
     shown = ",".join(map(str, default)) if isinstance(default, list) else str(default)
@@ -137,7 +152,7 @@ def _help(one: Field[Any], hint: Any, default: object) -> str:
 
 def _epilog(recipe: Recipe[S]) -> str:
     hints = get_type_hints(recipe.settings)
-    tables = [one for one in fields(recipe.settings) if is_table(hints[one.name])]
-    lines = [f"  --{one.name.replace('_', '-')}.KEY VALUE: {one.metadata.get('help', 'see conf/')}" for one in tables]
+    tables = [(field.name, field.metadata) for field in fields(recipe.settings) if is_table(hints[field.name])]
+    lines = [f"  --{name.replace('_', '-')}.KEY X: {about.get('help', 'See conf/.')}" for name, about in tables]
     examples = [f"  {recipe.program} {example}" for example in recipe.examples]
     return "\n".join([*(["tables of settings:", *lines, ""] if lines else []), "examples:", *examples])

@@ -1,4 +1,4 @@
-"""The folder of a run: a folder, of one recipe, whose earlier report is kept when another is made."""
+"""Check the output folder of a run, mark it with the recipe's name, and keep its earlier report."""
 
 from __future__ import annotations
 
@@ -13,54 +13,56 @@ from .stages import MARKERS, read_json
 from .values import Refused
 
 RESULT = "result.json"
-RECIPE = Path(MARKERS) / "recipe"  # whose run it is, from its first stage on
-#: what is no fault of the folder's: it is told as it is, and the run goes on later
+RECIPE = Path(MARKERS) / "recipe"  # file with the name of the recipe that runs in the folder
+#: Errors of a full disk. Another folder would not help; the run can be continued once there is space.
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def refuse_unusable(output: Path, recipe: str) -> None:
-    """Before anything is written.
+    """Check the output folder before anything is written.
 
     Raises:
-        Refused: it is no folder, or another recipe's: stages of one name would take each other's outputs for theirs.
+        Refused: The path is a file, or the folder holds a run of another recipe. Two recipes in one folder would
+            confuse their outputs, because their stages have equal names.
     """
-    there = next(place for place in (output, *output.parents) if os.path.exists(place))
-    if not there.is_dir():
-        which = "" if there == output else f": {there}"
-        raise Refused(f"--output {output}{which} is a file: name a folder")
-    made_by = _recipe(output)
-    if made_by not in ("", recipe):
-        raise Refused(f"--output {output} has a run of recipes/{made_by}: choose another folder for {recipe}")
+    existing = next(place for place in (output, *output.parents) if os.path.exists(place))
+    if not existing.is_dir():
+        raise Refused(f"--output {output}: {existing} is a file. Give the path of a folder.")
+    owner = _recipe(output)
+    if owner not in ("", recipe):
+        raise Refused(f"--output {output}: the folder has a run of recipes/{owner}. Choose another folder.")
 
 
 def _recipe(output: Path) -> str:
-    """Empty where no run was."""
+    """Return the name of the recipe whose run is in the folder, or an empty text if there is none."""
     try:
         return (output / RECIPE).read_text(encoding="utf-8").strip()
     except OSError:
         pass
     try:
-        return str(read_json(output / RESULT)["recipe"])  # of a run before folders were marked
+        return str(read_json(output / RESULT)["recipe"])  # a run of an old version, which did not mark folders
     except (OSError, ValueError, LookupError, TypeError):
         return ""
 
 
 def claim(output: Path, recipe: str) -> None:
+    """Mark the folder as one of this recipe."""
     write_whole(output / RECIPE, recipe + "\n")
 
 
 @contextmanager
 def making(output: Path) -> Iterator[None]:
-    """A folder where none can be made or written is the user's to change, not to be tried again."""
+    """Turn the error of a folder that cannot be created or written into a Refused, because trying again is no use."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL:
             raise
-        raise Refused(f"--output {output}: nothing can be written there ({error.strerror}); name another") from error
+        problem = f"the folder cannot be created or written ({error.strerror})"
+        raise Refused(f"--output {output}: {problem}. Choose another folder.") from error
 
 
 def put_aside(output: Path, names: Iterable[str]) -> list[Path]:
-    """Reports, which would tell of another run: as NAME.old, until there is a newer one."""
-    there = [output / name for name in names if (output / name).exists()]
-    return [path.replace(path.with_name(f"{path.name}.old")) for path in there]
+    """Rename the reports of the earlier run to NAME.old, and return their new paths."""
+    existing = [output / name for name in names if (output / name).exists()]
+    return [path.replace(path.with_name(f"{path.name}.old")) for path in existing]

@@ -1,5 +1,8 @@
-"""What recipes and data scripts share with the package. These files are loaded alone, because the import of the
-package needs torch, and `--help`, `--list` and `--dry-run` work without it."""
+"""Load files that recipes and data scripts share with the package.
+
+The files are loaded one by one, because importing the package needs torch, and `--help`, `--list` and `--dry-run` must
+work without torch.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,6 @@ else:
     for file, names in SHARED.items():
         specification = importlib.util.spec_from_file_location(f"{__name__}.{Path(file).stem}", PACKAGE / file)
         module = importlib.util.module_from_spec(specification)
-        sys.modules[module.__name__] = module  # dataclasses look their annotations up there
+        sys.modules[module.__name__] = module  # dataclasses look up annotations there
         specification.loader.exec_module(module)
         globals().update({name: getattr(module, name) for name in names})

@@ -1,4 +1,4 @@
-"""Where files of the user's are: commands run in the repository, and the user may stand elsewhere."""
+"""Resolve paths that the user names. Commands run in the repository, but paths are relative to the user's folder."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 from .values import Refused
 
-RAW = "data/raw"  # of the repository: where fetch.py puts what all recipes share
+RAW = "data/raw"  # folder of the repository to which fetch.py downloads the data of all recipes
 
 
-def refuse_missing(option: str, *named: str | Path) -> None:
-    """What an option names; nothing where it is unset."""
-    for place in named:
-        if place and not Path(place).exists():
-            raise Refused(f"--{option} {place}: no such file or folder")
+def refuse_missing(option: str, *paths: str | Path) -> None:
+    """Raise Refused if a path that an option names does not exist. Empty paths are skipped."""
+    for path in paths:
+        if path and not Path(path).exists():
+            raise Refused(f"--{option} {path}: this file or folder does not exist.")
 
 
-def raw(named: str) -> str:
-    """The folder of --raw, as commands name it."""
-    return named if named == RAW else str(Path(named).resolve())
+def raw(folder: str) -> str:
+    """Return the folder of --raw as commands write it."""
+    return folder if folder == RAW else str(Path(folder).resolve())

@@ -1,9 +1,9 @@
-"""Write the experiments of all recipes as plain shell: recipes/NAME/plain/PRESET.sh.
+"""Write the experiments of all recipes as plain shell scripts: recipes/NAME/plain/PRESET.sh.
 
     python -m recipes.lib.plain
 
-Each script holds the commands of the recipe's plan, in order, as a reader would type them. Nothing resumes there and
-nothing runs side by side. `Recipe.plain` names the presets.
+Each script holds the commands of the recipe's plan in order, as a reader would type them. The commands run one after
+another, and an interrupted script starts again from the beginning. `Recipe.plain` names the presets.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .settings import load
 from .stages import Stage
 
 OUT = "@OUT@"  # stands for the output folder in planned commands; shlex leaves it as it is
-THEIRS = Path("/path/to")  # where the planned commands have files that only the reader has
+THEIRS = Path("/path/to")  # placeholder folder in planned commands for files that the reader must provide
 WIDTH = 110  # characters of a line
 HEAD = """\
 #!/usr/bin/env bash
-# The recipe {name} with its preset {preset}, as the plain commands that recipes/{name}/run.sh would run.
+# The commands that recipes/{name}/run.sh runs with the preset {preset}, as a plain script.
 # Usage: recipes/{name}/plain/{preset}.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
-# Generated: change the plan or the preset, then write this file anew by `python -m recipes.lib.plain`.
+# This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail
 cd "$(dirname "${{BASH_SOURCE[0]}}")/../../.."
 # shellcheck source=recipes/lib/env.sh
@@ -40,7 +40,7 @@ OUT=${{1:-results/{name}-{preset}-plain}}
 
 
 def recipes() -> list[Recipe[Any]]:
-    """Return all recipes, by the order of their names."""
+    """Return all recipes, ordered by name."""
     modules = (f"recipes.{path.parent.name}.__main__" for path in sorted(ROOT.glob("recipes/*/__main__.py")))
     values = (value for module in modules for value in vars(importlib.import_module(module)).values())
     return [value for value in values if isinstance(value, Recipe)]
@@ -56,12 +56,12 @@ def scripts() -> dict[Path, str]:
 
 
 def script(recipe: Recipe[Any], preset: str) -> str:
-    """Return the script of one preset; the smoke preset runs on a CPU, those of papers on one GPU."""
+    """Return the script of a preset. The smoke preset runs on a CPU, all others on one GPU."""
     theirs = recipe.plain[preset]
-    given = {name: str(THEIRS / variable.lower()) for name, variable in theirs.items()}
+    values = {name: str(THEIRS / variable.lower()) for name, variable in theirs.items()}
     if "device" in {field.name for field in fields(recipe.settings)}:
-        given["device"] = "cpu" if preset == "smoke" else "gpu"
-    settings = load(recipe, preset, None, given)
+        values["device"] = "cpu" if preset == "smoke" else "gpu"
+    settings = load(recipe, preset, None, values)
     stages = recipe.plan(settings, ROOT / "results" / f"{recipe.name}-{preset}-plain", OUT).stages()
     variables = {"PYTHONPATH": '"$PWD${PYTHONPATH:+:$PYTHONPATH}"', **settings.variables()}
     head = HEAD.format(
@@ -69,7 +69,7 @@ def script(recipe: Recipe[Any], preset: str) -> str:
         preset=preset,
         variables=" ".join(f"{name}={value}" for name, value in variables.items()),
         theirs="".join(
-            f': "${{{variable}:?set it to what run.sh takes as --{name.replace("_", "-")}}}"\n'
+            f': "${{{variable}:?set this variable to the value of --{name.replace("_", "-")} of run.sh}}"\n'
             for name, variable in theirs.items()
         ),
     )
@@ -79,7 +79,7 @@ def script(recipe: Recipe[Any], preset: str) -> str:
 
 
 def command(stage: Stage, theirs: Mapping[str, str]) -> str:
-    """Return the command of a stage; what a training logs is kept, because its curve is drawn from it."""
+    """Return the command of a stage. The log of a training is written to a file, because its curve is drawn from it."""
     words = [quoted(word, theirs) for word in stage.command]
     if stage.kind == "train":
         words += ["2>&1", "|", "tee", quoted(str(log_of(stage, Path(OUT))), theirs)]
@@ -105,7 +105,7 @@ def lines(words: list[str]) -> Iterator[str]:
 
 
 def quoted(word: str, theirs: Mapping[str, str]) -> str:
-    """Return a word for the shell, with variables for the output folder and for the reader's own files."""
+    """Return a word quoted for the shell, with variables for the output folder and for the reader's own files."""
     places = {OUT: "OUT", **{str(THEIRS / variable.lower()): variable for variable in theirs.values()}}
     if not any(place in word for place in places):
         return shlex.quote(word)

@@ -1,4 +1,4 @@
-"""Helpers with which the plans of all recipes write commands and stages."""
+"""Helpers to write the commands and stages of a recipe's plan."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def flags(**named: object) -> list[str]:
         for value in values if isinstance(values, list) else [values]:
             if value is None or value is False or value == "":
                 continue
-            given = () if value is True else value if isinstance(value, tuple) else (value,)
-            words += [f"--{name.replace('_', '-')}", *map(str, given)]
+            arguments = () if value is True else value if isinstance(value, tuple) else (value,)
+            words += [f"--{name.replace('_', '-')}", *map(str, arguments)]
     return words
 
 
@@ -52,7 +52,7 @@ class Planner(Generic[S]):
     shown: str
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
-        """Return a command without file names that do not change its result, as its identity."""
+        """Return the words of a command that determine its result; subclasses leave out file names that do not."""
         return tuple(command)
 
     def stage(

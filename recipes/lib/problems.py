@@ -1,4 +1,4 @@
-"""What a preparation did with what it could not use, in a line."""
+"""Summarise in one line what a data preparation did with bad items."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Mapping
 
 
 def counted(problems: Mapping[str, Mapping[str, int]]) -> str:
-    """`misplaced answer 193 left out 12 repaired`: by kind, and what was done; empty where nothing was wrong."""
+    """Return the number of bad items by kind and action, such as `misplaced answer: 193 left out and 12 repaired`.
+
+    The text is empty if there are no bad items.
+    """
     return ", ".join(
-        f"{kind} {' '.join(f'{number:,} {done}' for done, number in some.items())}" for kind, some in problems.items()
+        f"{kind}: {' and '.join(f'{number:,} {action}' for action, number in actions.items())}"
+        for kind, actions in problems.items()
     )

@@ -1,4 +1,4 @@
-"""What a recipe is: settings, the stages planned from them, and what it found."""
+"""Define what a recipe consists of: settings, a plan of stages, and results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .stages import Stage, read_json
 from .values import Refused
 
 ROOT = Path(__file__).resolve().parents[2]  # commands run here, so that they can be copied from any report
-Row = dict[str, Any]  # a result: columns with text, numbers, truth values or None, as JSON has them
+Row = dict[str, Any]  # a result by column; values are text, numbers, booleans or None, as in JSON
 Chain = list[Stage]
 Phase = list[Chain]
 Hints = dict[str, str]
@@ -20,52 +20,53 @@ FILES = "of files only"
 
 
 def about(text: str) -> dict[str, str]:
-    """A setting's line of `--help`: `lr: float = field(metadata=about("peak learning rate"))`."""
+    """Return metadata with the help text of a setting: `lr: float = field(metadata=about("Peak learning rate."))`."""
     return {"help": text}
 
 
 def of_files(text: str) -> dict[str, str]:
-    """As `about`, of a setting that presets and --config have, and no command line: it describes what they ask for."""
+    """Return metadata as `about` does, for a setting that only presets and --config may contain."""
     return {"help": text, FILES: "yes"}
 
 
 @dataclass(kw_only=True)
 class Settings:
-    """The settings that every recipe has. Those without a default have to be in every preset."""
+    """The settings that every recipe has. Every preset must contain the settings without a default."""
 
     seed: int = field(default=1, metadata=about("Random seed for data preparation and training."))
     jobs: int = field(default=1, metadata=about("Number of commands that may run at the same time."))
 
-    preset = ""  # whose numbers they began with: told by `load`, and no setting
+    preset = ""  # name of the preset; `load` sets it, and it is not a setting itself
 
     def refuse_unused(self, named: Set[str]) -> None:
-        """Refuse settings that the user named, and that nothing would come of; a preset may say more than is used.
+        """Refuse settings of the user that have no effect. A preset may contain settings without effect.
 
         Args:
-            named: those of --config and of the command line; a table by its own name.
+            named: Names of the settings in --config and on the command line; a table counts as one setting.
+
         Raises:
-            Refused: with the option, and why.
+            Refused: A setting has no effect.
         """
-        for name, why in self.unused().items():
+        for name, reason in self.unused().items():
             if name in named:
-                raise Refused(f"--{name.replace('_', '-')} has no effect: {why}; leave it out")
+                raise Refused(f"--{name.replace('_', '-')} has no effect: {reason}. Leave it out.")
 
     def refuse_missing(self) -> None:
-        """Refuse files of the user's that are not there, before anything is done: what a later stage reads, too.
+        """Refuse files of the user that do not exist, before the first stage runs.
 
-        Neither `--dry-run` nor `--list` asks for it: commands can be printed before there is a model.
+        `--dry-run` and `--list` do not call this method, so commands can be printed before there is a model.
         """
 
     def unused(self) -> dict[str, str]:
-        """The settings that are in no command, and why."""
+        """Return the settings that no command uses, each with the reason."""
         return {}
 
     def variables(self) -> dict[str, str]:
-        """Return variables for the environment of every command."""
+        """Return environment variables for every command."""
         return {}
 
     def slots(self) -> list[Mapping[str, str]]:
-        """Return more variables, for each of the commands that run side by side."""
+        """Return more environment variables for each of the commands that run at the same time."""
         return [{} for _ in range(self.jobs)]
 
 
@@ -74,49 +75,53 @@ S = TypeVar("S", bound=Settings)
 
 @dataclass(frozen=True)
 class Plan:
-    """Phases follow each other; the chains of one phase do not need each other and may run side by side."""
+    """The stages of a run. Phases run one after another; the chains of a phase may run at the same time."""
 
     phases: list[Phase]
-    notes: tuple[str, ...] = ()  # what the user should know of it before it runs, and a reader afterwards
+    notes: tuple[str, ...] = ()  # sentences for the user before the run, and for the report
 
     def stages(self) -> list[Stage]:
+        """Return all stages in order."""
         return [stage for phase in self.phases for chain in phase for stage in chain]
 
 
 def shown(output: Path) -> str:
-    """The output folder as commands name it, from the root of the repository."""
+    """Return the output folder as commands write it: relative to the root of the repository."""
     return os.path.relpath(output, ROOT)
 
 
 def compared(settings: Settings, output: Path) -> list[Row]:
-    """The rows that a stage `compare` left."""
+    """Return the rows that the stage `compare` wrote."""
     rows: list[Row] = read_json(output / "comparison.json")
     return rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Generic[S]):
-    """What a recipe is: its settings, what runs, and what comes of it.
+    """A recipe: its settings, its stages and its report.
 
     Args:
-        name: The recipe's folder in recipes/.
-        conf: The folder of the presets; `preset` is the one that runs unless another is asked for.
-        plan: Makes the plan from settings, the output folder, and that folder as commands name it.
-        results: One flat row for each result, for result.json and the report.
-        check: The exit status: whether the recipe shows what it claims.
-        tell: What the line of a finished stage says besides its time.
-        examples: Arguments, for --help.
-        own_report: The Markdown file that a stage writes, where that says more than report.md.
-        columns: Columns of the results that the report's table shows; all unless given.
-        forms: How the numbers of a column are printed (`.2f`); others have four digits.
-        figure: An image among the outputs that the report shows.
-        hints: What can be done with the outputs: a title and a command each.
-        files: What else of the output is worth naming at the end.
-        anew: What does everything anew.
-        default_output: The run's folder in results/, where the recipe's name says too little.
-        remarks: What a reader of the report must know.
-        plain: The presets that plain.py writes as shell. For each, the settings for which the reader has files, with
-            the shell variables that name them.
+        name: Name of the recipe's folder in recipes/.
+        description: Text at the top of --help and of the report.
+        settings: Class of the settings.
+        conf: Folder of the presets.
+        preset: Name of the default preset.
+        plan: Function that returns the plan from the settings, the output folder, and that folder as commands write it.
+        results: Function that returns one flat row per result, for result.json and the report.
+        check: Function that returns the exit status: 0 if the recipe shows what it claims.
+        tell: Function that returns what the line of a finished stage says besides its time.
+        examples: Examples of arguments for --help.
+        own_report: Markdown file that a stage writes, if it replaces report.md.
+        columns: Columns of the results in the report's table; empty means all.
+        forms: Formats for the numbers of a column, such as `.2f`; other numbers have four digits.
+        figure: Image among the outputs for the report.
+        hints: Function that returns commands that use the outputs, by title.
+        files: Further output files to name at the end of a run.
+        anew: Command or option that repeats the whole run.
+        default_output: Function that returns the run's folder in results/ (default: the recipe's name).
+        remarks: Function that returns sentences for the reader of the report.
+        plain: Presets that plain.py writes as shell scripts. For each preset, the settings for which readers must have
+            files of their own, with the names of shell variables for them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What the runner recorded of a run's stages. Stages that were run by hand, without the runner, have no record."""
+"""Read what the runner recorded about the stages. Stages that were run by hand, without the runner, have no record."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .stages import MARKERS, marker_name, read_marker
 
 
 def cost(output: Path, *stages: str) -> Row:
-    """Return columns of a result: the mean minutes of stages, the first one's command, and their commits.
+    """Return columns of a result: the mean minutes of stages, the command of the first stage, and their commits.
+
+    A column without a record is None.
 
     Args:
-        output: the run's folder.
-        stages: names, such as `train:shaw`.
-    Returns:
-        None in each column where nothing was recorded.
+        output: Folder of the run.
+        stages: Names of the stages, such as `train:shaw`.
     """
     markers = [read_marker(output / MARKERS / f"{marker_name(stage)}.done") for stage in stages]
     recorded = [marker for marker in markers if marker]
@@ -29,13 +29,13 @@ def cost(output: Path, *stages: str) -> Row:
 
 
 def busy_minutes(output: Path) -> float | None:
-    """Return for how long any stage of a run was at work; None where nothing was recorded."""
+    """Return the minutes in which at least one stage of a run was running, or None if nothing was recorded."""
     markers = [read_marker(path) for path in (output / MARKERS).glob("*.done")]
     return covered((marker["started"], marker["ended"]) for marker in markers) / 60 if markers else None
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """Return how much time the spans cover: what ran side by side counts once, pauses do not count."""
+    """Return how much time the spans cover. Overlapping spans count once, and pauses do not count."""
     total, reached = 0.0, 0.0
     for started, ended in sorted(spans):
         total += max(0.0, ended - max(started, reached))

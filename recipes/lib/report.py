@@ -1,4 +1,4 @@
-"""result.json and report.md: what came out, and all that is needed to do it again."""
+"""Write result.json and report.md: the results, and everything that is needed to repeat the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .stages import Ledger, Stage
 
 
 def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Path, arguments: list[str]) -> None:
-    """The result comes last: where it is, the report is, too."""
+    """Write the report, then result.json. So if result.json exists, the report exists too."""
     facts: dict[str, Any] = {
         "recipe": recipe.name,
         "command": shlex.join([recipe.program, *arguments]),
@@ -37,13 +37,14 @@ def write(recipe: Recipe[S], settings: S, plan: Plan, ledger: Ledger, output: Pa
 
 
 def commits(stages: Iterable[Stage], ledger: Ledger) -> list[str]:
-    """In the order in which they were used: several where the code changed between two runs."""
+    """Return the commits that the stages used, in order. There are several if the code changed between two runs."""
     markers = sorted((ledger.read(stage) for stage in stages), key=lambda marker: float(marker.get("started", 0)))
     named = " then ".join(str(marker.get("commit", "unknown")) for marker in markers)  # a stage may have several
     return list(dict.fromkeys(named.split(" then ")))
 
 
 def minutes(stage: Stage, ledger: Ledger) -> float:
+    """Return how many minutes a stage took."""
     marker = ledger.read(stage)
     return round(marker["seconds"] / 60, 2)
 
@@ -52,9 +53,10 @@ def table(rows: list[Row], forms: Mapping[str, str] | None = None) -> str:
     """Return a table in Markdown with the columns of the first row.
 
     Args:
-        forms: how the numbers of a column are printed, where it is not `.4g`.
+        rows: Rows of the table.
+        forms: Formats for the numbers of a column (default: `.4g`).
     """
-    from tabulate import tabulate  # the command line can print its commands without it
+    from tabulate import tabulate  # imported here, because --list and --dry-run must work without it
 
     if not rows:
         return "This recipe has no table of results."
@@ -72,8 +74,7 @@ def _cell(value: object, form: str = ".4g") -> str:
 
 
 def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] | None = None) -> str:
-    """The table; what is long and the same in every row (a signature) stands once beneath it. Columns that the rows do
-    not have are left out."""
+    """Return the table of results. A long value that all rows share, such as a signature, is written once below it."""
     rows = [{name: row[name] for name in columns or row if name in row} for row in rows]
     same = {name: value for name, value in (rows[0] if rows else {}).items() if len(str(value)) > 20}
     same = {name: value for name, value in same.items() if all(row[name] == value for row in rows)}
@@ -84,13 +85,13 @@ def results(rows: list[Row], columns: tuple[str, ...], forms: Mapping[str, str] 
 def markdown(recipe: Recipe[S], notes: tuple[str, ...], hints: Hints, facts: dict[str, Any]) -> str:
     host = facts["machine"]
     where = f"{host['cores']} cores, {host['memory_gib']} GiB, {', '.join(host['gpus']) or 'no GPU'}"
-    made = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     stages: list[Row] = [{"stage": name, "minutes": time} for name, time in facts["minutes"].items()]
     parts = [f"# {facts['recipe']}", recipe.description, results(facts["results"], recipe.columns, recipe.forms)]
     if recipe.figure:
         parts.append(f"![{recipe.name}]({recipe.figure})")
     parts += [f"{title}\n\n```\n{command}\n```" for title, command in hints.items()]
     parts += ["## How it was made", *notes]
-    parts.append(f"Seed {facts['seed']}; commit {facts['commit']}; {made}; {where}.")
+    parts.append(f"Seed {facts['seed']}; commit {facts['commit']}; {versions}; {where}.")
     parts += [f"```\n{facts['command']}\n```", table(stages)]
     return "\n\n".join(parts) + "\n"

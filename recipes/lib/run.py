@@ -1,4 +1,4 @@
-"""One run of a recipe: do what is open, then report and check."""
+"""Run a recipe: execute the stages that are not done, then write the report and check the results."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ INTERRUPTED = 130
 
 @dataclass
 class Run(Generic[S]):
+    """One run of a recipe in an output folder."""
+
     recipe: Recipe[S]
     settings: S
     plan: Plan
@@ -32,7 +34,10 @@ class Run(Generic[S]):
     screen: Screen = field(default_factory=Screen)
 
     def do(self, chosen: list[Stage], force: bool) -> int:
-        """The exit status: 0 where the chosen stages are done, and the recipe's claim holds where all are."""
+        """Run the chosen stages, and return the exit status.
+
+        The status is 0 if the chosen stages are done. If all stages are done, the recipe's own check decides.
+        """
         try:
             with only_one(self.output) as lock:
                 refuse_open(chosen, self.ledger)
@@ -43,10 +48,10 @@ class Run(Generic[S]):
             self.screen.line(str(failure))
             return 1
         except OSError as error:
-            print(f"error: {error}; run it again to go on from here", file=sys.stderr)
+            print(f"error: {error}. Run the same command again to continue from here.", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
-            self.screen.line("interrupted; run it again to go on from here")
+            self.screen.line("interrupted. Run the same command again to continue from here.")
             return INTERRUPTED
 
     def _do(self, chosen: list[Stage], lock: int) -> int:
@@ -54,21 +59,22 @@ class Run(Generic[S]):
         idle = self._are_done(chosen)
         if not idle:
             outputs.claim(self.output, self.recipe.name)
-            for kept in outputs.put_aside(self.output, (self.recipe.report, outputs.RESULT)):
-                self.screen.line(f"the earlier {kept.stem} is kept: {os.path.relpath(kept)}")
+            for path in outputs.put_aside(self.output, (self.recipe.report, outputs.RESULT)):
+                self.screen.line(f"renamed the earlier {path.stem} to {os.path.relpath(path)}")
             self._run(chosen, lock)
         if not self._are_done(self.plan.stages()):
-            self.screen.line(f"{'Nothing to do here. ' if idle else ''}Stages are left to do; --list shows them.")
+            begin = "The chosen stages were already done. " if idle else ""
+            self.screen.line(f"{begin}Other stages are still open; list them with --list.")
             return 0
         if not (self.output / outputs.RESULT).exists():
             report.write(self.recipe, self.settings, self.plan, self.ledger, self.output, self.arguments)
         if idle:
-            self.screen.line(f"Everything is done: {self._shown(self.recipe.report)}")
+            self.screen.line(f"All stages are already done. The report is {self._shown(self.recipe.report)}")
             self._tell_if_changed()
         else:
             minutes = (time.monotonic() - started) / 60
             names = ", ".join([self._shown(self.recipe.report), *self.recipe.files, outputs.RESULT])
-            self.screen.line(f"Done in {minutes:.1f} minutes: {names}")
+            self.screen.line(f"Done in {minutes:.1f} minutes. Results: {names}")
         for title, command in self.recipe.hints(self.settings, self.output, shown(self.output)).items():
             print(f"{title}\n    {command}")
         return self.recipe.check(self.settings, self.output)
@@ -89,11 +95,11 @@ class Run(Generic[S]):
         Runner(self.output, self.ledger, self.screen, lock, slots, recipe.tell).run(phases)
 
     def _tell_if_changed(self) -> None:
-        """The code is no input of a training: an edited comment need not train everything anew. But say so."""
+        """Tell the user if the trainings used another commit. They are not repeated for that, only for new settings."""
         stages = [stage for stage in self.plan.stages() if stage.kind == "train"] or self.plan.stages()
-        made = report.commits(stages, self.ledger)
-        if made != [version_of(ROOT)]:
-            self.screen.line(f"It was trained with commit {', '.join(made)}; {self.recipe.anew} does it anew.")
+        commits = report.commits(stages, self.ledger)
+        if commits != [version_of(ROOT)]:
+            self.screen.line(f"Training used the commit {', '.join(commits)}. To repeat it, use {self.recipe.anew}.")
 
     def _shown(self, name: str) -> str:
         return os.path.relpath(self.output / name)

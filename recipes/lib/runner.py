@@ -1,4 +1,4 @@
-"""Runs the stages that are not done: their output into logs, their progress to the screen."""
+"""Run the stages that are not done. Their output goes to logs, their progress to the screen."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from .logs import log_of, progress, tail
 from .machine import executable, version_of
 from .recipe import ROOT, Phase
 from .screen import Screen
-from .stages import InTheWay, Ledger, Stage
+from .stages import ForeignOutput, Ledger, Stage
 
-MANY = 8  # stages, named in a line
+LONGEST_LIST = 8  # number of stages to name in a line
 
 
 class Failed(Exception):
-    """A stage failed; the message has its command and the end of its log."""
+    """Raised if a stage failed; the message contains its command and the end of its log."""
 
 
 @dataclass
 class Runner:
+    """Run stages, several at the same time if there are several slots."""
+
     output: Path
     ledger: Ledger
     screen: Screen
-    lock: int  # the descriptor of the lock on the folder, which whoever watches over a command inherits
-    slots: Sequence[Mapping[str, str]] = ({},)  # a job each: what its commands have in their environment
+    lock: int  # file descriptor of the folder's lock, which the processes of tied.py inherit
+    slots: Sequence[Mapping[str, str]] = ({},)  # environment variables of each job
     tell: Callable[[Stage], str] = lambda stage: ""
 
     def __post_init__(self) -> None:
@@ -43,18 +45,23 @@ class Runner:
         for slot in self.slots:
             self.free.put(slot)
         self.commit = version_of(ROOT)
-        self.processes: dict[Stage, subprocess.Popen[Any]] = {}  # those that run
+        self.processes: dict[Stage, subprocess.Popen[Any]] = {}  # processes of the stages that are running
         self.stopping = threading.Event()
         self.total = self.done = 0
 
     def run(self, phases: list[Phase]) -> None:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` ends the commands, too
+        """Run the phases one after another.
+
+        Raises:
+            Failed: A stage failed. Stages that do not need it were run to their end.
+        """
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` also ends the commands
         stages = [stage for phase in phases for chain in phase for stage in chain]
         self.total, self.done = len(stages), sum(self.ledger.is_done(stage) for stage in stages)
         if self.done:
-            self.screen.line(f"going on: {self.done} of {self.total} stages are done")
+            self.screen.line(f"continuing: {self.done} of {self.total} stages are already done")
         if changed := self.ledger.changed(stages):
-            self.screen.line(f"done anew, as their settings, files or code changed: {some(changed)}")
+            self.screen.line(f"repeating stages whose settings, files or code changed: {listed(changed)}")
         for phase in phases:
             with ThreadPoolExecutor(len(self.slots)) as pool:
                 futures = [pool.submit(self._run_chain, chain) for chain in phase]
@@ -64,7 +71,7 @@ class Runner:
                     self._stop(futures)
 
     def _watch(self, futures: list[Future[None]]) -> None:
-        """Show the progress until all are through; a chain that fails leaves the others to their end."""
+        """Show the progress until all chains have ended. If a chain fails, the other chains continue."""
         waiting = set(futures)
         failures: list[Failed] = []
         while waiting:
@@ -75,7 +82,7 @@ class Runner:
                 except Failed as failure:
                     failures.append(failure)
                     if waiting:
-                        self.screen.line(f"{str(failure).splitlines()[0]}; the others go on")
+                        self.screen.line(f"{str(failure).splitlines()[0]}; the other stages continue")
             running = [progress(stage, log_of(stage, self.output)) for stage in list(self.processes)]
             if running:
                 self.screen.status(" | ".join(running))
@@ -101,29 +108,29 @@ class Runner:
     def _run_stage(self, stage: Stage) -> None:
         log = log_of(stage, self.output)
         try:
-            self._refuse_missing(stage.inputs, f"{stage.name} cannot start: no")
-            for kept in self.ledger.start(stage, self.commit, log.stat().st_mtime if log.exists() else None):
-                self.screen.line(f"{stage.name} begins anew: its settings changed; the earlier one is in {kept}")
+            self._refuse_missing(stage.inputs, f"{stage.name} cannot start: this input is missing:")
+            for old in self.ledger.start(stage, self.commit, log.stat().st_mtime if log.exists() else None):
+                self.screen.line(f"{stage.name} starts again, because its settings changed. Earlier output: {old}")
             log.parent.mkdir(parents=True, exist_ok=True)
-            goes_on = stage.resumes and len(self.ledger.read(stage, "begun").get("attempts", [])) > 1
-            if stage.resumes and not goes_on and log.exists():
-                os.replace(log, log.with_name(f"{log.name}.old"))  # of another training: its losses are not this one's
-            with log.open("ab" if goes_on else "wb") as file:
+            continues = stage.resumes and len(self.ledger.read(stage, "begun").get("attempts", [])) > 1
+            if stage.resumes and not continues and log.exists():
+                os.replace(log, log.with_name(f"{log.name}.old"))  # its losses belong to another training
+            with log.open("ab" if continues else "wb") as file:
                 status = self._run_command(stage, file)
             if status != 0 and not self.stopping.is_set():
                 raise Failed(explain(stage, f"failed with exit status {status}", log))
             if status == 0:
-                self._refuse_missing(stage.outputs, f"{stage.name} ended as if all were well, but left no")
+                self._refuse_missing(stage.outputs, f"{stage.name} ended with exit status 0, but did not write")
                 self._finish(stage)
-        except InTheWay as error:
+        except ForeignOutput as error:
             raise Failed(f"{stage.name} cannot start: {error}") from None
-        except OSError as error:  # of this process: a marker or a log that cannot be written
+        except OSError as error:  # this process cannot write a marker or a log
             raise Failed(explain(stage, f"failed: {error}", log)) from error
 
-    def _refuse_missing(self, paths: tuple[Path, ...], what: str) -> None:
+    def _refuse_missing(self, paths: tuple[Path, ...], problem: str) -> None:
         for path in paths:
             if not path.exists():
-                raise Failed(f"{what} {path}")
+                raise Failed(f"{problem} {path}")
 
     def _finish(self, stage: Stage) -> None:
         self.ledger.finish(stage, command=shlex.join(stage.command))
@@ -145,21 +152,23 @@ class Runner:
         places = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "cwd": ROOT}
         with tied.start(command, env={**os.environ, **slot}, pass_fds=(self.lock,), **places) as process:
             self.processes[stage] = process
-            if self.stopping.is_set():  # it was started while the others were being ended
+            if self.stopping.is_set():  # the process was started while all others were stopped
                 process.terminate()
             status = process.wait()
         del self.processes[stage]
         return status
 
 
-def some(stages: Sequence[Stage]) -> str:
-    """Their names, of many the first."""
-    names = [stage.name for stage in stages[:MANY]]
-    return ", ".join(names) + (f" and {len(stages) - MANY} more" if len(stages) > MANY else "")
+def listed(stages: Sequence[Stage]) -> str:
+    """Return the names of the first stages, and the number of the others."""
+    names = [stage.name for stage in stages[:LONGEST_LIST]]
+    return ", ".join(names) + (f" and {len(stages) - LONGEST_LIST} more" if len(stages) > LONGEST_LIST else "")
 
 
-def explain(stage: Stage, what: str, log: Path) -> str:
+def explain(stage: Stage, problem: str, log: Path) -> str:
+    """Return the message about a failed stage, with the end of its log and its command."""
     end = tail(log)
-    full = ["the disk is full: free some space"] if "No space left" in end + what else []
-    lines = [f"{stage.name} {what}", end, *full, f"command: {shlex.join(stage.command)}"]
+    full = ["The disk is full. Free some space, then run the same command again."]
+    full = full if "No space left" in end + problem else []
+    lines = [f"{stage.name} {problem}", end, *full, f"command: {shlex.join(stage.command)}"]
     return "\n".join([*lines, f"full log: {os.path.relpath(log)}"])

@@ -41,15 +41,16 @@ def schedule(items: int, batch: int, epochs: int, warmup: float) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", type=Path, required=True)
-    parser.add_argument("--count", required=True, metavar="KEY.KEY", help="of the items of training, in the record")
-    parser.add_argument("--epochs", type=int, required=True)
-    parser.add_argument("--batch", type=int, required=True, help="items of an update")
-    parser.add_argument("--warmup", type=float, required=True, help="part of the updates")
-    parser.add_argument("command", nargs="+", help="after --")
-    asked = parser.parse_args()
-    command = [executable(asked.command[0]), *asked.command[1:]]
-    command += schedule(counted(asked.record, asked.count), asked.batch, asked.epochs, asked.warmup)
+    add = parser.add_argument
+    add("--record", type=Path, required=True, metavar="FILE", help="JSON file with the number of training items.")
+    add("--count", required=True, metavar="KEY.KEY", help="Keys that lead to this number in the file.")
+    add("--epochs", type=int, required=True, metavar="N", help="Number of epochs.")
+    add("--batch", type=int, required=True, metavar="N", help="Number of items per update.")
+    add("--warmup", type=float, required=True, metavar="P", help="Fraction of the updates with a rising learning rate.")
+    add("command", nargs="+", help="Command of the training, after --.")
+    args = parser.parse_args()
+    command = [executable(args.command[0]), *args.command[1:]]
+    command += schedule(counted(args.record, args.count), args.batch, args.epochs, args.warmup)
     os.execvp(command[0], command)
 
 

@@ -1,4 +1,4 @@
-"""Progress on the terminal: finished things as lines, running things in one line that is rewritten."""
+"""Show the progress on the terminal: one line per finished stage, and a status line that is rewritten."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import sys
 import threading
 import time
 
-QUIET_SECONDS = 10.0  # between two status lines where a line cannot be rewritten (a file, a CI log)
+QUIET_SECONDS = 10.0  # seconds between two status lines if a line cannot be rewritten (in a file or a CI log)
 
 
 class Screen:
+    """Print lines with the time since the start. Several threads may print."""
+
     def __init__(self) -> None:
         self.started = time.monotonic()
         self.rewrites = sys.stdout.isatty()
@@ -18,10 +20,12 @@ class Screen:
         self.last_status = self.started
 
     def line(self, text: str) -> None:
+        """Print a line that stays."""
         with self.lock:
             print(f"{self._erase()}[{self._elapsed():4.0f}s] {text}", flush=True)
 
     def status(self, text: str) -> None:
+        """Replace the status line."""
         with self.lock:
             shown = f"[{self._elapsed():4.0f}s] ... {text}"
             if self.rewrites:

@@ -1,4 +1,4 @@
-"""The settings of a run: a preset, then --config FILE, then the command line. Nothing unknown is ignored."""
+"""Load the settings of a run from a preset, --config FILE and the command line. Unknown settings are refused."""
 
 from __future__ import annotations
 
@@ -10,54 +10,70 @@ from typing import Any, get_args, get_type_hints
 
 from .package import nearest
 from .recipe import Recipe, S
-from .values import Flags, Refused, fits, is_table, read, wanted
+from .values import Flags, Refused, expected, fits, is_table, read
 
 Table = dict[str, Any]
 
 
 def load(
-    recipe: Recipe[S], preset: str | None = None, config: Path | None = None, given: Mapping[str, str] | None = None
+    recipe: Recipe[S], preset: str | None = None, config: Path | None = None, texts: Mapping[str, str] | None = None
 ) -> S:
-    """`given` holds the command line's: `seed` or `train.lr`, as text."""
+    """Return the settings of a run.
+
+    Args:
+        recipe: The recipe.
+        preset: Name of the preset (default: the recipe's default preset).
+        config: TOML file whose settings replace those of the preset.
+        texts: Settings of the command line as text, such as `seed` or `train.lr`; they replace all others.
+
+    Raises:
+        Refused: A setting is unknown, missing or has a wrong value.
+    """
     hints = get_type_hints(recipe.settings)
     name = preset or recipe.preset
     if name not in recipe.presets():
-        raise Refused(f"no preset '{name}' in {recipe.conf}{nearest(name, recipe.presets())}")
+        raise Refused(f"--preset {name}: {recipe.conf} has no preset '{name}'{nearest(name, recipe.presets())}")
     path = recipe.conf / f"{name}.toml"
     values = known_only(read_preset(path), hints, str(path))
     _refuse_missing(recipe.settings, values, path)
     theirs = known_only(read_toml(config), hints, str(config)) if config is not None else {}
-    asked = from_words(given or {}, hints)
+    command_line = from_words(texts or {}, hints)
     merge(values, theirs, hints, str(config))
-    merge(values, asked, hints, "the command line")
+    merge(values, command_line, hints, "command line")
     for key, value in values.items():
         if not fits(value, hints[key]):
-            raise Refused(f"{_option(key)} is {value!r}: {wanted(hints[key])} is wanted")
+            raise Refused(f"{_option(key)} {value!r}: the value must be {expected(hints[key])}.")
     settings = recipe.settings(**values)
     settings.preset = name
     if settings.jobs < 1:
-        raise Refused(f"--jobs is {settings.jobs}: 1 or more is wanted")
-    settings.refuse_unused({*theirs, *asked})
+        raise Refused(f"--jobs {settings.jobs}: the value must be at least 1.")
+    settings.refuse_unused({*theirs, *command_line})
     return settings
 
 
 def read_toml(path: Path) -> Table:
+    """Read a TOML file.
+
+    Raises:
+        Refused: The file cannot be read.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Refused(f"{path} is no TOML: {error}") from error
+        raise Refused(f"{path}: the file is not valid TOML: {error}") from error
 
 
 def read_preset(path: Path, *extending: str) -> Table:
-    """Return the settings of a preset: those of the preset that it names as `extends`, with its own in their place.
+    """Return the settings of a preset. Its own settings replace those of the preset that it names as `extends`.
 
     Args:
-        path: the preset's file; presets extend others of their folder.
-        extending: the presets that extend this one, the last first.
+        path: File of the preset. Presets can extend other presets of the same folder only.
+        extending: Names of the presets that extend this one, the nearest first.
+
     Raises:
-        Refused: a preset that is not there, or that extends itself.
+        Refused: The extended preset does not exist, or presets extend each other in a circle.
     """
     own = read_toml(path)
     name = own.pop("extends", None)
@@ -65,10 +81,10 @@ def read_preset(path: Path, *extending: str) -> Table:
         return own
     others = sorted(other.stem for other in path.parent.glob("*.toml") if other != path)
     if name not in others:
-        raise Refused(f"{path}: extends = {name!r} is no other preset of the folder{nearest(str(name), others)}")
+        raise Refused(f"{path}: extends = {name!r} does not name a preset of the folder{nearest(str(name), others)}")
     chain = (path.stem, *extending)
     if name in chain:
-        raise Refused(f"{path}: extends = {name!r}, which extends {path.stem} in turn: a preset cannot extend itself")
+        raise Refused(f"{path}: extends = {name!r}: the presets {name} and {path.stem} extend each other.")
     base = read_preset(path.with_name(f"{name}.toml"), *chain)
     tables = {key: {**base[key], **value} for key, value in own.items() if _are_tables(base.get(key), value)}
     return {**base, **own, **tables}
@@ -79,7 +95,7 @@ def _are_tables(*values: object) -> bool:
 
 
 def known_only(table: Table, hints: Table, where: str) -> Table:
-    """The table with `_` for `-` in its keys: both spellings are the same."""
+    """Return the table with `_` for `-` in its keys, and refuse unknown settings. Both spellings are allowed."""
     known: Table = {}
     for key, value in table.items():
         name = key.replace("-", "_")
@@ -90,33 +106,37 @@ def known_only(table: Table, hints: Table, where: str) -> Table:
 
 
 def _refuse_missing(kind: type, values: Table, path: Path) -> None:
-    for one in fields(kind):
-        if one.name not in values and one.default is MISSING and one.default_factory is MISSING:
-            raise Refused(f"{path}: the setting '{one.name}' is missing")
+    for setting in fields(kind):
+        if setting.name not in values and setting.default is MISSING and setting.default_factory is MISSING:
+            raise Refused(f"{path}: the setting '{setting.name}' is missing. Every preset must contain it.")
 
 
 def merge(values: Table, newer: Table, hints: Table, where: str) -> None:
-    """Tables are merged key by key. A new key is right only for Flags: their program knows more of them."""
+    """Replace values by newer ones; tables are merged key by key.
+
+    A table refuses new keys, except for tables of type Flags, whose program knows more flags than the preset contains.
+    """
     for name, value in newer.items():
         if not is_table(hints[name]) or not isinstance(value, dict):
             values[name] = value
             continue
-        known = values.get(name, {})  # none of a table that no preset has to have
+        known = values.get(name, {})  # empty if the preset does not contain the table
         for key in value:
             if key not in known and hints[name] != Flags:
                 raise Refused(f"{where}: unknown setting '{name}.{key}'{nearest(key, known, name + '.')}")
         values[name] = {**known, **value}
 
 
-def from_words(given: Mapping[str, str], hints: Table) -> Table:
+def from_words(texts: Mapping[str, str], hints: Table) -> Table:
+    """Return the values of settings that the command line gives as text."""
     values: Table = {}
-    for name, text in given.items():
+    for name, text in texts.items():
         table, _, key = name.partition(".")
         hint = get_args(hints[table])[1] if key else hints[table]
         try:
             value = read(text, hint)
         except ValueError as error:
-            raise Refused(f"{_option(name)} is '{text}': {wanted(hint)} is wanted") from error
+            raise Refused(f"{_option(name)} {text}: the value must be {expected(hint)}.") from error
         if key:
             values.setdefault(table, {})[key] = value
         else:
@@ -130,7 +150,7 @@ def _option(name: str) -> str:
 
 
 def as_arguments(flags: Flags) -> list[str]:
-    """`{"beam": 4, "cpu": true}` as `--beam 4 --cpu`; a false flag is left out."""
+    """Return flags as words of a command: `{"beam": 4, "cpu": True}` becomes `--beam 4 --cpu`. False is left out."""
     words: list[str] = []
     for name, value in flags.items():
         if value is True:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds .venv. Usage: setup_env.sh [demo|full]   (demo leaves the test tools and oracles out)
-# PYTHON=... chooses the interpreter. A torch that it has, or that .venv has, is kept whatever its version.
-# Run again it does nothing, unless the pins, setup.py or these scripts changed.
+# Build .venv. Usage: setup_env.sh [demo|full]   (`demo` leaves out the test tools and the reference implementations)
+# PYTHON=... chooses the interpreter. If it or .venv already has torch, that torch is kept, whatever its version.
+# A second run does nothing, unless the pinned versions, setup.py or these scripts changed.
 set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
@@ -15,7 +15,7 @@ source "$LIB/setup_log.sh"
 # shellcheck source=recipes/lib/setup_checks.sh
 source "$LIB/setup_checks.sh"
 
-# What an environment is built from. The place counts: scripts in .venv/bin hold absolute paths.
+# fingerprint: print what the environment is built from. The path counts, because scripts in .venv/bin hold it.
 fingerprint() {
   echo "$ROOT"
   cksum <"$ROOT/setup.py"
@@ -31,13 +31,13 @@ is_ready() {
   return 1
 }
 
-# The last thing done, and by rename: an interrupted install is never taken for a finished one.
+# mark_ready: the last step, done by renaming a file, so that an interrupted setup never counts as finished.
 mark_ready() {
   fingerprint >"$VENV/.ready.tmp"
   mv "$VENV/.ready.tmp" "$VENV/.ready-$LEVEL"
 }
 
-# python_of_venv CODE: nothing when there is no working .venv.
+# python_of_venv CODE: run the code with the Python of .venv; print nothing if .venv does not work.
 python_of_venv() { "$VENV/bin/python" -c "$1" 2>/dev/null || true; }
 
 readonly VERSION='import sys; print(sys.version.split()[0])'
@@ -52,13 +52,13 @@ create_venv() {
   have=$(python_of_venv "$VERSION")
   want=$("$PYTHON" -c "$VERSION")
   if [[ -n $have && ${have%.*} != "${want%.*}" && -n ${ASKED_PYTHON:-} ]]; then
-    die ".venv has Python $have, PYTHON=$PYTHON is $want: run 'make clean-env' first"
+    die ".venv has Python $have, but PYTHON=$PYTHON has $want. Run 'make clean-env' first."
   fi
   if [[ -n $have && -f $VENV/.place && $(<"$VENV/.place") != "$ROOT" ]]; then
-    echo "  .venv was built in another place ($(<"$VENV/.place")): building it anew"
+    echo "  .venv was built in another folder ($(<"$VENV/.place")); building it again"
     rm -rf "$VENV"
   fi
-  # Whatever an interrupted or outdated venv left behind is no use; a working one is completed.
+  # Delete a .venv that does not work; complete one that works.
   if [[ -z $(python_of_venv "$VERSION") ]]; then
     step "virtual environment" "$PYTHON" -m venv --clear "$VENV"
   elif [[ -z $(python_of_venv 'import pip; print(1)') ]]; then
@@ -67,18 +67,18 @@ create_venv() {
   echo "$ROOT" >"$VENV/.place"
 }
 
-# keep_torch: links the torch of $PYTHON unless .venv has one, then pins whatever is there.
+# keep_torch: link the torch of $PYTHON unless .venv has torch, then pin the version that .venv has.
 keep_torch() {
   local site torch
   if [[ -z $(python_of_venv "$TORCH_VERSION") ]]; then
     site=$(python_of_venv 'import sysconfig; print(sysconfig.get_path("purelib"))')
     torch=$("$PYTHON" "$LIB/link_torch.py" "$site")
-    if [[ -n $torch ]]; then echo "  keeping the $torch of $PYTHON"; fi
+    if [[ -n $torch ]]; then echo "  using the installed $torch of $PYTHON"; fi
   fi
   pin_present torch torchaudio
 }
 
-# pin_present NAME...: the constraints, with the lines of these packages as .venv has them.
+# pin_present NAME...: write the constraints, with the versions that .venv has of these packages.
 pin_present() {
   local name version
   cp "$LIB/constraints.txt" "$PINS"
@@ -92,33 +92,33 @@ pin_present() {
   done
 }
 
-# pip_install ARGS...: within the pins, and never isolated: a build in isolation fetches a second torch.
+# pip_install ARGS...: install with the pinned versions. Isolated builds are off, because they download a second torch.
 pip_install() {
   "$VENV/bin/python" -m pip install --no-build-isolation --constraint "$PINS" "$@"
 }
 
 install_all() {
-  local extra="recipes" kept
+  local extra="recipes" torch
   if [[ $LEVEL == full ]]; then extra="test"; fi
   step "pip" pip_install --upgrade pip
   step "build tools" pip_install setuptools wheel cython numpy
-  kept=$(python_of_venv "$TORCH_VERSION")
-  if [[ -z $kept ]]; then step "torch (a large download)" pip_install torch; fi
-  kept=$(python_of_venv "$TORCH_VERSION")
+  torch=$(python_of_venv "$TORCH_VERSION")
+  if [[ -z $torch ]]; then step "torch (a large download)" pip_install torch; fi
+  torch=$(python_of_venv "$TORCH_VERSION")
   step "fairseq and fastBPE (compiled)" pip_install fairseq-fixed fastBPE
   step "fairseq_posenc with [${extra}]" pip_install --editable "${ROOT}[${extra}]"
-  if [[ $(python_of_venv "$TORCH_VERSION") != "$kept" ]]; then
-    die "torch $kept was replaced while installing; see $LOG"
+  if [[ $(python_of_venv "$TORCH_VERSION") != "$torch" ]]; then
+    die "pip replaced torch $torch by another version. The full log is $LOG"
   fi
-  # From elsewhere: proves that the package is found through its installation. So it must be from the folder with
-  # this clone too, where the clone itself may be taken for the package; that folder comes after torch and fairseq,
-  # because it may hold anything.
+  # Import the package from another folder, to test that its installation is found. The import must also work from the
+  # parent folder of this clone, where Python could mistake the clone for the package. That folder is added to the path
+  # after the import of torch and fairseq, because it may contain other modules of these names.
   cd /
   local first_import='import sys, torch, fairseq; sys.path.insert(0, sys.argv[1]); from fairseq_posenc import load'
   step "first import" "$VENV/bin/python" -c "$first_import" "$(dirname "$ROOT")"
 }
 
-# Where flock is missing (macOS) two installs at once are the user's to avoid.
+# take_lock: wait for another setup. macOS has no flock; there, users must not run two setups at the same time.
 take_lock() {
   if command -v flock >/dev/null; then
     exec 9>"$ROOT/.setup.lock"
@@ -128,15 +128,15 @@ take_lock() {
 
 main() {
   case $LEVEL in demo) is_ready demo full && return ;; full) is_ready full && return ;;
-    *) die "unknown level '$LEVEL': demo or full" ;; esac
+    *) die "unknown level '$LEVEL'. Give demo or full." ;; esac
   ASKED_PYTHON=${PYTHON:-}
-  # The user's settings for other environments must not redirect this one.
+  # Variables for the user's other environments must not affect this one.
   unset PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX
   export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1
   pick_python
   check_python
   check_compiler
-  # Measured: 1.7 GB with a CPU build of torch, which takes 0.8 of them; pip needs as much again for a while.
+  # Measured: .venv takes 1.7 GB with a CPU build of torch (0.8 GB). For a while pip needs the same space again.
   if has_torch; then check_space 2000; else check_space 4000; fi
   take_lock
   if is_ready "$LEVEL"; then return; fi

@@ -1,31 +1,30 @@
 # shellcheck shell=bash
-# Sourced by setup_env.sh: one line a step on the screen, everything else in a log.
-# Needs: LOG.
+# setup_env.sh sources this file. It prints one line per step on the screen and writes everything else to $LOG.
 
-# The screen, also for a message that comes while a step's output goes to the log.
+# File descriptor 3 is the screen, for messages while the output of a step goes to the log.
 exec 3>&2
 
-# die MESSAGE: the one line that says what is wrong and what to do.
+# die MESSAGE: print what is wrong and what to do, then exit.
 die() {
   echo "error: $*" >&3
   exit 1
 }
 
-# Bash runs this once the command in the foreground has ended, which the same Ctrl-C did.
-trap 'echo >&3; die "interrupted; run the same command again: it goes on from here"' INT TERM
+# Bash runs this after the command in the foreground has ended; Ctrl-C ends that command too.
+trap 'echo >&3; die "interrupted. Run the same command again to continue."' INT TERM
 
-# why_failed: a known cause read from the log, as advice; nothing when unknown.
+# why_failed: search the log for a known cause, and print it with advice; print nothing if the cause is unknown.
 why_failed() {
   if grep -qi "no space left" "$LOG"; then
-    echo "the disk is full: free some space (TMPDIR moves pip's temporary files)"
+    echo "the disk is full. Free some space (TMPDIR moves pip's temporary files)"
   elif grep -qiE "name resolution|connection (error|refused|broken|timed)|max retries|timed out|proxyerror" "$LOG"; then
-    echo "the package index cannot be reached: check the network (or PIP_INDEX_URL, PIP_PROXY)"
+    echo "the package index cannot be reached. Check the network, PIP_INDEX_URL and PIP_PROXY"
   elif grep -qiE "no matching distribution|could not find a version" "$LOG"; then
-    echo "the package index lacks a pinned version for this Python: Python 3.11 is the tested one"
+    echo "the package index has no pinned version for this Python. Use Python 3.11, which is tested"
   fi
 }
 
-# step LABEL COMMAND...: runs it with its output in the log; seconds count up on a terminal.
+# step LABEL COMMAND...: run the command with its output in the log; on a terminal, show the seconds.
 # The command runs in the foreground, so that Ctrl-C ends it too.
 step() {
   local label=$1 started=$SECONDS ticker=
@@ -37,7 +36,7 @@ step() {
   printf '  %-36s %4ds\n' "$label" $((SECONDS - started))
 }
 
-# tick LABEL: counts seconds for as long as the script lives.
+# tick LABEL: show the seconds until the script ends.
 tick() {
   local started=$SECONDS
   while kill -0 $$ 2>/dev/null; do
@@ -53,12 +52,12 @@ stop_tick() {
   fi
 }
 
-# fail_step LABEL TICKER
+# fail_step LABEL TICKER: show the end of the log and the cause of the failure, then exit.
 fail_step() {
   stop_tick "$2"
   echo >&2
   tail -n 15 "$LOG" >&2
   local why
   why=$(why_failed)
-  die "step '$1' failed: ${why:-see the lines above}; full log: $LOG; 'make setup' goes on from here"
+  die "step '$1' failed: ${why:-see the lines above}. The full log is $LOG. Continue with 'make setup'."
 }

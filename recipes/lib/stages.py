@@ -1,9 +1,9 @@
-"""Named stages, each one command, and the memory of which are done.
+"""Define stages, each of which is one command, and record which of them are done.
 
-A stage is done when a marker with its key lies in the run's folder. The key is a hash of the command (or of what the
-stage says decides its result), of the files that it names as inputs, and of the keys of the stages before it: a
-changed setting re-does what depends on it and nothing else. The marker is renamed into place after the command has
-succeeded, so whatever a killed run left behind is never taken for finished.
+A stage is done if the run's folder has a marker with the key of the stage. The key is a hash of the command (or of the
+stage's `identity`), of its input files, and of the keys of the stages before it. So a changed setting repeats only the
+stages that depend on it. The marker is renamed into place after the command has succeeded, so the output of a killed
+run never counts as finished.
 """
 
 from __future__ import annotations
@@ -23,25 +23,32 @@ from .package import write_whole
 
 @dataclass(frozen=True)
 class Stage:
+    """A named command of a recipe, with the files that it reads and writes."""
+
     name: str
     command: tuple[str, ...]
     outputs: tuple[Path, ...]
     after: tuple[Stage, ...] = ()  # the stages whose outputs it reads
-    inputs: tuple[Path, ...] = ()  # other files whose content decides the result
-    resumes: bool = False  # the command goes on from what an interrupted run of itself left
-    identity: tuple[str, ...] = ()  # what decides the result, where the command says more (on how many machines)
+    inputs: tuple[Path, ...] = ()  # other files whose content determines the result
+    resumes: bool = False  # whether the command can continue an interrupted run of itself
+    identity: tuple[str, ...] = ()  # words that determine the result, if not all words of the command do
 
     @property
     def kind(self) -> str:
-        """`train` of `train:shaw`."""
+        """Return the part of the name before the colon: `train` for `train:shaw`."""
         return self.name.partition(":")[0]
 
     @property
     def variant(self) -> str:
+        """Return the part of the name after the colon: `shaw` for `train:shaw`."""
         return self.name.partition(":")[2]
 
     def key(self, folder: str = "") -> str:
-        """`folder` is what the commands call the run's folder: moved or copied, a run is the same run."""
+        """Return a hash of everything that determines the result.
+
+        Args:
+            folder: The run's folder as commands write it. It does not count, so a moved or copied run stays done.
+        """
         words = json.dumps(self.identity or self.command)
         parts = [words.replace(json.dumps(folder)[1:-1], "OUTPUT") if folder else words]
         parts += [content(path) for path in self.inputs]
@@ -50,108 +57,115 @@ class Stage:
 
 
 def content(path: Path) -> str:
-    """The hash of a file or folder. A missing one is not refused here: stages are listed before there are data."""
+    """Return the hash of a file or folder. A missing path is allowed, because stages can be listed without data."""
     if not path.exists():
         return "missing"
     if path.is_dir():
-        return " ".join(f"{one.relative_to(path)} {content(one)}" for one in sorted(path.rglob("*")) if one.is_file())
+        files = (file for file in sorted(path.rglob("*")) if file.is_file())
+        return " ".join(f"{file.relative_to(path)} {content(file)}" for file in files)
     facts = path.stat()
     return _content(path, facts.st_size, facts.st_mtime_ns)
 
 
-@cache  # keys are asked for many times, and a corpus may be large
+@cache  # a key is computed many times, and a corpus may be large
 def _content(path: Path, size: int, changed: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-MARKERS = ".stages"  # the folder of a run's markers, in its output folder
-FORGOTTEN = "forgotten"  # in the marker of what --force does anew
+MARKERS = ".stages"  # name of the folder with the markers, in the output folder of a run
+FORGOTTEN = "forgotten"  # key in the marker of a stage that --force repeats
 
 
-class InTheWay(Exception):
-    """Something that no run of this recipe made stands where a stage wants to write."""
+class ForeignOutput(Exception):
+    """Raised if an output of a stage already exists although no run of this recipe wrote it."""
 
 
 class Ledger:
-    """The markers of one run's folder: NAME.done of a finished stage, NAME.begun of one at work or killed."""
+    """The markers in a run's folder: NAME.done for a finished stage, NAME.begun for a running or killed stage."""
 
     def __init__(self, folder: Path, shown: str = "") -> None:
         self.folder = folder
-        self.shown = shown  # what commands call the run's folder
+        self.shown = shown  # the run's folder as commands write it
 
     def key(self, stage: Stage) -> str:
+        """Return the key of a stage in this folder."""
         return stage.key(self.shown)
 
     def is_done(self, stage: Stage) -> bool:
+        """Return whether a stage is done with the present settings, and its outputs exist."""
         return self.read(stage).get("key") == self.key(stage) and all(path.exists() for path in stage.outputs)
 
     def changed(self, stages: Iterable[Stage]) -> list[Stage]:
-        """Those that were done or begun, of other settings, files or code than now."""
+        """Return the stages that were done or begun with other settings, files or code."""
         keys = ((stage, (self.read(stage) or self.read(stage, "begun")).get("key")) for stage in stages)
         return [stage for stage, key in keys if key and key != self.key(stage)]
 
     def read(self, stage: Stage, state: str = "done") -> dict[str, Any]:
+        """Return the content of a stage's marker, which is empty if there is no marker."""
         return read_marker(self._path(stage, state))
 
     def start(self, stage: Stage, commit: str = "", seen: float | None = None) -> list[Path]:
-        """Make room for the stage, unless it can go on from what is there.
+        """Record that a stage starts. Remove the outputs of earlier attempts, unless the stage can continue them.
 
         Args:
-            seen: when an earlier attempt last gave a sign of life.
+            stage: The stage.
+            commit: Commit of the repository.
+            seen: Time at which an earlier attempt last wrote to its log.
 
         Returns:
-            where an earlier training went: days of work are put aside, not deleted.
+            New paths of the outputs of an earlier training. They are renamed and not deleted, because they may be the
+            work of days.
 
         Raises:
-            InTheWay: an output is there that no run made.
+            ForeignOutput: An output exists that no run wrote.
         """
         begun, key = self.read(stage, "begun"), self.key(stage)
         attempts: list[dict[str, Any]] = []
-        kept: list[Path] = []
+        renamed: list[Path] = []
         if stage.resumes and begun.get("key") == key:
             attempts = begun["attempts"]
             attempts[-1].setdefault("ended", max(seen or 0.0, attempts[-1]["started"]))
         else:
-            kept = self._make_room(stage)
+            renamed = self._make_room(stage)
         attempts.append({"started": time.time(), "commit": commit})
         write_whole(self._path(stage, "begun"), json.dumps({"key": key, "attempts": attempts}))
         self._path(stage, "done").unlink(missing_ok=True)
-        return kept
+        return renamed
 
     def _make_room(self, stage: Stage) -> list[Path]:
-        there = [path for path in stage.outputs if path.exists()]
-        if there and not any(self._path(stage, state).exists() for state in ("done", "begun")):
-            raise InTheWay(
-                f"{there[0]} is in the way: no run in this folder made it; move it, or choose another --output"
-            )
-        known = self.read(stage) or self.read(stage, "begun")
-        old = known.get("key", "unknown")  # of a marker that a crash emptied
-        if stage.resumes and FORGOTTEN not in known and old != self.key(stage):
-            return [_put_aside(path, f"old-{old[:8]}") for path in there]
-        for path in there:
+        existing = [path for path in stage.outputs if path.exists()]
+        if existing and not any(self._path(stage, state).exists() for state in ("done", "begun")):
+            problem = "this output of the stage already exists, but no run in this folder wrote it"
+            raise ForeignOutput(f"{existing[0]}: {problem}. Move it away, or choose another --output.")
+        marker = self.read(stage) or self.read(stage, "begun")
+        old = marker.get("key", "unknown")  # "unknown" if a crash emptied the marker
+        if stage.resumes and FORGOTTEN not in marker and old != self.key(stage):
+            return [_put_aside(path, f"old-{old[:8]}") for path in existing]
+        for path in existing:
             _remove(path)
         return []
 
     def finish(self, stage: Stage, **facts: object) -> None:
-        """Mark it done, with how long all attempts took and the commits that they used."""
+        """Mark a stage as done. Record how long all attempts took, and the commits that they used."""
         attempts = self.read(stage, "begun").get("attempts", [])
         ended = time.time()
-        spent = sum(one.get("ended", ended) - one["started"] for one in attempts)
-        commits = " then ".join(dict.fromkeys(one["commit"] for one in attempts))
+        spent = sum(attempt.get("ended", ended) - attempt["started"] for attempt in attempts)
+        commits = " then ".join(dict.fromkeys(attempt["commit"] for attempt in attempts))
         times = {"started": attempts[0]["started"] if attempts else ended, "ended": ended, "seconds": spent}
-        known = {"key": self.key(stage), **facts, "commit": commits, **times, "attempts": len(attempts)}
-        write_whole(self._path(stage, "done"), json.dumps(known, indent=1))
+        marker = {"key": self.key(stage), **facts, "commit": commits, **times, "attempts": len(attempts)}
+        write_whole(self._path(stage, "done"), json.dumps(marker, indent=1))
         self._path(stage, "begun").unlink(missing_ok=True)
 
     def forget(self, chosen: Iterable[Stage], stages: Iterable[Stage]) -> None:
-        """Let the chosen ones, and whatever of `stages` (in order) reads what they write, be done anew."""
-        open_again = set(chosen)
+        """Mark the chosen stages, and all `stages` (in order) that depend on them, as not done."""
+        reopened = set(chosen)
         for stage in stages:
-            if stage in open_again or open_again.intersection(stage.after):
-                open_again.add(stage)
+            if stage in reopened or reopened.intersection(stage.after):
+                reopened.add(stage)
                 if any(self._path(stage, state).exists() for state in ("done", "begun")):
-                    write_whole(self._path(stage, "begun"), json.dumps({FORGOTTEN: True}))  # it may be cleared
+                    # This marker allows the next run to delete the outputs.
+                    write_whole(self._path(stage, "begun"), json.dumps({FORGOTTEN: True}))
                 self._path(stage, "done").unlink(missing_ok=True)
 
     def _path(self, stage: Stage, state: str) -> Path:
@@ -159,11 +173,12 @@ class Ledger:
 
 
 def marker_name(stage: str) -> str:
+    """Return the name of a stage in file names of markers."""
     return stage.replace(":", ".")
 
 
 def read_marker(path: Path) -> dict[str, Any]:
-    """Return what a marker says; nothing where there is none, or where a machine that went down emptied it."""
+    """Return the content of a marker. It is empty if there is no marker, or if a crash of the machine emptied it."""
     try:
         facts: dict[str, Any] = read_json(path)
     except (FileNotFoundError, ValueError):
@@ -172,6 +187,7 @@ def read_marker(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
+    """Return the content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 

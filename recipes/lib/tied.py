@@ -1,8 +1,8 @@
-"""Run commands that end when the process that started them ends, whatever ended it.
+"""Run commands that end when the process that started them ends, even if it was killed.
 
-A process that is killed by SIGKILL cannot end its commands. Therefore a small program runs between the two: this file.
-It starts the command, looks whether the process that asked for it is still there, and ends the command if not. It needs
-the standard library only and starts in some milliseconds.
+A process that is killed by SIGKILL cannot end its commands. Therefore this file also runs as a small program between
+the process and its command. The program starts the command, and ends it as soon as the process no longer exists. It
+needs the standard library only and starts in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-PAUSE = 0.5  # seconds between two looks at the process that asked
-GRACE = 10.0  # seconds that a command has to end after SIGTERM; then SIGKILL ends whatever it started
+PAUSE = 0.5  # seconds between two checks whether the process still exists
+GRACE = 10.0  # seconds from SIGTERM to SIGKILL for a command and the processes that it started
 
 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """Start a command as `subprocess.Popen` does, tied to this process.
+    """Start a command as `subprocess.Popen` does; it ends when this process ends.
 
-    End it by `terminate()`. `kill()` would end the program between, and leave the command.
+    To end it earlier, call `terminate()`. `kill()` would end the program between, and leave the command running.
     """
     program = [sys.executable, "-I", "-S", __file__, str(os.getpid())]
     return subprocess.Popen([*program, *command], **options)
 
 
 def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end as `subprocess.run` does, tied to this process."""
+    """Run a command to its end as `subprocess.run` does; it ends when this process ends."""
     with start(command, text=True, **options) as process:
         try:
             output, _ = process.communicate()
@@ -40,18 +40,19 @@ def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[s
     return subprocess.CompletedProcess(command, process.returncode, output)
 
 
-def main(asked: int, command: list[str]) -> int:
-    """Run the command in a process group of its own, for as long as the process `asked` is there.
+def main(parent: int, command: list[str]) -> int:
+    """Run the command in a process group of its own, for as long as the process `parent` exists.
 
     Returns:
-        Its exit status; as in a shell, 128 and the signal if one ended it, and 127 if it cannot be started.
+        The exit status of the command. As in a shell, it is 128 plus the signal if a signal ended the command, and 127
+        if the command cannot be started.
     """
     os.setpgrp()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        if os.getppid() == asked:
+        if os.getppid() == parent:
             process = subprocess.Popen(command)
-        while os.getppid() == asked:
+        while os.getppid() == parent:
             with suppress(subprocess.TimeoutExpired):
                 status = process.wait(PAUSE)
                 return status if status >= 0 else 128 - status
@@ -65,7 +66,7 @@ def main(asked: int, command: list[str]) -> int:
 
 
 def end_group() -> None:
-    """End the command and what it started, at last this program itself, which is in the same process group."""
+    """End the process group: the command, the processes that it started, and finally this program itself."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(0, signal.SIGTERM)
     deadline = time.monotonic() + GRACE

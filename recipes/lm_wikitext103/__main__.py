@@ -14,17 +14,19 @@ from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
-Language models of words with Transformer-XL's memory of earlier segments: text to streams, fairseq-train, and the
-perplexity of the test text with each memory, without training again. Encodings share the text and are compared."""
+Train word-level language models with Transformer-XL's memory of earlier segments. The recipe prepares the text, trains
+a model per encoding, and computes the perplexity of the test text with several memory lengths, without training again.
+All encodings use the same text and are then compared."""
 
 LEGEND = """\
-Perplexity: of a token, each scored once, </s> of each line too; of a word: the same nats, shared among the words.
-Paper: WikiText-103 with 16 layers (LFHC, Table 3); other texts and sizes are not comparable with it. Memory: states of
-earlier segments that a layer reads. Tokens/s: in training, with whatever else ran beside it. Evaluated is
-checkpoint_best.pt. Best: of an encoding's memories."""
+Perplexity: perplexity per token of checkpoint_best.pt; every token is scored once, also the </s> of each line.
+Per word: the same loss divided by the number of words. Paper: perplexity on WikiText-103 with 16 layers (LFHC, Table
+3), which is not comparable with other texts and sizes. Memory: number of states of earlier segments that each layer
+reads. Best: the best memory length of an encoding. Tokens/s: training speed, which includes the influence of other
+processes."""
 
 COLUMNS = (
-    *("encoding", "memory", "segment", "perplexity", "of a word", "paper", "best", "tokens"),
+    *("encoding", "memory", "segment", "perplexity", "per word", "paper", "best", "tokens"),
     *("updates", "parameters", "minutes", "tokens/s"),
 )
 
@@ -34,17 +36,17 @@ def tell(stage: Stage) -> str:
     if stage.kind == "prepare":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "evaluate":
-        found = read_json(stage.outputs[0])
-        return f" perplexity {found['token_ppl']:.2f} of a token, {found['word_ppl']:.2f} of a word"
+        scores = read_json(stage.outputs[0])
+        return f" perplexity {scores['token_ppl']:.2f} per token, {scores['word_ppl']:.2f} per word"
     return ""
 
 
 def counted(folder: Path) -> str:
-    """Return the size of a prepared text, which is unknown for folders that fairseq-preprocess alone wrote."""
+    """Return the size of a prepared text. It is unknown if fairseq-preprocess wrote the folder without this recipe."""
     if not (folder / "counts.json").is_file():
-        return f"{folder.name}, prepared elsewhere"
+        return f"{folder.name}, which was not prepared by this recipe"
     counts = read_json(folder / "counts.json")
-    parts = (f"{name} {one['tokens']:,} tokens" for name, one in counts["splits"].items())
+    parts = (f"{name} {split['tokens']:,} tokens" for name, split in counts["splits"].items())
     return f"{', '.join(parts)}, {counts['types']:,} types"
 
 
@@ -54,7 +56,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
 
 
 def default_output(settings: Settings) -> str:
-    """Return a folder of its own for each corpus, architecture, length, memory and seed."""
+    """Return a folder name that differs for every corpus, architecture, sequence length, memory and seed."""
     corpus = Path(settings.corpus).resolve().name
     return f"lm_wikitext103/{corpus}.{settings.arch}.{settings.length}.{settings.mem_train}.{settings.seed}"
 
@@ -63,7 +65,8 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
     best = min(compared(settings, output), key=lambda row: row["perplexity"])
     data = settings.corpus if settings.prepared else f"{shown}/data-bin"
     command = eval_lm(best, data, shown, settings.split, settings.eval_batch)
-    return {f"fairseq's own evaluation of {best['encoding']} (from the repository's root, .venv active):": command}
+    where = "in the root of the repository, with .venv active"
+    return {f"Evaluate {best['encoding']} with fairseq-eval-lm ({where}):": command}
 
 
 def eval_lm(row: Row, data: str, folder: str, split: str, streams: int) -> str:

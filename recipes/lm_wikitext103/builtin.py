@@ -26,14 +26,15 @@ def article(rng: random.Random, grammar: Grammar, number: int) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="folder for wiki.{train,valid,test}.tokens")
-    parser.add_argument("--seed", type=int, required=True)
-    asked = parser.parse_args()
-    rng = random.Random(asked.seed)
+    text = "Folder for wiki.{train,valid,test}.tokens."
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help=text)
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the articles.")
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
     grammar = Grammar(rng, Lexicon())
-    with whole_folder(asked.output) as partial:
-        for split, number in ARTICLES.items():
-            lines = (f" {line} " for one in range(number) for line in article(rng, grammar, one))
+    with whole_folder(args.output) as partial:
+        for split, count in ARTICLES.items():
+            lines = (f" {line} " for number in range(count) for line in article(rng, grammar, number))
             write(partial / f"wiki.{split}.tokens", lines)
 
 

@@ -19,7 +19,7 @@ from recipes.lib.package import write_whole
 
 
 def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) -> int:
-    """Return the number of parameters, without the embeddings of words.
+    """Return the number of parameters without the word embeddings.
 
     Raises:
         ValueError: The model refuses its options, or its encoding does not define the lengths in evaluation.
@@ -33,32 +33,32 @@ def checked(encoding: Encoding, flags: list[str], trained: int, longest: int) ->
     model = build(config, words)
     if encoding.remembers:
         if not model.decoder.pos.capabilities.memory:
-            raise ValueError("has no memory with these options: leave it out, or give --mem-train 0 --mem-eval 0")
-        if longest > model.decoder.max_positions():
+            problem = "the encoding does not support a memory with these options"
+            raise ValueError(f"{problem}. Leave it out, or give --mem-train 0 --mem-eval 0.")
+        if longest > (limit := model.decoder.max_positions()):
             raise ValueError(
-                f"is defined up to {model.decoder.max_positions()}, memory and segment in evaluation are {longest}: "
-                "lower --mem-eval or --eval-segment, or leave it out"
+                f"the encoding is defined for {limit} positions, but memory and segment in evaluation have {longest}. "
+                "Lower --mem-eval or --eval-segment, or leave the encoding out."
             )
-    return sum(one.numel() for one in model.parameters()) - sum(
-        one.numel() for name, one in model.named_parameters() if len(words) in one.shape
-    )
+    return sum(weight.numel() for weight in model.parameters() if len(words) not in weight.shape)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--pos-enc", action="append", required=True)
-    parser.add_argument("--trained", type=int, required=True, help="memory and segment in training")
-    parser.add_argument("--longest", type=int, required=True, help="memory and segment in evaluation")
-    parser.add_argument("flags", nargs="*", help="after --, of fairseq-train; without data")
-    asked = parser.parse_args()
-    found: dict[str, int] = {}
-    for encoding in parse_all(asked.pos_enc):
+    add = parser.add_argument
+    add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding to build; may be repeated.")
+    add("--trained", type=int, required=True, metavar="N", help="Tokens of memory and segment in training.")
+    add("--longest", type=int, required=True, metavar="N", help="Tokens of memory and segment in evaluation.")
+    add("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
+    args = parser.parse_args()
+    parameters: dict[str, int] = {}
+    for encoding in parse_all(args.pos_enc):
         try:
-            found[encoding.label] = checked(encoding, asked.flags, asked.trained, asked.longest)
+            parameters[encoding.label] = checked(encoding, args.flags, args.trained, args.longest)
         except ValueError as error:
-            sys.exit(f"error: {encoding.label}: {error}")
-    write_whole(asked.output, json.dumps(found, indent=1))
+            sys.exit(f"error: --pos-enc {encoding.label}: {error}")
+    write_whole(args.output, json.dumps(parameters, indent=1))
 
 
 if __name__ == "__main__":

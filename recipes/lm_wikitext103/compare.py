@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.lib import records
-from recipes.lib.curves import Curve, draw, read
+from recipes.lib.curves import Curve, Points, draw, read
 from recipes.lib.encodings import Encoding, parse, published
 from recipes.lib.package import figures, write_whole
 from recipes.lib.recipe import Row
@@ -16,7 +16,7 @@ from recipes.lib.stages import read_json
 
 
 def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) -> list[Row]:
-    """Return one row per memory, and mark the best one; the paper, too, reports the better of two memories."""
+    """Return one row per memory length, and mark the best row. The paper reports the better of two memory lengths."""
     scores = [read_json(output / "scores" / f"{encoding.slug}.{memory}.json") for memory in memories]
     best = min(score["token_ppl"] for score in scores)
     cost = records.cost(output, f"train:{encoding.slug}")
@@ -24,11 +24,12 @@ def rows(encoding: Encoding, memories: list[int], curve: Curve, output: Path) ->
 
 
 def papers(encoding: Encoding, memory: int) -> float | None:
-    """Return the paper's test perplexity with this memory in evaluation, or None if it has none."""
+    """Return the paper's test perplexity with this memory length, or None if the paper does not report it."""
     return published(figures("LFHC", column=f"memory {memory}"), encoding)
 
 
 def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, cost: Row) -> Row:
+    """Return the row of an encoding and a memory length in the table of results."""
     return {
         "encoding": encoding.label,
         "memory": score["memory"],
@@ -36,7 +37,7 @@ def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, cos
         "same length": score["same_length"],
         "options": score["pos_enc_args"],
         "perplexity": round(score["token_ppl"], 2),
-        "of a word": round(score["word_ppl"], 2),
+        "per word": round(score["word_ppl"], 2),
         "paper": papers(encoding, score["memory"]),
         "best": best,
         "split": score["split"],
@@ -53,20 +54,20 @@ def row(encoding: Encoding, score: dict[str, Any], best: bool, curve: Curve, cos
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
-    parser.add_argument("--pos-enc", action="append", required=True)
-    parser.add_argument("--memories", action="append", required=True, help="of each encoding, parted by commas")
-    asked = parser.parse_args()
-    memories = {
-        parse(label): [*map(int, text.split(","))] for label, text in zip(asked.pos_enc, asked.memories, strict=True)
-    }
-    curves = {one: read(asked.output / "logs" / f"{one.slug}.train.log") for one in memories}
-    found = [row for one in memories for row in rows(one, memories[one], curves[one], asked.output)]
-    points = {
-        one.label: [(update, 2**bits) for update, bits in curve.valid or curve.train] for one, curve in curves.items()
-    }
-    draw(points, "validation perplexity", asked.output / "curves.png", log=True)
-    write_whole(asked.output / "comparison.json", json.dumps(found, indent=1) + "\n")
+    add = parser.add_argument
+    add("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
+    add("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
+    add("--memories", action="append", required=True, metavar="N,...", help="Memory lengths of each --pos-enc.")
+    args = parser.parse_args()
+    table: list[Row] = []
+    points: dict[str, Points] = {}
+    for label, memories in zip(args.pos_enc, args.memories, strict=True):
+        encoding = parse(label)
+        curve = read(args.output / "logs" / f"{encoding.slug}.train.log")
+        table += rows(encoding, [*map(int, memories.split(","))], curve, args.output)
+        points[encoding.label] = [(update, 2**bits) for update, bits in curve.valid or curve.train]
+    draw(points, "validation perplexity", args.output / "curves.png", log=True)
+    write_whole(args.output / "comparison.json", json.dumps(table, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""Plan all commands of the recipe, in order.
-
-They are plain fairseq, except for `--pos-enc` and the task with memory.
-"""
+"""Plan all commands of the recipe in order. The trainings are plain fairseq with `--pos-enc` and a task with memory."""
 
 from __future__ import annotations
 
@@ -22,12 +19,12 @@ from .settings import BUILTIN, Settings
 
 HERE = Path(__file__).parent
 PREPARE = "data-bin-scripts/prepare_words.py"
-ARCHIVE = "wikitext-103/wikitext-103-v1"  # folder that fetch.py unpacks it to, and its name in fetch.py's list
+ARCHIVE = "wikitext-103/wikitext-103-v1"  # name of the archive in fetch.py's list, and of the unpacked folder
 SPLITS = ("train", "valid", "test")
-KEPT = 2  # checkpoints that are kept besides the last and the best one
+KEEP = 2  # number of checkpoints to keep besides the last and the best
 CONTRADICTION = (
-    "Dropout: the paper states 0.00 for WikiText-103, and the setup of Transformer-XL, whose is 0.1; presets wt103 and "
-    "wt103-dropout0 have one each."
+    "The paper contradicts itself about dropout: it states 0.00, but also the setup of Transformer-XL, which has 0.1. "
+    "The preset wt103 uses 0.1, and wt103-dropout0 uses 0.00."
 )
 
 
@@ -43,24 +40,25 @@ class Planner(planning.Planner[Settings]):
 
     def notes(self) -> list[str]:
         settings = self.settings
-        told = launch.notes(settings, self.effective_batch())
+        lines = launch.notes(settings, self.effective_batch())
         without = [encoding.label for encoding in settings.encodings if not encoding.remembers]
         if without and (settings.mem_train or any(settings.mem_eval)):
-            told.append(
-                f"No memory: {', '.join(without)} (no positions for earlier segments): trained and evaluated with 0."
-            )
+            reason = "they have no positions for earlier segments"
+            lines.append(f"These encodings are trained and evaluated without memory: {', '.join(without)} ({reason}).")
         if settings.corpus == BUILTIN:
-            told.append("The built-in corpus shows that the machinery works, not what an encoding is worth.")
+            lines.append(
+                "The built-in corpus only tests the installation. Its scores do not show the quality of encodings."
+            )
         if settings.arch.endswith("_wt103"):
-            told.append(CONTRADICTION)
-        return told
+            lines.append(CONTRADICTION)
+        return lines
 
     def effective_batch(self) -> str:
         how, freq = self.settings, launch.update_freq(self.settings)
         batch = how.number("batch-size", 1)
         return (
-            f"An update: nodes {how.nodes} x processes {how.processes} x batch-size {batch} = {how.streams} streams, "
-            f"{freq} x {how.length} tokens of each = {how.streams * freq * how.length:,} tokens"
+            f"Tokens per update: {how.nodes} nodes x {how.processes} processes x --batch-size {batch} = {how.streams} "
+            f"streams; {how.streams} x --update-freq {freq} x {how.length} = {how.streams * freq * how.length:,} tokens"
         )
 
     # --- text
@@ -70,7 +68,7 @@ class Planner(planning.Planner[Settings]):
         return [encoding.label for encoding in self.settings.encodings]
 
     def check(self) -> Stage:
-        """Return the stage that checks models, flags and lengths, whose errors would otherwise appear after hours."""
+        """Return a quick check of models, flags and lengths, which finds errors before hours of training."""
         settings = self.settings
         longest = max(settings.protocol(memory)[0] + memory for memory in settings.mem_eval)
         command = module("lm_wikitext103.check") + flags(output=f"{self.shown}/checked.json", pos_enc=self.labels)
@@ -80,7 +78,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def text(self) -> list[Stage]:
-        """Return the stages that prepare binary data; there are none if the corpus is binary already."""
+        """Return the stages that prepare binary data; none if the corpus is already binary."""
         if self.settings.prepared:
             return []
         before, folder = self.source()
@@ -97,7 +95,7 @@ class Planner(planning.Planner[Settings]):
             command = module("lm_wikitext103.builtin") + flags(output=folder, seed=settings.seed)
             inputs = [HERE / "builtin.py", LIB / "invented" / "sentences.py"]
             return [self.stage("builtin", command, ["builtin"], inputs=inputs)], folder
-        # The stage has no outputs: all runs share what fetch.py downloads, and fetch.py checks existing files itself.
+        # The stage has no outputs: all runs share the downloads, and fetch.py itself skips existing files.
         fetch = ["python", "data-bin-scripts/fetch.py", f"{ARCHIVE}.zip", "--output", settings.raw]
         return [self.stage("fetch", fetch, [])], f"{settings.raw}/{ARCHIVE}"
 
@@ -116,7 +114,7 @@ class Planner(planning.Planner[Settings]):
         return self.stage("binarise", command, ["data-bin"], [prepare], free=flags(workers=self.settings.workers))
 
     def unplaced(self, command: Iterable[str]) -> tuple[str, ...]:
-        """Return the command without the folder of the user's text, whose place does not change the result."""
+        """Return the command without the path of the user's text, which does not change the result."""
         if not self.settings.own:
             return tuple(command)
         folder = str(Path(self.settings.corpus).resolve())
@@ -128,7 +126,7 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def data_inputs(self) -> tuple[Path, ...]:
-        """Return the files that identify data prepared elsewhere: its dictionary and the lengths of its lines."""
+        """Return the files that identify data of the user: its dictionary and the lengths of its lines."""
         if not self.settings.prepared:
             return ()
         return (Path(self.data) / "dict.txt", *(Path(self.data) / f"{split}.idx" for split in SPLITS))
@@ -150,12 +148,12 @@ class Planner(planning.Planner[Settings]):
         command += [*PLUGIN, *self.model_flags(), *encoding.flags()]
         command += flags(mem_length=settings.memory_of(encoding), seed=settings.seed)
         command += flags(save_dir=f"{self.shown}/checkpoints/{encoding.slug}")
-        kept = flags(no_epoch_checkpoints=True, keep_interval_updates=KEPT)
+        more = flags(no_epoch_checkpoints=True, keep_interval_updates=KEEP)
         # The number of streams determines where the text is cut.
         identity = launch.identity(list(self.unplaced(command)), settings)
         return Stage(
             f"train:{encoding.slug}",
-            launch.train_command([*command, *kept], settings),
+            launch.train_command([*command, *more], settings),
             (self.output / "checkpoints" / encoding.slug,),
             tuple(self.text[-1:]),
             self.data_inputs,

@@ -16,7 +16,7 @@ BUILTIN = "builtin"
 WIKITEXT103 = "wikitext103"
 TYPES = 267_735  # types of WikiText-103's training text, with <unk> and <eos> (Merity et al. 2017, Table 1)
 
-# Flags that the plan sets itself, and the recipe's options for them.
+# Flags that the plan writes itself, with the option to use instead, or the value or reason.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "arch")},
@@ -26,7 +26,7 @@ DECIDED = {
     **dict.fromkeys(("eval-mem-length", "eval-segment-length"), "--mem-eval and --eval-segment"),
     "same-length": "--eval-same-length",
     "mem-length": "--mem-train",
-    "max-tokens": "--train.batch-size, in streams",
+    "max-tokens": "--train.batch-size, a number of streams",
     "task": "posenc_lm_memory",
 }
 
@@ -35,35 +35,37 @@ DECIDED = {
 class Settings(launch.Training):
     corpus: str = field(
         metadata=about(
-            f"Text: {WIKITEXT103} (downloaded), {BUILTIN} (small, invented), or a FOLDER with "
-            f"wiki.{{train,valid,test}}.tokens or {{train,valid,test}}.txt, plain or .gz, or with the "
-            "output of fairseq-preprocess."
+            f"Text: {WIKITEXT103} (downloaded), {BUILTIN} (a small invented text), or a FOLDER. The folder has "
+            f"wiki.{{train,valid,test}}.tokens or {{train,valid,test}}.txt, plain or .gz, or the output of "
+            "fairseq-preprocess."
         )
     )
     raw: str = field(default="data/raw", metadata=about("Folder for downloads."))
     types: int = launch.at_least(
         0,
-        f"Number of word types that the training text must have (0: any number; {WIKITEXT103}: {TYPES:,}).",
+        f"Expected number of word types in the training text (0: do not check; {WIKITEXT103}: {TYPES:,}).",
         default=0,
     )
     workers: int = launch.at_least(1, "Number of processes of fairseq-preprocess.", default=1)
-    length: int = launch.at_least(1, "Number of tokens of a segment in training.")
+    length: int = launch.at_least(1, "Number of tokens per segment in training.")
     mem_train: int = launch.at_least(0, "Number of earlier states that each layer remembers in training (0: none).")
-    mem_eval: list[int] = field(metadata=about("Memory lengths in evaluation; each gives a row of the report."))
+    mem_eval: list[int] = field(metadata=about("Memory lengths in evaluation; the report has a row for each of them."))
     eval_segment: int = launch.at_least(
-        1,
-        "Number of tokens of a segment in evaluation if the memory is longer than --length; otherwise it is --length.",
+        1, "Number of tokens per segment in evaluations with a memory longer than --length; others use --length."
     )
     eval_clamp: int = launch.at_least(
         0,
-        f"If the memory is longer than --length: largest distance of {', '.join(with_option('clamp'))} (0: no limit).",
+        f"Largest distance of {' and '.join(with_option('clamp'))} in evaluations with a memory longer than --length "
+        "(0: no limit).",
     )
     eval_same_length: bool = field(
-        metadata=about("If the memory is longer than --length: every token attends to the same number of keys.")
+        metadata=about(
+            "In evaluations with a memory longer than --length, let every token attend to the same number of keys."
+        )
     )
     eval_batch: int = launch.at_least(1, "Number of streams in evaluation.")
     split: Literal["test", "valid"] = field(default="test", metadata=about("Split to evaluate."))
-    arch: str = field(metadata=about("A posenc_transformer_lm architecture."))
+    arch: str = field(metadata=about("Architecture, such as posenc_transformer_lm_wt103."))
     pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))
     train: Flags = field(metadata=about("A flag of fairseq-train."))
 
@@ -74,19 +76,19 @@ class Settings(launch.Training):
         self.encodings = parse_all(self.pos_enc)
         launch.refuse_decided(self.train, DECIDED)
         if not self.mem_eval or min(self.mem_eval) < 0:
-            raise Refused(
-                f"--mem-eval is {','.join(map(str, self.mem_eval))}: numbers from 0 on are wanted, 150,640 say"
-            )
+            text = ",".join(map(str, self.mem_eval))
+            raise Refused(f"--mem-eval {text}: the lengths must be 0 or more. Give --mem-eval 150,640, for example.")
         self.mem_eval = sorted(set(self.mem_eval))
         if self.corpus == WIKITEXT103:
             self.types = self.types or TYPES
         elif self.corpus == BUILTIN:
             if self.types:
-                raise Refused("--types is for a corpus of words of yours: leave it out")
+                raise Refused(f"--types has no effect: --corpus {BUILTIN} does not check its types. Leave it out.")
         elif not Path(self.corpus).is_dir():
-            raise Refused(f"--corpus {self.corpus}: no such folder; there are: {WIKITEXT103}, {BUILTIN}")
-        elif self.prepared and self.types not in (0, types_of(Path(self.corpus))):
-            raise Refused(f"--types {self.types}: {self.corpus}/dict.txt has {types_of(Path(self.corpus))}")
+            problem = f"this folder does not exist. Known corpora are {WIKITEXT103} and {BUILTIN}"
+            raise Refused(f"--corpus {self.corpus}: {problem}.")
+        elif self.prepared and self.types not in (0, types := types_of(Path(self.corpus))):
+            raise Refused(f"--types {self.types}: {self.corpus}/dict.txt has {types} types. Give --types {types}.")
 
     @property
     def own(self) -> bool:
@@ -100,7 +102,7 @@ class Settings(launch.Training):
 
     @property
     def streams(self) -> int:
-        """Return the number of training streams of all processes together."""
+        """Return the number of streams in training, over all processes together."""
         return self.number("batch-size", 1) * self.processes * self.nodes
 
     def memory_of(self, encoding: Encoding) -> int:
@@ -112,7 +114,7 @@ class Settings(launch.Training):
         return self.mem_eval if encoding.remembers else [0]
 
     def protocol(self, memory: int) -> tuple[int, int, bool]:
-        """Return the tokens of a segment, the longest distance (0: no limit) and --same-length of an evaluation."""
+        """Return the settings of an evaluation: tokens per segment, largest distance (0: no limit), --same-length."""
         if memory > self.length:
             return self.eval_segment, self.eval_clamp, self.eval_same_length
         return self.length, 0, False

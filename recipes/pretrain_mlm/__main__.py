@@ -10,16 +10,18 @@ from recipes.lib.recipe import Hints, Recipe, compared
 from recipes.lib.stages import Stage, read_json
 
 from .plan import make_plan
-from .settings import CONF, MADE, Settings
+from .settings import CONF, RECORD, Settings
 
 DESCRIPTION = """\
-Masked language models from raw text: documents to shards of full sentences, fairseq-train with dynamic or whole-word
-masks, the loss on held-out documents. With several encodings they share the shards and are compared."""
+Pretrain masked language models from raw text. The recipe prepares shards of full sentences, trains with dynamic or
+whole-word masking, and reports the loss on held-out documents. All encodings are trained on the same shards and then
+compared."""
 
 LEGEND = """\
-Loss: bits (and nats) a masked piece of the validation text, the same masks for all, in float32. Left the plateau: the
-update from which on the training loss stays half a bit below what the frequencies of pieces alone give. Accuracy: the
-part of the masked pieces that is guessed. Pieces/s: in training, with whatever else ran beside it."""
+Loss: cross-entropy per masked piece of the validation text, in bits and in nats. All models see the same masks, in
+float32. Left the plateau: first update after which the training loss stays half a bit below the loss of a model that
+only knows the frequencies of pieces. Accuracy: fraction of the masked pieces that the model predicts correctly.
+Pieces/s: training speed, which includes the influence of other processes."""
 
 COLUMNS = (
     *("encoding", "loss, bits", "loss, nats", "perplexity", "accuracy", "left the plateau", "updates"),
@@ -33,18 +35,20 @@ def tell(stage: Stage) -> str:
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "import":
         report = read_json(stage.outputs[0] / "report.json")
-        parts = (f"{name}: {', '.join(report[name]) or 'nothing'}" for name in ("dropped", "made"))
+        names = {"dropped": "dropped weights", "made": "new weights"}
+        parts = (f"{text}: {', '.join(report[name]) or 'none'}" for name, text in names.items())
         return f" {'; '.join([*parts, *report['notes']])}"
     if stage.kind == "unigrams":
-        return f" frequencies alone: {read_json(stage.outputs[0])['bits']:.2f} bits"
+        return f" loss of the piece frequencies {read_json(stage.outputs[0])['bits']:.2f} bits"
     if stage.kind == "evaluate":
-        found = read_json(stage.outputs[0])
-        return f" loss {found['bits']:.3f} bits, {found['accuracy']:.1%} of the masked pieces right"
+        scores = read_json(stage.outputs[0])
+        return f" loss {scores['bits']:.3f} bits, accuracy {scores['accuracy']:.1%} on masked pieces"
     return ""
 
 
 def counted(folder: Path) -> str:
-    counts = read_json(folder / MADE)["counts"]
+    """Return the number of documents and pieces of a prepared corpus."""
+    counts = read_json(folder / RECORD)["counts"]
     parts = (f"{name} {counts[name]['documents']:,} documents, {counts[name]['pieces']:,} pieces" for name in SPLITS)
     return "; ".join(parts)
 
@@ -55,8 +59,11 @@ SPLITS = ("train", "valid")
 def remarks(settings: Settings, output: Path) -> list[str]:
     data = Path(settings.corpus) if settings.prepared else output / "data"
     plateau = read_json(output / "unigrams.json")["bits"]
-    told = [LEGEND, f"Text: {counted(data)}. The frequencies of pieces alone give {plateau:.2f} bits."]
-    return told + [note for one in settings.encodings for note in started(one.label, output / "imported" / one.slug)]
+    plateau_line = f"A model that only knows the frequencies of pieces has a loss of {plateau:.2f} bits."
+    lines = [LEGEND, f"Text: {counted(data)}. {plateau_line}"]
+    for encoding in settings.encodings:
+        lines += started(encoding.label, output / "imported" / encoding.slug)
+    return lines
 
 
 def started(label: str, folder: Path) -> list[str]:
@@ -64,9 +71,10 @@ def started(label: str, folder: Path) -> list[str]:
     if not folder.exists():
         return []
     report = read_json(folder / "report.json")
-    dropped = "; ".join(f"{name} ({why})" for name, why in report["dropped"].items()) or "nothing"
-    made = "; ".join(f"{name} ({how})" for name, how in report["made"].items()) or "nothing"
-    return [" ".join([f"{label} went on from a model. Dropped: {dropped}. Made: {made}.", *report["notes"]])]
+    dropped = "; ".join(f"{name} ({why})" for name, why in report["dropped"].items()) or "none"
+    new = "; ".join(f"{name} ({how})" for name, how in report["made"].items()) or "none"
+    first = f"{label} started from the pretrained model. Dropped weights: {dropped}. New weights: {new}."
+    return [" ".join([first, *report["notes"]])]
 
 
 def default_output(settings: Settings) -> str:
@@ -77,9 +85,9 @@ def default_output(settings: Settings) -> str:
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
     best = min(compared(settings, output), key=lambda row: row["loss, bits"])
-    encoding = next(one for one in settings.encodings if one.label == best["encoding"])
+    encoding = next(encoding for encoding in settings.encodings if encoding.label == best["encoding"])
     export = f"python -m fairseq_posenc export-hf {shown}/checkpoints/{encoding.slug}/checkpoint_last.pt"
-    title = f"For plain torch and Hugging Face, {encoding.label} (from the repository's root, .venv active):"
+    title = f"Export {encoding.label} for PyTorch and Hugging Face (in the root of the repository, with .venv active):"
     return {title: f"{export} --output {shown}/exported/{encoding.slug}"}
 
 

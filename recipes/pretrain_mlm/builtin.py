@@ -22,12 +22,12 @@ def document(rng: random.Random, grammar: Grammar) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, help="folder for train.txt and valid.txt")
-    parser.add_argument("--seed", type=int, required=True)
-    asked = parser.parse_args()
-    rng = random.Random(asked.seed)
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for train.txt, valid.txt.")
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the documents.")
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
     grammar = Grammar(rng, Lexicon())
-    with whole_folder(asked.output) as partial:
+    with whole_folder(args.output) as partial:
         for split, number in DOCUMENTS.items():
             lines = (line for _ in range(number) for line in (document(rng, grammar), ""))
             write(partial / f"{split}.txt", lines)

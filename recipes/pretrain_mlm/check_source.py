@@ -20,9 +20,9 @@ from fairseq_posenc.hub.model import ModelConfig
 from fairseq_posenc.hub.pretrained import read
 from recipes.lib.package import write_whole
 
-#: Flags of fairseq that must agree with the pretrained model, and the field of its configuration. With some of them
-#: different the weights would still load, but the model would compute something else.
-MEANT = {
+#: Flags of fairseq that must agree with the pretrained model, and the fields of its configuration. Some wrong values
+#: would not prevent loading the weights, but the model would compute something else.
+FIELDS = {
     "encoder-layers": "layers",
     "encoder-embed-dim": "dim",
     "encoder-ffn-embed-dim": "ffn",
@@ -33,29 +33,29 @@ MEANT = {
 }
 
 
-def differences(source: ModelConfig, asked: Any) -> list[str]:
+def differences(source: ModelConfig, ours: Any) -> list[str]:
     """Return a text for each flag that differs, with its value and the value of the pretrained model."""
-    pairs = {flag: (getattr(asked, flag.replace("-", "_")), getattr(source, field)) for flag, field in MEANT.items()}
-    return [f"--{flag} is {ours}, the model has {theirs}" for flag, (ours, theirs) in pairs.items() if ours != theirs]
+    pairs = {flag: (getattr(ours, flag.replace("-", "_")), getattr(source, field)) for flag, field in FIELDS.items()}
+    return [f"--{flag} is {own}, but the model has {theirs}" for flag, (own, theirs) in pairs.items() if own != theirs]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("flags", nargs="*", help="after --, of fairseq-train; without data")
-    asked = parser.parse_args()
-    flags = options.parse_args_and_arch(options.get_training_parser(), ["data-bin", *asked.flags])
+    parser.add_argument("--source", type=Path, required=True, metavar="PATH", help="Pretrained model.")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    parser.add_argument("flags", nargs="*", help="Flags of fairseq-train without the data folder, after --.")
+    args = parser.parse_args()
+    flags = options.parse_args_and_arch(options.get_training_parser(), ["data-bin", *args.flags])
     model = convert_namespace_to_omegaconf(flags).model
+    where = f"error: --init-from {args.source}"
     try:
-        source = read(asked.source).config
+        source = read(args.source).config
     except (CheckpointError, ValueError, OSError) as error:
-        sys.exit(f"error: --init-from {asked.source}: {error}")
-    found = differences(source, model)
-    if found:
-        sys.exit(f"error: --init-from {asked.source}: {'; '.join(found)}: take its --arch, or --train.FLAG")
-    facts = {field: getattr(source, field) for field in (*MEANT.values(), "max_length", "vocabulary")}
-    write_whole(asked.output, json.dumps(facts, indent=1))
+        sys.exit(f"{where}: {error}")
+    if problems := differences(source, model):
+        sys.exit(f"{where}: {'; '.join(problems)}. Give the --arch of the model, or --train.FLAG for each flag.")
+    facts = {field: getattr(source, field) for field in (*FIELDS.values(), "max_length", "vocabulary")}
+    write_whole(args.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

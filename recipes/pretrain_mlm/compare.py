@@ -17,6 +17,7 @@ LEFT = 0.5  # a model has left the plateau when its loss is this many bits below
 
 
 def row(encoding: Encoding, curve: Curve, plateau: float, output: Path) -> Row:
+    """Return the row of an encoding in the table of results."""
     score = read_json(output / "scores" / f"{encoding.slug}.json")
     return {
         "encoding": encoding.label,
@@ -41,17 +42,17 @@ def left(points: Points, plateau: float) -> int | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="the recipe's folder")
-    parser.add_argument("--pos-enc", action="append", required=True)
-    asked = parser.parse_args()
-    encodings = parse_all(asked.pos_enc)
-    plateau = read_json(asked.output / "unigrams.json")["bits"]
-    curves = {one.label: read(asked.output / "logs" / f"{one.slug}.train.log") for one in encodings}
-    rows = [row(one, curves[one.label], plateau, asked.output) for one in encodings]
-    points = {label: curve.valid or curve.train for label, curve in curves.items()}
-    floor = ("frequencies of pieces", plateau)
-    draw(points, "validation loss, bits a masked piece", asked.output / "curves.png", floor=floor)
-    write_whole(asked.output / "comparison.json", json.dumps(rows, indent=1) + "\n")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
+    parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
+    args = parser.parse_args()
+    encodings = parse_all(args.pos_enc)
+    plateau = read_json(args.output / "unigrams.json")["bits"]
+    curves = {encoding: read(args.output / "logs" / f"{encoding.slug}.train.log") for encoding in encodings}
+    rows = [row(encoding, curve, plateau, args.output) for encoding, curve in curves.items()]
+    points = {encoding.label: curve.valid or curve.train for encoding, curve in curves.items()}
+    floor = ("loss of the piece frequencies", plateau)
+    draw(points, "validation loss in bits per masked piece", args.output / "curves.png", floor=floor)
+    write_whole(args.output / "comparison.json", json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -39,35 +39,35 @@ def predicted(model: Any, batch: dict[str, Any], pad: int) -> tuple[Tensor, Tens
 @torch.no_grad()
 def evaluate(model: Any, task: Any, gpu: bool) -> dict[str, float]:
     """Return the loss in bits and nats, the perplexity, and the accuracy on masked pieces."""
-    nats, right, number = 0.0, 0, 0
+    nats, correct, number = 0.0, 0, 0
     for batch in batches(task, gpu):
         logits, targets = predicted(model, batch, task.source_dictionary.pad())
         nats += float(torch.nn.functional.cross_entropy(logits.float(), targets, reduction="sum"))
-        right += int(logits.argmax(-1).eq(targets).sum())
+        correct += int(logits.argmax(-1).eq(targets).sum())
         number += targets.numel()
     mean = nats / number
     return {
         "bits": mean / math.log(2),
         "nats": mean,
         "perplexity": math.exp(mean),
-        "accuracy": right / number,
+        "accuracy": correct / number,
         "predicted": number,
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoint", type=Path, required=True)
-    parser.add_argument("--data", required=True, help="the first shard, which has the validation text")
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--cpu", action="store_true", help="also where there is a GPU")
-    asked = parser.parse_args()
-    overrides = {"data": asked.data, "seed": MASKS, "required_batch_size_multiple": 1}
-    loaded = load(asked.checkpoint, overrides, cpu=asked.cpu)
+    parser.add_argument("--checkpoint", type=Path, required=True, metavar="FILE", help="Checkpoint to evaluate.")
+    parser.add_argument("--data", required=True, metavar="DIR", help="First shard, which has the validation text.")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    parser.add_argument("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
+    args = parser.parse_args()
+    overrides = {"data": args.data, "seed": MASKS, "required_batch_size_multiple": 1}
+    loaded = load(args.checkpoint, overrides, cpu=args.cpu)
     weights = sum(weight.numel() for weight in loaded.model.parameters())
     facts = {**evaluate(loaded.model, loaded.task, loaded.on_gpu), "parameters": weights}
-    facts["updates"] = updates(asked.checkpoint)
-    write_whole(asked.output, json.dumps(facts, indent=1))
+    facts["updates"] = updates(args.checkpoint)
+    write_whole(args.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write every command of the recipe in order. They are plain fairseq with `--pos-enc` and the plugin's task."""
+"""Plan all commands of the recipe in order. The trainings are plain fairseq with `--pos-enc` and the plugin's task."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from recipes.lib.recipe import ROOT, Plan
 from recipes.lib.settings import as_arguments
 from recipes.lib.stages import Stage
 
-from .settings import BUILTIN, MADE, SPLITS, Settings
+from .settings import BUILTIN, RECORD, SPLITS, Settings
 
 HERE = Path(__file__).parent
 PREPARE = "data-bin-scripts/prepare_corpus.py"
-#: A corpus with more bytes is identified by file names and sizes, because hashing its content would take too long.
-MUCH = 1 << 31
-KEPT = 2  # number of checkpoints to keep besides the last and the best
+#: Size in bytes from which a corpus is identified by file names and sizes, because hashing it would take too long.
+LARGE = 1 << 31
+KEEP = 2  # number of checkpoints to keep besides the last and the best
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
@@ -37,18 +37,20 @@ class Planner(planning.Planner[Settings]):
 
     def notes(self) -> list[str]:
         settings = self.settings
-        told = launch.notes(settings, self.effective_batch())
+        lines = launch.notes(settings, self.effective_batch())
         if settings.corpus == BUILTIN:
-            told.append("The built-in corpus shows that the machinery works, not what an encoding is worth.")
+            lines.append(
+                "The built-in corpus only tests the installation. Its scores do not show the quality of encodings."
+            )
         if settings.prepared:
-            told.append("The corpus is prepared: the settings that prepare one are not used.")
-        return told
+            lines.append("The corpus is already prepared, so the settings for its preparation are not used.")
+        return lines
 
     def effective_batch(self) -> str:
         how, batch = self.settings, self.settings.number("batch-size", 1)
         return (
-            f"An update: nodes {how.nodes} x processes {how.processes} x update-freq {launch.update_freq(how)} x "
-            f"batch-size {batch} = {how.batches * batch:,} sequences of {how.length}"
+            f"Sequences per update: {how.nodes} nodes x {how.processes} processes x --update-freq "
+            f"{launch.update_freq(how)} x --batch-size {batch} = {how.batches * batch:,} of {how.length} tokens each"
         )
 
     # --- the text
@@ -78,11 +80,11 @@ class Planner(planning.Planner[Settings]):
         command += flags(
             longest=settings.length - 2, limit=settings.limit or None, tasks=settings.tasks
         )  # <s> and </s>
-        known = [f"{path.name} {path.stat().st_size}" for path in files] if self.large(files) else []
+        sizes = [f"{path.name} {path.stat().st_size}" for path in files] if self.large(files) else []
         places = {str(path.parent) for path in files}  # moving the text must not change the stage
-        identity = (*(word for word in command if not any(place in word for place in places)), *known)
+        identity = (*(word for word in command if not any(place in word for place in places)), *sizes)
         free = [*flags(workers=settings.workers, executor=settings.executor), *as_arguments(settings.prepare)]
-        inputs = [ROOT / PREPARE, *([] if known else files)]
+        inputs = [ROOT / PREPARE, *([] if sizes else files)]
         if path and not settings.fetched_tokenizer:
             inputs.append(Path(path))
         stage = self.stage("corpus", command, ["data"], before[-1:], inputs, free=free)
@@ -129,7 +131,7 @@ class Planner(planning.Planner[Settings]):
         return str(Path(settings.tokenizer_path).resolve()) if settings.tokenizer_path else ""
 
     def files(self) -> tuple[Path, ...]:
-        """Return the user's files of text. fetch.py checks fetched files, and the stage reports missing ones."""
+        """Return the user's files of text. The plan does not list downloaded files, which fetch.py checks."""
         settings = self.settings
         if settings.own:
             folder = Path(settings.corpus).resolve()
@@ -138,7 +140,8 @@ class Planner(planning.Planner[Settings]):
         return tuple(sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()))
 
     def large(self, files: tuple[Path, ...]) -> bool:
-        return sum(path.stat().st_size for path in files) > MUCH
+        """Return whether the files are too large to hash them."""
+        return sum(path.stat().st_size for path in files) > LARGE
 
     def builtin(self) -> Stage:
         command = module("pretrain_mlm.builtin") + flags(output=f"{self.shown}/builtin", seed=self.settings.seed)
@@ -159,8 +162,8 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def as_prepared(self) -> tuple[Path, ...]:
-        """Return the record of --corpus as an input file if the user prepared it; a changed corpus is then noticed."""
-        return (Path(self.data) / MADE,) if self.settings.prepared else ()
+        """Return the record of a corpus that the user prepared, as an input file. So a changed corpus is noticed."""
+        return (Path(self.data) / RECORD,) if self.settings.prepared else ()
 
     @property
     def shards(self) -> list[str]:
@@ -191,14 +194,14 @@ class Planner(planning.Planner[Settings]):
         source = Path(settings.init_from).resolve()
         command = module("pretrain_mlm.check_source") + flags(source=source, output=f"{self.shown}/source.json")
         command += ["--", *PLUGIN, *self.model_flags(gpt2_encoder=False)]
-        look = self.stage("source", command, ["source.json"], inputs=[source, HERE / "check_source.py"])
-        return {"": look, **{one.slug: self.imported(one, source, look) for one in settings.encodings}}
+        check = self.stage("source", command, ["source.json"], inputs=[source, HERE / "check_source.py"])
+        return {"": check, **{each.slug: self.imported(each, source, check) for each in settings.encodings}}
 
-    def imported(self, encoding: Encoding, source: Path, look: Stage) -> Stage:
+    def imported(self, encoding: Encoding, source: Path, check: Stage) -> Stage:
         name = f"imported/{encoding.slug}"
         command = ["python", "-m", "fairseq_posenc", "import-hf", str(source), *encoding.flags()]
         command += flags(max_positions=self.settings.length, seed=self.settings.seed, output=f"{self.shown}/{name}")
-        return self.stage(f"import:{encoding.slug}", command, [name], [look], [source])
+        return self.stage(f"import:{encoding.slug}", command, [name], [check], [source])
 
     def model_flags(self, *, gpt2_encoder: bool = True) -> list[str]:
         settings = self.settings
@@ -218,16 +221,22 @@ class Planner(planning.Planner[Settings]):
 
     def train(self, encoding: Encoding) -> Stage:
         settings, first = self.settings, self.start.get(encoding.slug)
-        command = [":".join(self.shards), *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and win
+        command = [
+            ":".join(self.shards),
+            *WHOLE,
+            *QUIET,
+            "--log-interval",
+            "20",
+        ]  # the user's flags come later and override these
         command += [*PLUGIN, *self.model_flags(), *encoding.flags(), "--seed", str(settings.seed)]
         command += flags(finetune_from_model=f"{self.shown}/imported/{encoding.slug}/checkpoint.pt" if first else None)
         command += flags(save_dir=f"{self.shown}/checkpoints/{encoding.slug}")
-        kept = flags(no_epoch_checkpoints=True, keep_interval_updates=KEPT)
+        more = flags(no_epoch_checkpoints=True, keep_interval_updates=KEEP)
         if settings.on_gpu and settings.precision == "fp16" and settings.train.get("optimizer") == "posenc_lamb":
-            kept.append("--fp16-no-flatten-grads")  # LAMB needs each tensor; on CPUs the flag is always set
+            more.append("--fp16-no-flatten-grads")  # LAMB needs each tensor; on CPUs the flag is always set
         return Stage(
             f"train:{encoding.slug}",
-            launch.train_command([*command, *kept], settings),
+            launch.train_command([*command, *more], settings),
             (self.output / "checkpoints" / encoding.slug,),
             (*self.corpus[-1:], *([first] if first else [])),
             self.as_prepared,

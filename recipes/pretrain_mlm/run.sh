@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Pretrains masked language models, BERT's and RoBERTa's, with any position encoding, and compares them.
+# Pretrain masked language models (BERT or RoBERTa) with any position encoding, and compare them.
 set -euo pipefail
 exec "$(dirname "${BASH_SOURCE[0]}")/../lib/start.sh" pretrain_mlm "$@"

@@ -1,4 +1,4 @@
-"""Compute the loss of a model that only knows piece frequencies, which is the plateau at the start of every training.
+"""Compute the loss of a model that only knows piece frequencies. Every training first reaches this plateau.
 
 The frequencies come from the training text, with one added to each count. The loss is in bits per piece of the
 validation text.
@@ -23,11 +23,11 @@ AT_ONCE = 10_000  # items that are counted at once
 def counts(prefix: Path, types: int) -> NDArray[np.float64]:
     """Return how often each id occurs in a dataset: [types]."""
     dataset: Any = data_utils.load_indexed_dataset(str(prefix), None, "mmap")
-    found = np.zeros(types)
+    totals = np.zeros(types)
     for start in range(0, len(dataset), AT_ONCE):
         items = [dataset[number].numpy() for number in range(start, min(start + AT_ONCE, len(dataset)))]
-        found += np.bincount(np.concatenate(items), minlength=types)
-    return found
+        totals += np.bincount(np.concatenate(items), minlength=types)
+    return totals
 
 
 def cross_entropy(train: NDArray[np.float64], valid: NDArray[np.float64]) -> float:
@@ -38,16 +38,17 @@ def cross_entropy(train: NDArray[np.float64], valid: NDArray[np.float64]) -> flo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shard", type=Path, required=True, help="the first, which has the validation text too")
-    parser.add_argument("--without-specials", action="store_true", help="</s> is not predicted where words are masked")
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
-    dictionary = Dictionary.load(str(asked.shard / "dict.txt"))
-    train, valid = (counts(asked.shard / split, len(dictionary)) for split in ("train", "valid"))
-    if asked.without_specials:
+    add = parser.add_argument
+    add("--shard", type=Path, required=True, metavar="DIR", help="First shard, which also has the validation text.")
+    add("--without-specials", action="store_true", help="Leave out </s>, which whole-word masking never predicts.")
+    add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    args = parser.parse_args()
+    dictionary = Dictionary.load(str(args.shard / "dict.txt"))
+    train, valid = (counts(args.shard / split, len(dictionary)) for split in ("train", "valid"))
+    if args.without_specials:
         train, valid = train[dictionary.nspecial :], valid[dictionary.nspecial :]
     facts = {"bits": cross_entropy(train, valid), "pieces": int(train.sum()), "valid pieces": int(valid.sum())}
-    write_whole(asked.output, json.dumps(facts, indent=1))
+    write_whole(args.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

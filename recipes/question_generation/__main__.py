@@ -14,17 +14,18 @@ from .plan import Planner, make_plan
 from .settings import CONF, RECORD, Settings
 
 DESCRIPTION = """\
-Questions from an answer and its context: a pretrained or new encoder, and a decoder that copies words, with any
-position encoding in its self-attention. Questions to pieces, fairseq-train, fairseq-generate, ROUGE-L, BLEU-4 and chrF
-of the sources' questions, beside outputs that need no model. Encodings share the questions and are compared."""
+Train models that generate a question from an answer and its context. The encoder is pretrained or new, and the decoder
+copies words and has any position encoding in its self-attention. The recipe prepares the questions, trains a model per
+encoding, generates questions with checkpoint_best.pt, and compares ROUGE-L, BLEU-4 and chrF with two baselines."""
 
 LEGEND = """\
-ROUGE-L: F1 of words (characters of Chinese, marks too), in lower case, in percent, of a source's question with the best
-of its references; beta 1.2: as the captions' evaluation has it. Paper (SQuAD and CMRC 2018): of LFHC and GCDF, with a
-pretrained encoder on all of them, its words not stated; other encoders, questions and sizes are not comparable with it.
-Distinct: the share of different questions. First and last ROUGE-L: of greedy questions in validation while it was
-trained. Copy gate: 1 - g, the mean share of copying in validation at the best update. Unknown words copied: the share
-of pieces that are not in the dictionary. Evaluated is checkpoint_best.pt, of the best update."""
+ROUGE-L: F1 over words (for Chinese over characters) including punctuation, in lower case and in percent, between the
+question for a source and the best of its references. Beta 1.2: ROUGE-L with beta 1.2, as in the evaluation of image
+captions. Paper: ROUGE-L that Qu et al. 2021 (LFHC and GCDF) report for SQuAD and CMRC 2018 with pretrained encoders.
+The paper does not state how it splits words, and other encoders, data sets and sizes are not comparable with it.
+Distinct: fraction of the generated questions that differ from all others. First and last ROUGE-L: ROUGE-L of greedy
+questions at the first and the last validation during training. Copy gate: mean probability of copying (1 - g) in
+validation at the best update. Unknown words copied: fraction of the generated pieces that are not in the dictionary."""
 
 COLUMNS = (
     *("model", "ROUGE-L", "paper", "beta 1.2", "BLEU-4", "chrF", "distinct", "beats baselines", "first ROUGE-L"),
@@ -38,24 +39,25 @@ def tell(stage: Stage) -> str:
     if stage.kind == "prepare":
         return f" {counted(stage.outputs[0])}"
     if stage.kind == "score":
-        found = read_json(stage.outputs[1])
-        return f" ROUGE-L {100 * found['rouge_l']:.2f}, BLEU-4 {found['bleu']:.2f}, distinct {found['distinct']:.0%}"
+        scores = read_json(stage.outputs[1])
+        return f" ROUGE-L {100 * scores['rouge_l']:.2f}, BLEU-4 {scores['bleu']:.2f}, distinct {scores['distinct']:.0%}"
     if stage.kind == "baselines":
-        found = read_json(stage.outputs[0])
-        return " ROUGE-L " + ", ".join(f"{100 * one['rouge_l']:.2f} ({name})" for name, one in found.items())
+        scores = read_json(stage.outputs[0])
+        return " ROUGE-L " + ", ".join(f"{100 * facts['rouge_l']:.2f} ({name})" for name, facts in scores.items())
     return ""
 
 
 def counted(folder: Path) -> str:
+    """Return the number of questions in a prepared folder, and what was done with bad questions."""
     record = read_json(folder / RECORD)
-    parts = (f"{name} {one['items']:,} of {one['given']:,} questions" for name, one in record["splits"].items())
-    wrong = problems.counted(record["problems"])
-    return f"{', '.join(parts)}, {record['dictionary']:,} symbols" + (f"; {wrong}" if wrong else "")
+    parts = (f"{name} {split['items']:,} of {split['given']:,} questions" for name, split in record["splits"].items())
+    bad = problems.counted(record["problems"])
+    return f"{', '.join(parts)}, {record['dictionary']:,} symbols in the dictionary" + (f"; {bad}" if bad else "")
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
     data = Path(settings.dataset) if settings.prepared else output / "data-bin"
-    return [LEGEND, f"Questions: {counted(data)}.", "Twenty generated questions beside their references: gallery.md."]
+    return [LEGEND, f"Questions: {counted(data)}.", "gallery.md shows twenty generated questions and their references."]
 
 
 def default_output(settings: Settings) -> str:
@@ -68,7 +70,7 @@ def hints(settings: Settings, output: Path, shown: str) -> Hints:
     trained = {variant.label: variant for variant in settings.variants}
     rows = [row for row in compared(settings, output) if row["model"] in trained]
     best = max(rows, key=lambda row: row["ROUGE-L"])
-    title = f"Ask with {best['model']} (from the repository's root, .venv active):"
+    title = f"Generate questions with {best['model']} (in the root of the repository, with .venv active):"
     return {title: Planner(settings, output, shown).interactive(trained[best["model"]])}
 
 

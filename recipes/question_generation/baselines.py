@@ -19,27 +19,27 @@ FIRST = {"words": 10, "spaces": 10, "characters": 20}
 
 def baselines(folder: Path, split: str) -> dict[str, dict[str, Any]]:
     """Return the text and the scores of each baseline by name. The constant is chosen on the training questions."""
-    how, given = units(folder), items(folder, split)
-    count = FIRST[how]
-    constant = metrics.best_constant([one["question"] for one in items(folder, "train")], how)
-    first = [metrics.first_units(one["sentence"], count, how) for one in given]
-    kind = "characters" if how == "characters" else "words"
+    unit, split_items = units(folder), items(folder, split)
+    count = FIRST[unit]
+    constant = metrics.best_constant([item["question"] for item in items(folder, "train")], unit)
+    first = [metrics.first_units(item["sentence"], count, unit) for item in split_items]
+    kind = "characters" if unit == "characters" else "words"
     return {
-        f"first {count} {kind} of the sentence": {"text": first[0], **scored(first, given, how)},
-        f"always {constant!r}": {"text": constant, **scored([constant] * len(given), given, how)},
+        f"first {count} {kind} of the sentence": {"text": first[0], **scored(first, split_items, unit)},
+        f"always {constant!r}": {"text": constant, **scored([constant] * len(split_items), split_items, unit)},
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="what prepare_questions.py made")
-    parser.add_argument("--split", default="valid")
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
-    found = baselines(asked.data, asked.split)
-    for name, facts in found.items():
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Output of prepare_questions.py.")
+    parser.add_argument("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    args = parser.parse_args()
+    results = baselines(args.data, args.split)
+    for name, facts in results.items():
         print(f"{name}: ROUGE-L {100 * facts['rouge_l']:.2f}", flush=True)
-    write_whole(asked.output, json.dumps(found, indent=1, ensure_ascii=False))
+    write_whole(args.output, json.dumps(results, indent=1, ensure_ascii=False))
 
 
 if __name__ == "__main__":

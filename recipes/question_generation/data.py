@@ -19,9 +19,7 @@ def items(folder: Path, split: str) -> list[dict[str, Any]]:
     """
     path = folder / f"{split}.surface.jsonl"
     if not path.is_file():
-        raise SystemExit(
-            f"error: {path}: no such file; {folder} has no {split}, or was not made by prepare_questions.py"
-        )
+        raise SystemExit(f"error: {path}: this file does not exist. Prepare the folder with prepare_questions.py.")
     with path.open(encoding="utf-8", newline="\n") as file:
         return [json.loads(line) for line in file]
 

@@ -1,4 +1,4 @@
-"""Write every command of the recipe in order. They are plain fairseq with `--pos-enc` and the plugin's task."""
+"""Plan all commands of the recipe in order. The trainings are plain fairseq with `--pos-enc` and the plugin's task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PREPARE = "data-bin-scripts/prepare_questions.py"
 TASK = ("--task", "posenc_question_generation")
 PIECES = tuple(PACKAGE / "data" / f"{name}.py" for name in ("question_pieces", "byte_pieces"))
 SCORING = tuple(sorted((PACKAGE / "metrics").glob("*.py")))
-BUFFER = 32  # lines that fairseq-interactive reads at once
+BUFFER = 32  # number of lines that fairseq-interactive reads at once
 ROOM = 14  # number of decoder positions beyond --longest-question
 
 
@@ -45,14 +45,16 @@ class Planner(planning.Planner[Settings]):
     def notes(self) -> list[str]:
         settings = self.settings
         batch = settings.number("batch-size", 0)
-        told = launch.notes(settings, f"An update: {batch * settings.batches:,} questions" if batch else "")
+        lines = launch.notes(settings, f"An update has {batch * settings.batches:,} questions." if batch else "")
         if settings.dataset == BUILTIN:
-            told.append("The built-in questions show that the machinery works, not what an encoding is worth.")
+            lines.append(
+                "The built-in questions only test the installation. Scores do not show the quality of encodings."
+            )
         if settings.limit and not settings.prepared:
-            told.append(f"The first {settings.limit:,} questions of training, of all that there are.")
+            lines.append(f"Only the first {settings.limit:,} training questions are used.")
         if settings.scratch and settings.arch == "posenc_question_generation":
-            told.append(f"The paper's encoder is pretrained; with --encoder {SCRATCH} its figures are not comparable.")
-        return told
+            lines.append(f"With --encoder {SCRATCH}, results are not comparable with the paper's pretrained encoders.")
+        return lines
 
     # --- the questions
 
@@ -151,10 +153,10 @@ class Planner(planning.Planner[Settings]):
         command = [self.data, *WHOLE, *QUIET, "--log-interval", "20"]  # the user's flags come later and override these
         command += [*PLUGIN, *self.model_flags(), *variant.encoding.flags(), *flags(no_copy=not variant.copy)]
         command += flags(seed=settings.seed, save_dir=f"{self.shown}/checkpoints/{variant.slug}")
-        kept = flags(no_epoch_checkpoints=True, keep_interval_updates=1)
+        more = flags(no_epoch_checkpoints=True, keep_interval_updates=1)
         return Stage(
             f"train:{variant.slug}",
-            launch.train_command([*command, *kept], settings),
+            launch.train_command([*command, *more], settings),
             (self.output / "checkpoints" / variant.slug,),
             tuple(self.text[-1:]),
             (*self.data_inputs, *sources.encoder_files(settings)),

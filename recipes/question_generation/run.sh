@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Trains question generation with a copying decoder, with any position encoding in it, and compares them.
+# Train question generation with a copying decoder and any position encoding, and compare the encodings.
 set -euo pipefail
 exec "$(dirname "${BASH_SOURCE[0]}")/../lib/start.sh" question_generation "$@"

@@ -31,61 +31,66 @@ def generated(path: Path) -> list[list[str]]:
         SystemExit: The question of an item is missing.
     """
     rows = (line.split("\t", 2) for line in read(path) if line.startswith("H-"))
-    found = {int(name[2:]): pieces.split(" ") for name, _, pieces in rows}
-    missing = [str(number) for number in range(max(found, default=-1) + 1) if number not in found]
+    questions = {int(name[2:]): pieces.split(" ") for name, _, pieces in rows}
+    missing = [str(number) for number in range(max(questions, default=-1) + 1) if number not in questions]
     if missing:
-        told = ", ".join(missing[:5])
-        raise SystemExit(f"error: {path} has no question of {len(missing)} items ({told} ...): generate them again")
-    return [[piece for piece in found[number] if piece] for number in range(len(found))]
+        problem = f"the questions of {len(missing)} items are missing (the first are {', '.join(missing[:5])})"
+        raise SystemExit(f"error: {path}: {problem}. Run fairseq-generate again.")
+    return [[piece for piece in questions[number] if piece] for number in range(len(questions))]
 
 
-def copied(outputs: Sequence[Sequence[str]], given: Sequence[dict[str, Any]]) -> float:
+def copied(outputs: Sequence[Sequence[str]], items: Sequence[dict[str, Any]]) -> float:
     """Return the fraction of generated pieces that are not in the dictionary, so the model must have copied them."""
     total = sum(map(len, outputs))
-    from_source = sum(piece in one["unknown"] for pieces, one in zip(outputs, given, strict=True) for piece in pieces)
-    return from_source / max(total, 1)
+    unknown = sum(piece in item["unknown"] for pieces, item in zip(outputs, items, strict=True) for piece in pieces)
+    return unknown / max(total, 1)
 
 
-def scored(texts: list[str], given: list[dict[str, Any]], how: str) -> dict[str, Any]:
+def scored(texts: list[str], items: list[dict[str, Any]], unit: str) -> dict[str, Any]:
     """Return the scores of questions.
 
     Args:
         texts: Generated questions.
-        given: The items, one for each question.
-        how: The unit by which questions are compared.
+        items: The items, one for each question.
+        unit: The unit by which questions are compared.
+
     Raises:
         SystemExit: The numbers of questions and items differ.
     """
-    if len(texts) != len(given):
-        raise SystemExit(f"error: {len(texts)} questions were generated, the split has {len(given)} items")
-    found = metrics.score(texts, [one["references"] for one in given], [one["source"] for one in given], how)
-    return {**asdict(found), "units": how}
+    if len(texts) != len(items):
+        problem = f"there are {len(texts)} questions, but the split has {len(items)} items"
+        raise SystemExit(f"error: {problem}. Generate one question for each item.")
+    scores = metrics.score(texts, [item["references"] for item in items], [item["source"] for item in items], unit)
+    return {**asdict(scores), "units": unit}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="what prepare_questions.py made")
-    parser.add_argument("--split", default="valid")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Output of prepare_questions.py.")
+    parser.add_argument("--split", default="valid", metavar="NAME", help="Split to score (default: valid).")
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--generated", type=Path, help="what fairseq-generate wrote")
-    which.add_argument("--hypotheses", type=Path, help="instead: a question a line, in the order of the items")
-    parser.add_argument("--questions", type=Path, help="where the questions go as plain lines")
-    parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
-    given, more = items(asked.data, asked.split), {}
-    if asked.generated:
-        pieces = generated(asked.generated)
-        join = question_pieces.load(asked.data).join
-        texts = [join(one) for one in pieces]
-        if len(pieces) == len(given):
-            more["unknown words copied"] = copied(pieces, given)
-            more["unknown words left"] = sum(one.count(UNKNOWN) for one in pieces) / max(sum(map(len, pieces)), 1)
+    which.add_argument("--generated", type=Path, metavar="FILE", help="Output of fairseq-generate.")
+    text = "File with one question per line, in the order of the items, instead of --generated."
+    which.add_argument("--hypotheses", type=Path, metavar="FILE", help=text)
+    text = "File to which the questions are written, one per line (default: none)."
+    parser.add_argument("--questions", type=Path, metavar="FILE", help=text)
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
+    args = parser.parse_args()
+    split_items, more = items(args.data, args.split), {}
+    if args.generated:
+        outputs = generated(args.generated)
+        join = question_pieces.load(args.data).join
+        texts = [join(pieces) for pieces in outputs]
+        if len(outputs) == len(split_items):
+            total = max(sum(map(len, outputs)), 1)
+            more["unknown words copied"] = copied(outputs, split_items)
+            more["unknown words left"] = sum(pieces.count(UNKNOWN) for pieces in outputs) / total
     else:
-        texts = list(read(asked.hypotheses))
-    facts = scored(texts, given, units(asked.data)) | more
-    if asked.questions:
-        write_whole(asked.questions, "".join(f"{' '.join(text.split())}\n" for text in texts))
-    write_whole(asked.output, json.dumps(facts, indent=1))
+        texts = list(read(args.hypotheses))
+    facts = scored(texts, split_items, units(args.data)) | more
+    if args.questions:
+        write_whole(args.questions, "".join(f"{' '.join(text.split())}\n" for text in texts))
+    write_whole(args.output, json.dumps(facts, indent=1))
 
 
 if __name__ == "__main__":

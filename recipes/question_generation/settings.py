@@ -1,4 +1,4 @@
-"""Settings of the question generation recipe; conf/ has the values and their sources."""
+"""Define the settings of the question generation recipe; conf/ has the values and their sources."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SETS = ("train_set", "valid_set", "test_set")
 #: Settings of the preparation, which have no effect on questions that are already prepared.
 PREPARING = ("bad", "context", "tokenizer", "cased", "vocabulary", "longest_answer", "workers", "limit", "limit_valid")
 
-# Flags that the plan writes itself, and the setting that controls each of them.
+# Flags that the plan writes itself, with the option to use instead, or the value or reason.
 DECIDED = {
     **launch.DECIDED,
     **{name: f"--{name}" for name in ("seed", "arch", "freeze-encoder")},
     **dict.fromkeys(("pos-enc", "pos-enc-args"), "--pos-enc"),
     **dict.fromkeys(("save-dir", "log-format", "user-dir", "restore-file"), "--output"),
-    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "the best and the last checkpoint being kept"),
+    **dict.fromkeys(("no-epoch-checkpoints", "keep-interval-updates"), "it keeps the best and the last checkpoint"),
     "encoder-from": "--encoder",
     "no-copy": "--copy",
     "max-source-positions": "--longest",
@@ -33,24 +33,25 @@ DECIDED = {
 }
 DECIDED_GENERATE = {
     "cpu": "--device",
-    "nbest": "the score of one question a source",
-    "skip-invalid-size-inputs-valid-test": "the score of all items",
-    **dict.fromkeys(("max-source-positions", "max-target-positions"), "--longest, --longest-question"),
+    "nbest": "one question per source is scored",
+    "skip-invalid-size-inputs-valid-test": "all items are scored",
+    **dict.fromkeys(("max-source-positions", "max-target-positions"), "--longest and --longest-question"),
     **dict.fromkeys(("path", "results-path", "user-dir"), "--output"),
     "gen-subset": "--split",
-    **dict.fromkeys(("bpe", "tokenizer", "remove-bpe", "post-process"), "the pieces of the prepared questions"),
+    **dict.fromkeys(("bpe", "tokenizer", "remove-bpe", "post-process"), "the prepared questions have their own pieces"),
 }
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A model of the comparison."""
+    """A model of the comparison: an encoding, with or without copying."""
 
     encoding: Encoding
     copy: bool
 
     @property
     def label(self) -> str:
+        """Return the name of the model in tables and figures."""
         return self.encoding.label if self.copy else f"{self.encoding.label}, no copy"
 
     @property
@@ -63,48 +64,52 @@ class Variant:
 class Settings(launch.Training):
     dataset: str = field(
         metadata=about(
-            f"Questions: {SQUAD} or {CMRC} (downloaded), {BUILTIN} (small, invented), your FOLDER with"
-            f" {{train,valid,test}}.json or src-*.txt and tgt-*.txt, a FILE in SQuAD's format (split "
-            "by article), or a folder that prepare_questions.py wrote."
+            f"Questions: {SQUAD} or {CMRC} (downloaded), {BUILTIN} (a small invented set), or your own. Your own "
+            "questions are a FOLDER with {train,valid,test}.json or with src-*.txt and tgt-*.txt, a FILE in SQuAD's "
+            "format (split by article), or a folder that prepare_questions.py wrote."
         )
     )
     numbers_of: Literal["", "squad", "cmrc"] = field(
         default="",
-        metadata=about("Dataset that a preset is for; the other one is refused."),
+        metadata=about("Data set whose numbers a preset holds; the preset then refuses the other data set."),
     )
-    train_set: str = field(default="", metadata=about("Training file of the FOLDER, if it has another name."))
-    valid_set: str = field(default="", metadata=about("Validation file of the FOLDER, if it has another name."))
-    test_set: str = field(default="", metadata=about("Test file of the FOLDER, if it has another name."))
+    train_set: str = field(default="", metadata=about("Name of the training file in a FOLDER, if not train.json."))
+    valid_set: str = field(default="", metadata=about("Name of the validation file in a FOLDER, if not valid.json."))
+    test_set: str = field(default="", metadata=about("Name of the test file in a FOLDER, if not test.json."))
     raw: str = field(default="data/raw", metadata=about("Folder for downloads."))
     limit: int = launch.at_least(0, "Number of training questions to use (0: all).", default=0)
     limit_valid: int = launch.at_least(0, "Number of validation and test questions to use (0: all).", default=0)
     bad: Literal["refuse", "skip", "repair"] = field(
-        metadata=about("What to do with unusable questions: stop with a list, leave them out, or repair them.")
+        metadata=about(
+            "What to do with bad questions: refuse stops with a list, skip leaves them out, repair mends them."
+        )
     )
     context: Literal["paragraph", "sentence"] = field(
         metadata=about(
-            "Text that the model sees: the whole paragraph or the sentence of the answer; for lines "
-            "always the sentence."
+            "Text that the model sees: the whole paragraph, or only the sentence with the answer. Questions in "
+            "src-*.txt always have a sentence."
         )
     )
     tokenizer: Literal["auto", "words", "chars"] = field(
         default="auto",
-        metadata=about(f"Units of text with --encoder {SCRATCH}; auto takes chars for Chinese and words otherwise."),
+        metadata=about(f"Pieces of text for --encoder {SCRATCH}; auto uses chars for Chinese and words otherwise."),
     )
-    cased: bool = field(default=False, metadata=about("Keep capitals in words and chars."))
-    vocabulary: int = launch.at_least(5, "Number of words or characters in the vocabulary; others can only be copied.")
-    longest: int = launch.at_least(8, "Maximum number of pieces of a source.")
-    longest_answer: int = launch.at_least(1, "Maximum number of pieces of an answer.", default=100)
-    longest_question: int = launch.at_least(1, "Maximum number of pieces of a question.", default=50)
+    cased: bool = field(default=False, metadata=about(f"For --encoder {SCRATCH}: keep capital letters."))
+    vocabulary: int = launch.at_least(
+        5, f"For --encoder {SCRATCH}: number of words or characters in the vocabulary; others can only be copied."
+    )
+    longest: int = launch.at_least(8, "Maximum number of pieces per source.")
+    longest_answer: int = launch.at_least(1, "Maximum number of pieces per answer.", default=100)
+    longest_question: int = launch.at_least(1, "Maximum number of pieces per question.", default=50)
     workers: int = launch.at_least(1, "Number of processes of prepare_questions.py.", default=1)
-    encoder: str = field(metadata=about(f"Encoder: a Hugging Face folder of a BERT or RoBERTa, or {SCRATCH}."))
-    freeze_encoder: bool = field(default=False, metadata=about("Keep the encoder fixed."))
+    encoder: str = field(metadata=about(f"Pretrained encoder: Hugging Face folder of a BERT or RoBERTa; or {SCRATCH}."))
+    freeze_encoder: bool = field(default=False, metadata=about("Do not train the pretrained encoder."))
     copy: Literal["on", "off", "both"] = field(
         default="on",
-        metadata=about("Whether models copy words from the source; both trains one model with and one without."),
+        metadata=about("Let models copy words from the source; both trains a model with and one without copying."),
     )
     split: Literal["valid", "test"] = field(default="valid", metadata=about("Split for which questions are generated."))
-    arch: str = field(metadata=about("A posenc_question_generation architecture."))
+    arch: str = field(metadata=about("Architecture, such as posenc_question_generation."))
     pos_enc: list[str] = field(
         metadata=about("Position encodings of the decoder to compare: NAME or NAME[OPTION=VALUE,...].")
     )
@@ -117,52 +122,60 @@ class Settings(launch.Training):
         launch.refuse_decided(self.train, DECIDED)
         launch.refuse_decided(self.generate, DECIDED_GENERATE, "generate")
         if not (self.of_lines or self.prepared) and self.longest < self.longest_answer + 4:
-            raise Refused(f"--longest {self.longest} leaves no room behind --longest-answer {self.longest_answer}")
+            problem = f"a source of this length has no room for an answer of {self.longest_answer} pieces"
+            raise Refused(f"--longest {self.longest}: {problem}. Lower --longest-answer, or raise --longest.")
         self._check_dataset()
         if self.scratch and self.freeze_encoder:
-            raise Refused(f"--freeze-encoder is for --encoder DIR: with {SCRATCH} it would keep random numbers")
+            problem = f"with --encoder {SCRATCH} the encoder would keep its random weights"
+            raise Refused(f"--freeze-encoder: {problem}. Leave it out, or give --encoder DIR.")
         if not self.scratch and (self.tokenizer != "auto" or self.cased):
-            raise Refused(f"--tokenizer and --cased are for --encoder {SCRATCH}: an encoder has its own pieces")
+            problem = f"--encoder {self.encoder} has its own tokenizer"
+            raise Refused(f"--tokenizer and --cased have no effect: {problem}. Leave them out.")
 
     def _check_dataset(self) -> None:
-        named = [name for name in SETS if getattr(self, name)]
+        set_files = [name for name in SETS if getattr(self, name)]
         if self.own and not Path(self.dataset).exists():
-            raise Refused(f"--dataset {self.dataset}: no such file or folder; there are: {SQUAD}, {CMRC}, {BUILTIN}")
+            problem = "this file or folder does not exist"
+            raise Refused(f"--dataset {self.dataset}: {problem}. Known data sets are {SQUAD}, {CMRC} and {BUILTIN}.")
         if {self.dataset, self.numbers_of} == {SQUAD, CMRC}:
             raise Refused(
-                f"--dataset {self.dataset}: the numbers of this preset are those of {self.numbers_of}; "
-                "--preset paper is of squad, paper-cmrc of cmrc (or --numbers-of '' takes them all the same)"
+                f"--dataset {self.dataset}: this preset is for {self.numbers_of}. Use --preset paper for {SQUAD} and "
+                f"paper-cmrc for {CMRC}. To use the numbers of this preset nevertheless, give --numbers-of ''."
             )
-        if named and not (self.own and Path(self.dataset).is_dir() and not self.prepared):
-            raise Refused(f"--{named[0].replace('_', '-')} names a file of a FOLDER of your questions: leave it out")
-        if named and not (self.train_set and self.valid_set):
-            raise Refused("--train-set and --valid-set go together")
+        if set_files and not (self.own and Path(self.dataset).is_dir() and not self.prepared):
+            option = f"--{set_files[0].replace('_', '-')}"
+            raise Refused(f"{option} has no effect: only a --dataset FOLDER of questions uses it. Leave it out.")
+        if set_files and not (self.train_set and self.valid_set):
+            raise Refused("--train-set and --valid-set are only possible together. Give both, or neither of them.")
 
     def unused(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         if self.dataset not in (SQUAD, CMRC):
-            found["raw"] = f"nothing is fetched for --dataset {self.dataset}"
-            found["numbers_of"] = f"it keeps {SQUAD} and {CMRC} apart"
+            reasons["raw"] = f"nothing is downloaded for --dataset {self.dataset}"
+            reasons["numbers_of"] = f"it only checks the data sets {SQUAD} and {CMRC}"
         if not self.scratch:
-            found["vocabulary"] = f"the pieces are those of --encoder {self.encoder}"
+            reasons["vocabulary"] = f"--encoder {self.encoder} has its own vocabulary"
         if self.of_lines:
-            found["longest_answer"] = f"the lines of {self.dataset} have no answers"
+            reasons["longest_answer"] = f"the lines of {self.dataset} have no answers"
             if self.context == "paragraph":
-                found["context"] = f"the lines of {self.dataset} are sentences"
+                reasons["context"] = f"the lines of {self.dataset} are sentences"
         if self.prepared:
-            found |= dict.fromkeys(PREPARING, f"the questions of {self.dataset} are prepared, see its {RECORD}")
-        return {name: why for name, why in found.items() if getattr(self, name)}  # not those that are 0 or empty
+            reasons |= dict.fromkeys(PREPARING, f"the questions of {self.dataset} are already prepared (see {RECORD})")
+        return {name: reason for name, reason in reasons.items() if getattr(self, name)}  # ignore 0 and empty values
 
     @property
     def own(self) -> bool:
+        """Return whether the questions are the user's own."""
         return self.dataset not in (BUILTIN, SQUAD, CMRC)
 
     @property
     def lone(self) -> bool:
+        """Return whether all questions are in one file of the user."""
         return self.own and Path(self.dataset).is_file()
 
     @property
     def prepared(self) -> bool:
+        """Return whether prepare_questions.py has already written the data set."""
         return self.own and (Path(self.dataset) / RECORD).is_file()
 
     @property

@@ -21,7 +21,7 @@ ENCODER = (*PIECES, "*.safetensors", "*.bin")
 
 
 def named(settings: Settings) -> list[str]:
-    """Return the options of prepare_questions.py that name fetched questions or those of the user."""
+    """Return the options of prepare_questions.py that name downloaded questions or those of the user."""
     if not settings.own:
         files = FETCHED[settings.dataset]
         return [word for split, name in files.items() for word in (f"--{split}", f"{settings.raw}/{name}")]
@@ -33,9 +33,9 @@ def named(settings: Settings) -> list[str]:
 
 
 def unplaced(settings: Settings, command: list[str]) -> tuple[str, ...]:
-    """Replace the paths of questions and encoder in a command: moving them must not change the identity of a stage."""
-    found = {"DATASET": str(Path(settings.dataset).resolve()) if settings.own else "", "ENCODER": encoder(settings)}
-    for name, place in found.items():
+    """Return the command with placeholders for the paths of questions and encoder, which do not change its result."""
+    paths = {"DATASET": str(Path(settings.dataset).resolve()) if settings.own else "", "ENCODER": encoder(settings)}
+    for name, place in paths.items():
         if place:
             command = [
                 name + word[len(place) :] if word == place or word.startswith(f"{place}/") else word for word in command
@@ -45,7 +45,7 @@ def unplaced(settings: Settings, command: list[str]) -> tuple[str, ...]:
 
 def files(settings: Settings) -> tuple[Path, ...]:
     """Return the existing files with the user's questions. The stage that reads them reports missing ones."""
-    return there(Path(settings.dataset).resolve(), QUESTIONS) if settings.own else ()
+    return existing(Path(settings.dataset).resolve(), QUESTIONS) if settings.own else ()
 
 
 def encoder(settings: Settings) -> str:
@@ -55,10 +55,10 @@ def encoder(settings: Settings) -> str:
 
 def encoder_files(settings: Settings, patterns: tuple[str, ...] = ENCODER) -> tuple[Path, ...]:
     """Return the existing files of the pretrained encoder that match the patterns."""
-    return () if settings.scratch else there(Path(encoder(settings)), patterns)
+    return () if settings.scratch else existing(Path(encoder(settings)), patterns)
 
 
-def there(place: Path, patterns: tuple[str, ...]) -> tuple[Path, ...]:
+def existing(place: Path, patterns: tuple[str, ...]) -> tuple[Path, ...]:
     """Return the file itself if `place` is a file, otherwise the files in the folder that match the patterns."""
     if place.is_file():
         return (place,)

@@ -1,4 +1,4 @@
-"""The text classification recipe; `recipes/text_classification/run.sh` calls it in the right environment."""
+"""Define the text classification recipe; `recipes/text_classification/run.sh` runs it in the right environment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from .plan import make_plan
 from .settings import CONF, Settings
 
 DESCRIPTION = """\
-Trains text classifiers from scratch with several position encodings, each with several seeds, and compares them: the
-classification experiments of Qu et al. 2021 (IMDB, SST-2, SNLI, QNLI, QQP, MNLI), or your own files."""
+Train text classifiers from scratch with several position encodings and random seeds, and compare them. The tasks are
+the classification experiments of Qu et al. 2021 (IMDB, SST-2, SNLI, QNLI, QQP, MNLI) or your own files."""
 
 LEGEND = """\
-Score: accuracy in percent; for QQP the mean of accuracy and F1, for MNLI the mean of both sets. It is the mean over
-seeds, with the standard deviation. Each checkpoint is chosen on the validation set, and the test set (GLUE's
-development set) is scored once. Majority: always the most frequent label. Bag of words: logistic regression. Paper: Qu
-et al. 2021, Table 1: ten seeds, GloVe vectors, 8 layers of width 512. Other settings are not comparable with it."""
+Score: accuracy in percent; for QQP the mean of accuracy and F1, for MNLI the mean of both test sets. The score is the
+mean over seeds, and the deviation is their standard deviation. Checkpoints are chosen on the validation set; the test
+set (GLUE's development set) is scored once. Majority: score of always answering the most frequent label. Bag of words:
+score of logistic regression on the words of a text. Paper: Qu et al. 2021, Table 1, with ten seeds, GloVe vectors and 8
+layers of dimension 512. Runs with other settings are not comparable with the paper."""
 
 COLUMNS = (
     *("encoding", "score", "deviation", "seeds", "paper", "majority", "bag of words"),
@@ -29,33 +30,33 @@ COLUMNS = (
 
 
 def tell(stage: Stage) -> str:
-    """Return what the line of a finished stage says besides its time."""
+    """Return the result of a finished stage for its line on the screen."""
     if stage.kind == "evaluate":
         return f" score {read_json(stage.outputs[0])['score']:.2f}"
     if stage.kind == "baselines":
-        found = read_json(stage.outputs[0])
-        return f" majority {found['majority']:.2f}, bag of words {found['bag of words']:.2f}"
+        baselines = read_json(stage.outputs[0])
+        return f" majority {baselines['majority']:.2f}, bag of words {baselines['bag of words']:.2f}"
     return ""
 
 
 def remarks(settings: Settings, output: Path) -> list[str]:
-    """Return what a reader of the report must know."""
+    """Return the sentences of the report about scores and data."""
     record = read_json(output / "data-bin" / "glue.json")
     splits = ", ".join(f"{split} {facts['items']:,}" for split, facts in record["splits"].items())
     vectors = record["word vectors"]
-    kind = f"{record['words']:,} words, " + (f"vectors of {vectors['name']}" if vectors else "no word vectors")
-    alone = ["These scores come from one seed; a comparison needs several."] if len(settings.seeds) == 1 else []
-    return [LEGEND, f"{settings.name}: {splits} rows; {kind}.", *alone]
+    kind = f"{record['words']:,} words, " + (f"word vectors {vectors['name']}" if vectors else "no word vectors")
+    warning = ["These scores come from one seed; a comparison needs several seeds."] if len(settings.seeds) == 1 else []
+    return [LEGEND, f"{settings.name}: {splits} rows; {kind}.", *warning]
 
 
 def default_output(settings: Settings) -> str:
-    """Return the folder in results/: another task is another experiment."""
+    """Return a folder name that differs for every task and architecture."""
     return f"text_classification/{settings.name}.{settings.arch}"
 
 
 def hints(settings: Settings, output: Path, shown: str) -> Hints:
     best = max(compared(settings, output), key=lambda row: row["score"])
-    return {f"Predictions of {best['encoding']}, the best mean score:": f"ls {shown}/predictions"}
+    return {f"List the predictions (best mean score: {best['encoding']}):": f"ls {shown}/predictions"}
 
 
 TEXT_CLASSIFICATION = Recipe(

@@ -18,7 +18,7 @@ from . import scores
 
 
 def bags(rows: list[list[list[int]]], words: int) -> csr_matrix:
-    """Return a matrix [rows, texts x words] with 1 where a text contains a word; second texts have own columns."""
+    """Return a matrix [rows, texts x words] with 1 if a text contains a word. Second texts have their own columns."""
     entries = [
         (number, place * words + word)
         for number, row in enumerate(rows)
@@ -34,26 +34,26 @@ def baselines(folder: Path, metrics: list[str], splits: list[str]) -> dict[str, 
     """Return the score of each baseline in percent."""
     record = read_json(folder / "glue.json")
     words = record["words"] + scores.FIRST
-    train, wanted = scores.labels(folder, "train"), {split: scores.labels(folder, split) for split in splits}
+    train, gold = scores.labels(folder, "train"), {split: scores.labels(folder, split) for split in splits}
     majority = Counter(train).most_common(1)[0][0]
     model = LogisticRegression(max_iter=1000).fit(bags(scores.words(folder, "train"), words), train)
     answers = {split: model.predict(bags(scores.words(folder, split), words)).tolist() for split in splits}
-    constant = {split: [majority] * len(wanted[split]) for split in splits}
+    constant = {split: [majority] * len(gold[split]) for split in splits}
     return {
-        "majority": round(scores.score(constant, wanted, metrics), 2),
-        "bag of words": round(scores.score(answers, wanted, metrics), 2),
+        "majority": round(scores.score(constant, gold, metrics), 2),
+        "bag of words": round(scores.score(answers, gold, metrics), 2),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Prepared folder.")
-    parser.add_argument("--metrics", required=True, metavar="A,B", help="Scores whose mean counts.")
-    parser.add_argument("--splits", required=True, metavar="A,B", help="Test sets.")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Folder of binary data.")
+    parser.add_argument("--metrics", required=True, metavar="A,B", help="Metrics to average, such as accuracy,f1.")
+    parser.add_argument("--splits", required=True, metavar="A,B", help="Test sets to score.")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     arguments = parser.parse_args()
-    found = baselines(arguments.data, arguments.metrics.split(","), arguments.splits.split(","))
-    write_whole(arguments.output, json.dumps(found, indent=1) + "\n")
+    results = baselines(arguments.data, arguments.metrics.split(","), arguments.splits.split(","))
+    write_whole(arguments.output, json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Invented reviews of two classes, whose word order decides: `not good but bad` against `not bad but good`."""
+"""Write invented reviews of two classes that differ in word order: `not good but bad` and `not bad but good`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = {"train": 2000, "dev": 200, "test": 200}
 
 
 def review(draw: random.Random) -> tuple[str, str]:
-    """Return a text and its label, which is that of the adjective after `but`."""
+    """Return a text and its label. The adjective after `but` determines the label."""
     positive = draw.random() < 0.5
     first, second = (BAD, GOOD) if positive else (GOOD, BAD)
     filler = [draw.choice(FILLERS) for _ in range(draw.randrange(4))]
@@ -28,7 +28,7 @@ def review(draw: random.Random) -> tuple[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
-    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed.")
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the reviews.")
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
     with whole_folder(arguments.output) as folder:

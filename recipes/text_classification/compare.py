@@ -1,4 +1,4 @@
-"""Put the scores of all trainings into comparison.json and lengths.png."""
+"""Write comparison.json and lengths.png with the scores of all trainings."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def row(encoding: Encoding, seeds: list[int], task: str, output: Path, baselines
 
 
 def paper(task: str) -> list[Figure]:
-    """Return the paper's numbers for a task: those of the best k, and those of the sweep of k."""
+    """Return the paper's numbers for a task: the table with the best k, and the table that varies k."""
     return [*figures("LFHC", table="Table 1", column=task), *figures("LFHC", table="Table 5", column=task)]
 
 
 def lengths(runs: list[Score]) -> dict[str, dict[str, float]]:
-    """Return the accuracy by length, as the mean over seeds, and the number of rows."""
+    """Return the mean accuracy over seeds and the number of rows by group of text lengths."""
     return {
         group: {
             "accuracy": round(mean(run["lengths"][group]["accuracy"] for run in runs), 2),
@@ -57,15 +57,15 @@ def lengths(runs: list[Score]) -> dict[str, dict[str, float]]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Draw the accuracy by length, with a line for each encoding."""
+    """Draw the accuracy by text length, with a line for each encoding."""
     figure, axes = pyplot.subplots(figsize=(8, 5))
-    for number, one in enumerate(rows):
-        groups = [f"{group}\n({facts['rows']})" for group, facts in one["lengths"].items()]
-        accuracy = [facts["accuracy"] for facts in one["lengths"].values()]
+    for number, row in enumerate(rows):
+        groups = [f"{group}\n({facts['rows']})" for group, facts in row["lengths"].items()]
+        accuracy = [facts["accuracy"] for facts in row["lengths"].values()]
         colour = pyplot.get_cmap("tab20").colors[number % 20]
-        axes.plot(groups, accuracy, marker="o", linewidth=1.5, label=one["encoding"], color=colour)
-    axes.set_xlabel("words (rows)")
-    axes.set_ylabel("accuracy, percent")
+        axes.plot(groups, accuracy, marker="o", linewidth=1.5, label=row["encoding"], color=colour)
+    axes.set_xlabel("number of words in the text (number of rows)")
+    axes.set_ylabel("accuracy in percent")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, ncols=2)
     save(figure, path)
@@ -73,12 +73,10 @@ def draw(rows: list[Row], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="The recipe's folder.")
-    parser.add_argument("--task", required=True, metavar="NAME", help="The task, as the paper's tables call it.")
-    parser.add_argument("--seeds", required=True, metavar="A,B", help="Random seeds of the trainings.")
-    parser.add_argument(
-        "--pos-enc", action="append", required=True, metavar="NAME", help="Position encoding; repeat it."
-    )
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder of the run.")
+    parser.add_argument("--task", required=True, metavar="NAME", help="Name of the task in the paper's tables.")
+    parser.add_argument("--seeds", required=True, metavar="N,...", help="Random seeds of the trainings.")
+    parser.add_argument("--pos-enc", action="append", required=True, metavar="NAME", help="Encoding; may be repeated.")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     baselines = read_json(arguments.output / "baselines.json")

@@ -1,4 +1,4 @@
-"""Score a checkpoint on the test sets, and write its answers: a line for each row with its name, label and answer."""
+"""Score a checkpoint on the test sets, and write a line per row with its id, its label and the predicted label."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils, utils
 
-import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+import fairseq_posenc  # noqa: F401  registers the architectures and the types that checkpoints may contain
 from recipes.lib.checkpoints import updates
 from recipes.lib.lines import read, write
 from recipes.lib.package import whole_folder, write_whole
@@ -18,12 +18,12 @@ from recipes.lib.stages import read_json
 
 from . import scores
 
-TOKENS = 16384  # of a batch
+TOKENS = 16384  # number of tokens in a batch
 
 
 @torch.no_grad()
 def answers(model: Any, task: Any, split: str, gpu: bool) -> list[int]:
-    """Return the class that the model gives each row of a split."""
+    """Return the predicted class of each row of a split."""
     task.load_dataset(split)
     options = {"max_tokens": TOKENS, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
     iterator = task.get_batch_iterator(task.dataset(split), **options)
@@ -39,32 +39,42 @@ def answers(model: Any, task: Any, split: str, gpu: bool) -> list[int]:
 def evaluate(
     model: Any, task: Any, folder: Path, metrics: list[str], splits: list[str], predictions: Path, gpu: bool
 ) -> dict[str, Any]:
-    """Return the score and the accuracy by length; `predictions` gets a file for each split."""
+    """Return the score and the accuracy by text length, and write a file of predictions for each split.
+
+    Args:
+        model: The model.
+        task: Its fairseq task.
+        folder: Folder of binary data.
+        metrics: Metrics to average.
+        splits: Splits to score.
+        predictions: Folder for the predictions.
+        gpu: Whether the model is on a GPU.
+    """
     names = read_json(folder / "glue.json")["labels"]
-    given = {split: answers(model, task, split, gpu) for split in splits}
-    wanted = {split: scores.labels(folder, split) for split in splits}
+    predicted = {split: answers(model, task, split, gpu) for split in splits}
+    gold = {split: scores.labels(folder, split) for split in splits}
     with whole_folder(predictions) as partial:
         for split in splits:
-            table = zip(read(folder / f"{split}.ids"), wanted[split], given[split], strict=True)
+            table = zip(read(folder / f"{split}.ids"), gold[split], predicted[split], strict=True)
             lines = (f"{row}\t{names[label]}\t{names[answer]}" for row, label, answer in table)
             write(partial / f"{split}.tsv", ["row\tlabel\tanswer", *lines])
-    together = [[number for split in splits for number in numbers[split]] for numbers in (given, wanted)]
+    all_predicted, all_gold = ([label for split in splits for label in by[split]] for by in (predicted, gold))
     rows = [row for split in splits for row in scores.words(folder, split)]
-    each = {split: scores.score({split: given[split]}, {split: wanted[split]}, metrics) for split in splits}
+    score_by_split = {split: scores.score({split: predicted[split]}, {split: gold[split]}, metrics) for split in splits}
     return {
-        "score": scores.score(given, wanted, metrics),
-        "splits": each,
-        "lengths": scores.by_length(rows, together[0], together[1]),
+        "score": scores.score(predicted, gold, metrics),
+        "splits": score_by_split,
+        "lengths": scores.by_length(rows, all_predicted, all_gold),
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", type=Path, required=True, metavar="FILE", help="Checkpoint to score.")
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Prepared folder.")
-    parser.add_argument("--metrics", required=True, metavar="A,B", help="Scores whose mean counts.")
-    parser.add_argument("--splits", required=True, metavar="A,B", help="Test sets.")
-    parser.add_argument("--predictions", type=Path, required=True, metavar="DIR", help="Folder for the answers.")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="Folder of binary data.")
+    parser.add_argument("--metrics", required=True, metavar="A,B", help="Metrics to average, such as accuracy,f1.")
+    parser.add_argument("--splits", required=True, metavar="A,B", help="Test sets to score.")
+    parser.add_argument("--predictions", type=Path, required=True, metavar="DIR", help="Folder for the predictions.")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     parser.add_argument("--cpu", action="store_true", help="Use the CPU even if there is a GPU.")
     arguments = parser.parse_args()

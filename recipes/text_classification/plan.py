@@ -1,4 +1,4 @@
-"""What the recipe runs: every command, in order. Plain fairseq, with the plugin's classifier, task and criterion."""
+"""Plan all commands of the recipe in order. The trainings are plain fairseq with the plugin's classifier and task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VECTORS = "word_vectors.safetensors"
 
 
 def make_plan(settings: Settings, output: Path, shown: str) -> Plan:
-    """Return the stages, in the order in which they run."""
+    """Return the plan; `shown` is the output folder relative to the repository, as commands write it."""
     recipe = Planner(settings, output, shown)
     before = [*recipe.builtin, recipe.prepare, recipe.baselines]
     chains = [
@@ -44,22 +44,24 @@ class Planner(planning.Planner[Settings]):
     def notes(self) -> list[str]:
         lines = launch.notes(self.settings, f"An update has {self.settings.batch} rows.")
         if self.settings.task == BUILTIN:
-            lines.append("The built-in rows show that the recipe works, not what an encoding is worth.")
+            lines.append(
+                "The built-in task only tests the installation. Its scores do not show the quality of encodings."
+            )
         return lines
 
     @property
     def data(self) -> str:
-        """Return the prepared folder as commands name it."""
+        """Return the folder of binary data as commands write it."""
         return f"{self.shown}/data-bin"
 
     @property
     def scores(self) -> list[str]:
-        """Return what is scored."""
+        """Return the options that name the metrics and the splits to score."""
         return flags(metrics=",".join(self.settings.metrics), splits=",".join(self.settings.scored))
 
     @cached_property
     def builtin(self) -> list[Stage]:
-        """Return the stage that writes invented rows, if they are asked for."""
+        """Return the stage that writes the built-in task; none for other tasks."""
         if self.settings.task != BUILTIN:
             return []
         command = module("text_classification.builtin")
@@ -68,7 +70,7 @@ class Planner(planning.Planner[Settings]):
 
     @cached_property
     def prepare(self) -> Stage:
-        """Return the stage that makes binary data of the rows."""
+        """Return the stage that turns the rows into binary data."""
         settings = self.settings
         glove = settings.glove
         options = flags(
@@ -93,26 +95,26 @@ class Planner(planning.Planner[Settings]):
 
     @property
     def place(self) -> str | None:
-        """Return the folder of the rows; without one, the script downloads them."""
+        """Return the folder of the rows, or None if the script must download them."""
         settings = self.settings
         if settings.task == BUILTIN:
             return f"{self.shown}/builtin"
-        named = settings.task if settings.own else settings.data
-        return str(Path(named).resolve()) if named else None
+        folder = settings.task if settings.own else settings.data
+        return str(Path(folder).resolve()) if folder else None
 
     @cached_property
     def baselines(self) -> Stage:
-        """Return the stage that scores the majority's answer and a bag of words."""
+        """Return the stage that scores the most frequent label and a bag of words."""
         command = module("text_classification.baselines") + flags(data=self.data) + self.scores
         command += flags(output=f"{self.shown}/baselines.json")
         inputs = [HERE / "baselines.py", HERE / "scores.py"]
         return self.stage("baselines", command, ["baselines.json"], [self.prepare], inputs)
 
     def train(self, encoding: Encoding, seed: int) -> Stage:
-        """Return a training, which keeps the checkpoint that is best on the validation set."""
+        """Return the stage of a training, which keeps the best checkpoint on the validation set."""
         settings, slug = self.settings, slug_of(encoding, seed)
         updates, interval = settings.of_task(settings.updates), settings.of_task(settings.interval)
-        command = [self.data, *WHOLE, *QUIET, "--log-interval", "50"]  # the user's come later, and win
+        command = [self.data, *WHOLE, *QUIET, "--log-interval", "50"]  # the user's flags come later and override these
         command += [*PLUGIN, "--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction"]
         command += [*flags(metrics=",".join(settings.metrics), arch=settings.arch), *settings.flags(encoding)]
         command += ["--pooling", "cls", "--init-token", "0"] if settings.is_pair else ["--pooling", "max"]
@@ -130,10 +132,10 @@ class Planner(planning.Planner[Settings]):
             maximize_best_checkpoint_metric=True,
         )
         command += [*as_arguments(settings.train), "--save-dir", f"{self.shown}/checkpoints/{slug}"]
-        kept = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
+        more = ["--no-epoch-checkpoints", "--keep-interval-updates", "1"]
         return Stage(
             f"train:{slug}",
-            launch.train_command([*command, *kept], settings),
+            launch.train_command([*command, *more], settings),
             (self.output / "checkpoints" / slug,),
             (self.prepare,),
             resumes=True,
@@ -141,7 +143,7 @@ class Planner(planning.Planner[Settings]):
         )
 
     def evaluate(self, encoding: Encoding, seed: int, train: Stage) -> Stage:
-        """Return the stage that scores the best checkpoint on the test sets, once."""
+        """Return the stage that scores the best checkpoint on the test sets."""
         slug = slug_of(encoding, seed)
         scores, predictions = f"scores/{slug}.json", f"predictions/{slug}"
         command = module("text_classification.evaluate") + flags(data=self.data) + self.scores
@@ -154,7 +156,7 @@ class Planner(planning.Planner[Settings]):
         return self.stage(f"evaluate:{slug}", command, [scores, predictions], [train], inputs, on_device=True)
 
     def compare(self, after: list[Stage]) -> Stage:
-        """Return the stage that puts all scores into one table and one figure."""
+        """Return the stage that writes the table and the figure of all scores."""
         settings = self.settings
         command = module("text_classification.compare") + flags(
             output=self.shown,

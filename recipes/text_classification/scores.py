@@ -1,4 +1,4 @@
-"""What the stages read of a prepared folder, and the scores of a set of answers."""
+"""Read labels and words from a folder of binary data, and score predictions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fairseq.data import data_utils
 
 from fairseq_posenc.metrics import classification
 
-FIRST = 4  # fairseq's special symbols come before a dictionary's
-#: upper ends of the groups of lengths, in words of both texts
+FIRST = 4  # id of the first word; fairseq's special symbols have smaller ids
+#: Upper ends of the groups of text lengths, in words of both texts together.
 LENGTHS = (5, 10, 15, 20, 30, 50, 100, 200)
 
 
@@ -29,26 +29,24 @@ def words(folder: Path, split: str) -> list[list[list[int]]]:
     return [[text[number].tolist()[:-1] for text in texts] for number in range(len(texts[0]))]
 
 
-def score(answers: Mapping[str, Sequence[int]], wanted: Mapping[str, Sequence[int]], metrics: Sequence[str]) -> float:
-    """Return the mean over metrics and splits in percent, as the paper has it for QQP and MNLI."""
-    return 100 * mean(
-        classification.METRICS[name](answers[split], wanted[split]) for split in wanted for name in metrics
-    )
+def score(answers: Mapping[str, Sequence[int]], gold: Mapping[str, Sequence[int]], metrics: Sequence[str]) -> float:
+    """Return the mean over metrics and splits in percent, as the paper reports it for QQP and MNLI."""
+    return 100 * mean(classification.METRICS[name](answers[split], gold[split]) for split in gold for name in metrics)
 
 
 def by_length(
-    rows: Sequence[list[list[int]]], answers: Sequence[int], wanted: Sequence[int]
+    rows: Sequence[list[list[int]]], answers: Sequence[int], gold: Sequence[int]
 ) -> dict[str, dict[str, float]]:
-    """Return the accuracy in percent and the number of rows for each group of lengths that has rows."""
+    """Return the accuracy in percent and the number of rows for each group of text lengths that has rows."""
     groups: dict[str, list[bool]] = {}
-    for row, answer, label in zip(rows, answers, wanted, strict=True):
+    for row, answer, label in zip(rows, answers, gold, strict=True):
         groups.setdefault(group(sum(map(len, row))), []).append(answer == label)
     order = [group(end) for end in (*LENGTHS, LENGTHS[-1] + 1)]
     return {name: {"accuracy": 100 * mean(groups[name]), "rows": len(groups[name])} for name in order if name in groups}
 
 
 def group(length: int) -> str:
-    """Return the name of the group of a length: `6-10`."""
+    """Return the name of the group of a text length, such as `6-10`."""
     ends = [0, *LENGTHS]
     for low, high in pairwise(ends):
         if length <= high:

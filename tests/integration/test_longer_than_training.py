@@ -26,7 +26,7 @@ SHORT = ["--max-source-positions", str(POSITIONS), "--max-target-positions", str
 def flags() -> list[str]:
     """Return the flags of the recipe's decoding, except for data, subwords and model."""
     given = {"train_longest_words": str(POSITIONS - 1), "train.max-source-positions": str(POSITIONS), "device": "cpu"}
-    found = load(TRANSLATION, "short", given=given)
+    found = load(TRANSLATION, "short", texts=given)
     models = Models(found, found.directions[0], Place(Path("x"), "x"), Place(Path("x"), "x"))
     command = models.chain(found.variants[0], Stage("binarise", (), ()))[2].command
     return [*command[command.index("--task") : command.index("--gen-subset")], "--skip-invalid-size-inputs-valid-test"]

@@ -115,7 +115,7 @@ def test_a_finished_run_does_nothing_and_a_bad_corpus_fails(
     output, _ = finished
     words = ["--preset", "smoke", "--corpus", str(folder), "--target-lang", "xx", "--subwords", "fastbpe"]
     _, told = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
-    assert "Everything is done" in told
+    assert "All stages are already done" in told
     status, told = recipe(
         "--preset", "smoke", "--corpus", str(folder), "--stop-stage", "corpus", "--output", str(tmp_path / "new")
     )

@@ -57,7 +57,7 @@ def test_the_built_in_questions_need_copies(data: Path) -> None:
 def test_an_item_without_a_question_is_not_scored_as_an_empty_one(tmp_path: Path) -> None:
     path = tmp_path / "generate-valid.txt"
     path.write_text("H-0\t-1\twho ?\nH-2\t-1\twhen ?\n")
-    with pytest.raises(SystemExit, match=r"no question of 1 items \(1"):
+    with pytest.raises(SystemExit, match=r"questions of 1 items are missing \(the first are 1"):
         score.generated(path)
 
 
@@ -85,9 +85,9 @@ def test_generated_pieces_become_text_and_scores(data: Path, tmp_path: Path) -> 
 
 def test_a_missing_question_is_reported(data: Path, tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text("what ?\n")
-    with pytest.raises(SystemExit, match="1 questions were generated, the split has 60 items"):
+    with pytest.raises(SystemExit, match="1 questions, but the split has 60 items"):
         run(score, "--data", data, "--hypotheses", tmp_path / "few.txt", "--output", tmp_path / "s.json")
-    with pytest.raises(SystemExit, match=r"test\.surface\.jsonl: no such file"):
+    with pytest.raises(SystemExit, match=r"test\.surface\.jsonl: this file does not exist"):
         run(score, "--data", data, "--split", "test", "--hypotheses", tmp_path / "few.txt", "--output", "s.json")
 
 
@@ -183,5 +183,5 @@ def test_a_gallery_shows_all_outputs() -> None:
         {"source": 0, "sentence": "a", "references": []},
     ]
     text = gallery.gallery(items, {"xl": ["d", "e"]})
-    assert "**&lt;s> a**\n- asked: b\n- asked: c\n- xl: d" in text
+    assert "**&lt;s> a**\n- reference: b\n- reference: c\n- xl: d" in text
     assert "- xl: e" not in text

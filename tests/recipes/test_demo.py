@@ -96,7 +96,7 @@ def test_the_translation_is_a_function_of_the_ordered_sentence():
 
 def test_presets_load_and_none_is_always_compared():
     assert {"demo", "smoke"} <= set(DEMO.presets())
-    assert load(DEMO, given={"encodings": "shaw,t5"}).encodings == ["none", "shaw", "t5"]
+    assert load(DEMO, texts={"encodings": "shaw,t5"}).encodings == ["none", "shaw", "t5"]
     assert len(load(DEMO).encodings) >= 6
 
 
@@ -133,7 +133,7 @@ def test_looking_needs_no_data(option, tmp_path, capsys):
 def test_the_dry_run_prints_every_command(tmp_path, capsys):
     main(DEMO, ["--dry-run", "--output", str(tmp_path), "--encodings", "shaw"])
     shown = capsys.readouterr().out
-    for stage in make_plan(load(DEMO, given={"encodings": "shaw"}), tmp_path, os.path.relpath(tmp_path, ROOT)).stages():
+    for stage in make_plan(load(DEMO, texts={"encodings": "shaw"}), tmp_path, os.path.relpath(tmp_path, ROOT)).stages():
         assert f"# {stage.name}\n{stage.command[0]}" in shown
 
 

@@ -62,7 +62,7 @@ def test_without_fairseq_one_line_says_what_to_do(checkout: Path, tmp_path: Path
     fake_python(tmp_path / "mine", status)
     result = source(checkout, tmp_path / "mine", VIRTUAL_ENV=str(tmp_path / "mine"))
     assert result.returncode == status
-    assert ("run 'make setup'" in result.stderr) == bool(status)
+    assert ("Run 'make setup'" in result.stderr) == bool(status)
     assert len(result.stderr.splitlines()) == status
 
 

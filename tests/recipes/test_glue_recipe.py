@@ -36,7 +36,7 @@ ABLATIONS = [name for name in FINETUNE_GLUE.presets() if name not in ("smoke", "
 
 def settings(preset: str = "paper", **given: str) -> Settings:
     words = {"checkpoint": "builtin" if preset == "smoke" else "some/m4/checkpoint_last.pt", **given}
-    return load(FINETUNE_GLUE, preset, given={name.replace("__", "."): value for name, value in words.items()})
+    return load(FINETUNE_GLUE, preset, texts={name.replace("__", "."): value for name, value in words.items()})
 
 
 def stages(preset: str = "paper", **given: str) -> dict[str, Stage]:
@@ -194,14 +194,14 @@ def test_an_ablation_names_its_pretraining_and_finds_its_models(preset: str, tmp
         ({"data": "no-such"}, "--data no-such: no such folder. Name a folder, glue or builtin"),
         ({"checkpoint": ""}, "--checkpoint is not given"),
         ({"checkpoint": "builtin,x.pt"}, "--checkpoint builtin: the recipe pretrains these models itself"),
-        ({"train__lr": "1"}, "decided by --lr"),
-        ({"train__arch": "x"}, "decided by --checkpoint"),
-        ({"train__batch-size": "3"}, "decided by --batch"),
-        ({"train__warmup-updates": "3"}, "decided by --warmup"),
-        ({"train__no-save": "true"}, "decided by the stages that read its checkpoints"),
-        ({"train__no-last-checkpoints": "true"}, "decided by the stages that read its checkpoints"),
-        ({"train__keep-interval-updates": "3"}, "decided by the recipe, which keeps the best and the last"),
-        ({"train__valid-subset": "test"}, "decided by --data"),
+        ({"train__lr": "1"}, "use --lr"),
+        ({"train__arch": "x"}, "use --checkpoint"),
+        ({"train__batch-size": "3"}, "use --batch"),
+        ({"train__warmup-updates": "3"}, "use --warmup"),
+        ({"train__no-save": "true"}, "later stages read the checkpoints"),
+        ({"train__no-last-checkpoints": "true"}, "later stages read the checkpoints"),
+        ({"train__keep-interval-updates": "3"}, "it keeps the best and the last"),
+        ({"train__valid-subset": "test"}, "use --data"),
         ({"protocol": "diet", "train__disable-validation": "true"}, "--keep best needs validation"),
         ({"warmup": "1.5"}, "--warmup 1.5: "),
         ({"separators": "3"}, "--separators 3: .* 1 or 2"),
@@ -230,9 +230,10 @@ def test_files_that_are_not_there_are_refused_before_anything_is_written(tmp_pat
         return capsys.readouterr().err
 
     models = ["--checkpoint", f"{there},{nowhere}"]
-    assert told("--task", "RTE", *models) == f"error: --checkpoint {nowhere}: no such file or folder\n"
+    assert told("--task", "RTE", *models) == f"error: --checkpoint {nowhere}: this file or folder does not exist.\n"
     tokenizer = ["--checkpoint", there, "--tokenizer-path", nowhere]
-    assert told("--task", "RTE", *tokenizer) == f"error: --tokenizer-path {nowhere}: no such file or folder\n"
+    problem = f"error: --tokenizer-path {nowhere}: this file or folder does not exist.\n"
+    assert told("--task", "RTE", *tokenizer) == problem
     assert f"--data {rows}: there are no files of MNLI" in told("--task", "RTE,MNLI", "--checkpoint", there)
     assert not (tmp_path / "out").exists()
     assert main(FINETUNE_GLUE, ["--task", "RTE", "--data", rows, *models, "--list"]) == 0

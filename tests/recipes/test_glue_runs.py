@@ -50,7 +50,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Sta
     data = toy_mnli(folder / "glue_data" / "MNLI").parent
     words = {"checkpoint": str(model), "task": "MNLI", "data": str(data), "lr": "0.01", "epochs": "4"}
     words |= {"longest": "16", "segments": "head", "device": "cpu", "threads": "1"}
-    settings = load(FINETUNE_GLUE, "small", given=words)
+    settings = load(FINETUNE_GLUE, "small", texts=words)
     output = folder / "out"
     stages = {stage.name: stage for stage in FINETUNE_GLUE.plan(settings, output, shown(output)).stages()}
     out = output / "data-bin" / "MNLI.shaw"

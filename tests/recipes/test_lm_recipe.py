@@ -26,7 +26,7 @@ PAPERS = [name for name in LM_WIKITEXT103.presets() if name.startswith("wt103")]
 
 
 def settings(preset: str = "small", **given: str) -> Settings:
-    return load(LM_WIKITEXT103, preset, given={name.replace("__", "."): value for name, value in given.items()})
+    return load(LM_WIKITEXT103, preset, texts={name.replace("__", "."): value for name, value in given.items()})
 
 
 def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
@@ -92,7 +92,7 @@ def test_encodings_without_memory_are_trained_without_it_and_it_is_said() -> Non
     assert value(found["train:learned"], "--mem-length") == value(found["train:learned+t5"], "--mem-length") == "0"
     assert [name for name in found if name.startswith("evaluate:learned.")] == ["evaluate:learned.0"]
     plan = LM_WIKITEXT103.plan(settings(pos_enc="xl,learned"), OUTPUT, shown(OUTPUT))
-    assert any(note.startswith("No memory: learned ") for note in plan.notes)
+    assert any("without memory: learned " in note for note in plan.notes)
 
 
 def test_the_papers_figures_stand_beside_the_papers_models() -> None:
@@ -141,14 +141,14 @@ def test_another_memory_in_evaluation_trains_nothing_again() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"corpus": "no-such"}, "--corpus no-such: no such folder; there are: wikitext103, builtin"),
-        ({"mem_eval": "-1"}, "--mem-eval is -1"),
-        ({"mem_train": "-1"}, "--mem-train is -1: 0 or more"),
-        ({"train__mem-length": "8"}, "decided by --mem-train"),
-        ({"train__tokens-per-sample": "8"}, "decided by --length"),
-        ({"train__max-tokens": "8"}, "decided by --train.batch-size"),
-        ({"train__same-length": "true"}, "decided by --eval-same-length"),
-        ({"types": "9"}, "--types is for a corpus of words of yours"),
+        ({"corpus": "no-such"}, "--corpus no-such: this folder does not exist. Known corpora are wikitext103"),
+        ({"mem_eval": "-1"}, "--mem-eval -1:"),
+        ({"mem_train": "-1"}, "--mem-train -1: the value must be at least 0"),
+        ({"train__mem-length": "8"}, "use --mem-train"),
+        ({"train__tokens-per-sample": "8"}, "use --length"),
+        ({"train__max-tokens": "8"}, "use --train.batch-size"),
+        ({"train__same-length": "true"}, "use --eval-same-length"),
+        ({"types": "9"}, "--types has no effect: --corpus builtin"),
         ({"pos_enc": "xk"}, "no position encoding 'xk'"),
     ],
 )

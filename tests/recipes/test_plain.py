@@ -30,7 +30,7 @@ def test_a_script_needs_what_only_its_reader_has(tmp_path: Path) -> None:
     script = ROOT / "recipes" / "question_generation" / "plain" / "paper.sh"
     done = subprocess.run([script, tmp_path / "out"], capture_output=True, text=True)
     assert done.returncode != 0
-    assert "ENCODER: set it to what run.sh takes as --encoder" in done.stderr
+    assert "ENCODER: set this variable to the value of --encoder of run.sh" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -26,7 +26,7 @@ NEEDED = {"m1-m4-warm-start", "m1-m4", "m4m-small", "m4m-large", "m4m-large-robe
 
 
 def settings(preset: str = "small", **given: str) -> Settings:
-    return load(PRETRAIN_MLM, preset, given={name.replace("__", "."): value for name, value in given.items()})
+    return load(PRETRAIN_MLM, preset, texts={name.replace("__", "."): value for name, value in given.items()})
 
 
 def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
@@ -163,7 +163,10 @@ def test_a_prepared_corpus_is_used_as_it_is(tmp_path: Path) -> None:
     assert "corpus" not in found
     assert f"{tmp_path}/shard00000:{tmp_path}/shard00001" in found["train:none"].command
     assert tmp_path / "corpus.json" in found["train:none"].inputs
-    for wrong, message in (({"length": "64"}, "--length 128 or more"), ({"tokenizer": "gpt2"}, "with sentencepiece")):
+    for wrong, message in (
+        ({"length": "64"}, "--length 128 or more"),
+        ({"tokenizer": "gpt2"}, "the tokenizer sentencepiece"),
+    ):
         with pytest.raises(Refused, match=message):
             stages(corpus=str(tmp_path), **wrong)
 
@@ -195,27 +198,27 @@ def test_a_changed_setting_redoes_what_depends_on_it() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"corpus": "no-such"}, "--corpus no-such: no such folder; there are: books_wiki, "),
-        ({"corpus": "books_wiki"}, "needs --books FOLDER: BooksCorpus is no longer distributed"),
+        ({"corpus": "no-such"}, "--corpus no-such: this folder does not exist. Known corpora are books_wiki, "),
+        ({"corpus": "books_wiki"}, "needs --books FOLDER. BooksCorpus is no longer distributed"),
         ({"corpus": "wiki100"}, "needs --languages FOLDER"),
-        ({"books": "x"}, "--books is for --corpus books_wiki"),
-        ({"cased": "true"}, "--cased is of WordPiece"),
-        ({"tokenizer_path": "published"}, "no model of SentencePiece is"),
-        ({"tokenizer_path": "no.model"}, "--tokenizer-path no.model: no such file"),
-        ({"init_from": "no-such"}, "--init-from no-such: no such file"),
-        ({"train__tokens-per-sample": "64"}, "decided by --length"),
-        ({"train__max-tokens": "64"}, "decided by --train.batch-size"),
-        ({"prepare__seed": "2"}, "--prepare.seed is decided by a setting"),
-        ({"valid_part": "0.3"}, "--valid-part would have no effect"),
-        ({"smoothing": "0.3"}, "--smoothing would have no effect"),
-        ({"raw": "x"}, "--raw would have no effect, nothing is fetched"),
-        ({"documents": "wiki"}, "--documents would have no effect"),
-        ({"train__max-sentences": "64"}, "decided by --train.batch-size"),
-        ({"init_from": "."}, "a learned one would be another"),
-        ({"valid_part": "2"}, "--valid-part is 2"),
-        ({"smoothing": "-1"}, "--smoothing is -1"),
-        ({"length": "4"}, "--length is 4: 8 or more"),
-        ({"train__batch-size": "many"}, "--train.batch-size is 'many'"),
+        ({"books": "x"}, "--books has no effect: only --corpus books_wiki"),
+        ({"cased": "true"}, "--cased has no effect: --tokenizer sentencepiece"),
+        ({"tokenizer_path": "published"}, "no published SentencePiece model"),
+        ({"tokenizer_path": "no.model"}, "--tokenizer-path no.model: this file or folder does not exist"),
+        ({"init_from": "no-such"}, "--init-from no-such: this file or folder does not exist"),
+        ({"train__tokens-per-sample": "64"}, "use --length"),
+        ({"train__max-tokens": "64"}, "use --train.batch-size"),
+        ({"prepare__seed": "2"}, "--prepare.seed: the recipe sets this flag itself"),
+        ({"valid_part": "0.3"}, "--valid-part has no effect"),
+        ({"smoothing": "0.3"}, "--smoothing has no effect"),
+        ({"raw": "x"}, "--raw has no effect: nothing is downloaded"),
+        ({"documents": "wiki"}, "--documents has no effect"),
+        ({"train__max-sentences": "64"}, "use --train.batch-size"),
+        ({"init_from": "."}, "must be split with the tokenizer of this model"),
+        ({"valid_part": "2"}, "--valid-part 2.0:"),
+        ({"smoothing": "-1"}, "--smoothing -1.0:"),
+        ({"length": "4"}, "--length 4: the value must be at least 8"),
+        ({"train__batch-size": "many"}, "--train.batch-size many"),
     ],
 )
 def test_what_is_refused(given: dict[str, str], message: str) -> None:
@@ -224,13 +227,13 @@ def test_what_is_refused(given: dict[str, str], message: str) -> None:
 
 
 def test_a_warm_start_without_its_start_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="goes on from roberta-base: --init-from"):
+    with pytest.raises(Refused, match=r"starts from the model roberta-base. Give .* --init-from"):
         stages("m4m-large", books=str(tmp_path))
 
 
 def test_a_folder_without_validation_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text("a\n")
-    with pytest.raises(Refused, match=r"no file valid\.\* in it"):
+    with pytest.raises(Refused, match=r"has no file valid\.\*"):
         stages(corpus=str(tmp_path))
 
 
@@ -240,7 +243,7 @@ def test_lamb_in_half_precision_keeps_its_tensors_apart(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_cannot_be_shared_names_its_flag() -> None:
-    with pytest.raises(Refused, match=r"--train\.batch-size times"):
+    with pytest.raises(Refused, match=r"multiply --train\.batch-size"):
         stages(batches="3", processes="2")
 
 
@@ -249,7 +252,7 @@ def test_a_dry_run_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[s
     asked = ["--preset", "m4m-small", "--books", str(tmp_path / "books"), "--dry-run"]
     assert main(PRETRAIN_MLM, [*asked, "--output", str(tmp_path / "new")]) == 0
     told = capsys.readouterr().out
-    assert "= 96 sequences of 512" in told
+    assert "= 96 of 512 tokens each" in told
     assert "prepare_corpus.py" in told
     assert not (tmp_path / "new").exists()
 

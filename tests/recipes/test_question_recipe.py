@@ -23,7 +23,7 @@ PAPERS = [name for name in QUESTION_GENERATION.presets() if name.startswith("pap
 
 
 def settings(preset: str = "small", **given: str) -> Settings:
-    return load(QUESTION_GENERATION, preset, given={name.replace("__", "."): value for name, value in given.items()})
+    return load(QUESTION_GENERATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
 
 
 def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
@@ -92,7 +92,7 @@ def test_the_record_says_whether_the_paper_had_these_questions(names: list[str],
 
 @pytest.mark.parametrize(("preset", "other"), [("paper", "cmrc"), ("paper-cmrc", "squad"), ("paper-k-shaw", "cmrc")])
 def test_the_numbers_of_the_other_dataset_are_refused(preset: str, other: str) -> None:
-    with pytest.raises(Refused, match=f"--dataset {other}: the numbers of this preset are those of"):
+    with pytest.raises(Refused, match=f"--dataset {other}: this preset is for"):
         settings(preset, dataset=other)
     assert settings(preset, dataset=other, numbers_of="").dataset == other
 

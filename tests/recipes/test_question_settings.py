@@ -14,23 +14,23 @@ from recipes.question_generation.settings import Settings
 
 
 def settings(preset: str = "small", **given: str) -> Settings:
-    return load(QUESTION_GENERATION, preset, given={name.replace("__", "."): value for name, value in given.items()})
+    return load(QUESTION_GENERATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"dataset": "no-such"}, "--dataset no-such: no such file or folder; there are: squad, cmrc, builtin"),
-        ({"train_set": "x.json"}, "--train-set names a file of a FOLDER of your questions"),
-        ({"freeze_encoder": "true"}, "--freeze-encoder is for --encoder DIR"),
-        ({"encoder": "bert", "cased": "true"}, "--tokenizer and --cased are for --encoder scratch"),
-        ({"train__encoder-from": "bert"}, "decided by --encoder"),
-        ({"train__no-copy": "true"}, "decided by --copy"),
-        ({"train__max-source-positions": "9"}, "decided by --longest"),
-        ({"generate__path": "x"}, "decided by --output"),
-        ({"generate__post-process": "x"}, "decided by the pieces of the prepared questions"),
-        ({"vocabulary": "1"}, "--vocabulary is 1: 5 or more"),
-        ({"longest": "43"}, "--longest 43 leaves no room behind --longest-answer 40"),
+        ({"dataset": "no-such"}, "--dataset no-such: this file or folder does not exist. Known data sets are squad"),
+        ({"train_set": "x.json"}, "--train-set has no effect"),
+        ({"freeze_encoder": "true"}, "--freeze-encoder: with --encoder scratch"),
+        ({"encoder": "bert", "cased": "true"}, "--tokenizer and --cased have no effect"),
+        ({"train__encoder-from": "bert"}, "use --encoder"),
+        ({"train__no-copy": "true"}, "use --copy"),
+        ({"train__max-source-positions": "9"}, "use --longest"),
+        ({"generate__path": "x"}, "use --output"),
+        ({"generate__post-process": "x"}, "the prepared questions have their own pieces"),
+        ({"vocabulary": "1"}, "--vocabulary 1: the value must be at least 5"),
+        ({"longest": "43"}, "--longest 43: a source of this length has no room for an answer of 40"),
         ({"pos_enc": "xk"}, "no position encoding 'xk'"),
     ],
 )
@@ -42,7 +42,7 @@ def test_what_is_refused(given: dict[str, str], message: str) -> None:
 @pytest.mark.parametrize(
     ("made", "given", "message"),
     [
-        ("questions.json", {"bad": "skip"}, "--bad has no effect: the questions of .* are prepared, see its questions"),
+        ("questions.json", {"bad": "skip"}, "--bad has no effect: the questions of .* are already prepared"),
         ("questions.json", {"context": "sentence"}, "--context has no effect"),
         ("questions.json", {"tokenizer": "chars"}, "--tokenizer has no effect"),
         ("questions.json", {"cased": "true"}, "--cased has no effect"),
@@ -52,9 +52,13 @@ def test_what_is_refused(given: dict[str, str], message: str) -> None:
         ("questions.json", {"limit": "600"}, "--limit has no effect"),
         ("src-train.txt", {"longest_answer": "9"}, "--longest-answer has no effect: the lines of .* have no answers"),
         ("src-train.txt", {"context": "paragraph"}, "--context has no effect: the lines of .* are sentences"),
-        ("train.json", {"raw": "x"}, "--raw has no effect: nothing is fetched for --dataset"),
-        ("train.json", {"numbers_of": "cmrc"}, "--numbers-of has no effect: it keeps squad and cmrc apart"),
-        ("train.json", {"encoder": "bert", "vocabulary": "900"}, "--vocabulary has no effect: the pieces are those of"),
+        ("train.json", {"raw": "x"}, "--raw has no effect: nothing is downloaded"),
+        ("train.json", {"numbers_of": "cmrc"}, "--numbers-of has no effect: it only checks"),
+        (
+            "train.json",
+            {"encoder": "bert", "vocabulary": "900"},
+            "--vocabulary has no effect: --encoder bert has its own",
+        ),
     ],
 )
 def test_settings_without_effect_are_refused_where_they_are_named(
@@ -66,7 +70,7 @@ def test_settings_without_effect_are_refused_where_they_are_named(
     own = tmp_path / "own.toml"
     own.write_text("\n".join(f"{name} = {json.dumps(read(text))}" for name, text in given.items()))
     with pytest.raises(Refused, match=message):
-        load(QUESTION_GENERATION, "smoke", own, given={"dataset": str(tmp_path)})
+        load(QUESTION_GENERATION, "smoke", own, texts={"dataset": str(tmp_path)})
     for preset in QUESTION_GENERATION.presets():  # presets may name all settings
         settings(preset, dataset=str(tmp_path), limit="0", cased="false")
 

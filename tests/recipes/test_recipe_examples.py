@@ -47,7 +47,7 @@ def test_an_example_plans_its_commands(
     words = shlex.split(example)
     assert main(recipe(name), [*words, "--dry-run"]) == 0, capsys.readouterr().err
     options = parse(recipe(name), words)
-    settings = load(recipe(name), options.preset, options.config, options.given)
+    settings = load(recipe(name), options.preset, options.config, options.settings)
     for model in getattr(settings, "models", []):  # of a place, whose name is an encoding's or a plain word
         assert re.fullmatch(r"[\w+-]+(\.[\w=,.-]+|\[[\w=,.-]+\])?", model.label), model.label
 

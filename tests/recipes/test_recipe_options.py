@@ -55,7 +55,8 @@ def test_looking_through_run_sh_needs_no_environment(tmp_path):
 def test_the_dry_run_prints_the_chosen_commands_and_the_environment(tmp_path, capsys):
     assert toy(tmp_path / "a b", "--dry-run", "--stage", "table") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["# from the root of the repository, with TOY=1", "# table"]
+    assert lines[0].endswith("in the root of the repository, with these environment variables: TOY=1")
+    assert lines[1] == "# table"
     assert lines[-1].endswith(f"'{tmp_path}/a b/table'")
     assert sum(line.startswith("# ") for line in lines) == 2
 
@@ -71,12 +72,12 @@ def test_the_dry_run_prints_the_chosen_commands_and_the_environment(tmp_path, ca
         (["--trian.rate", "3"], "unknown option --trian.rate; did you mean --train.KEY?"),
         (["--sizes.line", "3"], "unknown setting 'sizes.line'; did you mean sizes.lines?"),
         (["--preset", "tyo"], "no preset 'tyo'"),
-        (["--seed", "one"], "--seed is 'one': a whole number is wanted"),
-        (["--mode", "fats"], "--mode is 'fats': one of fast, slow is wanted"),
-        (["--jobs", "0"], "--jobs is 0: 1 or more is wanted"),
+        (["--seed", "one"], "--seed one: the value must be a whole number"),
+        (["--mode", "fats"], "--mode 'fats': the value must be fast or slow"),
+        (["--jobs", "0"], "--jobs 0: the value must be at least 1"),
         (["--seed"], "--seed: expected one argument"),
-        (["--train.rate"], "--train.rate needs a value"),
-        (["data"], "unexpected 'data'"),
+        (["--train.rate"], "--train.rate: this option needs a value"),
+        (["data"], "unexpected argument 'data'"),
         (["--config", "no-such.toml"], "no-such.toml: No such file"),
     ],
 )
@@ -90,7 +91,7 @@ def test_what_is_not_there_is_refused_with_what_is(words, message, tmp_path, cap
 def test_what_only_files_have_is_no_option(recipe, tmp_path, capsys):
     """The command that makes the models of a preset is a key of the TOML file only."""
     assert main(recipe, ["--checkpoint", "m4/checkpoint_last.pt", "--pretraining", "mine", "--dry-run"]) == 2
-    assert "--pretraining is of presets and of --config FILE: leave it out" in capsys.readouterr().err
+    assert "--pretraining: this setting cannot be given on the command line" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(recipe, ["--help"])
     assert "--pretraining" not in capsys.readouterr().out
@@ -103,7 +104,7 @@ def test_what_only_files_have_is_no_option(recipe, tmp_path, capsys):
 def test_a_config_replaces_the_preset_and_the_command_line_both(tmp_path):
     config = tmp_path / "mine.toml"
     config.write_text('word = "two"\nseed = 5\n[train]\nwarm-up = 10\n')
-    found = load(TOY, config=config, given={"seed": "6", "train.fp16": "true"})
+    found = load(TOY, config=config, texts={"seed": "6", "train.fp16": "true"})
     assert (found.word, found.seed, found.sizes) == ("two", 6, {"lines": 3})
     assert found.train == {"rate": 0.5, "warm-up": 10, "fp16": True}
 
@@ -112,10 +113,10 @@ def test_a_config_replaces_the_preset_and_the_command_line_both(tmp_path):
     ("text", "message"),
     [
         ("wrod = 'x'", "mine.toml: unknown setting 'wrod'; did you mean word?"),
-        ("word = 3", "--word is 3: text is wanted"),
-        ("seed = true", "--seed is True: a whole number is wanted"),
+        ("word = 3", "--word 3: the value must be text"),
+        ("seed = true", "--seed True: the value must be a whole number"),
         ("[sizes]\nline = 3", "did you mean sizes.lines?"),
-        ("word = ", "mine.toml is no TOML"),
+        ("word = ", "mine.toml: the file is not valid TOML"),
     ],
 )
 def test_a_wrong_config_is_refused(text, message, tmp_path):
@@ -136,9 +137,9 @@ def test_a_preset_extends_another_and_states_what_differs(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("bse", r"slow\.toml: extends = 'bse' is no other preset of the folder; did you mean base\?"),
-        ("slow", r"slow\.toml: extends = 'slow' is no other preset"),
-        ("wide", r"wide\.toml: extends = 'slow', which extends wide in turn"),
+        ("bse", r"slow\.toml: extends = 'bse' does not name a preset of the folder; did you mean base\?"),
+        ("slow", r"slow\.toml: extends = 'slow' does not name a preset"),
+        ("wide", r"wide\.toml: extends = 'slow': the presets slow and wide extend each other"),
     ],
 )
 def test_a_preset_that_extends_none_or_itself_is_refused(name, message, tmp_path):

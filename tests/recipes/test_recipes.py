@@ -80,7 +80,7 @@ def test_a_finished_run_does_nothing(finished, capsys):
     before = markers(finished)
     capsys.readouterr()
     assert toy(finished) == 0
-    assert "Everything is done" in capsys.readouterr().out
+    assert "All stages are already done" in capsys.readouterr().out
     assert markers(finished) == before
 
 
@@ -89,7 +89,7 @@ def test_a_second_run_in_the_same_folder_is_refused(tmp_path, monkeypatch, capsy
     with begin(tmp_path / "out", "data") as process:
         wait_for(lambda: (tmp_path / "out" / "data").exists(), process)
         assert toy(tmp_path / "out") == 2
-        assert f"another run is at work in {tmp_path / 'out'}: wait" in capsys.readouterr().err
+        assert f"--output {tmp_path / 'out'}: another run is using this folder" in capsys.readouterr().err
         assert process.wait(timeout=20) == 0
 
 
@@ -108,8 +108,8 @@ def test_what_is_done_anew_and_where_the_earlier_report_is_are_told(finished, ca
     capsys.readouterr()
     assert toy(finished, "--train.rate", "0.1", "--stop-stage", "train:left") == 0
     shown = capsys.readouterr().out
-    assert "done anew, as their settings, files or code changed: train:left\n" in shown
-    assert f"the earlier report.md is kept: {os.path.relpath(finished / 'report.md.old')}" in shown
+    assert "repeating stages whose settings, files or code changed: train:left\n" in shown
+    assert f"renamed the earlier report.md to {os.path.relpath(finished / 'report.md.old')}" in shown
     assert (finished / "report.md.old").read_text() == report
     assert json.loads((finished / "result.json.old").read_text())["recipe"] == "toy"
     assert not (finished / "result.json").exists()
@@ -128,7 +128,7 @@ def test_the_folder_of_another_recipe_is_refused(finished, old, capsys):
         (finished / ".stages" / "recipe").unlink()
     before = markers(finished), (finished / "result.json").read_text()
     assert other(finished) == 2
-    assert "has a run of recipes/toy: choose another folder for other" in capsys.readouterr().err
+    assert "has a run of recipes/toy. Choose another folder" in capsys.readouterr().err
     assert (markers(finished), (finished / "result.json").read_text()) == before
 
 
@@ -145,12 +145,12 @@ def test_an_output_that_is_a_file_is_refused(below, options, tmp_path, capsys):
     assert toy(tmp_path / "file" / below, *options) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"error: --output {tmp_path / 'file' / below}")
-    assert error.endswith("is a file: name a folder\n")
+    assert error.endswith("is a file. Give the path of a folder.\n")
 
 
 def test_an_output_that_cannot_be_made_is_refused(capsys):
     assert toy(Path("/proc/no-such")) == 2
-    assert "--output /proc/no-such: nothing can be written there" in capsys.readouterr().err
+    assert "--output /proc/no-such: the folder cannot be created" in capsys.readouterr().err
 
 
 def test_a_full_disk_fails_in_one_line_and_goes_on_later(tmp_path, monkeypatch, capsys):
@@ -171,12 +171,12 @@ def test_a_full_disk_fails_in_one_line_and_goes_on_later(tmp_path, monkeypatch, 
 def test_stage_and_stop_stage(tmp_path, capsys):
     output = tmp_path / "out"
     assert toy(output, "--stage", "train") == 2
-    assert "train:left needs data, which is not done" in capsys.readouterr().err
+    assert "train:left needs the stage data, which is not done" in capsys.readouterr().err
     assert toy(output, "--stop-stage", "data") == 0
     assert done(output) == ["data"]
     capsys.readouterr()
     assert toy(output, "--stop-stage", "data") == 0
-    assert "Nothing to do here. Stages are left to do" in capsys.readouterr().out
+    assert "The chosen stages were already done. Other stages are still open" in capsys.readouterr().out
     assert toy(output, "--stage", "train:right", "--stop-stage", "score:right") == 0
     assert done(output) == ["data", "train:right", "score:right"]
     assert not (output / "result.json").exists()

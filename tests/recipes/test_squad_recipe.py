@@ -28,7 +28,7 @@ MODEL = "/models/m4.clip=256/checkpoint_last.pt"
 def settings(preset: str = "small", **given: str) -> Settings:
     own = {} if preset == "smoke" else {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {})}
     given = {**own, **given}
-    return load(FINETUNE_SQUAD, preset, given={name.replace("__", "."): value for name, value in given.items()})
+    return load(FINETUNE_SQUAD, preset, texts={name.replace("__", "."): value for name, value in given.items()})
 
 
 def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
@@ -290,13 +290,13 @@ def test_a_lone_file_is_split_by_article(tmp_path: Path) -> None:
         ({"train_file": "x.json", "dev_file": "./x.json"}, "--train-file and --dev-file are the same file, x.json"),
         ({"data": "builtin", "version": "2.0"}, "Use --version 1.1"),
         ({"data": "nowhere"}, "--data nowhere: the file does not exist"),
-        ({"version": "1.0"}, "one of 1.1, 2.0 is wanted"),
+        ({"version": "1.0"}, "must be 1.1 or 2.0"),
         ({"max_length": "44"}, "leaves no room for context after a question of --longest-question 40"),
         ({"warmup": "1"}, "--warmup 1.0: the fraction of updates"),
-        ({"epochs": "0"}, "--epochs is 0: 1 or more"),
+        ({"epochs": "0"}, "--epochs 0: the value must be at least 1"),
         ({"null_threshold": "1"}, "--null-threshold is only for --version 2.0"),
-        ({"train__max-update": "5"}, "--train.max-update is decided by --epochs"),
-        ({"train__pos-enc": "shaw"}, "--train.pos-enc is decided by --checkpoint"),
+        ({"train__max-update": "5"}, "--train.max-update: the recipe sets this flag itself. Instead use --epochs"),
+        ({"train__pos-enc": "shaw"}, "--train.pos-enc: the recipe sets this flag itself. Instead use --checkpoint"),
         ({"train__max-positions": "600"}, "--max-length sets that of the windows"),
         ({"train__batch-size": "0"}, "--train.batch-size is missing"),
         ({"data": "builtin", "raw": "x"}, "--raw has no effect: nothing is fetched"),
@@ -321,7 +321,7 @@ def test_files_that_are_not_there_are_refused_before_anything_is_written(
     given[option] = str(tmp_path / "nowhere")
     words = [word for name, value in given.items() for word in (f"--{name}", value)]
     assert main(FINETUNE_SQUAD, ["--output", str(tmp_path / "out"), *words]) == 2
-    assert capsys.readouterr().err == f"error: --{option} {tmp_path / 'nowhere'}: no such file or folder\n"
+    assert capsys.readouterr().err == f"error: --{option} {tmp_path / 'nowhere'}: this file or folder does not exist.\n"
     assert not (tmp_path / "out").exists()
 
 

@@ -48,7 +48,7 @@ def test_every_stage_runs_and_is_not_done_twice(run: Any, tmp_path: Path, capsys
     capsys.readouterr()
     assert run() == 0
     told = capsys.readouterr().out
-    assert "Everything is done" in told
+    assert "All stages are already done" in told
     scored = tmp_path / "out" / "data-bin" / "learned" / "valid.scored.json"
     assert re.search(r"evaluate-v1\.1\.py \S*/valid\.scored\.json \S*/predictions\.json", told)
     assert s.texts(json.loads(scored.read_text())) == s.texts(s.squad(SIZES["dev"], SIZES["dev"]))

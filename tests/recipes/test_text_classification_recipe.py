@@ -24,7 +24,7 @@ OUTPUT = ROOT / "results" / "text_classification" / "test"
 
 
 def settings(preset: str, **given: str) -> Settings:
-    return load(TEXT_CLASSIFICATION, preset, given={name.replace("__", "."): value for name, value in given.items()})
+    return load(TEXT_CLASSIFICATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
 
 
 def stages(preset: str, output: Path = OUTPUT, **given: str) -> dict[str, Stage]:
@@ -90,7 +90,7 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
         ({"seeds": "1,1"}, "--seeds"),
         ({"train__max-update": "3"}, "--updates"),
         ({"train__num-classes": "3"}, "--task"),
-        ({"batch": "10", "batches": "4"}, "cannot be shared"),
+        ({"batch": "10", "batches": "4"}, "cannot be split"),
     ],
 )
 def test_what_contradicts_itself_is_refused(given: dict[str, str], message: str) -> None:

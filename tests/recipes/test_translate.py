@@ -107,7 +107,7 @@ def test_nothing_in_nothing_out() -> None:
 def run(tmp_path: Path) -> Path:
     """Write the result of a run with two directions, encodings and seeds."""
     given = {"direction": "en-de,de-en", "pos_enc": "none,rope/t5", "seeds": "1,2", "corpus": "x", "device": "cpu"}
-    settings = load(TRANSLATION, "short", given=given)
+    settings = load(TRANSLATION, "short", texts=given)
     facts = {"recipe": "translation_wmt18", "settings": asdict(settings)}
     (tmp_path / "result.json").write_text(json.dumps(facts))
     rows = [

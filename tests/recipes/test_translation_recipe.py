@@ -18,7 +18,7 @@ OUTPUT = Path("/tmp/an output")
 
 
 def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
-    settings = load(TRANSLATION, preset, given={name.replace("__", "."): value for name, value in given.items()})
+    settings = load(TRANSLATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
     return {stage.name: stage for stage in TRANSLATION.plan(settings, OUTPUT, shown(OUTPUT)).stages()}
 
 
@@ -45,7 +45,7 @@ def test_an_encoding_may_have_options_and_members() -> None:
 
 
 def test_a_list_keeps_the_commas_in_brackets() -> None:
-    settings = load(TRANSLATION, "small", given={"pos_enc": "none,shaw[clip=8,share=none],rope,none"})
+    settings = load(TRANSLATION, "small", texts={"pos_enc": "none,shaw[clip=8,share=none],rope,none"})
     assert [one.label for one in settings.encodings] == ["none", "shaw[clip=8,share=none]", "rope"]
 
 
@@ -53,8 +53,8 @@ def test_a_list_keeps_the_commas_in_brackets() -> None:
     ("label", "message"),
     [
         ("rop", "no position encoding 'rop'; did you mean rope"),
-        ("shaw[clip=8", "write NAME or NAME"),
-        ("[x=1]", "write NAME"),
+        ("shaw[clip=8", "Write NAME or 'NAME"),
+        ("[x=1]", "Write NAME"),
     ],
 )
 def test_a_wrong_encoding_is_refused(label: str, message: str) -> None:
@@ -87,7 +87,7 @@ def test_the_users_flags_come_last_and_win() -> None:
 
 
 def test_a_run_that_is_moved_is_the_same_run() -> None:
-    settings = load(TRANSLATION, "small", given={"corpus": "builtin"})
+    settings = load(TRANSLATION, "small", texts={"corpus": "builtin"})
     keys = [
         [stage.key(shown(folder)) for stage in TRANSLATION.plan(settings, folder, shown(folder)).stages()]
         for folder in (Path("/tmp/one"), Path("/tmp/another place"))
@@ -100,7 +100,7 @@ def test_the_default_is_wmt18_and_dry_runs_without_data(tmp_path: Path, capsys: 
     told = capsys.readouterr().out
     for part in ("prepare_wmt18.sh --pair en-de --output", "--pos-enc rope", "# score:none"):
         assert part in told
-    assert "= 32,768 tokens at most" in told
+    assert "= at most 32,768 tokens" in told
     assert not (tmp_path / "new").exists()
 
 
@@ -109,7 +109,7 @@ def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.Capt
     assert main(TRANSLATION, ["--output", str(tmp_path), "--stage", "prepare", "--stop-stage", "prepare"]) == 1
     told = capsys.readouterr().out
     assert "--corpus wmt18 can only be listed, because no/such.sh does not exist" in told
-    assert "prepare cannot start: no" in told
+    assert "prepare cannot start: this input is missing" in told
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_run_on_wmt18_says_what_is_missing(tmp_path: Path, capsys: pytest.Capt
 )
 def test_a_changed_setting_redoes_what_depends_on_it(given: dict[str, str], kinds: set[str] | None) -> None:
     if kinds is None:
-        with pytest.raises(Refused, match="cannot be shared"):
+        with pytest.raises(Refused, match="cannot share"):
             changed(**given)
     else:
         assert changed(**given) == kinds
@@ -167,14 +167,14 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
         (["--preset", "base", "--target-lang", "fr"], "wmt18 has de-en and cs-en in both directions, but not en-fr"),
         (["--pos-enc", "shwa"], "did you mean shaw?"),
         (["--pos-enc", ""], "--pos-enc is empty"),
-        (["--train.fp16", "true"], "--train.fp16 is decided by --precision"),
-        (["--train.save-dir", "x"], "--train.save-dir is decided by --output"),
+        (["--train.fp16", "true"], "--train.fp16: the recipe sets this flag itself. Instead use --precision"),
+        (["--train.save-dir", "x"], "--train.save-dir: the recipe sets this flag itself"),
         (["--longest", "1024"], "do not fit into 1024 positions"),
         (
             ["--train.max-source-positions", "100"],
             "do not fit into 100 positions. Add --train.max-source-positions 257",
         ),
-        (["--average", "0"], "--average is 0: 1 or more is wanted"),
+        (["--average", "0"], "--average 0: the value must be at least 1"),
         (["--average", "12"], "--average 12: the training saves only 11 checkpoints"),
         (["--average", "8", "--train.max-update", "7"], "--average 8: the training saves only 7 checkpoints"),
         (["--train.save-interval-updates", "0"], "--train.save-interval-updates 0: the value must be at least 1"),
@@ -186,18 +186,21 @@ def test_moses_and_fastbpe_are_undone_by_fairseq() -> None:
         (["--corpus", "x", "--raw", "y"], "--raw has no effect: nothing is fetched for --corpus x"),
         (["--character-coverage", "1.1"], "--character-coverage 1.1: the value must be 0.98 to 1"),
         (["--character-coverage", "0.5"], "--character-coverage 0.5: the value must be 0.98 to 1"),
-        (["--limit", "-1"], "--limit is -1: 0 or more is wanted"),
+        (["--limit", "-1"], "--limit -1: the value must be at least 0"),
         (
             ["--corpus", "builtin", "--test-set", "x"],
             "--test-set is only for --corpus FOLDER",
         ),
-        (["--train.max-tokens", "4k"], "--train.max-tokens is '4k': a whole number is wanted"),
-        (["--train.pos-enc-encoder", "rope"], "--train.pos-enc-encoder is decided by --pos-enc"),
-        (["--generate.path", "other.pt"], "--generate.path is decided by --average"),
-        (["--generate.gen-subset", "valid"], "--generate.gen-subset is decided by --output"),
-        (["--output", "/tmp/a,b"], "takes ',' for the end of a path"),
-        (["--subwords", "bpe"], "one of sentencepiece, fastbpe is wanted"),
-        (["--output", "/tmp/a:b"], "takes ':' for the end of a path"),
+        (["--train.max-tokens", "4k"], "--train.max-tokens 4k: the value must be a whole number"),
+        (
+            ["--train.pos-enc-encoder", "rope"],
+            "--train.pos-enc-encoder: the recipe sets this flag itself. Instead use --pos-enc",
+        ),
+        (["--generate.path", "other.pt"], "--generate.path: the recipe sets this flag itself. Instead use --average"),
+        (["--generate.gen-subset", "valid"], "--generate.gen-subset: the recipe sets this flag itself"),
+        (["--output", "/tmp/a,b"], "would split this path at ','"),
+        (["--subwords", "bpe"], "must be sentencepiece or fastbpe"),
+        (["--output", "/tmp/a:b"], "would split this path at ':'"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_runs(

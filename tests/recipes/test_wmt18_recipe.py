@@ -22,7 +22,7 @@ TABLE4 = [name for name in TRANSLATION.presets() if name.startswith("table4")]
 
 
 def settings(preset: str = "small", **given: str) -> Settings:
-    return load(TRANSLATION, preset, given={name.replace("__", "."): value for name, value in given.items()})
+    return load(TRANSLATION, preset, texts={name.replace("__", "."): value for name, value in given.items()})
 
 
 def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
@@ -243,15 +243,21 @@ def test_training_on_short_pairs_leaves_the_test_set_whole() -> None:
         ({"direction": "en-de,de-de"}, "Direction de-de: source and target"),
         ({"direction": "en-de,de-en", "source_lang": "cs"}, "set a single direction"),
         ({"preset": "base", "direction": "cs-de"}, "wmt18 has de-en and cs-en in both directions, but not cs-de"),
-        ({"seeds": "1,x"}, "--seeds is '1,x': a list of a whole number is wanted"),
-        ({"pos_enc": "rope/t5/none"}, "one for both stacks, or ENCODER/DECODER"),
+        ({"seeds": "1,x"}, "--seeds 1,x: the value must be a list"),
+        ({"pos_enc": "rope/t5/none"}, "a model has two stacks"),
         ({"pos_enc": "rope/t6"}, "no position encoding 't6'"),
-        ({"train_longest_words": "-1"}, "--train-longest-words is -1: 0 or more"),
+        ({"train_longest_words": "-1"}, "--train-longest-words -1: the value must be at least 0"),
         ({"corpus": "builtin", "newstest": "x"}, "--newstest is only for --corpus wmt18"),
         ({"lengths": "0,10"}, "--lengths 0,10: each number of words must be at least 1"),
         ({"separate": "true"}, "--separate gives each language its own dictionary.*--train.share-all-embeddings false"),
-        ({"train__source-lang": "de"}, "--train.source-lang is decided by --direction"),
-        ({"generate__task": "translation"}, "--generate.task is decided by --generate.lenpen-form"),
+        (
+            {"train__source-lang": "de"},
+            "--train.source-lang: the recipe sets this flag itself. Instead use --direction",
+        ),
+        (
+            {"generate__task": "translation"},
+            "--generate.task: the recipe sets this flag itself. Instead use --generate.lenpen-form",
+        ),
     ],
 )
 def test_what_is_refused(given: dict[str, str], message: str) -> None:

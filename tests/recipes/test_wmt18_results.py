@@ -114,7 +114,7 @@ class Run:
     def finished(self, *labels: str, **given: str) -> None:
         """Return the settings and results of a finished run of preset `short`."""
         given = {"direction": "en-de", "pos_enc": ",".join(labels), "corpus": "x", "device": "cpu", **given}
-        facts = {"recipe": "translation_wmt18", "settings": asdict(load(TRANSLATION, "short", given=given))}
+        facts = {"recipe": "translation_wmt18", "settings": asdict(load(TRANSLATION, "short", texts=given))}
         self.write(self.output / "result.json", [json.dumps(facts)])
 
     def measured(self, inner: str, *labels: str) -> None:
@@ -216,11 +216,11 @@ def test_rows_of_earlier_runs_are_of_models_that_were_trained_alike(tmp_path: Pa
     Run(tmp_path).finished("rope", seeds="4,5", direction="de-en", **{"train.max-update": "7"})
     given = {"beside": str(tmp_path), "corpus": "x", "device": "cpu"}
     alike = {**given, "train.max-update": "7"}
-    TRANSLATION.plan(load(TRANSLATION, "short", given=alike), tmp_path, "x")
+    TRANSLATION.plan(load(TRANSLATION, "short", texts=alike), tmp_path, "x")
     updates = "its --train.max-update is 7, but that of this run is 600"
     for other, differs in ((given, updates), ({**alike, "batches": "2"}, "batches")):
         with pytest.raises(Refused, match=differs):
-            TRANSLATION.plan(load(TRANSLATION, "short", given=other), tmp_path, "x")
+            TRANSLATION.plan(load(TRANSLATION, "short", texts=other), tmp_path, "x")
 
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this system does not say")
@@ -242,7 +242,7 @@ def test_memory_is_that_of_a_fork() -> None:
 
 def test_the_report_tells_text_lengths_and_models_of_each_direction(tmp_path: Path) -> None:
     given = {"direction": "en-de,de-en", "train_longest_words": "12", "corpus": "x", "pos_enc": "rope,learned"}
-    found = load(TRANSLATION, "lengths", given=given)
+    found = load(TRANSLATION, "lengths", texts=given)
     split = {"pairs": 5, "left out": 0, "because": ""}
     raw = {"train": {**split, "longer": 1200, "longest": 12}, "valid": {**split, "longer": 0}, "test": split}
     Run.write(tmp_path / "en-de" / "raw" / "counts.json", [json.dumps(raw)])

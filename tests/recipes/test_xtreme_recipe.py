@@ -41,7 +41,7 @@ TRAININGS = {"paper": 20, "rank": 20, "sharing": 40}
 
 def stages(preset: str = "small", **given: str) -> dict[str, Stage]:
     given = {"checkpoint": MODEL, **({"pos_enc": ""} if preset in ABLATIONS else {}), **given}
-    found = load(FINETUNE_XTREME, preset, given=given)
+    found = load(FINETUNE_XTREME, preset, texts=given)
     return {stage.name: stage for stage in FINETUNE_XTREME.plan(found, OUTPUT, shown(OUTPUT)).stages()}
 
 
@@ -210,7 +210,7 @@ def test_paths_are_the_users(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_ablation_has_the_papers_rows(preset: str) -> None:
     given = read_preset(FINETUNE_XTREME.conf / f"{preset}.toml")
     places = ",".join(f"/run/checkpoints/{parse(one).slug}/checkpoint_last.pt" for one in given["pos-enc"])
-    found = load(FINETUNE_XTREME, preset, given={"checkpoint": places, "task": "xquad"})
+    found = load(FINETUNE_XTREME, preset, texts={"checkpoint": places, "task": "xquad"})
     assert [model.label for model in found.models] == given["pos-enc"]
     assert all(label in given["pretraining"] for label in given["pos-enc"])
     rows = [
@@ -221,7 +221,7 @@ def test_an_ablation_has_the_papers_rows(preset: str) -> None:
     assert all(all(row) for row in rows)
     assert len(set(rows)) == len(rows)
     with pytest.raises(Refused, match="Each encoding needs its own pretraining"):
-        load(FINETUNE_XTREME, preset, given={"checkpoint": MODEL})
+        load(FINETUNE_XTREME, preset, texts={"checkpoint": MODEL})
 
 
 def test_what_departs_from_the_papers_protocol() -> None:
@@ -246,7 +246,7 @@ def test_help_names_every_protocol(kind: type[SentenceSettings]) -> None:
 def test_results_of_other_models_segments_and_presets_lie_elsewhere() -> None:
     def name(preset: str, run: str, **given: str) -> str:
         place = f"/{run}/checkpoints/shaw/checkpoint_last.pt"
-        return FINETUNE_XTREME.folder(load(FINETUNE_XTREME, preset, given={"checkpoint": place, **given}))
+        return FINETUNE_XTREME.folder(load(FINETUNE_XTREME, preset, texts={"checkpoint": place, **given}))
 
     found = [name("paper", "a"), name("paper", "b"), name("small", "a"), name("paper", "a", segments="head")]
     assert len(set(found)) == 4
@@ -300,7 +300,7 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], **given: str) -> st
 
 
 def test_files_that_are_not_there_are_refused_before_anything_is_written(folder: Path, capsys: Any) -> None:
-    nowhere = "no such file or folder"
+    nowhere = "this file or folder does not exist"
     assert f"--train-file none.json: {nowhere}" in told(folder, capsys, task="xquad", **{"train-file": "none.json"})
     assert f"--dev-file none.json: {nowhere}" in told(folder, capsys, task="xquad", **{"dev-file": "none.json"})
     assert f"--checkpoint {folder}/none.pt: {nowhere}" in told(folder, capsys, checkpoint=f"{folder}/none.pt")
@@ -402,5 +402,5 @@ def test_what_is_not_above_the_constant_answer_is_named(tmp_path: Path) -> None:
     scores = xnli.with_means({"valid": {"accuracy": 34.34}, "valid-de": {"accuracy": 40.0}})
     row = {"task": "XNLI", "model": "shaw", "score": scores["mean"]["accuracy"], "scores": scores}
     written(tmp_path / "comparison.json", [row])
-    told = FINETUNE_XTREME.remarks(load(FINETUNE_XTREME, "small", given={"checkpoint": MODEL}), tmp_path)
+    told = FINETUNE_XTREME.remarks(load(FINETUNE_XTREME, "small", texts={"checkpoint": MODEL}), tmp_path)
     assert "These results do not beat the constant answer: shaw in en." in told

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The recipe finetune_squad with its preset m1-m4, as the plain commands that recipes/finetune_squad/run.sh would run.
+# The commands that recipes/finetune_squad/run.sh runs with the preset m1-m4, as a plain script.
 # Usage: recipes/finetune_squad/plain/m1-m4.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
-# Generated: change the plan or the preset, then write this file anew by `python -m recipes.lib.plain`.
+# This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 # shellcheck source=recipes/lib/env.sh
 source recipes/lib/env.sh # uses .venv, unless another environment is active
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 OUT=${1:-results/finetune_squad-m1-m4-plain}
-: "${MODEL:?set it to what run.sh takes as --checkpoint}"
+: "${MODEL:?set this variable to the value of --checkpoint of run.sh}"
 mkdir -p "$OUT/logs"
 
 # fetch

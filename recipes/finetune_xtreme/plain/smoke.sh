@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The recipe finetune_xtreme with its preset smoke, as the plain commands that recipes/finetune_xtreme/run.sh would run.
+# The commands that recipes/finetune_xtreme/run.sh runs with the preset smoke, as a plain script.
 # Usage: recipes/finetune_xtreme/plain/smoke.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
-# Generated: change the plan or the preset, then write this file anew by `python -m recipes.lib.plain`.
+# This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 # shellcheck source=recipes/lib/env.sh

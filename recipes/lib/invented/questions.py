@@ -1,4 +1,4 @@
-"""A small invented set of questions in SQuAD's format: who built what, where and when."""
+"""Write a small invented question answering data set in SQuAD's format: who built what, where and when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ARTICLES = {"train": 120, "valid": 12}
 SENTENCES = (3, 6)
 SYLLABLES = "ka lo mi ne ru sta ver on del pra zu tor".split()
 THINGS = "bridge tower mill harbour library garden castle road well school".split()
-#: of a person, a thing, a town and a year: the sentence, and the questions on its parts
+#: The sentence about a person, a thing, a town and a year, and the questions about its parts.
 SENTENCE = "{person} built the {thing} of {town} in {year}."
 QUESTIONS = {
     "person": "Who built the {thing} of {town}?",
@@ -24,7 +24,7 @@ QUESTIONS = {
 
 
 def name(rng: random.Random) -> str:
-    """Mostly in no other article, so that it can only be copied."""
+    """Return a random name. Few names occur twice, so a model must copy them from the article."""
     return "".join(rng.choices(SYLLABLES, k=rng.randint(2, 4))).capitalize()
 
 
@@ -40,22 +40,22 @@ def article(rng: random.Random, split: str, number: int) -> dict[str, Any]:
         text = SENTENCE.format(**facts)
         for part, question in QUESTIONS.items():
             answer = {"text": facts[part], "answer_start": len(context) + text.index(facts[part])}
-            asked = {"id": f"{split}.{number}.{sentence}.{part}", "question": question.format(**facts)}
-            questions.append(asked | {"answers": [answer]})
+            identity = {"id": f"{split}.{number}.{sentence}.{part}", "question": question.format(**facts)}
+            questions.append(identity | {"answers": [answer]})
         context += f"{text} "
     return {"title": f"{split} {number}", "paragraphs": [{"context": context.strip(), "qas": questions}]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="folder for train.json and valid.json")
-    parser.add_argument("--seed", type=int, required=True)
-    asked = parser.parse_args()
-    rng = random.Random(asked.seed)
-    with whole_folder(asked.output) as partial:
-        for split, number in ARTICLES.items():
-            found = {"version": "builtin", "data": [article(rng, split, one) for one in range(number)]}
-            (partial / f"{split}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for train.json, valid.json.")
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the articles.")
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+    with whole_folder(args.output) as partial:
+        for split, count in ARTICLES.items():
+            content = {"version": "builtin", "data": [article(rng, split, number) for number in range(count)]}
+            (partial / f"{split}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""A seeded parallel corpus whose translation needs word order.
+"""Write an invented parallel corpus whose translation needs word order.
 
-English in the past tense, where only the order says who did what to whom, is put into an invented
-verb-final language:
+English sentences in the past tense, where only the order says who did what to whom, are translated into an invented
+language with the verb at the end:
 
-- subject, object, verb, and no case: two nouns swapped mean another thing;
-- adjectives follow their noun and share its class ending, so a model must know which noun they belong to;
-- a relative clause stands before its noun, and its verb agrees with that noun;
-- the last verb agrees with the class and number of the subject, which may stand many words away, while the
-  English past tense shows neither.
+- The order is subject, object, verb, and nouns have no case. If two nouns are swapped, the meaning changes.
+- Adjectives follow their noun and share its class ending, so a model must know which noun they belong to.
+- A relative clause stands before its noun, and its verb agrees with whoever acts in it.
+- The last verb agrees with the class and number of the subject, which may be many words away. The English past tense
+  shows neither.
 
-The words themselves translate one by one. A model that sees only a bag of words therefore gets many words
-right, and has to guess which noun is whose subject.
+The words themselves translate one by one. A model that sees only a bag of words therefore gets many words right, but
+must guess which noun is the subject.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import NamedTuple
 from recipes.lib.lines import write as write_lines
 from recipes.lib.package import whole_folder
 
-# English words: (singular, plural). Regular and common, so that the examples in the report read well.
-# So few that a short training learns them all, and what is left to learn is the order.
+# English nouns as (singular, plural). They are common words, so that the examples in the report read well.
+# There are few of them: a short training learns them all, and only the order remains to be learned.
 NOUNS = tuple(
     (singular, plural)
     for singular, plural in (
@@ -44,7 +44,7 @@ ADVERBS = ("yesterday", "today", "often", "never")
 ONSETS = "bdfgklmnprstvz"
 VOWELS = "aeiou"
 CODAS = "lmnrstk"
-SINGULAR_ENDINGS = ("a", "o", "e")  # one a noun class, which English does not show
+SINGULAR_ENDINGS = ("a", "o", "e")  # one ending per noun class, which English does not show
 PLURAL_ENDINGS = ("ai", "oi", "ei")
 CLASSES = len(SINGULAR_ENDINGS)
 
@@ -72,7 +72,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Clause:
-    """`that saw the cat` (the head noun acts) or `that the cat saw` (the other one does)."""
+    """A relative clause: `that saw the cat` (the head noun acts) or `that the cat saw` (the other noun acts)."""
 
     verb: int
     other: Phrase
@@ -80,7 +80,7 @@ class Clause:
 
 
 class Lexicon:
-    """The invented words: the same for every seed of the sentences, so that corpora can be compared."""
+    """The invented words. They are the same for every seed of the sentences, so that corpora can be compared."""
 
     def __init__(self, seed: int = 7) -> None:
         rng = random.Random(seed)
@@ -96,7 +96,7 @@ class Lexicon:
 
 
 def _stems(rng: random.Random, count: int) -> list[str]:
-    """Distinct stems of two syllables, such as `balmer`."""
+    """Return distinct stems of two syllables, such as `balmer`."""
     stems: dict[str, None] = {}
     while len(stems) < count:
         stems["".join(rng.choice(part) for part in (ONSETS, VOWELS, ONSETS, VOWELS, CODAS))] = None
@@ -104,7 +104,7 @@ def _stems(rng: random.Random, count: int) -> list[str]:
 
 
 class Grammar:
-    """Draws sentences to be put into both languages."""
+    """Draw random sentences in both languages."""
 
     def __init__(self, rng: random.Random, lexicon: Lexicon) -> None:
         self.rng = rng
@@ -114,7 +114,7 @@ class Grammar:
         return put(self.words, *self.parts())
 
     def parts(self) -> tuple[Phrase, int, Phrase, int | None]:
-        """Subject, verb, object, adverb."""
+        """Draw the subject, verb, object and adverb of a sentence; some sentences have no adverb."""
         nouns = self.rng.sample(range(len(NOUNS)), 4)
         subject = self._phrase(nouns[:2], clause_odds=0.5)
         object_ = self._phrase(nouns[2:], clause_odds=0.2)
@@ -134,7 +134,7 @@ class Grammar:
 
 
 def put(lexicon: Lexicon, subject: Phrase, verb: int, object_: Phrase, adverb: int | None) -> Pair:
-    """The sentence in both languages."""
+    """Return the sentence in both languages."""
     english = [ADVERBS[adverb]] if adverb is not None else []
     english += [*_english_phrase(subject), VERBS[verb], *_english_phrase(object_)]
     invented = [*_invented_phrase(lexicon, subject), *_invented_phrase(lexicon, object_)]
@@ -148,7 +148,7 @@ def _invented_phrase(lexicon: Lexicon, phrase: Phrase) -> list[str]:
     words = [noun.stem + noun.ending] + [lexicon.adjectives[a] + noun.ending for a in phrase.adjectives]
     if phrase.clause is None:
         return words
-    # The particle tells whether the head noun acts; the verb agrees with whoever acts.
+    # The particle says whether the head noun acts; the verb agrees with the noun that acts.
     clause = phrase.clause
     actor = noun if clause.head_acts else clause.other.noun
     verb = lexicon.verbs[clause.verb] + "n" + actor.ending
@@ -169,7 +169,12 @@ def _sentence(words: list[str]) -> str:
 
 
 def generate(sizes: dict[str, int], seed: int) -> dict[str, list[Pair]]:
-    """Splits of distinct sentences: no source occurs twice, so none of the test set is in training."""
+    """Return splits of distinct sentences. No source sentence occurs twice, so the test set is not in the training set.
+
+    Args:
+        sizes: Number of sentence pairs by split.
+        seed: Random seed.
+    """
     grammar = Grammar(random.Random(seed), Lexicon())
     pairs: dict[str, Pair] = {}
     while len(pairs) < sum(sizes.values()):
@@ -180,7 +185,7 @@ def generate(sizes: dict[str, int], seed: int) -> dict[str, list[Pair]]:
 
 
 def write(splits: dict[str, list[Pair]], folder: Path, names: tuple[str, str] = ("en", "inv")) -> None:
-    """Write `SPLIT.en` and `SPLIT.inv`, or other `names`, into a folder that appears only when it is complete."""
+    """Write files `SPLIT.LANGUAGE` into a folder that appears only when it is complete."""
     with whole_folder(folder) as partial:
         for split, pairs in splits.items():
             for side, name in enumerate(names):
@@ -188,12 +193,14 @@ def write(splits: dict[str, list[Pair]], folder: Path, names: tuple[str, str] = 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seed", type=int, required=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder to write.")
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the sentences.")
     for split in ("train", "valid", "test"):
-        parser.add_argument(f"--{split}", type=int, required=True, help="number of sentence pairs")
-    parser.add_argument("--names", nargs=2, default=("en", "inv"), help="of the two languages, for their files")
+        text = f"Number of sentence pairs of the {split} set."
+        parser.add_argument(f"--{split}", type=int, required=True, metavar="N", help=text)
+    text = "Names of the source and the target language in file names (default: en inv)."
+    parser.add_argument("--names", nargs=2, default=("en", "inv"), metavar="LANG", help=text)
     options = parser.parse_args()
     sizes = {split: getattr(options, split) for split in ("train", "valid", "test")}
     write(generate(sizes, options.seed), options.output, tuple(options.names))

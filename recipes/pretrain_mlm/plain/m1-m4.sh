@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The recipe pretrain_mlm with its preset m1-m4, as the plain commands that recipes/pretrain_mlm/run.sh would run.
+# The commands that recipes/pretrain_mlm/run.sh runs with the preset m1-m4, as a plain script.
 # Usage: recipes/pretrain_mlm/plain/m1-m4.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
-# Generated: change the plan or the preset, then write this file anew by `python -m recipes.lib.plain`.
+# This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 # shellcheck source=recipes/lib/env.sh
 source recipes/lib/env.sh # uses .venv, unless another environment is active
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 OUT=${1:-results/pretrain_mlm-m1-m4-plain}
-: "${BOOKS:?set it to what run.sh takes as --books}"
+: "${BOOKS:?set this variable to the value of --books of run.sh}"
 mkdir -p "$OUT/logs"
 
 # check

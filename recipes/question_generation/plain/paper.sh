@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The recipe question_generation with its preset paper, as the plain commands that recipes/question_generation/run.sh would run.
+# The commands that recipes/question_generation/run.sh runs with the preset paper, as a plain script.
 # Usage: recipes/question_generation/plain/paper.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
-# Generated: change the plan or the preset, then write this file anew by `python -m recipes.lib.plain`.
+# This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 # shellcheck source=recipes/lib/env.sh
 source recipes/lib/env.sh # uses .venv, unless another environment is active
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 OUT=${1:-results/question_generation-paper-plain}
-: "${ENCODER:?set it to what run.sh takes as --encoder}"
+: "${ENCODER:?set this variable to the value of --encoder of run.sh}"
 mkdir -p "$OUT/logs"
 
 # check

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The recipe translation_wmt18 with its preset table4-shaw, as the plain commands that recipes/translation_wmt18/run.sh would run.
+# The commands that recipes/translation_wmt18/run.sh runs with the preset table4-shaw, as a plain script.
 # Usage: recipes/translation_wmt18/plain/table4-shaw.sh [OUTPUT_FOLDER]   (relative to the root of the repository)
-# Generated: change the plan or the preset, then write this file anew by `python -m recipes.lib.plain`.
+# This file is generated. To change it, change the plan or the preset and run `python -m recipes.lib.plain`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 # shellcheck source=recipes/lib/env.sh

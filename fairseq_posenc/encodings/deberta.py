@@ -66,8 +66,8 @@ class Deberta(CachingEncoding):
     Options = DebertaOptions
     facts = Facts(
         title="DeBERTa: disentangled",
-        paper="He et al. 2020; form=paper: as in Huang et al., M4M (arXiv)",
-        equation="equation (4); form=paper: M4M, equation (13)",
+        paper="He et al. 2020, or with form=paper Huang et al., M4M (arXiv)",
+        equation="equation (4), or with form=paper M4M's equation (13)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot (a_{ij} W^R) + k_j \cdot (a_{ij} W^T)}{\sqrt{3D}}",
         count="m ((2k+1) d/h + 2 (d/h)^2); with tie_wr_wt m ((2k+1) d/h + (d/h)^2), which is the papers' count; "
         "with form=original 2k d + 2m (d^2 + d)",

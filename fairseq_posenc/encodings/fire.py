@@ -38,7 +38,7 @@ class FireOptions(Options):
 
 
 class Fire(SharedBias, CachingEncoding):
-    """FIRE adds f_h(log(|c (i-j)| + 1) / (log(|c max(i, T)| + 1) + 1e-6)) to the logits, with T = |l threshold|.
+    """FIRE adds f_h(log(1 + |c (i-j)|) / (log(1 + |c max(i, T)|) + 1e-6)) to the logits, with T = |l threshold|.
 
     The network f has 32 ReLUs and one output per head; f, c and l are learned. Each layer has its own;
     share=layer-wise is the paper's FIRE-S. Heads that share have one output. The position i counts the tokens of its

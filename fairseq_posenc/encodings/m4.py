@@ -60,7 +60,7 @@ class M4(RelativeTable):
     facts = Facts(
         title="M4: all pairs of query, key and relative vector",
         paper="Huang et al. 2020 (M1-M4); Huang et al., M4M (arXiv)",
-        equation="equations (14) and (16); M4M, equations (12) and, for reset, (19)",
+        equation="equations (14) and (16) of the first paper, or (12) and, for reset, (19) of M4M",
         formula=r"e_{ij} = \frac{q_i \cdot k_j + q_i \cdot a_{ij} + k_j \cdot a_{ij}}{\sqrt{s D}},"
         r"\quad a_{ij} = w_{\mathrm{clip}(j-i,-k,k)}",
         count="m (2k+1) d/h; k = n-1 if unset; 2 m d/h more with reset=vector, 2 m more with reset=scalar",

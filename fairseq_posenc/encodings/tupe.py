@@ -66,8 +66,8 @@ class Tupe(Extended, SharedBias, CachingEncoding):
     Options = TupeOptions
     facts = Facts(
         title="TUPE: untied positions",
-        paper="Ke et al. 2021; form=paper: as in Huang et al., M4M (arXiv)",
-        equation="equation (10); form=paper: M4M, equations (14), (15) and (19)",
+        paper="Ke et al. 2021, or with form=paper Huang et al., M4M (arXiv)",
+        equation="equation (10), or with form=paper M4M's equations (14), (15) and (19)",
         formula=r"e_{ij} = \frac{q_i \cdot k_j}{\sqrt{2D}}"
         r" + \mathrm{reset}_\theta\left(\frac{(p_i U^Q) \cdot (p_j U^K)}{\sqrt{2D}} + a_{ij}, i, j\right)",
         count="m (n d/h + 2 (d/h)^2 + 2n-1 + 2), of which the papers count one (d/h)^2 only, and not the 2 of theta; "

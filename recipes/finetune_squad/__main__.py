@@ -39,7 +39,7 @@ COLUMNS = (
 
 def remarks(settings: Settings, output: Path) -> list[str]:
     data = output / "data-bin"
-    return [LEGEND, *(f"{model.label}: {counted(data / model.slug)}." for model in settings.models)]
+    return [LEGEND, *(f"Prepared questions {model.label}: {counted(data / model.slug)}." for model in settings.models)]
 
 
 def default_output(settings: Settings) -> str:

@@ -79,7 +79,7 @@ def remarks(settings: Settings, output: Path) -> list[str]:
         rows = [row for row in results(settings, output) if not row["beats baseline"]]
         lines += sentences.behind([f"{row['model']} in {row['language']}" for row in rows])
         return lines + [xnli.summary(read_json(folder / ROWS)["splits"]) for folder in prepared[:1]]
-    lines = [QUESTIONS, *(f"{folder.name}: {questions.counted(folder)}." for folder in prepared)]
+    lines = [QUESTIONS, *(f"Prepared questions {folder.name}: {questions.counted(folder)}." for folder in prepared)]
     for task in settings.task:
         scored = {row["language"] for row in compared(settings, output) if row["task"] == task}
         missing = [language for language in SETS[task].languages if language not in scored]

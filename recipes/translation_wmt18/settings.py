@@ -36,7 +36,7 @@ DECIDED_GENERATE = {
     "path": "--average",
     "task": "--generate.lenpen-form",
     "skip-invalid-size-inputs-valid-test": "--train-longest-words",
-    "nbest": "the recipe, which scores one translation per sentence",
+    "nbest": "it scores one translation per sentence",
     **dict.fromkeys(("gen-subset", "results-path", "user-dir"), "--output"),
     **dict.fromkeys(("source-lang", "target-lang"), "--direction"),
     **dict.fromkeys(

@@ -15,10 +15,10 @@ from ..settings import DECIDED, FineTuning
 DECIDED_OF_QUESTIONS = {
     **DECIDED,
     "pos-enc-args": "--pos-enc-args",
-    "lr-scheduler": "--warmup: the learning rate rises linearly and then falls to 0",
-    "max-positions": "--checkpoint: the model has a maximum length; --max-length sets that of the windows",
+    "lr-scheduler": "--warmup; after it the learning rate falls linearly to 0",
+    "max-positions": "--max-length (in finetune_xtreme --longest) for the length of windows",
     "max-tokens": "--train.batch-size, in windows",
-    **dict.fromkeys(("task", "criterion"), "the recipe, which uses posenc_squad"),
+    **dict.fromkeys(("task", "criterion"), "it uses posenc_squad"),
 }
 
 

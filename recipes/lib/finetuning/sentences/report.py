@@ -58,4 +58,4 @@ def strange(prepared: Sequence[Path]) -> list[str]:
 
 def behind(names: Sequence[str]) -> list[str]:
     """Return a line with the results that do not beat the baseline; no line if all do."""
-    return [f"These results do not beat the constant answer: {', '.join(names)}."] if names else []
+    return [f"These results do not beat the constant answer: {'; '.join(names)}."] if names else []

@@ -80,11 +80,13 @@ class SentenceSettings(FineTuning):
         "pos-enc-args": "--checkpoint",
         **dict.fromkeys(("max-tokens", "max-sentences", "batch-size"), "--batch"),
         **dict.fromkeys(("num-classes", "regression-target", "metrics", "classification-head-name"), "--task"),
-        **dict.fromkeys(("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "--task, by its first metric"),
+        **dict.fromkeys(
+            ("best-checkpoint-metric", "maximize-best-checkpoint-metric"), "--task, whose first metric is used"
+        ),
         **dict.fromkeys(("init-token", "separator-token"), "--separators"),
         **dict.fromkeys(("train-subset", "valid-subset"), "--data"),
         "max-positions": "--checkpoint",
-        "criterion": "the recipe, which uses posenc_sentence_prediction",
+        "criterion": "it uses posenc_sentence_prediction",
     }
     #: The allowed tasks, the script that fetches and prepares them, and the value of --data that asks for fetched data.
     known: ClassVar[tuple[str, ...]]

@@ -43,20 +43,20 @@ def hugging_face(form: str, folder: Path) -> Path:
 @pytest.mark.parametrize("form", ["wordpiece", "wordpiece cased", "gpt2"])
 def test_pieces_of_an_encoder_have_its_ids(prepared: Prepared, form: str) -> None:
     folder = hugging_face(form, prepared.folder / "encoder")
-    made = prepared.made(*prepared.both(), "--tokenizer-path", folder)
+    output = prepared.made(*prepared.both(), "--tokenizer-path", folder)
     symbols = vocabulary.dictionary(folder)
-    lines = (made / "dict.src.txt").read_text("utf-8").splitlines()
+    lines = (output / "dict.src.txt").read_text("utf-8").splitlines()
     assert [line.rsplit(" ", 1)[0] for line in lines] == symbols[4:]
     assert symbols[-1] == "<mask>"
-    cut = question_pieces.load(made)
-    found = items(made)
-    assert [token for token in found.source[0] if token not in ("<s>", "</s>")] == [
+    cut = question_pieces.load(output)
+    data = items(output)
+    assert [token for token in data.source[0] if token not in ("<s>", "</s>")] == [
         piece.name if piece.name in symbols else f"{piece.name}*"
         for text in ("King Abel", CITY)
         for piece in cut.cut(text)
     ]
     if form == "gpt2":
-        assert [cut.join(target[:-1]) for target in found.target] == [line["question"] for line in found.surface]
+        assert [cut.join(target[:-1]) for target in data.target] == [line["question"] for line in data.surface]
     assert prepared.record()["pieces"] == "tokenizer"
     assert prepared.record()["cased"] == (form != "wordpiece")
     assert prepared.record()["round_trip"] == 1.0
@@ -68,20 +68,20 @@ def test_the_dictionary_is_that_of_the_imported_model(tmp_path: Path, kind: str)
     if kind == "roberta":
         named = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(exchange.WORDS - 6)), "<mask>"]
         (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(named)}))
-    wanted = pretrained.reordered(pretrained.read(folder)).vocabulary
-    assert vocabulary.dictionary(folder) == wanted
-    assert wanted is not None
-    assert len(wanted) == exchange.WORDS
+    pieces = pretrained.reordered(pretrained.read(folder)).vocabulary
+    assert vocabulary.dictionary(folder) == pieces
+    assert pieces is not None
+    assert len(pieces) == exchange.WORDS
 
 
 def test_unknown_letters_can_be_copied_and_special_symbols_are_text(prepared: Prepared) -> None:
     folder = hugging_face("wordpiece", prepared.folder / "encoder")
     context = "The word \u4dc0\u4dc1 and </s> mean nothing."
-    given = squad([(context, [asked("a", "What is \u4dc0\u4dc1 ?", ("mean", context.index("mean")))])])
-    found = items(prepared.made(*prepared.both(given, given), "--tokenizer-path", folder))
-    assert found.surface[0]["unknown"] == ["\u4dc0\u4dc1", "<"]
-    assert "\u4dc0\u4dc1*" in found.target[0]
-    assert found.source[0].count("</s>") == 2
+    questions = squad([(context, [asked("a", "What is \u4dc0\u4dc1 ?", ("mean", context.index("mean")))])])
+    data = items(prepared.made(*prepared.both(questions, questions), "--tokenizer-path", folder))
+    assert data.surface[0]["unknown"] == ["\u4dc0\u4dc1", "<"]
+    assert "\u4dc0\u4dc1*" in data.target[0]
+    assert data.source[0].count("</s>") == 2
 
 
 @pytest.mark.parametrize("what", ["answer", "question", "context"])
@@ -90,10 +90,10 @@ def test_text_without_pieces_is_empty(prepared: Prepared, what: str) -> None:
     folder = hugging_face("wordpiece", prepared.folder / "encoder")
     context = "\u200b" if what == "context" else "The word \u200b ends."
     answer = "\u200b" if what in ("answer", "context") else "word"
-    given = squad(
+    questions = squad(
         [(context, [asked("a", "\u200b" if what == "question" else "Who?", (answer, context.index(answer)))])]
     )
-    ended = prepared.run(*prepared.both(given, given), "--tokenizer-path", folder)
+    ended = prepared.run(*prepared.both(questions, questions), "--tokenizer-path", folder)
     assert ended.status != 0
     assert f"train: 1 x empty {what}, refused: a" in ended.error
 
@@ -135,8 +135,8 @@ def test_words_are_joined_as_they_were(text: str) -> None:
     ],
 )
 def test_word_pieces_are_joined_as_words(pieces: str, text: str | None) -> None:
-    wanted = "What's the players' 3.5-inch, $1,000 prize at 22:15?" if text is None else text
-    assert question_pieces._wordpieces(pieces.split()) == wanted
+    expected = "What's the players' 3.5-inch, $1,000 prize at 22:15?" if text is None else text
+    assert question_pieces._wordpieces(pieces.split()) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_word_pieces_are_joined_as_words(pieces: str, text: str | None) -> None:
     ],
 )
 def test_word_pieces_of_lines_are_joined_as_tokens(text: str) -> None:
-    found = re.findall(r"\w+|\S", text)  # as BERT parts words
-    assert question_pieces._tokens(question_pieces._wordpieces(found)) == text
+    words = re.findall(r"\w+|\S", text)  # as BERT parts words
+    assert question_pieces._tokens(question_pieces._wordpieces(words)) == text
 
 
 def test_lines_are_compared_by_spaces_whatever_cuts_them(prepared: Prepared) -> None:
@@ -156,10 +156,10 @@ def test_lines_are_compared_by_spaces_whatever_cuts_them(prepared: Prepared) -> 
     for split in ("train", "dev"):
         prepared.write(f"nqg/src-{split}.txt", "the king -lrb- abel -rrb- won .\n")
         prepared.write(f"nqg/tgt-{split}.txt", "who did n't win , and why ?\n")
-    made = prepared.made("--text", prepared.folder / "nqg", "--tokenizer-path", folder)
+    output = prepared.made("--text", prepared.folder / "nqg", "--tokenizer-path", folder)
     record = prepared.record()
     assert (record["pieces"], record["units"], record["round_trip"]) == ("tokenizer", "spaces", 1.0)
-    assert question_pieces.load(made).join("who did n ' t win ?".split()) == "who did n't win ?"
+    assert question_pieces.load(output).join("who did n ' t win ?".split()) == "who did n't win ?"
 
 
 @pytest.mark.parametrize("kind", question_pieces.JOINED)

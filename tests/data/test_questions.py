@@ -22,16 +22,16 @@ pytest_plugins = ["support_prepared"]
 
 
 def test_questions_become_answer_context_and_question(prepared: Prepared) -> None:
-    found = items(prepared.made(*prepared.both()))
-    assert " ".join(found.source[0]) == (
+    data = items(prepared.made(*prepared.both()))
+    assert " ".join(data.source[0]) == (
         "<s> king abel </s> the old city of zorn is on a hill . king abel ( of zorn ) built it in 1200 . "
         "he had 3.5 towers . </s>"
     )
-    assert found.target[0] == "who built zorn ? </s>".split()
-    assert found.segments is not None
-    assert found.segments[0] == [0] * 4 + [1] * (len(found.source[0]) - 4)
-    assert [line["id"] for line in found.surface] == ["a", "b", "c", "d"]
-    assert found.surface[0] == {
+    assert data.target[0] == "who built zorn ? </s>".split()
+    assert data.segments is not None
+    assert data.segments[0] == [0] * 4 + [1] * (len(data.source[0]) - 4)
+    assert [line["id"] for line in data.surface] == ["a", "b", "c", "d"]
+    assert data.surface[0] == {
         "id": "a",
         "source": 0,
         "question": "Who built Zorn?",
@@ -40,7 +40,7 @@ def test_questions_become_answer_context_and_question(prepared: Prepared) -> Non
         "sentence": "King Abel (of Zorn) built it in 1200.",
         "unknown": [],
     }
-    assert [line["source"] for line in found.surface] == [0, 0, 1, 2]
+    assert [line["source"] for line in data.surface] == [0, 0, 1, 2]
     record = prepared.record()
     assert (record["pieces"], record["units"], record["answers"], record["round_trip"]) == ("words", "words", True, 1.0)
     assert (
@@ -52,22 +52,22 @@ def test_what_the_model_sees_is_the_source(prepared: Prepared) -> None:
     """An answer that occurs twice gives one source with whole contexts, but two sources with sentences."""
     context = "Abel came. Then Abel went away."
     offsets = {"a": 0, "b": context.rindex("Abel")}
-    given = squad([(context, [asked(name, f"Who is {name}?", ("Abel", at)) for name, at in offsets.items()])])
-    whole = items(prepared.made(*prepared.both(given, given))).surface
+    questions = squad([(context, [asked(name, f"Who is {name}?", ("Abel", at)) for name, at in offsets.items()])])
+    whole = items(prepared.made(*prepared.both(questions, questions))).surface
     assert [line["source"] for line in whole] == [0, 0]
     assert whole[0]["references"] == whole[1]["references"] == ["Who is a?", "Who is b?"]
     assert prepared.record()["splits"]["train"]["sources"] == 1
-    parts = prepared.made(*prepared.both(given, given), "--context", "sentence", output=prepared.folder / "two")
+    parts = prepared.made(*prepared.both(questions, questions), "--context", "sentence", output=prepared.folder / "two")
     assert [line["references"] for line in items(parts).surface] == [["Who is a?"], ["Who is b?"]]
 
 
 def test_words_outside_the_dictionary_are_numbered_and_copied(prepared: Prepared) -> None:
     valid = squad([("Queen Mara of Lund met Tove and Mara.", [asked("v", "Who met Tove in Oslo?", ("Queen Mara", 0))])])
     folder = prepared.made(*prepared.both(valid=valid), "--cased")
-    found = items(folder, "valid")
-    assert " ".join(found.source[0]) == "<s> Queen* Mara* </s> Queen* Mara* of Lund* met* Tove* and* Mara* . </s>"
-    assert found.target[0] == "Who met* Tove* in <unk> ? </s>".split()
-    assert found.surface[0]["unknown"] == ["Queen", "Mara", "Lund", "met", "Tove", "and"]
+    data = items(folder, "valid")
+    assert " ".join(data.source[0]) == "<s> Queen* Mara* </s> Queen* Mara* of Lund* met* Tove* and* Mara* . </s>"
+    assert data.target[0] == "Who met* Tove* in <unk> ? </s>".split()
+    assert data.surface[0]["unknown"] == ["Queen", "Mara", "Lund", "met", "Tove", "and"]
     facts = prepared.record()["splits"]["valid"]
     assert (facts["source unknown"], facts["target copied"], facts["target unknown"]) == (9, 2, 1)
 
@@ -85,18 +85,18 @@ def test_the_dictionary_has_the_most_frequent_words(prepared: Prepared) -> None:
 
 def test_chinese_is_cut_by_characters_with_latin_words_whole(prepared: Prepared) -> None:
     context = "魂斗罗 Force是1993年发行的游戏。它很难。"
-    given = squad([(context, [asked("a", "魂斗罗 Force是哪一年的？", ("1993年", context.index("1993")))])])
-    found = items(prepared.made(*prepared.both(given, given)))
-    assert found.source[0][:4] == ["<s>", "1993", "年", "</s>"]
-    assert found.source[0][4:10] == ["魂", "斗", "罗", "Force".lower(), "是", "1993"]
-    assert found.surface[0]["sentence"] == "魂斗罗 Force是1993年发行的游戏。"
+    questions = squad([(context, [asked("a", "魂斗罗 Force是哪一年的？", ("1993年", context.index("1993")))])])
+    data = items(prepared.made(*prepared.both(questions, questions)))
+    assert data.source[0][:4] == ["<s>", "1993", "年", "</s>"]
+    assert data.source[0][4:10] == ["魂", "斗", "罗", "Force".lower(), "是", "1993"]
+    assert data.surface[0]["sentence"] == "魂斗罗 Force是1993年发行的游戏。"
     record = prepared.record()
     assert (record["language"], record["pieces"], record["units"]) == ("zh", "chars", "characters")
 
 
 def test_the_sentence_of_the_answer_alone(prepared: Prepared) -> None:
-    found = items(prepared.made(*prepared.both(), "--context", "sentence"))
-    assert " ".join(found.source[2]) == "<s> 1200 </s> king abel ( of zorn ) built it in 1200 . </s>"
+    data = items(prepared.made(*prepared.both(), "--context", "sentence"))
+    assert " ".join(data.source[2]) == "<s> 1200 </s> king abel ( of zorn ) built it in 1200 . </s>"
     assert around(CITY, 30, 40, "en") == (0, CITY.index(" He"))  # from one sentence into the next
     assert around("no end", 3, 6, "en") == (0, 6)
     assert language_of(["什么是NBA？"]) == "zh"
@@ -111,9 +111,9 @@ def test_a_window_holds_the_answer_and_as_much_as_there_is_room_for(seed: int) -
     question = Question("a", "x", 0, "", context, "what?", (Answer(text, context.index(text)),))
     longest = rng.randint(14, 70)
     cutter = Cutter(question_pieces.Words("words", cased=True), Shape(longest, 8, 50, "paragraph", "en", "refuse"))
-    cut, told = cutter.cut("train", question)
+    cut, problems = cutter.cut("train", question)
     assert cut is not None
-    assert not told
+    assert not problems
     size = len(cut.context) + len(text.split()) + 3
     assert size == min(longest, len(words) + len(text.split()) + 3)
     assert cut.windowed == (len(cut.context) < len(words))
@@ -130,12 +130,12 @@ def test_lines_of_sentences_and_questions(prepared: Prepared) -> None:
         prepared.write(f"nqg/src-{split}.txt.gz", "the king -lrb- abel -rrb- won .\nthe king -lrb- abel -rrb- won .\n")
         prepared.write(f"nqg/tgt-{split}.txt.gz", "who won ?\nwhat did he do ?\n")
     folder = prepared.made("--text", prepared.folder / "nqg")
-    found = items(folder, "valid")
-    assert found.source == ["<s> the king -lrb- abel -rrb- won . </s>".split()] * 2
-    assert found.segments is None
-    assert found.target[1] == "what did he do ? </s>".split()
-    assert [line["references"] for line in found.surface] == [["who won ?", "what did he do ?"]] * 2
-    assert [line["id"] for line in found.surface] == ["dev:1", "dev:2"]
+    data = items(folder, "valid")
+    assert data.source == ["<s> the king -lrb- abel -rrb- won . </s>".split()] * 2
+    assert data.segments is None
+    assert data.target[1] == "what did he do ? </s>".split()
+    assert [line["references"] for line in data.surface] == [["who won ?", "what did he do ?"]] * 2
+    assert [line["id"] for line in data.surface] == ["dev:1", "dev:2"]
     assert (prepared.record()["units"], prepared.record()["round_trip"]) == ("spaces", 1.0)
 
 
@@ -193,17 +193,17 @@ def test_a_lone_file_is_split_by_article(prepared: Prepared) -> None:
     path = prepared.write("mine.json", squad(*articles))
     ended = prepared.run("--text", path)
     assert ended.status == 0, ended.error
-    found = {
+    ids_by_split = {
         split: [line["id"] for line in items(prepared.output, split).surface] for split in ("train", "valid", "test")
     }
-    assert {split: len(ids) for split, ids in found.items()} == {"train": 48, "valid": 6, "test": 6}
-    parts = [{name.split(".")[0] for name in ids} for ids in found.values()]
+    assert {split: len(ids) for split, ids in ids_by_split.items()} == {"train": 48, "valid": 6, "test": 6}
+    parts = [{name.split(".")[0] for name in ids} for ids in ids_by_split.values()]
     assert sum(map(len, parts)) == 20
     drawn = prepared.record()["articles"]
     assert f"test: 2 articles (seed 1): {', '.join(drawn['test'])}" in ended.out
     assert drawn["test"] == [f"T{number}" for number in sorted(map(int, parts[2]))]
     prepared.made("--text", path, "--seed", 2, output=prepared.folder / "two")
-    assert {line["id"] for line in items(prepared.folder / "two", "test").surface} != set(found["test"])
+    assert {line["id"] for line in items(prepared.folder / "two", "test").surface} != set(ids_by_split["test"])
 
 
 def test_two_articles_cannot_be_split(prepared: Prepared) -> None:

@@ -33,22 +33,22 @@ LETTERS = [
 
 def cutters(folder: Path) -> dict[str, Pieces]:
     """Return a splitter for every form of tokenizer, with the ids of a dictionary in another order."""
-    found: dict[str, Pieces] = {}
+    by_kind: dict[str, Pieces] = {}
     for form in (*tokenizers.FORMS, *tokenizers.BYTES):
         files = tokenizers.learned(form, folder / form)
         _, pieces = tokenizers.cutter(form, files)
         symbols = [*SPECIALS, *tokenizers.shuffled(pieces), MASK]
         source, where = tokenizer.read(files)
-        found[form] = OfTokenizer(tokenizer.fitted(source, symbols, where, segments=False)[0])
+        by_kind[form] = OfTokenizer(tokenizer.fitted(source, symbols, where, segments=False)[0])
     chinese = folder / "chinese"
     chinese.mkdir()
     listed = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"日本語の、。ab", "##b", "##a", "the"]
     (chinese / "vocab.txt").write_text("\n".join(listed) + "\n", "utf-8")
     source, where = tokenizer.read(chinese)
-    found["chinese"] = OfTokenizer(tokenizer.fitted(source, [*SPECIALS, *listed[5:], MASK], where, segments=False)[0])
+    by_kind["chinese"] = OfTokenizer(tokenizer.fitted(source, [*SPECIALS, *listed[5:], MASK], where, segments=False)[0])
     for kind in ("words", "chars", "spaces"):
-        found[kind] = OfWords(kind, {"the": 4, "日": 5}, cased=False)
-    return found
+        by_kind[kind] = OfWords(kind, {"the": 4, "日": 5}, cased=False)
+    return by_kind
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +66,16 @@ def test_places_are_those_of_the_original_text(cut: dict[str, Pieces], form: str
     for number in range(300):
         text = "".join(rng.choices(LETTERS, k=rng.randint(0, 30))) if number else ""
         pieces = cut[form].cut(text)
-        for one, after in itertools.pairwise(pieces):
-            assert one.start <= after.start
-            assert one.end <= max(after.end, after.start)
+        for piece, after in itertools.pairwise(pieces):
+            assert piece.start <= after.start
+            assert piece.end <= max(after.end, after.start)
         for piece in pieces:
             assert 0 <= piece.start <= piece.end <= len(text)
             assert text[piece.start : piece.end] == text[piece.start : piece.end].strip()
             assert piece.id >= 3
         covered = {place for piece in pieces for place in range(piece.start, piece.end)}
-        wanted = {place for place, letter in enumerate(text) if letter.isascii() and letter.isalnum()}
-        assert wanted <= covered, text
+        letters = {place for place, letter in enumerate(text) if letter.isascii() and letter.isalnum()}
+        assert letters <= covered, text
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -91,9 +91,9 @@ def test_words_come_back_from_their_pieces(cut: dict[str, Pieces], form: str) ->
         start = sum(map(len, chosen[:first])) + sum(map(len, spaces[: first + 1]))
         end = sum(map(len, chosen[: last + 1])) + sum(map(len, spaces[: last + 1]))
         pieces = cut[form].cut(text)
-        found = place(pieces, start, end)
-        assert found is not None
-        assert text[pieces[found[0]].start : pieces[found[1]].end] == text[start:end]
+        span = place(pieces, start, end)
+        assert span is not None
+        assert text[pieces[span[0]].start : pieces[span[1]].end] == text[start:end]
 
 
 @pytest.mark.parametrize("form", tokenizers.BYTES)
@@ -116,11 +116,11 @@ def test_each_unknown_letter_has_the_place_of_its_own_bytes(
     text = f"Gr{''.join(letters)}e"
     pieces, start = cut[form].cut(text), 2
     for letter in letters:
-        found = place(pieces, start, start + len(letter))
-        assert found is not None
-        assert text[pieces[found[0]].start : pieces[found[1]].end] == letter
+        span = place(pieces, start, start + len(letter))
+        assert span is not None
+        assert text[pieces[span[0]].start : pieces[span[1]].end] == letter
         forms = (letter, unicodedata.normalize("NFKC", letter))
-        assert found[1] - found[0] + 1 in {len(form.encode()) for form in forms}
+        assert span[1] - span[0] + 1 in {len(form.encode()) for form in forms}
         start += len(letter)
 
 
@@ -161,12 +161,12 @@ def test_real_answers_come_back_from_their_pieces(tmp_path: Path, name: str) -> 
     cutter = published(tmp_path / name, name)
     files = ["squad-v1.1/dev-v1.1.part1", *(f"xquad/xquad.{language}.part1" for language in ("en", "de", "zh"))]
     for file in files:
-        found = json.loads(gzip.decompress((prepared.DATA / f"{file}.json.gz").read_bytes()))
-        parts = [part for article in found["data"] for part in article["paragraphs"]][:60]
+        squad = json.loads(gzip.decompress((prepared.DATA / f"{file}.json.gz").read_bytes()))
+        parts = [part for article in squad["data"] for part in article["paragraphs"]][:60]
         same = total = 0
         for part in parts:
             pieces = cutter.cut(part["context"])
-            for answer in (one["answers"][0] for one in part["qas"]):
+            for answer in (question["answers"][0] for question in part["qas"]):
                 start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
                 place_of = place(pieces, start, end)
                 assert place_of is not None

@@ -16,17 +16,17 @@ from fairseq_posenc.data.span_search import Answer, Read, Search, probabilities,
 
 def run_squad(pieces: int, room: int, stride: int) -> list[Window]:
     """Return the windows by BERT's own loop."""
-    found = []
+    spans = []
     start_offset = 0
     while start_offset < pieces:
         length = pieces - start_offset
         if length > room:
             length = room
-        found.append(Window(start_offset, length))
+        spans.append(Window(start_offset, length))
         if start_offset + length == pieces:
             break
         start_offset += min(length, stride)
-    return found
+    return spans
 
 
 def is_max_context(spans: list[Window], current: int, position: int) -> bool:
@@ -46,24 +46,24 @@ def is_max_context(spans: list[Window], current: int, position: int) -> bool:
 @pytest.mark.parametrize("stride", [1, 3, 8, 20])
 def test_windows_are_berts(room: int, stride: int) -> None:
     for pieces in range(25):
-        found = windows(pieces, room, stride)
-        assert found == run_squad(pieces, room, stride)
+        spans = windows(pieces, room, stride)
+        assert spans == run_squad(pieces, room, stride)
         for piece in range(pieces):
-            best = owner(found, piece)
-            assert [is_max_context(found, number, piece) for number in range(len(found))].index(True) == best
+            best = owner(spans, piece)
+            assert [is_max_context(spans, number, piece) for number in range(len(spans))].index(True) == best
 
 
 def test_a_window_by_hand() -> None:
     context = [Piece(10 + number, number, number + 1) for number in range(7)]
     shape = Shape(longest=10, stride=3, longest_question=2)
-    found = items([7, 8, 9], context, (3, 4), shape)  # the question's third piece is cut off
-    assert [item.tokens for item in found] == [
+    samples = items([7, 8, 9], context, (3, 4), shape)  # the question's third piece is cut off
+    assert [item.tokens for item in samples] == [
         [0, 7, 8, 2, 2, 10, 11, 12, 13, 2],
         [0, 7, 8, 2, 2, 13, 14, 15, 16, 2],
     ]
-    assert [item[1:] for item in found] == [(Window(0, 4), 5, NULL, NULL), (Window(3, 4), 5, 5, 6)]
-    (one,) = items([7], context, None, Shape(longest=20, longest_question=2, separators=1))
-    assert one == Item([0, 7, 2, *range(10, 17), 2], Window(0, 7), 3, NULL, NULL)
+    assert [item[1:] for item in samples] == [(Window(0, 4), 5, NULL, NULL), (Window(3, 4), 5, 5, 6)]
+    (sample,) = items([7], context, None, Shape(longest=20, longest_question=2, separators=1))
+    assert sample == Item([0, 7, 2, *range(10, 17), 2], Window(0, 7), 3, NULL, NULL)
     assert items([7], [], None, shape) == []
 
 
@@ -77,8 +77,8 @@ def test_shapes_without_room_are_refused() -> None:
 
 def test_an_answer_longer_than_any_window_is_in_none() -> None:
     context = [Piece(10 + number, number, number + 1) for number in range(30)]
-    found = items([7], context, (2, 20), Shape(longest=14, stride=4, longest_question=1))
-    assert {(item.start, item.end) for item in found} == {(NULL, NULL)}
+    samples = items([7], context, (2, 20), Shape(longest=14, stride=4, longest_question=1))
+    assert {(item.start, item.end) for item in samples} == {(NULL, NULL)}
 
 
 # --- answers
@@ -93,12 +93,12 @@ TEXT = "a b c d"
 
 
 def test_answers_by_hand() -> None:
-    one = read(Window(0, 4), [1, 0, 3, 0, 2, 9], [0.5, 0, 1, 4, 0, 9])  # the last column is </s>
-    found = search(TEXT, OFFSETS, [one], Search(n_best=3, longest=2))
-    assert found.best == [Answer("b c", 3, 4), Answer("b", 3, 1), Answer("c", 0, 4)]
-    assert found.null == Answer("", 1, 0.5)
-    assert found.odds == 1.5 - 7
-    longer = search(TEXT, OFFSETS, [one], Search(n_best=20, longest=30))
+    window = read(Window(0, 4), [1, 0, 3, 0, 2, 9], [0.5, 0, 1, 4, 0, 9])  # the last column is </s>
+    answers = search(TEXT, OFFSETS, [window], Search(n_best=3, longest=2))
+    assert answers.best == [Answer("b c", 3, 4), Answer("b", 3, 1), Answer("c", 0, 4)]
+    assert answers.null == Answer("", 1, 0.5)
+    assert answers.odds == 1.5 - 7
+    longer = search(TEXT, OFFSETS, [window], Search(n_best=20, longest=30))
     assert len(longer.best) == 4 + 3 + 2 + 1
     assert longer.best[0].text == "b c"
 
@@ -108,19 +108,19 @@ def test_a_piece_counts_in_the_window_with_most_context() -> None:
     spans = [Window(0, 3), Window(1, 3)]
     first = read(spans[0], [5, 0, 0, 9, 0], [5, 0, 0, 0, 0])
     second = read(spans[1], [1, 0, 2, 0, 0], [1, 0, 2, 0, 0])
-    found = search(TEXT, OFFSETS, [first, second], Search())
-    assert found.best[0] == Answer("c", 2, 2)
-    assert found.null == Answer("", 1, 1)
+    answers = search(TEXT, OFFSETS, [first, second], Search())
+    assert answers.best[0] == Answer("c", 2, 2)
+    assert answers.null == Answer("", 1, 1)
     assert owner(spans, 1) == 0
     assert search(TEXT, OFFSETS, [first], Search()).best[0] == Answer("c", 9, 0)
 
 
 def test_texts_are_not_empty_and_each_comes_once() -> None:
     offsets = [(0, 1), (1, 1), (2, 3)]
-    one = read(Window(0, 3), [0, 1, 9, 2], [0, 1, 9, 2])
-    found = search("a a", offsets, [one], Search())
-    assert [answer.text for answer in found.best] == ["a", "a a"]
-    assert found.best[0] == Answer("a", 9, 2)  # from the piece without text to the second a
+    window = read(Window(0, 3), [0, 1, 9, 2], [0, 1, 9, 2])
+    answers = search("a a", offsets, [window], Search())
+    assert [answer.text for answer in answers.best] == ["a", "a a"]
+    assert answers.best[0] == Answer("a", 9, 2)  # from the piece without text to the second a
     nothing = search("", [], [], Search())
     assert nothing == ([], Answer("", 0, 0), 0)
     assert probabilities(nothing.best) == []
@@ -130,8 +130,8 @@ def test_pieces_of_one_place_leave_room_for_other_texts() -> None:
     """Each letter has three bytes, so that nine spans have the same text."""
     offsets = [(at, at + 1) for at in range(4) for _ in range(3)]
     logits = [0.0, *np.linspace(1, 2, 12), 0.0]
-    found = search("日本語文", offsets, [read(Window(0, 12), logits, logits)], Search(n_best=20))
-    assert len(found.best) == 10  # all that there are
+    answers = search("日本語文", offsets, [read(Window(0, 12), logits, logits)], Search(n_best=20))
+    assert len(answers.best) == 10  # all that there are
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -142,7 +142,7 @@ def test_no_span_is_better_than_the_first(seed: int) -> None:
     spans = span_items.windows(length, int(rng.integers(1, 12)), int(rng.integers(1, 9)))
     offsets = [(2 * number, 2 * number + 1) for number in range(length)]
     text = " ".join("abcdefghijklmnopqrstuvwxyzABCDEFGH"[:length])
-    reads = [Read(one, 3, rng.normal(size=one.length + 4), rng.normal(size=one.length + 4)) for one in spans]
+    reads = [Read(span, 3, rng.normal(size=span.length + 4), rng.normal(size=span.length + 4)) for span in spans]
     most = int(rng.integers(1, 6))
     tried = [
         (read.start[3 + i] + read.end[3 + j], text[2 * (read.window.first + i) : 2 * (read.window.first + j) + 1])
@@ -152,9 +152,9 @@ def test_no_span_is_better_than_the_first(seed: int) -> None:
         if is_max_context(spans, number, read.window.first + i)
     ]
     tried.sort(reverse=True)
-    found = search(text, offsets, reads, Search(n_best=5, longest=most))
+    answers = search(text, offsets, reads, Search(n_best=5, longest=most))
     seen = list(dict.fromkeys(answer for _, answer in tried))[:5]
-    assert [answer.text for answer in found.best] == seen
-    assert found.best[0].score == pytest.approx(tried[0][0])
-    assert sum(probabilities(found.best)) == pytest.approx(1)
-    assert json.dumps(probabilities(found.best))
+    assert [answer.text for answer in answers.best] == seen
+    assert answers.best[0].score == pytest.approx(tried[0][0])
+    assert sum(probabilities(answers.best)) == pytest.approx(1)
+    assert json.dumps(probabilities(answers.best))

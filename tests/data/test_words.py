@@ -37,26 +37,26 @@ def tokenizer(scheme: str) -> Tokenizer:
     """Return a small tokenizer of each kind, learned from the text."""
     size = {"vocab_size": 700, "show_progress": False, "special_tokens": SPECIALS}
     if scheme == "wordpiece":
-        made, trainer = Tokenizer(models.WordPiece(unk_token="<unk>")), trainers.WordPieceTrainer(**size)
-        made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-        made.decoder = decoders.WordPiece()
+        model, trainer = Tokenizer(models.WordPiece(unk_token="<unk>")), trainers.WordPieceTrainer(**size)
+        model.normalizer, model.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+        model.decoder = decoders.WordPiece()
     elif scheme == "gpt2":
         alphabet = pre_tokenizers.ByteLevel.alphabet()
-        made, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer(initial_alphabet=alphabet, **size)
-        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        model, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer(initial_alphabet=alphabet, **size)
+        model.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     else:
-        made, trainer = Tokenizer(models.Unigram()), trainers.UnigramTrainer(unk_token="<unk>", **size)
-        made.pre_tokenizer = pre_tokenizers.Metaspace()
-    made.train_from_iterator(lines(), trainer)
-    return made
+        model, trainer = Tokenizer(models.Unigram()), trainers.UnigramTrainer(unk_token="<unk>", **size)
+        model.pre_tokenizer = pre_tokenizers.Metaspace()
+    model.train_from_iterator(lines(), trainer)
+    return model
 
 
 @functools.cache
 def vocabulary(scheme: str) -> list[str]:
     if scheme == "fastbpe":
         return SPECIALS + sorted({piece for line in lines() for piece in fastbpe(line)})
-    made = tokenizer(scheme)
-    return [made.id_to_token(i) for i in range(made.get_vocab_size())]
+    model = tokenizer(scheme)
+    return [model.id_to_token(i) for i in range(model.get_vocab_size())]
 
 
 def fastbpe(line: str) -> list[str]:
@@ -76,16 +76,16 @@ def words_of(scheme: str, line: str) -> list[str]:
     """Return the words of the text itself, split at spaces, or for WordPiece by BERT's own rules."""
     if scheme != "wordpiece":
         return line.split()
-    made = tokenizer(scheme)
-    return [word for word, _ in made.pre_tokenizer.pre_tokenize_str(made.normalizer.normalize_str(line))]
+    model = tokenizer(scheme)
+    return [word for word, _ in model.pre_tokenizer.pre_tokenize_str(model.normalizer.normalize_str(line))]
 
 
 def samples(scheme: str) -> Iterator[tuple[np.ndarray, int]]:
     """Return samples of <s> and lines that end with </s>, and their numbers of words."""
     for start in range(0, len(lines()), 4):
-        some = lines()[start : start + 4]
-        ids = [0, *(i for line in some for i in [*ids_of(scheme, line), 2])]
-        yield np.array(ids), sum(len(words_of(scheme, line)) for line in some)
+        part = lines()[start : start + 4]
+        ids = [0, *(i for line in part for i in [*ids_of(scheme, line), 2])]
+        yield np.array(ids), sum(len(words_of(scheme, line)) for line in part)
 
 
 def masking(mask_idx: int, size: int, **more: float) -> Masking:
@@ -159,17 +159,17 @@ def test_most_words_of_the_small_vocabularies_have_several_pieces() -> None:
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(0, 5), st.integers(0, 5))
 def test_masks_depend_on_epoch_and_number_only(ids: list[int], epoch: int, number: int) -> None:
     words = Words([*SPECIALS, "▁a", "b", "▁c", "d", "▁e", "▁"], range(4), "sentencepiece")
-    given, how = np.array(ids), masking(10, 10, mask_prob=0.5)
-    one, other = (masked(given, words, how, (epoch, number)) for _ in range(2))
-    assert all((x == y).all() for x, y in zip(one, other, strict=True))
-    assert (one[1][given < 4] == 1).all()
-    assert not np.isin(one[0][given >= 4], range(4)).any()
+    array, how = np.array(ids), masking(10, 10, mask_prob=0.5)
+    first, other = (masked(array, words, how, (epoch, number)) for _ in range(2))
+    assert all((x == y).all() for x, y in zip(first, other, strict=True))
+    assert (first[1][array < 4] == 1).all()
+    assert not np.isin(first[0][array >= 4], range(4)).any()
 
 
 def test_another_epoch_has_other_masks() -> None:
     words, how = Words([*SPECIALS, "▁a"], range(4), "sentencepiece"), masking(5, 5)
-    found = {masked(np.full(100, 4), words, how, (epoch, 0))[0].tobytes() for epoch in range(20)}
-    assert len(found) == 20
+    epochs = {masked(np.full(100, 4), words, how, (epoch, 0))[0].tobytes() for epoch in range(20)}
+    assert len(epochs) == 20
 
 
 @pytest.mark.parametrize("parts", [{"mask_prob": 0}, {"leave_unmasked_prob": 0.6, "random_token_prob": 0.6}])

@@ -50,23 +50,23 @@ def test_the_penalties_rank_differently(questions: tuple[Any, Any, dict[str, Any
     assert [sorted(tokens for tokens, _ in best) for best in ranks[0]] == [
         sorted(tokens for tokens, _ in best) for best in ranks[1]
     ]
-    assert any([t for t, _ in one] != [t for t, _ in other] for one, other in zip(*ranks, strict=True))
+    assert any([t for t, _ in ours] != [t for t, _ in other] for ours, other in zip(*ranks, strict=True))
 
 
 def test_the_temperature_reaches_copied_words(questions: tuple[Any, Any, dict[str, Any]]) -> None:
     model, task, batch = questions
     task.cfg.lenpen_form = "fairseq"
     ensemble = task.build_generator([model], GenerationConfig(beam=2)).model
-    given = batch["net_input"]
-    encoded = [model.encoder(given["src_tokens"], None, given["src_segments"])]
-    start = torch.full((len(given["src_tokens"]), 1), q.EOS)
+    inputs = batch["net_input"]
+    encoded = [model.encoder(inputs["src_tokens"], None, inputs["src_segments"])]
+    start = torch.full((len(inputs["src_tokens"]), 1), q.EOS)
     plain, _ = ensemble.forward_decoder(start, encoded, [{}], 1.0)
     warm, _ = ensemble.forward_decoder(start, encoded, [{}], 2.0)
     torch.testing.assert_close(warm, (plain / 2).log_softmax(-1))
 
 
 @pytest.mark.parametrize(
-    ("form", "options", "said"),
+    ("form", "options", "message"),
     [
         ("gnmt", {"unnormalized": True}, "--lenpen-form gnmt has no effect with --unnormalized"),
         ("gnmt", {"score_reference": True}, "--lenpen-form gnmt has no effect with --score-reference"),
@@ -77,11 +77,11 @@ def test_the_temperature_reaches_copied_words(questions: tuple[Any, Any, dict[st
     ],
 )
 def test_what_has_no_effect_is_refused(
-    form: str, options: dict[str, Any], said: str, questions: tuple[Any, Any, dict[str, Any]]
+    form: str, options: dict[str, Any], message: str, questions: tuple[Any, Any, dict[str, Any]]
 ) -> None:
     model, task, _ = questions
     task.cfg.lenpen_form = form
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         task.build_generator([model], GenerationConfig(**options))
 
 
@@ -99,25 +99,25 @@ def translation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, dic
 def test_translation_has_both_penalties(form: str, translation: tuple[Any, Any, dict[str, Any]]) -> None:
     model, task, batch = translation
     model = restricted(model, (5, 7))
-    given = batch["net_input"]
-    ranks = searched(model, task, given, form, beam=15)
+    inputs = batch["net_input"]
+    ranks = searched(model, task, inputs, form, beam=15)
     for row, best in enumerate(ranks):
-        encoded = model.encoder(given["src_tokens"][row : row + 1], given["src_lengths"][row : row + 1])
+        encoded = model.encoder(inputs["src_tokens"][row : row + 1], inputs["src_lengths"][row : row + 1])
         check_same(best, exhaustive(model, encoded, (5, 7), form))
 
 
 def test_alignments_are_printed_with_both_penalties(translation: tuple[Any, Any, dict[str, Any]]) -> None:
     model, task, batch = translation
-    found = []
+    outputs = []
     for form in FORMS:
         task.cfg.lenpen_form = form
         options = GenerationConfig(beam=1, max_len_b=LONGEST, print_alignment="hard")
         generator = task.build_generator([model], options)
-        best = [one[0] for one in generator.generate([model], {**batch})]
-        pairs = [[tuple(map(int, pair)) for pair in one["alignment"]] for one in best]
-        found.append(list(zip([one["tokens"].tolist() for one in best], pairs, strict=True)))
-    assert found[0] == found[1]
-    assert any(alignment for _, alignment in found[0])
+        best = [hypothesis[0] for hypothesis in generator.generate([model], {**batch})]
+        pairs = [[tuple(map(int, pair)) for pair in hypothesis["alignment"]] for hypothesis in best]
+        outputs.append(list(zip([hypothesis["tokens"].tolist() for hypothesis in best], pairs, strict=True)))
+    assert outputs[0] == outputs[1]
+    assert any(alignment for _, alignment in outputs[0])
 
 
 def test_training_refuses_the_penalty(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ def case(dtype: torch.dtype = torch.float64, spread: float = 1.0) -> tuple[Tenso
     gate = torch.randn(B, T, generator=random, dtype=dtype) * spread
     source = torch.randint(2, E, (B, S), generator=random)
     source[1, 5:], source[2, :3] = q.PAD, q.PAD
-    given = [one.requires_grad_() for one in (logits, scores, gate)]
-    return (*given, source, source.eq(q.PAD))  # type: ignore[return-value]
+    inputs = [tensor.requires_grad_() for tensor in (logits, scores, gate)]
+    return (*inputs, source, source.eq(q.PAD))  # type: ignore[return-value]
 
 
 def copied_of(scores: Tensor, gate: Tensor, source: Tensor, padding: Tensor) -> Copied:
@@ -75,49 +75,49 @@ def literal(logits: Tensor, scores: Tensor, gate: Tensor, source: Tensor, paddin
 
 def test_probabilities_are_those_of_the_formula_with_their_gradients() -> None:
     mine, theirs = case(), case()
-    found = log_probs(mine[0], copied_of(*mine[1:])).exp()
+    actual = log_probs(mine[0], copied_of(*mine[1:])).exp()
     expected = literal(*theirs)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(found.sum(-1), torch.ones(B, T, dtype=found.dtype), rtol=1e-12, atol=1e-12)
-    weights = torch.randn(B, T, E, dtype=found.dtype, generator=torch.Generator().manual_seed(3))
-    for one in (found, expected):
-        (one * weights).sum().backward()
-    for one, other in zip(mine[:3], theirs[:3], strict=True):
-        torch.testing.assert_close(one.grad, other.grad, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(actual.sum(-1), torch.ones(B, T, dtype=actual.dtype), rtol=1e-12, atol=1e-12)
+    weights = torch.randn(B, T, E, dtype=actual.dtype, generator=torch.Generator().manual_seed(3))
+    for ours in (actual, expected):
+        (ours * weights).sum().backward()
+    for ours, other in zip(mine[:3], theirs[:3], strict=True):
+        torch.testing.assert_close(ours.grad, other.grad, rtol=1e-10, atol=1e-12)
 
 
 def test_targets_alone_have_the_same_probabilities_and_gradients() -> None:
     mine, theirs = case(), case()
     source = mine[3]
     target = torch.stack([source[:, 4], source[:, 3].clamp(max=V - 1), source[:, 3], torch.full((B,), q.PAD)], 1)
-    found = target_log_probs(mine[0], copied_of(*mine[1:]), target)
+    actual = target_log_probs(mine[0], copied_of(*mine[1:]), target)
     expected = log_probs(theirs[0], copied_of(*theirs[1:])).gather(2, target[..., None])[..., 0]
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    for one in (found, expected):
-        one.exp().sum().backward()
-    for one, other in zip(mine[:3], theirs[:3], strict=True):
-        torch.testing.assert_close(one.grad, other.grad, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+    for ours in (actual, expected):
+        ours.exp().sum().backward()
+    for ours, other in zip(mine[:3], theirs[:3], strict=True):
+        torch.testing.assert_close(ours.grad, other.grad, rtol=1e-10, atol=1e-12)
 
 
 def test_a_target_that_can_neither_be_spoken_nor_copied_has_no_probability_and_no_gradient() -> None:
     logits, scores, gate, source, padding = case()
     source[source == E - 1] = E - 2
-    found = target_log_probs(logits, copied_of(scores, gate, source, padding), torch.full((B, T), E - 1))
-    assert found.eq(-math.inf).all()
-    torch.logaddexp(found, torch.full_like(found, math.log(1e-6))).sum().backward()
-    assert all(one.grad is not None and not one.grad.any() for one in (logits, scores, gate))
+    log_p = target_log_probs(logits, copied_of(scores, gate, source, padding), torch.full((B, T), E - 1))
+    assert log_p.eq(-math.inf).all()
+    torch.logaddexp(log_p, torch.full_like(log_p, math.log(1e-6))).sum().backward()
+    assert all(tensor.grad is not None and not tensor.grad.any() for tensor in (logits, scores, gate))
 
 
 def test_logs_of_tiny_probabilities_are_exact_in_float32() -> None:
     """Test probabilities whose exp() is 0 in float32: scores differ by hundreds, gates are open or closed."""
     single = case(torch.float32, spread=200.0)
-    exact = (*(one.detach().double() for one in single[:3]), *single[3:])
-    found = log_probs(single[0], copied_of(*single[1:]))
+    exact = (*(tensor.detach().double() for tensor in single[:3]), *single[3:])
+    log_p = log_probs(single[0], copied_of(*single[1:]))
     expected = log_probs(exact[0], copied_of(*exact[1:]))
     assert expected[expected.isfinite()].min() < -300
-    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-4)
-    found.masked_fill(~found.isfinite(), 0).sum().backward()
-    assert all(one.grad is not None and one.grad.isfinite().all() for one in single[:3])
+    torch.testing.assert_close(log_p.double(), expected, rtol=1e-5, atol=1e-4)
+    log_p.masked_fill(~log_p.isfinite(), 0).sum().backward()
+    assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in single[:3])
 
 
 def test_first_places() -> None:
@@ -130,37 +130,37 @@ def test_first_places() -> None:
 
 def test_the_model_mixes_by_the_formula(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
     model = both[0]
-    given = batch["net_input"]
-    encoded = model.encoder(given["src_tokens"], None, given["src_segments"])
-    logits, extra = model.decoder(given["prev_output_tokens"], encoded)
-    read = given["prev_output_tokens"].masked_fill(given["prev_output_tokens"] >= q.SIZE, q.UNK)
+    inputs = batch["net_input"]
+    encoded = model.encoder(inputs["src_tokens"], None, inputs["src_segments"])
+    logits, extra = model.decoder(inputs["prev_output_tokens"], encoded)
+    read = inputs["prev_output_tokens"].masked_fill(inputs["prev_output_tokens"] >= q.SIZE, q.UNK)
     states, _ = model.decoder.extract_features_scriptable(read, encoded)
     queries = states @ model.decoder.copier.query.weight.T
     scores = torch.einsum("btd,sbd->bts", queries, encoded["encoder_out"][0])
-    padding = torch.isin(given["src_tokens"], torch.tensor([q.BOS, q.PAD, q.EOS]))
+    padding = torch.isin(inputs["src_tokens"], torch.tensor([q.BOS, q.PAD, q.EOS]))
     attention = scores.masked_fill(padding[:, None], -math.inf).softmax(-1)
     gate = torch.sigmoid(states @ model.decoder.copier.gate.weight.T)
     size = q.SIZE + 2
-    scattered = attention @ torch.nn.functional.one_hot(given["src_tokens"], size).to(attention)
+    scattered = attention @ torch.nn.functional.one_hot(inputs["src_tokens"], size).to(attention)
     spoken = torch.nn.functional.pad(logits.softmax(-1), (0, size - q.SIZE))
-    found = model.get_normalized_probs((logits, extra), log_probs=False)
-    torch.testing.assert_close(found, gate * spoken + (1 - gate) * scattered, rtol=1e-9, atol=1e-12)
+    probs = model.get_normalized_probs((logits, extra), log_probs=False)
+    torch.testing.assert_close(probs, gate * spoken + (1 - gate) * scattered, rtol=1e-9, atol=1e-12)
     assert model.decoder.output_projection.weight is model.encoder.embed_tokens.weight
     # neither pads of the source nor its marks are copied
     marks = [q.BOS, q.PAD, q.EOS]
-    torch.testing.assert_close(found[..., marks], (gate * spoken)[..., marks], rtol=1e-9, atol=1e-15)
+    torch.testing.assert_close(probs[..., marks], (gate * spoken)[..., marks], rtol=1e-9, atol=1e-15)
 
 
 def test_an_empty_source_gives_probabilities_too(both: tuple[Any, Any]) -> None:
     sources = torch.tensor([[q.BOS, q.EOS, q.PAD], [q.BOS, 5, q.EOS]])
     model, first = both[0], torch.full((2, 1), q.EOS)
-    found = model.get_normalized_probs(model(sources, None, first), log_probs=False)
-    torch.testing.assert_close(found.sum(-1), torch.ones(2, 1, dtype=found.dtype), rtol=1e-12, atol=1e-12)
+    probs = model.get_normalized_probs(model(sources, None, first), log_probs=False)
+    torch.testing.assert_close(probs.sum(-1), torch.ones(2, 1, dtype=probs.dtype), rtol=1e-12, atol=1e-12)
 
 
 def test_words_that_a_sample_does_not_have_get_nothing(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
-    found = probabilities(both[0], batch)
-    for row, words in zip(found, batch["unknown"], strict=True):
+    probs = probabilities(both[0], batch)
+    for row, words in zip(probs, batch["unknown"], strict=True):
         known = q.SIZE + len(words)
         assert row[:, :known].isfinite().all()
         assert row[:, known:].eq(-math.inf).all()
@@ -170,10 +170,10 @@ def test_words_that_a_sample_does_not_have_get_nothing(both: tuple[Any, Any], ba
 def test_half_precision_is_finite_and_sums_in_float32(dtype: torch.dtype, data: Path, batch: dict[str, Any]) -> None:
     model, _ = q.built(data)
     half = model.to(dtype)
-    found = probabilities(half, batch)
-    assert found.dtype == torch.float32
-    assert found[:, :, : q.SIZE].isfinite().all()
-    torch.testing.assert_close(found.exp().sum(-1), torch.ones(found.shape[:2]), rtol=1e-5, atol=1e-5)
+    probs = probabilities(half, batch)
+    assert probs.dtype == torch.float32
+    assert probs[:, :, : q.SIZE].isfinite().all()
+    torch.testing.assert_close(probs.exp().sum(-1), torch.ones(probs.shape[:2]), rtol=1e-5, atol=1e-5)
     loss = -half.target_log_probs(half(**batch["net_input"]), batch["target"]).sum()
     loss.backward()
     assert all(p.grad.isfinite().all() for p in half.parameters() if p.grad is not None)

@@ -81,9 +81,9 @@ def test_items_that_the_model_has_no_positions_for_are_refused(
     whole = ("--longest", "512")
     long = [FILES["SST-2"]["train.tsv"][0], (" ".join(["w3"] * 40), "0"), ("w3", "1")]
     task_files(tmp_path / "SST-2", "SST-2", train=long)
-    told = "items have up to 42 pieces, but learned"
+    message = "items have up to 42 pieces, but learned"
     assert prepare("SST-2", tmp_path, learned, tmp_path / "x", *whole) == 1
-    assert told in (error := capsys.readouterr().err)
+    assert message in (error := capsys.readouterr().err)
     assert "up to 20 positions. Cut them with --longest 20, or use another encoding." in error
     assert not (tmp_path / "x").exists()
     assert prepare("SST-2", tmp_path, learned, tmp_path / "cut", "--longest", "20") == 0
@@ -93,7 +93,7 @@ def test_items_that_the_model_has_no_positions_for_are_refused(
     assert prepare("SST-2", tmp_path, shaw, tmp_path / "shaw", *whole) == 0
     for data, more in (("cut", ()), ("extended", extended)):
         support.built_of([str(tmp_path / data), *scene.words("SST-2", learned, *more)[1:]], seed=2)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         support.built_of([str(tmp_path / "shaw"), *scene.words("SST-2", learned)[1:]], seed=2)
 
 
@@ -130,7 +130,7 @@ def test_what_is_made_anew_differs_between_seeds(scene: Scene) -> None:
     """So the median over several runs also covers their different initial weights."""
     words = scene.words("RTE", scene.model("shaw"), "--segments", "input")
     models = [support.built_of(words, seed=seed)[0] for seed in (1, 1, 2)]
-    once, again, other = [one.encoder.sentence_encoder.pos.members["segments-input"].weight for one in models]
+    once, again, other = [model.encoder.sentence_encoder.pos.members["segments-input"].weight for model in models]
     assert torch.equal(once, again)
     assert not torch.allclose(once, other)
 
@@ -148,8 +148,8 @@ def config(name: str, args: str | None = None) -> ModelConfig:
 def test_options_of_the_pretrained_model_hold_beside_segments() -> None:
     own = config("shaw", "clip=4,share=none")
     assert encoding(own, None, None, "none") == ("shaw", "shaw.clip=4,shaw.share=none")
-    given = encoding(own, None, "segments.share=layer-wise", "head")
-    assert given == ("shaw+segments", "shaw.clip=4,shaw.share=none,segments.share=layer-wise")
+    combined = encoding(own, None, "segments.share=layer-wise", "head")
+    assert combined == ("shaw+segments", "shaw.clip=4,shaw.share=none,segments.share=layer-wise")
     assert encoding(own, None, "clip=8", "none") == ("shaw", "shaw.clip=8,shaw.share=none")
     assert encoding(own, "rope", None, "head") == ("rope+segments", None)
     assert encoding(config("learned+segments-input"), None, None, "input")[0] == "learned+segments-input"
@@ -204,18 +204,18 @@ def test_another_tokenizers_model_is_refused(scene: Scene, tmp_path: Path) -> No
 
 def test_a_runs_pieces_are_found_where_the_run_lies(scene: Scene, tmp_path: Path) -> None:
     """recipes/pretrain_mlm stores the tokenizer next to the checkpoints, whose path to the data may have changed."""
-    made, run = scene.model("shaw").parent, tmp_path / "run"
+    source, run = scene.model("shaw").parent, tmp_path / "run"
     checkpoint, shard = run / "checkpoints" / "shaw" / "checkpoint_last.pt", run / "data" / "shard00000"
     checkpoint.parent.mkdir(parents=True)
     shard.mkdir(parents=True)
-    shutil.copyfile(made / "checkpoint.pt", checkpoint)
+    shutil.copyfile(source / "checkpoint.pt", checkpoint)
     with pytest.raises(CheckpointError, match=r"no dict\.txt beside it"):
         with_tokenizer(checkpoint)
-    shutil.copyfile(made / "dict.txt", shard / "dict.txt")
+    shutil.copyfile(source / "dict.txt", shard / "dict.txt")
     with pytest.raises(CheckpointError, match="has no tokenizer/ beside it"):
         with_tokenizer(checkpoint)
-    shutil.copytree(made / "tokenizer", run / "data" / "tokenizer")
-    assert with_tokenizer(checkpoint)[0] == with_tokenizer(made / "checkpoint.pt")[0]
+    shutil.copytree(source / "tokenizer", run / "data" / "tokenizer")
+    assert with_tokenizer(checkpoint)[0] == with_tokenizer(source / "checkpoint.pt")[0]
     with pytest.raises(CheckpointError, match=r"gone\.pt does not exist"):
         with_tokenizer(tmp_path / "gone.pt")
 
@@ -232,10 +232,10 @@ def test_a_toy_is_learned_and_the_checkpoint_stands_alone(scene: Scene, tmp_path
     run = support.trained(words)
     assert sum(run.losses[-4:]) < 0.3 * sum(run.losses[:4])
     models, _, _ = checkpoint_utils.load_model_ensemble_and_task([str(tmp_path / "checkpoint_best.pt")])
-    loaded, wanted = models[0].eval().state_dict(), run.model.state_dict()
+    loaded, expected = models[0].eval().state_dict(), run.model.state_dict()
     last = checkpoint_utils.load_model_ensemble_and_task([str(tmp_path / "checkpoint_last.pt")])[0][0].state_dict()
-    assert all(torch.equal(last[name], wanted[name]) for name in wanted)
-    assert set(loaded) == set(wanted)
+    assert all(torch.equal(last[name], expected[name]) for name in expected)
+    assert set(loaded) == set(expected)
 
 
 def test_scores_are_exact_and_of_all_processes() -> None:

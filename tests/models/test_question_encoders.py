@@ -70,11 +70,11 @@ def test_the_encoder_is_that_of_the_folder(kind: str, mask: bool, tmp_path: Path
     source = named(kind, tmp_path / "hf")
     data = prepared_for(tmp_path / "prepared", source, mask=mask)
     model, task = q.built(data, *START, "--encoder-from", source)
-    given = q.batch(task)["net_input"]
-    read_as = given["src_tokens"].masked_fill(given["src_tokens"] >= task.size, q.UNK)
-    theirs = random_model(kind).base_model(**theirs_of(kind, read_as, given["src_segments"], task.source_dictionary))
-    ours = model.encoder(given["src_tokens"], None, given["src_segments"])["encoder_out"][0].transpose(0, 1)
-    real = given["src_tokens"].ne(q.PAD)
+    inputs = q.batch(task)["net_input"]
+    read_as = inputs["src_tokens"].masked_fill(inputs["src_tokens"] >= task.size, q.UNK)
+    theirs = random_model(kind).base_model(**theirs_of(kind, read_as, inputs["src_segments"], task.source_dictionary))
+    ours = model.encoder(inputs["src_tokens"], None, inputs["src_segments"])["encoder_out"][0].transpose(0, 1)
+    real = inputs["src_tokens"].ne(q.PAD)
     torch.testing.assert_close(ours[real], theirs.last_hidden_state[real], rtol=1e-5, atol=1e-5)
     assert model.encoder.pos.name == ("learned+segments-input" if kind == "bert" else "learned")
     assert model.decoder.embed_tokens.weight is model.encoder.embed_tokens.weight
@@ -133,21 +133,21 @@ def test_another_vocabulary_is_refused_with_both_files(tmp_path: Path, data: Pat
 def test_a_vocabulary_that_cannot_be_compared_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     source = named("bert", tmp_path / "hf")
     prepared = prepared_for(tmp_path / "prepared", source)
-    found = dataclasses.replace(read(source), vocabulary=None)
-    _check_vocabulary(found, source, Dictionary.load(str(prepared / "dict.src.txt")), prepared / "dict.src.txt")
+    pretrained = dataclasses.replace(read(source), vocabulary=None)
+    _check_vocabulary(pretrained, source, Dictionary.load(str(prepared / "dict.src.txt")), prepared / "dict.src.txt")
     assert "hf has no vocabulary" in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("--encoder-layers 3", "--encoder-layers 3: the encoder of --encoder-from .* has 2. Leave the option out"),
         ("--pos-enc-encoder t5", "--pos-enc-encoder t5: the encoder of .* has learned"),
         ("--encoder-normalize-before", "--encoder-normalize-before True: the encoder of"),
     ],
 )
-def test_sizes_of_a_pretrained_encoder_are_its_own(arguments: str, said: str, tmp_path: Path) -> None:
+def test_sizes_of_a_pretrained_encoder_are_its_own(arguments: str, message: str, tmp_path: Path) -> None:
     source = named("bert", tmp_path / "hf")
     data = prepared_for(tmp_path / "prepared", source)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         q.built(data, *START, "--encoder-from", source, *arguments.split())

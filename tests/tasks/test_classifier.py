@@ -20,11 +20,11 @@ WORDS = [f"w{number}" for number in range(20)]
 
 
 def dictionary() -> Dictionary:
-    made = Dictionary()
+    result = Dictionary()
     for word in WORDS:
-        made.add_symbol(word)
-    made.add_symbol("<mask>")  # as the task does
-    return made
+        result.add_symbol(word)
+    result.add_symbol("<mask>")  # as the task does
+    return result
 
 
 def build(pos_enc: str = "shaw", **options: Any) -> PosEncClassifier:
@@ -38,8 +38,8 @@ def build(pos_enc: str = "shaw", **options: Any) -> PosEncClassifier:
 
 
 def logits(model: PosEncClassifier, tokens: list[list[int]]) -> torch.Tensor:
-    found, _ = model(src_tokens=torch.tensor(tokens), classification_head_name="head")
-    return found
+    output, _ = model(src_tokens=torch.tensor(tokens), classification_head_name="head")
+    return output
 
 
 @pytest.mark.parametrize("pooling", ["max", "cls"])
@@ -107,8 +107,8 @@ def test_hydra_has_the_same_sizes(suffix: str) -> None:
     import fairseq_posenc
 
     file = Path(fairseq_posenc.__file__).parent / "config" / "model" / f"posenc_classifier{suffix}.yaml"
-    found = yaml.safe_load(file.read_text(encoding="utf-8"))
-    assert found.pop("_name") == "posenc_classifier"
+    sizes = yaml.safe_load(file.read_text(encoding="utf-8"))
+    assert sizes.pop("_name") == "posenc_classifier"
     preset = CLASSIFIER.get(suffix.removeprefix("_"), {})
-    assert found == {name: value for name, value in {**vars(ClassifierConfig()), **preset}.items() if name in found}
-    assert set(preset) <= set(found)
+    assert sizes == {name: value for name, value in {**vars(ClassifierConfig()), **preset}.items() if name in sizes}
+    assert set(preset) <= set(sizes)

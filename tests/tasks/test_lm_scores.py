@@ -56,8 +56,8 @@ def test_the_smoke_preset_runs_from_text_to_table(run: Path) -> None:
     assert all(row["tokens"] == tokens and row["perplexity"] > 1 for row in rows)
     assert (run / "curves.png").stat().st_size > 1000
     if not REAL:
-        found = [(row["memory"], row["segment"], row["options"]) for row in rows]
-        assert found == [(0, 16, ""), (16, 16, ""), (40, 8, "clamp=20")]
+        settings = [(row["memory"], row["segment"], row["options"]) for row in rows]
+        assert settings == [(0, 16, ""), (16, 16, ""), (40, 8, "clamp=20")]
         assert all(row["perplexity"] < 120 for row in rows)
 
 
@@ -65,10 +65,10 @@ def test_the_smoke_preset_runs_from_text_to_table(run: Path) -> None:
 def test_the_perplexity_is_the_plain_definition(run: Path, beginning: Path, tmp_path: Path) -> None:
     """Compare to 1e-4 with a forward pass over the prefix of each token; in a real run only rows as trained."""
     for number, row in enumerate(row for row in results(run) if not REAL or row["memory"] == row["segment"]):
-        found = evaluated(run, row, beginning, tmp_path / f"{number}.json")
-        wanted = defined(run, row, beginning)
-        print(f"{row['encoding']}, memory {row['memory']}: recipe {found:.6f}, plain definition {wanted:.6f}")
-        assert found == pytest.approx(wanted, rel=1e-4)
+        actual = evaluated(run, row, beginning, tmp_path / f"{number}.json")
+        expected = defined(run, row, beginning)
+        print(f"{row['encoding']}, memory {row['memory']}: recipe {actual:.6f}, plain definition {expected:.6f}")
+        assert actual == pytest.approx(expected, rel=1e-4)
 
 
 def test_fairseqs_own_evaluation_agrees(run: Path) -> None:
@@ -77,9 +77,9 @@ def test_fairseqs_own_evaluation_agrees(run: Path) -> None:
         streams = 10 if REAL else 4  # of the presets
         words = shlex.split(eval_lm(row, str(run / "data-bin"), str(run), row["split"], streams))
         command = [sys.executable, "-m", "fairseq_cli.eval_lm", *words[1:]]
-        told = support_warm.run(command, cwd=ROOT)
-        assert told.returncode == 0, told.stderr
-        nats = re.findall(r"per token: nll ([0-9.]+)", told.stdout + told.stderr)
+        output = support_warm.run(command, cwd=ROOT)
+        assert output.returncode == 0, output.stderr
+        nats = re.findall(r"per token: nll ([0-9.]+)", output.stdout + output.stderr)
         assert float(nats[-1]) == pytest.approx(row["nats"], abs=1e-6)
 
 
@@ -111,8 +111,8 @@ def evaluated(run: Path, row: dict[str, Any], data: Path, output: Path) -> float
     command += ["--memory", row["memory"], "--segment", row["segment"]]
     command += ["--same-length"] if row["same length"] else []
     command += [f"--clamp={row['options'].split('clamp=')[1]}"] if "clamp=" in row["options"] else []
-    asked = [sys.executable, "-m", "recipes.lm_wikitext103.evaluate", *command]
-    support_warm.run(asked, cwd=ROOT).check_returncode()
+    words = [sys.executable, "-m", "recipes.lm_wikitext103.evaluate", *command]
+    support_warm.run(words, cwd=ROOT).check_returncode()
     return float(json.loads(output.read_text())["token_ppl"])
 
 
@@ -125,8 +125,8 @@ def defined(run: Path, row: dict[str, Any], data: Path) -> float:
     text = torch.cat([tokens.new_tensor([task.dictionary.eos()]), tokens]).long()[None]
     allowed = mask(len(tokens), row["segment"], row["memory"], row["same length"])
     model = model if REAL else model.double()
-    found = by_prefixes(model, text[:, :-1], allowed, literally=not REAL)
-    nats = -log_probabilities(model, found, text[:, 1:])
+    features = by_prefixes(model, text[:, :-1], allowed, literally=not REAL)
+    nats = -log_probabilities(model, features, text[:, 1:])
     return math.exp(float(nats.double().mean()))
 
 
@@ -134,7 +134,7 @@ def log_probabilities(model: Any, states: Tensor, targets: Tensor) -> Tensor:
     """Return log-probabilities [B, N], computed in parts so that [.., V] fits into memory."""
     softmax = model.decoder.adaptive_softmax
     parts = [
-        softmax.get_log_prob(some, None).gather(-1, target[..., None])[..., 0]
-        for some, target in zip(states.split(100, 1), targets.split(100, 1), strict=True)
+        softmax.get_log_prob(part, None).gather(-1, target[..., None])[..., 0]
+        for part, target in zip(states.split(100, 1), targets.split(100, 1), strict=True)
     ]
     return torch.cat(parts, 1)

@@ -56,26 +56,26 @@ def test_generate_ends_with_rouge_l_of_sources(variant: str, data: Path, saved: 
     words = [data, "--user-dir", support.PLUGIN, "--path", saved, "--cpu", *q.TASK, "--beam", 2, "--max-len-b", 6]
     words += ["--batch-size", 4, "--scoring", "rouge_l", "--rouge-variant", variant, "--nbest", 2]
     cfg = support.parse(words, options.get_generation_parser, arch="wav2vec2")
-    text, made = support.printed(fairseq_cli.generate.main, cfg)
+    text, scorer = support.printed(fairseq_cli.generate.main, cfg)
     best: dict[int, str] = {}
     for number, line in re.findall(r"^D-(\d+)\t\S+\t(.*)$", text, re.MULTILINE):
         best.setdefault(int(number), line)
     lines = [json.loads(line) for line in (data / "test.surface.jsonl").read_text("utf-8").splitlines()]
     values = [metrics.rouge_l(best[n], line["references"], variant=variant) for n, line in enumerate(lines)]
-    wanted = ((values[0] + values[1]) / 2 + sum(values[2:])) / (len(values) - 1)
-    assert made.score() == pytest.approx(wanted)
-    told = f"ROUGE-L = {100 * wanted:.2f} ({variant}, words, 10 sources with all of their references)"
-    assert text.splitlines()[-1] == f"Generate test with beam=2: {told}"
+    expected = ((values[0] + values[1]) / 2 + sum(values[2:])) / (len(values) - 1)
+    assert scorer.score() == pytest.approx(expected)
+    summary = f"ROUGE-L = {100 * expected:.2f} ({variant}, words, 10 sources with all of their references)"
+    assert text.splitlines()[-1] == f"Generate test with beam=2: {summary}"
 
 
 def test_texts_of_other_tasks_have_a_reference_each_and_it_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    made = rouge_scorer.RougeScorer(rouge_scorer.RougeConfig(rouge_units="characters"))
-    assert made.score() == 0.0
+    scorer = rouge_scorer.RougeScorer(rouge_scorer.RougeConfig(rouge_units="characters"))
+    assert scorer.score() == 0.0
     for reference, text in (("谁是王？", "王是谁？"), ("谁", "谁")):
-        made.add_string(reference, text)
-    assert made.score() == pytest.approx((2 / 4 + 1) / 2)
-    assert made.result_string() == "ROUGE-L = 75.00 (f1, characters, 2 texts with one reference each)"
-    assert sum("sources are unknown" in one.message for one in caplog.records) == 1
+        scorer.add_string(reference, text)
+    assert scorer.score() == pytest.approx((2 / 4 + 1) / 2)
+    assert scorer.result_string() == "ROUGE-L = 75.00 (f1, characters, 2 texts with one reference each)"
+    assert sum("sources are unknown" in record.message for record in caplog.records) == 1
 
 
 def test_the_scorer_has_the_units_and_variants_of_the_scores() -> None:
@@ -87,7 +87,7 @@ def test_the_scorer_has_the_units_and_variants_of_the_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "line", "said"),
+    ("answers", "line", "message"),
     [
         (True, "a b c", r"0 x </s>\. Write ANSWER </s> CONTEXT, because .* has answers"),
         (True, "a </s> b </s> c", "2 x </s>"),
@@ -100,7 +100,7 @@ def test_the_scorer_has_the_units_and_variants_of_the_scores() -> None:
     ],
 )
 def test_lines_of_another_form_are_refused_with_their_number(
-    answers: bool | None, line: str, said: str, data: Path, tmp_path: Path
+    answers: bool | None, line: str, message: str, data: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "prepared"
     shutil.copytree(data, folder)
@@ -111,9 +111,9 @@ def test_lines_of_another_form_are_refused_with_their_number(
     encode = task.build_bpe(None).encode
     good = "a b" if answers is False else "a </s> b Zanzibar"
     for _ in range(2):  # buffers of fairseq-interactive
-        found, lengths = task.get_interactive_tokens_and_lengths([good, good], encode)
-    assert [len(one) for one in found] == lengths
-    with pytest.raises(ValueError, match=f"line 6 of the input: .*{said}"):
+        samples, lengths = task.get_interactive_tokens_and_lengths([good, good], encode)
+    assert [len(tokens) for tokens in samples] == lengths
+    with pytest.raises(ValueError, match=f"line 6 of the input: .*{message}"):
         task.get_interactive_tokens_and_lengths([good, line], encode)
 
 
@@ -129,7 +129,7 @@ def fresh(folder: Path, *more: Any) -> Any:
 
 @pytest.mark.parametrize("split", ["train", "test"])
 @pytest.mark.parametrize(
-    ("flag", "limit", "said"),
+    ("flag", "limit", "message"),
     [
         (
             "--max-source-positions",
@@ -144,9 +144,9 @@ def fresh(folder: Path, *more: Any) -> Any:
     ],
 )
 def test_items_that_are_too_long_are_counted_and_refused(
-    split: str, flag: str, limit: int, said: str, data: Path
+    split: str, flag: str, limit: int, message: str, data: Path
 ) -> None:
-    with pytest.raises(ValueError, match=f"prepared, {split}: {said}.* prepare the questions with a smaller --longest"):
+    with pytest.raises(ValueError, match=f"prepared, {split}: {message}.* with a smaller --longest"):
         fresh(data, flag, limit).load_dataset(split)
 
 
@@ -176,17 +176,17 @@ def test_an_ensemble_averages_probabilities(both: tuple[Any, Any], data: Path) -
     """The average includes the probabilities of copied words."""
     models, task = [both[0], support.move(q.built(data)[0], seed=2).eval()], both[1]
     sample = q.batch(task)
-    given = sample["net_input"]
-    start = given["prev_output_tokens"][:, :1]
+    inputs = sample["net_input"]
+    start = inputs["prev_output_tokens"][:, :1]
     singles = [
-        model.get_normalized_probs(model(**{**given, "prev_output_tokens": start}), False)[:, 0] for model in models
+        model.get_normalized_probs(model(**{**inputs, "prev_output_tokens": start}), False)[:, 0] for model in models
     ]
     assert not torch.allclose(*singles, atol=1e-3)
     generator = task.build_generator(models, GenerationConfig(beam=2, max_len_b=6))
-    encoded = [model.encoder(given["src_tokens"], None, given["src_segments"]) for model in models]
-    found, _ = generator.model.forward_decoder(start, encoded, [{}, {}])
-    assert found.shape[-1] == q.SIZE + 2
-    torch.testing.assert_close(found.exp(), sum(singles) / 2, rtol=1e-5, atol=1e-7)
+    encoded = [model.encoder(inputs["src_tokens"], None, inputs["src_segments"]) for model in models]
+    log_p, _ = generator.model.forward_decoder(start, encoded, [{}, {}])
+    assert log_p.shape[-1] == q.SIZE + 2
+    torch.testing.assert_close(log_p.exp(), sum(singles) / 2, rtol=1e-5, atol=1e-7)
     assert len(task.inference_step(generator, models, sample)) == q.SIZES["test"]
 
 
@@ -202,9 +202,9 @@ def test_special_symbols_of_a_line_are_words(data: Path, tmp_path: Path) -> None
     shutil.copytree(data, tmp_path / "prepared")
     task = fresh(tmp_path / "prepared")
     line = "a </s> a <pad> <s> <unk> <mask>"
-    (found,), _ = task.get_interactive_tokens_and_lengths([line], task.build_bpe(None).encode)
-    assert found[4:8].min() > len(task.source_dictionary)
-    assert found[1] == found[3] < len(task.source_dictionary)
+    (tokens,), _ = task.get_interactive_tokens_and_lengths([line], task.build_bpe(None).encode)
+    assert tokens[4:8].min() > len(task.source_dictionary)
+    assert tokens[1] == tokens[3] < len(task.source_dictionary)
 
 
 def test_models_that_copy_and_models_that_do_not_are_no_ensemble(both: tuple[Any, Any], data: Path) -> None:

@@ -83,9 +83,9 @@ def test_the_decoder_alone_asks_for_its_source(both: tuple[Any, Any], batch: dic
 
 def test_segments_that_are_not_given_are_read_from_the_separators(both: tuple[Any, Any], batch: dict[str, Any]) -> None:
     model = both[0]
-    given = {name: value for name, value in batch["net_input"].items() if name != "src_segments"}
-    torch.testing.assert_close(probabilities(model, {"net_input": given}), probabilities(model, batch))
-    wrong = {**given, "src_segments": 1 - batch["net_input"]["src_segments"]}
+    inputs = {name: value for name, value in batch["net_input"].items() if name != "src_segments"}
+    torch.testing.assert_close(probabilities(model, {"net_input": inputs}), probabilities(model, batch))
+    wrong = {**inputs, "src_segments": 1 - batch["net_input"]["src_segments"]}
     assert not torch.allclose(probabilities(model, {"net_input": wrong}), probabilities(model, batch), atol=1e-3)
 
 
@@ -94,11 +94,11 @@ def test_segments_that_are_not_given_are_read_from_the_separators(both: tuple[An
 def test_step_by_step_is_all_at_once(name: str, both: tuple[Any, Any], data: Path, batch: dict[str, Any]) -> None:
     """Test each decoder encoding; the two beams of each source swap places, and finished sources are removed."""
     model = of_encoding(name, data)
-    given = {part: tensor[:3].repeat_interleave(2, 0) for part, tensor in batch["net_input"].items()}
-    tokens = given["prev_output_tokens"]
+    inputs = {part: tensor[:3].repeat_interleave(2, 0) for part, tensor in batch["net_input"].items()}
+    tokens = inputs["prev_output_tokens"]
     tokens[::2, 1:] = torch.randint(q.FIRST, q.SIZE + 2, (3, 4), generator=torch.Generator().manual_seed(4))
-    full = probabilities(model, {"net_input": given})
-    encoded = model.encoder(given["src_tokens"], None, given["src_segments"])
+    full = probabilities(model, {"net_input": inputs})
+    encoded = model.encoder(inputs["src_tokens"], None, inputs["src_segments"])
     state: dict[str, Any] = {}
     orders = {2: torch.tensor([1, 0, 3, 3, 4, 5]), 3: torch.tensor([2, 3, 5, 4])}
     for step in range(tokens.shape[1]):
@@ -108,8 +108,8 @@ def test_step_by_step_is_all_at_once(name: str, both: tuple[Any, Any], data: Pat
             encoded = model.encoder.reorder_encoder_out(encoded, order)
             tokens, full = tokens[order], full[order]
         output = model.decoder(tokens[:, : step + 1], encoded, incremental_state=state)
-        found = model.get_normalized_probs(output, True)
-        torch.testing.assert_close(found[:, 0], full[:, step], rtol=1e-8, atol=1e-8)
+        log_p = model.get_normalized_probs(output, True)
+        torch.testing.assert_close(log_p[:, 0], full[:, step], rtol=1e-8, atol=1e-8)
 
 
 BUILT: dict[str, Any] = {}
@@ -146,10 +146,10 @@ def test_a_beam_as_wide_as_everything_finds_everything(form: str, questions: tup
     size = task.size
     model = restricted(model, (q.WHAT, q.IS, size, size + 1))
     pair = [words.index(count) for count in (1, 2) for words in [[len(w) for w in batch["unknown"]]]]
-    given = {name: tensor[pair] for name, tensor in batch["net_input"].items()}
-    ranks = searched(model, task, given, form, beam=WIDE)
+    inputs = {name: tensor[pair] for name, tensor in batch["net_input"].items()}
+    ranks = searched(model, task, inputs, form, beam=WIDE)
     for row, words in enumerate([(q.WHAT, q.IS, size), (q.WHAT, q.IS, size, size + 1)]):
-        encoded = model.encoder(*(given[name][row : row + 1] for name in ("src_tokens", "src_lengths", "src_segments")))
+        encoded = model.encoder(*(inputs[k][row : row + 1] for k in ("src_tokens", "src_lengths", "src_segments")))
         expected = exhaustive(model, encoded, words, form)
         assert len(expected) == sum(len(words) ** n for n in range(1, LONGEST + 1))
         check_same(ranks[row], expected)
@@ -158,14 +158,14 @@ def test_a_beam_as_wide_as_everything_finds_everything(form: str, questions: tup
 def test_the_cache_changes_nothing(questions: tuple[Any, Any, dict[str, Any]]) -> None:
     model, task, batch = questions
     task.cfg.lenpen_form = "gnmt"
-    found = []
+    outputs = []
     for cached in (True, False):
         generator = task.build_generator([model], GenerationConfig(beam=4, nbest=4, max_len_b=7, lenpen=POWER))
         assert generator.model.has_incremental
         generator.model.has_incremental = cached
-        found.append(generator.generate([model], {"net_input": batch["net_input"]}))
-    for one, other in zip(*found, strict=True):
-        check_same(*([(h["tokens"].tolist(), float(h["score"])) for h in best] for best in (one, other)))
+        outputs.append(generator.generate([model], {"net_input": batch["net_input"]}))
+    for ours, other in zip(*outputs, strict=True):
+        check_same(*([(h["tokens"].tolist(), float(h["score"])) for h in best] for best in (ours, other)))
 
 
 def test_copied_words_are_blocked_like_others(questions: tuple[Any, Any, dict[str, Any]]) -> None:
@@ -237,5 +237,5 @@ def test_rouge_score_says_the_same() -> None:
             " ".join(rng.choices(WORDS, k=rng.randint(1, 15))),
             [" ".join(rng.choices(WORDS, k=rng.randint(1, 15))) for _ in range(rng.randint(1, 3))],
         )
-        theirs = max(scorer.score(one, hypothesis)["rougeL"].fmeasure for one in references)
+        theirs = max(scorer.score(reference, hypothesis)["rougeL"].fmeasure for reference in references)
         assert metrics.rouge_l(hypothesis, references, units="spaces") == pytest.approx(theirs, abs=1e-12)

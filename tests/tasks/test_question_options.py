@@ -41,7 +41,7 @@ def test_the_decoder_is_the_papers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("--freeze-encoder", "--freeze-encoder would keep random weights"),
         ("--decoder-attention-heads 5", "--decoder-attention-heads 5 does not divide the width 64"),
@@ -54,8 +54,8 @@ def test_the_decoder_is_the_papers() -> None:
         ("--arch posenc_transformer_tiny", "--arch posenc_question_generation"),
     ],
 )
-def test_what_has_no_effect_is_refused(arguments: str, said: str, data: Path) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_what_has_no_effect_is_refused(arguments: str, message: str, data: Path) -> None:
+    with pytest.raises(ValueError, match=message):
         q.built(data, *arguments.split())
 
 

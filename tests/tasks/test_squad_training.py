@@ -56,7 +56,7 @@ def test_every_encoding_gets_a_head_and_gradients(data: Path, tmp_path: Path, na
     assert size == figures["sample_size"] == 40
     assert loss.item() / 40 == pytest.approx(math.log(20), abs=1.5)
     assert model.span_head.out_proj.weight.grad.abs().sum() > 0
-    rests = [name for name, one in model.named_parameters() if not one.requires_grad]
+    rests = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     assert rests
     assert all(name.startswith("encoder.lm_head.") for name in rests)
 
@@ -86,30 +86,30 @@ def test_a_masked_lm_reads_a_checkpoint_with_the_head_and_without(data: Path, pl
     assert not hasattr(plain, "span_head")
     with pytest.raises(ValueError, match="--task posenc_squad"):
         plain(torch.tensor([[0, 5, 2]]), spans=True)
-    own = {name: one.clone() for name, one in model.span_head.state_dict().items()}
-    model.load_state_dict({name: one for name, one in with_head.items() if "span_head" not in name}, strict=True)
+    own = {name: tensor.clone() for name, tensor in model.span_head.state_dict().items()}
+    model.load_state_dict({name: tensor for name, tensor in with_head.items() if "span_head" not in name}, strict=True)
     torch.testing.assert_close(dict(model.span_head.state_dict()), own)
 
 
 def test_windows_beyond_what_an_encoding_defines_are_refused_with_the_cure(data: Path, place: Path) -> None:
     source = s.checkpoint(place / "l", "learned")
     files = ("--train", place / "train.json", "--eval", place / "dev.json.gz", "--longest", 40)
-    made = s.prepared(place / "wider", "--checkpoint", source, *files)
+    wider = s.prepared(place / "wider", "--checkpoint", source, *files)
     with pytest.raises(ValueError, match=r"up to 40 pieces, .* up to 32 positions. .*extend=interpolate,extend_to=40"):
-        s.built(made, source)
+        s.built(wider, source)
     for args in ("extend=repeat", "extend=interpolate,extend_to=40"):
-        model, _ = s.built(made, source, "--pos-enc-args", args)
+        model, _ = s.built(wider, source, "--pos-enc-args", args)
         assert model(torch.full((1, 40), 7), spans=True)[0].shape == (1, 40, 2)
     both = s.checkpoint(place / "both", "learned+diet-abs")
     with pytest.raises(
         ValueError, match=r"--pos-enc-args learned\.extend=repeat,diet_abs\.extend=repeat, or "
     ) as error:
-        s.built(made, both)
+        s.built(wider, both)
     for args in str(error.value).partition("--pos-enc-args ")[2].rstrip(".").split(", or "):
-        s.built(made, both, "--pos-enc-args", args)
-    s.built(made, s.checkpoint(place / "sh", "shaw"))
+        s.built(wider, both, "--pos-enc-args", args)
+    s.built(wider, s.checkpoint(place / "sh", "shaw"))
     with pytest.raises(ValueError, match=r"up to 32 positions\. Use shorter windows \(.*\), or another encoding\.$"):
-        s.built(made, s.checkpoint(place / "lin", "linformer"))
+        s.built(wider, s.checkpoint(place / "lin", "linformer"))
     model, _ = s.built(data, source, "--segments", "head")
     assert "segments" in model.encoder.sentence_encoder.pos.members
 
@@ -150,21 +150,21 @@ def test_predictions_are_scored_as_the_script_does(trained: Any, data: Path, pla
     folder = place / "predictions"
     s.called(predict, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 4)
     predictions, nbest, odds = s.predictions(folder)
-    wanted = s.texts(DEV)
-    assert list(predictions) == list(nbest) == list(odds) == list(wanted)
-    for name, some in nbest.items():
-        assert some[0]["text"] == predictions[name]
-        assert 1 <= len(some) <= 4
-        assert sum(one["probability"] for one in some) == pytest.approx(1)
+    gold = s.texts(DEV)
+    assert list(predictions) == list(nbest) == list(odds) == list(gold)
+    for name, entries in nbest.items():
+        assert entries[0]["text"] == predictions[name]
+        assert 1 <= len(entries) <= 4
+        assert sum(answer["probability"] for answer in entries) == pytest.approx(1)
         assert odds[name] < 0
     s.called(score, "--data", data, "--predictions", folder, "--output", place / "scores.json")
-    found = s.read(place / "scores.json")
-    right = sum(predictions[name] == some[0] for name, some in wanted.items())
+    result = s.read(place / "scores.json")
+    right = sum(predictions[name] == entries[0] for name, entries in gold.items())
     assert right >= 36
-    assert found["em"] == found["exact_match"] == 100 * right / 40
-    assert found["rules"] == "squad-v1.1"
+    assert result["em"] == result["exact_match"] == 100 * right / 40
+    assert result["rules"] == "squad-v1.1"
     s.called(score, "--data", data, "--predictions", folder / "predictions.json", "--output", place / "alone.json")
-    assert s.read(place / "alone.json") == found
+    assert s.read(place / "alone.json") == result
 
 
 def test_a_checkpoint_is_whole_without_the_pretrained_model(trained: Any, data: Path) -> None:
@@ -179,42 +179,42 @@ def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
     checkpoint, _ = trained
     file = s.written(place / "v2.json", s.squad(30, 7, without=True))
     source = place / "plain" / "checkpoint.pt"
-    made = s.prepared(place / "v2", "--checkpoint", source, "--version", "2.0", "--eval", file, "--longest", 24)
+    folder = s.prepared(place / "v2", "--checkpoint", source, "--version", "2.0", "--eval", file, "--longest", 24)
     folder = place / "v2.predictions"
-    s.called(predict, "--checkpoint", checkpoint, "--data", made, "--output", folder, "--cpu", "--n-best", 3)
+    s.called(predict, "--checkpoint", checkpoint, "--data", folder, "--output", folder, "--cpu", "--n-best", 3)
     predictions, nbest, odds = s.predictions(folder)
-    for name, some in nbest.items():
-        assert "" in [one["text"] for one in some]
+    for name, entries in nbest.items():
+        assert "" in [entry["text"] for entry in entries]
         assert (predictions[name] == "") == (odds[name] > 0)
-    s.called(score, "--data", made, "--predictions", folder, "--output", place / "v2.scores.json")
-    found = s.read(place / "v2.scores.json")
-    assert found["best_f1"] >= found["f1"]
-    assert {"HasAns_f1", "NoAns_f1", "best_exact_thresh", "best_f1_thresh"} <= set(found)
+    s.called(score, "--data", folder, "--predictions", folder, "--output", place / "v2.scores.json")
+    result = s.read(place / "v2.scores.json")
+    assert result["best_f1"] >= result["f1"]
+    assert {"HasAns_f1", "NoAns_f1", "best_exact_thresh", "best_f1_thresh"} <= set(result)
     script = oracle("transformers.data.metrics.squad_metrics").squad_evaluate
-    asked = [
-        SimpleNamespace(qas_id=one.id, answers=[{"text": text} for text in one.answers])
-        for one in spans.questions(made, "valid")
+    examples = [
+        SimpleNamespace(qas_id=entry.id, answers=[{"text": text} for text in entry.answers])
+        for entry in spans.questions(folder, "valid")
     ]
-    theirs = script(asked, s.read(folder / files.TEXTS), odds, 0.0)  # as the hint has it
-    assert {name: found[name] for name in theirs} == pytest.approx(dict(theirs))
+    theirs = script(examples, s.read(folder / files.TEXTS), odds, 0.0)  # as the hint has it
+    assert {name: result[name] for name in theirs} == pytest.approx(dict(theirs))
     low = place / "v2.low"
-    s.called(predict, "--checkpoint", checkpoint, "--data", made, "--output", low, "--cpu", "--null-threshold", -1000)
+    s.called(predict, "--checkpoint", checkpoint, "--data", folder, "--output", low, "--cpu", "--null-threshold", -1000)
     assert set(s.read(low / "predictions.json").values()) == {""}
     assert all(s.read(low / files.TEXTS).values())
-    s.called(score, "--data", made, "--predictions", low, "--output", place / "v2.low.json")  # at that threshold
+    s.called(score, "--data", folder, "--predictions", low, "--output", place / "v2.low.json")  # at that threshold
     silent = s.read(place / "v2.low.json")
     assert (silent["HasAns_f1"], silent["NoAns_f1"]) == (0, 100)
 
 
 def test_right_answers_have_100_and_a_span_has_a_baseline(data: Path, place: Path, capsys: Any) -> None:
     s.called(baselines, "--data", data, "--output", place / "baselines.json")
-    found = s.read(place / "baselines.json")
-    name, gold = found
+    result = s.read(place / "baselines.json")
+    name, gold = result
     assert gold == files.GOLD
     assert name == "span of 4 words that shares most with the question"
-    told = capsys.readouterr().out
-    assert (found[gold]["em"], found[gold]["f1"]) == (100, 100)
-    assert f"EM {found[name]['em']:.2f}" in told
+    output = capsys.readouterr().out
+    assert (result[gold]["em"], result[gold]["f1"]) == (100, 100)
+    assert f"EM {result[name]['em']:.2f}" in output
 
 
 def test_right_answers_that_have_less_than_100_end_the_run(
@@ -223,20 +223,20 @@ def test_right_answers_that_have_less_than_100_end_the_run(
     monkeypatch.setattr(squad.Rules, "exact", lambda self, gold, predicted: float(gold == predicted != DEV_ANSWER))
     with pytest.raises(SystemExit, match="the gold answers must score 100"):
         s.called(baselines, "--data", data, "--output", place / "wrong.json")
-    same = sum(DEV_ANSWER in some for some in s.texts(DEV).values())
+    same = sum(DEV_ANSWER in texts for texts in s.texts(DEV).values())
     assert f"The gold answers score EM {100 - 2.5 * same:.4f} and F1 100.0000, not 100" in capsys.readouterr().out
     assert not (place / "wrong.json").exists()
 
 
 def test_an_answer_without_words_is_told_and_no_fault(place: Path, data: Path, capsys: Any) -> None:
-    found = s.squad(4, 9)
-    part = found["data"][0]["paragraphs"][0]
+    questions = s.squad(4, 9)
+    part = questions["data"][0]["paragraphs"][0]
     part["context"] = f"the {part['context']}"
     part["qas"][0]["answers"] = [{"text": "the", "answer_start": 0}]
-    file = s.written(place / "article.json", found)
+    file = s.written(place / "article.json", questions)
     source = place / "plain" / "checkpoint.pt"
-    made = s.prepared(place / "article", "--checkpoint", source, "--eval", file, "--longest", 24)
-    gold = scores.baselines(made, "valid")[files.GOLD]
+    folder = s.prepared(place / "article", "--checkpoint", source, "--eval", file, "--longest", 24)
+    gold = scores.baselines(folder, "valid")[files.GOLD]
     assert (gold["em"], gold["f1"]) == (100, 75)
     assert "Answers without words have F1 0 by squad-v1.1: q9.0" in capsys.readouterr().out
 
@@ -250,9 +250,9 @@ def test_another_vocabulary_or_another_form_of_windows_is_refused(trained: Any, 
     with pytest.raises(SystemExit, match=r"other/dict.txt has other pieces than the model was trained with"):
         answers.load(checkpoint, other, gpu=False)
     source, words = place / "plain" / "checkpoint.pt", ["--eval", place / "dev.json.gz", "--longest", 24]
-    made = s.prepared(place / "bert", "--checkpoint", source, *words, "--separators", 1)
+    folder = s.prepared(place / "bert", "--checkpoint", source, *words, "--separators", 1)
     with pytest.raises(SystemExit, match=r"on other windows\. Prepare .* --separators 2"):
-        answers.load(checkpoint, made, gpu=False)
+        answers.load(checkpoint, folder, gpu=False)
     wider = s.prepared(place / "longer", "--checkpoint", source, *words[:3], 28)
     assert answers.load(checkpoint, wider, gpu=False)[1].max_positions() == 28
 

@@ -80,13 +80,13 @@ def generate(
     lengths = torch.tensor([len(source) for source in sources])
     batch = {"src_tokens": collate_tokens(sources, PAD, left_pad=left), "src_lengths": lengths}
     forced = None if prefixes is None else collate_tokens(prefixes, PAD)
-    found = task.inference_step(generator, [model], {"net_input": batch}, prefix_tokens=forced)
-    return [ranked([(one["tokens"].tolist(), float(one["score"])) for one in best]) for best in found]
+    hypotheses = task.inference_step(generator, [model], {"net_input": batch}, prefix_tokens=forced)
+    return [ranked([(h["tokens"].tolist(), float(h["score"])) for h in best]) for best in hypotheses]
 
 
 def ranked(hypotheses: Hypotheses) -> Hypotheses:
     """Sort hypotheses by score, best first (fairseq compares scores in float32)."""
-    return sorted(hypotheses, key=lambda one: -one[1])
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis[1])
 
 
 @torch.no_grad()
@@ -106,7 +106,7 @@ def search(model: Any, source: Tensor, prefix: Sequence[int] = ()) -> Hypotheses
         sums = torch.tensor([score for _, score in active], dtype=steps.dtype)[:, None] + steps  # [active, V]
         best = ranked(candidates(active, sums))[: 2 * BEAM]
         done += [(tokens, score / len(tokens)) for tokens, score in best[:BEAM] if tokens[-1] == EOS]
-        active = [one for one in best if one[0][-1] != EOS][:BEAM]
+        active = [hypothesis for hypothesis in best if hypothesis[0][-1] != EOS][:BEAM]
         if len(done) >= BEAM:
             break
     return ranked(done[:BEAM])
@@ -134,11 +134,11 @@ def candidates(active: Hypotheses, sums: Tensor) -> Hypotheses:
     return [([*tokens, word], score) for (tokens, word), score in pairs if score > float("-inf")]
 
 
-def check_same(found: Sequence[Hypotheses], expected: Sequence[Hypotheses]) -> None:
+def check_same(actual: Sequence[Hypotheses], expected: Sequence[Hypotheses]) -> None:
     """Check that tokens and scores are the same at each rank; equal scores may swap ranks, but rarely."""
-    assert {len(best) for best in (*found, *expected)} == {BEAM}
-    pairs = [pair for two in zip(found, expected, strict=True) for pair in zip(*two, strict=True)]
-    for one, other in pairs:
-        assert abs(one[1] - other[1]) <= TIE, f"{one} instead of {other}"
+    assert {len(best) for best in (*actual, *expected)} == {BEAM}
+    pairs = [pair for two in zip(actual, expected, strict=True) for pair in zip(*two, strict=True)]
+    for ours, other in pairs:
+        assert abs(ours[1] - other[1]) <= TIE, f"{ours} instead of {other}"
     ties = [pair for pair in pairs if pair[0][0] != pair[1][0]]
     assert len(ties) <= EXCUSED * len(pairs), f"{len(ties)} of {len(pairs)} hypotheses are tied: {ties[0]}"

@@ -23,12 +23,12 @@ EXTRA = {
 
 def forms() -> list[tuple[str, str]]:
     """Return each encoding in each `form` except its default, because forms share little but their name."""
-    found: dict[tuple[str, str], str] = {}
+    specs: dict[tuple[str, str], str] = {}
     for name in names():
         for args in variants(name, causal=True):
             if "form" in args:  # alone, or with the options that it needs
-                found.setdefault((name, args["form"]), ",".join(f"{key}={value}" for key, value in args.items()))
-    return [(name, args) for (name, _), args in found.items()]
+                specs.setdefault((name, args["form"]), ",".join(f"{key}={value}" for key, value in args.items()))
+    return [(name, args) for (name, _), args in specs.items()]
 
 
 #: translation knows no segments

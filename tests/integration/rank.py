@@ -14,8 +14,8 @@ from .support import Recorder
 class Keeper(Recorder):
     """Save the losses and the parameters after each update."""
 
-    def train_step(self, *given: Any, **named: Any) -> Any:
-        output = super().train_step(*given, **named)
+    def train_step(self, *args: Any, **named: Any) -> Any:
+        output = super().train_step(*args, **named)
         torch.save({"losses": self.losses, "model": self.get_model().state_dict()}, OUTPUT)
         return output
 

@@ -48,8 +48,8 @@ def two_processes(folder: Path, words: Sequence[str]) -> list[dict[str, Any]]:
     return [torch.load(output) for output in outputs]
 
 
-def assert_same(one: dict[str, Any], other: dict[str, Any], **close: float) -> None:
+def assert_same(ours: dict[str, Any], theirs: dict[str, Any], **close: float) -> None:
     """Check that both have the same tensors by the same names."""
-    assert one.keys() == other.keys()
-    for name, tensor in one.items():
-        torch.testing.assert_close(tensor, other[name], msg=name, **close)
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, theirs[name], msg=name, **close)

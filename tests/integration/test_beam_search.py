@@ -44,11 +44,11 @@ def check_prefixes(model: Any, task: Any, number: int) -> None:
     random = torch.Generator().manual_seed(number)
     prefixes = [torch.randint(FIRST, FIRST + WORDS, (1 + row % 3,), generator=random) for row in range(number)]
     sources = prompts(number)
-    found = generate(model, task, sources, cached=True, prefixes=prefixes)
-    for best, prefix in zip(found, prefixes, strict=True):
+    actual = generate(model, task, sources, cached=True, prefixes=prefixes)
+    for best, prefix in zip(actual, prefixes, strict=True):
         assert all(tokens[: len(prefix)] == prefix.tolist() for tokens, _ in best)
     expected = [search(model, source, prefix.tolist()) for source, prefix in zip(sources, prefixes, strict=True)]
-    check_same(found, expected)
+    check_same(actual, expected)
 
 
 @every_decoder
@@ -124,17 +124,17 @@ def test_positions_that_count_pads_are_caught(models: Models, monkeypatch: pytes
     """Only the search without padding finds it: fairseq gets the same sources with and without a cache."""
     model, task = lively(models["learned", None][0]), models["learned", None][1]
     monkeypatch.setattr(Positions, "left_padded", False)
-    found = generate(model, task, prompts(ALONE), cached=True)
-    check_same(found, generate(model, task, prompts(ALONE), cached=False))
+    actual = generate(model, task, prompts(ALONE), cached=True)
+    check_same(actual, generate(model, task, prompts(ALONE), cached=False))
     with pytest.raises(AssertionError, match="instead of"):
-        check_same(found, [search(model, source) for source in prompts(ALONE)])
+        check_same(actual, [search(model, source) for source in prompts(ALONE)])
 
 
 def test_ties_are_excused_but_rare() -> None:
     best = [[([word, EOS], -1.0 - rank) for rank, word in enumerate(range(FIRST, FIRST + BEAM))] for _ in range(20)]
-    tied = [[(tokens, -1.0) for tokens, _ in one] for one in best]
+    tied = [[(tokens, -1.0) for tokens, _ in hypotheses] for hypotheses in best]
     check_same(tied, [tied[0][1::-1] + tied[0][2:], *tied[1:]])
     with pytest.raises(AssertionError, match="are tied"):
-        check_same(tied, [one[::-1] for one in tied])
+        check_same(tied, [hypotheses[::-1] for hypotheses in tied])
     with pytest.raises(AssertionError, match="instead of"):
         check_same(best, [best[0][::-1], *best[1:]])

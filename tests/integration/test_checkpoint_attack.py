@@ -72,10 +72,10 @@ def recipe(module: str, *arguments: str) -> Command:
 
     def run(path: Path, data: Path) -> Any:
         folder = path.parent / "unused"
-        given = [word.format(path=path, data=data, folder=folder) for word in arguments]
+        words = [word.format(path=path, data=data, folder=folder) for word in arguments]
         with pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(str(ROOT))
-            patch.setattr(sys, "argv", [module, *given])
+            patch.setattr(sys, "argv", [module, *words])
             return importlib.import_module(module).main()
 
     return run

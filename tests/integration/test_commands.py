@@ -57,20 +57,20 @@ def test_validate_gives_the_loss_of_training(data: Path, trained: Path) -> None:
 
 def _recorded(cfg: Any) -> float:
     """Return the loss that fairseq-validate reports."""
-    found: list[float] = []
+    losses: list[float] = []
     original = fairseq_cli.validate.progress_bar.progress_bar
 
     def bar(*args: Any, **kwargs: Any) -> Any:
-        made = original(*args, **kwargs)
-        made.print = lambda stats, **_: found.append(
+        progress = original(*args, **kwargs)
+        progress.print = lambda stats, **_: losses.append(
             float(stats["loss"].avg if hasattr(stats["loss"], "avg") else stats["loss"])
         )
-        return made
+        return progress
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fairseq_cli.validate.progress_bar, "progress_bar", bar)
         fairseq_cli.validate.main(cfg)
-    return found[0]
+    return losses[0]
 
 
 def test_checkpoints_average_and_decode(data: Path, trained: Path, tmp_path: Path) -> None:

@@ -32,14 +32,14 @@ def stepwise(
 ) -> tuple[Tensor, Tensor]:
     """Return the logits of each column from `first` - 1 on, and the targets; halfway, beams swap places."""
     state: dict[str, Any] = {}
-    given, logits = target, []
+    tokens, logits = target, []
     for column in range(first, target.shape[1] + 1):
         if order is not None and column == first + 3:
             model.decoder.reorder_incremental_state_scripting(state, order)
-            given, logits = target[order], [row[order] for row in logits]
-        out = model.decoder(given[:, :column], encoder_out=encoded, incremental_state=state)[0]
+            tokens, logits = target[order], [row[order] for row in logits]
+        out = model.decoder(tokens[:, :column], encoder_out=encoded, incremental_state=state)[0]
         logits.append(out[:, -1:])
-    return torch.cat(logits, 1), given
+    return torch.cat(logits, 1), tokens
 
 
 @every_encoding
@@ -54,8 +54,8 @@ def test_step_by_step_equals_the_whole(models: Models, name: str, args: str | No
     torch.testing.assert_close(steps, whole[:, first - 1 :], rtol=1e-5, atol=1e-5)
     if max(pads):
         for row, count in enumerate(pads):
-            one = model.decoder(target[row : row + 1, count:], encoder_out=_row(encoded, row))[0]
-            torch.testing.assert_close(one[0], whole[row, count:], rtol=1e-5, atol=1e-5)
+            alone = model.decoder(target[row : row + 1, count:], encoder_out=_row(encoded, row))[0]
+            torch.testing.assert_close(alone[0], whole[row, count:], rtol=1e-5, atol=1e-5)
 
 
 def _row(encoded: dict[str, list[Tensor]], row: int) -> dict[str, list[Tensor]]:

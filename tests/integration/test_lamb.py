@@ -49,9 +49,9 @@ def test_steps_follow_the_formula(size: float) -> None:
 
 def test_a_resumed_training_spares_vectors_too() -> None:
     weights = [torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2, 2))]
-    one, other = (PosEncLamb(PosEncLambConfig(lr=[0.1], weight_decay=decay), weights) for decay in (0.3, 0.2))
-    other.load_state_dict(one.state_dict(), {"weight_decay": 0.2})
-    assert {group["adam"]: group["weight_decay"] for group in other.param_groups} == {True: 0.0, False: 0.2}
+    first, second = (PosEncLamb(PosEncLambConfig(lr=[0.1], weight_decay=decay), weights) for decay in (0.3, 0.2))
+    second.load_state_dict(first.state_dict(), {"weight_decay": 0.2})
+    assert {group["adam"]: group["weight_decay"] for group in second.param_groups} == {True: 0.0, False: 0.2}
 
 
 def test_a_model_learns_with_it_and_resumes(tmp_path: Path) -> None:

@@ -117,13 +117,13 @@ def test_a_preset_writes_its_sizes_and_the_yaml_has_them(suffix: str) -> None:
     assert {name: model[name] for name in expected(suffix)} == expected(suffix)
     path = support.PLUGIN / "config" / "model" / f"posenc_transformer_lm{suffix}.yaml"
     assert OmegaConf.to_container(OmegaConf.load(path)) == {"_name": "posenc_transformer_lm", **expected(suffix)}
-    made = OmegaConf.merge(OmegaConf.structured(LMPosEncConfig), OmegaConf.load(path), {"pos_enc": "xl"})
-    assert {key: made[key] for key in expected(suffix)} == {**expected(suffix), "pos_enc": "xl"}
+    merged = OmegaConf.merge(OmegaConf.structured(LMPosEncConfig), OmegaConf.load(path), {"pos_enc": "xl"})
+    assert {key: merged[key] for key in expected(suffix)} == {**expected(suffix), "pos_enc": "xl"}
 
 
 def test_every_yaml_has_its_preset() -> None:
-    found = {path.stem for path in (support.PLUGIN / "config" / "model").glob("posenc_transformer_lm*")}
-    assert found == {f"posenc_transformer_lm{suffix}" for suffix in SUFFIXES}
+    stems = {path.stem for path in (support.PLUGIN / "config" / "model").glob("posenc_transformer_lm*")}
+    assert stems == {f"posenc_transformer_lm{suffix}" for suffix in SUFFIXES}
 
 
 def test_the_user_beats_the_preset() -> None:
@@ -132,7 +132,7 @@ def test_the_user_beats_the_preset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("--decoder-learned-pos", "--pos-enc learned"),
         ("--no-token-positional-embeddings", "--pos-enc none"),
@@ -144,8 +144,8 @@ def test_the_user_beats_the_preset() -> None:
         ("--tie-adaptive-weights --adaptive-input --adaptive-input-cutoff 9", "--adaptive-softmax-cutoff is None"),
     ],
 )
-def test_what_these_models_do_not_have_is_refused(words: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_these_models_do_not_have_is_refused(words: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         decoder_config(parsed("", *words.split()))
 
 
@@ -158,41 +158,41 @@ BANDS = [*ARCH, *(word for word in SIZES if word != "--share-decoder-input-outpu
 
 def softmax(types: int = 30, dim: int = 8) -> OneMatrixSoftmax:
     torch.manual_seed(0)
-    made = OneMatrixSoftmax(nn.Parameter(torch.randn(types, dim)), [10, 20], dropout=0, pad=PAD).double()
-    nn.init.normal_(made.bias)
-    nn.init.normal_(made.band_bias)
-    return made
+    module = OneMatrixSoftmax(nn.Parameter(torch.randn(types, dim)), [10, 20], dropout=0, pad=PAD).double()
+    nn.init.normal_(module.bias)
+    nn.init.normal_(module.band_bias)
+    return module
 
 
 def test_probabilities_are_those_of_the_definition() -> None:
-    made, x = softmax(), torch.randn(2, 3, 8, dtype=torch.float64)
-    words = x @ made.weight.T + made.bias
-    first = torch.cat([words[..., :10], x @ made.band_weight.T + made.band_bias], -1).softmax(-1)
+    module, x = softmax(), torch.randn(2, 3, 8, dtype=torch.float64)
+    words = x @ module.weight.T + module.bias
+    first = torch.cat([words[..., :10], x @ module.band_weight.T + module.band_bias], -1).softmax(-1)
     tails = [words[..., a:b].softmax(-1) * first[..., 10 + i, None] for i, (a, b) in enumerate([(10, 20), (20, 30)])]
-    torch.testing.assert_close(made.get_log_prob(x, None).exp(), torch.cat([first[..., :10], *tails], -1))
+    torch.testing.assert_close(module.get_log_prob(x, None).exp(), torch.cat([first[..., :10], *tails], -1))
 
 
 @pytest.mark.parametrize("kind", ["one matrix", "fairseq's"])
 def test_the_loss_is_the_log_probability_of_every_word(kind: str) -> None:
     """This includes the word at index 1 of each band, which fairseq's criterion takes for padding."""
-    made: Any = softmax() if kind == "one matrix" else CountingAdaptiveSoftmax(30, 8, [10, 20], 0.0).double()
+    module: Any = softmax() if kind == "one matrix" else CountingAdaptiveSoftmax(30, 8, [10, 20], 0.0).double()
     targets = torch.tensor([[0, 2, 10, 11, 19], [20, 21, 29, PAD, PAD]])
     x = torch.randn(2, 5, 8, dtype=torch.float64, requires_grad=True)
-    loss = nll(made, x, targets)
+    loss = nll(module, x, targets)
     real = targets.ne(PAD)
-    scored = made.get_log_prob(x, targets).gather(-1, targets[..., None])[..., 0]
+    scored = module.get_log_prob(x, targets).gather(-1, targets[..., None])[..., 0]
     torch.testing.assert_close(loss, -scored[real].sum()[None])
     loss.backward()
     assert x.grad is not None
     assert bool(torch.isfinite(x.grad).all())
 
 
-def nll(made: Any, x: Tensor, targets: Tensor) -> Tensor:
+def nll(module: Any, x: Tensor, targets: Tensor) -> Tensor:
     """Return the loss as fairseq's criterion sums it."""
 
     class Model:
         class decoder:
-            adaptive_softmax = made
+            adaptive_softmax = module
 
         def __call__(self, src_tokens: Tensor) -> tuple[Tensor]:
             return (src_tokens,)

@@ -87,7 +87,7 @@ def test_pieces_counted_as_words_are_told_of(caplog: pytest.LogCaptureFixture) -
         assert marked(dictionary.symbols) == name
         with caplog.at_level(logging.WARNING, logger="fairseq_posenc.tasks.lm_checks"):
             lm_checks.warn_of_pieces(dictionary)
-    assert [f"--subwords {name}" in told for name, told in zip(dictionaries, caplog.messages, strict=True)] == [
+    assert [f"--subwords {name}" in message for name, message in zip(dictionaries, caplog.messages, strict=True)] == [
         True
     ] * 4
 
@@ -111,11 +111,11 @@ def test_a_long_text_is_summed_exactly() -> None:
 
     source = lm_scores.Remembering(batches, SegmentMemory(0))
     iterator = type("Progress", (), {"iterable": source, "__iter__": lambda self: iter(source)})()
-    found = lm_scores._logging_both(eval_lm, batch_iterator=iterator)
+    results = lm_scores._logging_both(eval_lm, batch_iterator=iterator)
     exact = -float(torch.tensor(-7.1).double())
-    assert found["token_nll"] == pytest.approx(exact, rel=1e-12)
-    assert found["word_nll"] == pytest.approx(2 * exact, rel=1e-12)
-    assert abs(float(found["loss"]) * 0.6931471805599453 - exact) > 1e-7
+    assert results["token_nll"] == pytest.approx(exact, rel=1e-12)
+    assert results["word_nll"] == pytest.approx(2 * exact, rel=1e-12)
+    assert abs(float(results["loss"]) * 0.6931471805599453 - exact) > 1e-7
 
 
 def test_tokens_that_were_not_scored_are_told_of() -> None:

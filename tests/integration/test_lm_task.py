@@ -91,8 +91,8 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, s
 
 
 def middle(folder: Path) -> Path:
-    (found,) = [path for path in folder.glob("checkpoint_2_*.pt") if not path.stem.startswith("checkpoint_2_0")][:1]
-    return found
+    (path,) = [path for path in folder.glob("checkpoint_2_*.pt") if not path.stem.startswith("checkpoint_2_0")][:1]
+    return path
 
 
 def test_it_learns(whole: tuple[Path, support.Run]) -> None:
@@ -111,7 +111,7 @@ def test_a_resumed_training_goes_on_bit_by_bit(whole: tuple[Path, support.Run], 
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (["--batch-size", 2], r"--batch-size is 4 in the checkpoint, 2 here.*--reset-dataloader"),
         (["--tokens-per-sample", 6, "--mem-length", 14], "--tokens-per-sample is 8"),
@@ -120,10 +120,10 @@ def test_a_resumed_training_goes_on_bit_by_bit(whole: tuple[Path, support.Run], 
     ],
 )
 def test_other_streams_at_resume_are_refused(
-    whole: tuple[Path, support.Run], data: Path, tmp_path: Path, more: list[Any], told: str
+    whole: tuple[Path, support.Run], data: Path, tmp_path: Path, more: list[Any], message: str
 ) -> None:
     shutil.copy(middle(whole[0]), tmp_path / "checkpoint_last.pt")
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         lm.train(data, *XL, *more, "--max-epoch", 2, "--save-dir", tmp_path)
 
 
@@ -132,27 +132,27 @@ def validated(data: Path, path: Path, *more: Any, split: str = "valid") -> dict[
     words = [data, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
     words += ["--valid-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
     parser = options.get_validation_parser()
-    given = options.parse_args_and_arch(parser, [str(word) for word in words], suppress_defaults=True)
-    return printed(lambda: fairseq_cli.validate.main(support.parse(words, options.get_validation_parser), given))
+    overrides = options.parse_args_and_arch(parser, [str(word) for word in words], suppress_defaults=True)
+    return printed(lambda: fairseq_cli.validate.main(support.parse(words, options.get_validation_parser), overrides))
 
 
 def printed(call: Any) -> dict[str, float]:
     """Return what the progress bar prints at the end of a call."""
-    found: list[Any] = []
+    lines: list[Any] = []
     keep = progress_bar.NoopProgressBar.print
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress_bar.NoopProgressBar, "print", lambda self, stats, **kw: found.append(stats))
+        patch.setattr(progress_bar.NoopProgressBar, "print", lambda self, stats, **kw: lines.append(stats))
         call()
     assert progress_bar.NoopProgressBar.print is keep
-    return {name: float(getattr(value, "avg", value)) for name, value in found[-1].items()}
+    return {name: float(getattr(value, "avg", value)) for name, value in lines[-1].items()}
 
 
 def scored(data: Path, path: Path, *more: Any, split: str = "valid") -> dict[str, Any]:
     """Return the results of fairseq-eval-lm."""
     words = [data, "--user-dir", support.PLUGIN, "--task", "posenc_lm_memory", "--path", path, "--cpu"]
     words += ["--gen-subset", split, "--batch-size", STREAMS, "--log-format", "none", "--num-workers", 0, *more]
-    found: dict[str, Any] = fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
-    return found
+    results: dict[str, Any] = fairseq_cli.eval_lm.main(support.parse(words, options.get_eval_lm_parser))
+    return results
 
 
 def test_the_three_commands_agree(whole: tuple[Path, support.Run], data: Path) -> None:
@@ -196,9 +196,9 @@ def test_training_flags_are_not_those_of_evaluation(whole: tuple[Path, support.R
 def test_memory_of_evaluation_is_chosen_without_training_again(whole: tuple[Path, support.Run], data: Path) -> None:
     """In both commands, each length gives another result for the same number of tokens."""
     path = whole[0] / "checkpoint_last.pt"
-    found = [scored(data, path, "--eval-mem-length", length) for length in (0, 4, 40)]
-    assert len({float(one["loss"]) for one in found}) == 3
-    assert len({one["tokens"] for one in found}) == 1
+    results = [scored(data, path, "--eval-mem-length", length) for length in (0, 4, 40)]
+    assert len({float(result["loss"]) for result in results}) == 3
+    assert len({result["tokens"] for result in results}) == 1
     same = [*("--eval-mem-length", 40, "--eval-segment-length", 5, "--same-length")]
     assert validated(data, path, *same)["token_nll"] == pytest.approx(scored(data, path, *same)["token_nll"], abs=1e-6)
 
@@ -241,8 +241,8 @@ def two_workers(folder: Path, data: Path) -> list[dict[str, Any]]:
 
 
 def test_two_workers_have_the_streams_of_one(data: Path, two: tuple[Path, list[dict[str, Any]]]) -> None:
-    one = lm.train(data, *XL, "--max-update", 5)
-    assert two[1][0]["losses"] == pytest.approx(one.losses, rel=1e-5)
+    single = lm.train(data, *XL, "--max-update", 5)
+    assert two[1][0]["losses"] == pytest.approx(single.losses, rel=1e-5)
 
 
 def test_two_workers_that_resume_go_on_bit_by_bit(
@@ -261,7 +261,7 @@ def test_two_workers_that_resume_go_on_bit_by_bit(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("--pos-enc learned", r"--mem-length 12: --pos-enc learned .*--mem-length 0"),
         ("--pos-enc learned --mem-length 0 --eval-mem-length 5", "--eval-mem-length 5: --pos-enc learned"),
@@ -275,13 +275,13 @@ def test_two_workers_that_resume_go_on_bit_by_bit(
         ("--arch transformer_lm", "posenc_transformer_lm"),
     ],
 )
-def test_what_cannot_be_is_refused_at_the_start(data: Path, words: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_is_refused_at_the_start(data: Path, words: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         lm.built(data, *words.split())
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         ({"max_tokens": 100}, "--max-tokens"),
         ({"max_sentences": None}, "--batch-size"),
@@ -290,10 +290,10 @@ def test_what_cannot_be_is_refused_at_the_start(data: Path, words: str, told: st
         ({"max_positions": 19}, "defined up to 19"),
     ],
 )
-def test_what_would_break_the_streams_is_refused(data: Path, flags: dict[str, Any], told: str) -> None:
+def test_what_would_break_the_streams_is_refused(data: Path, flags: dict[str, Any], message: str) -> None:
     _, task = lm.built(data, *XL)
     task.load_dataset("valid")
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         task.get_batch_iterator(task.dataset("valid"), **{"max_sentences": 2, **flags})
 
 

@@ -25,10 +25,10 @@ SHORT = ["--max-source-positions", str(POSITIONS), "--max-target-positions", str
 
 def flags() -> list[str]:
     """Return the flags of the recipe's decoding, except for data, subwords and model."""
-    given = {"train_longest_words": str(POSITIONS - 1), "train.max-source-positions": str(POSITIONS), "device": "cpu"}
-    found = load(TRANSLATION, "short", texts=given)
-    models = Models(found, found.directions[0], Place(Path("x"), "x"), Place(Path("x"), "x"))
-    command = models.chain(found.variants[0], Stage("binarise", (), ()))[2].command
+    options = {"train_longest_words": str(POSITIONS - 1), "train.max-source-positions": str(POSITIONS), "device": "cpu"}
+    settings = load(TRANSLATION, "short", texts=options)
+    models = Models(settings, settings.directions[0], Place(Path("x"), "x"), Place(Path("x"), "x"))
+    command = models.chain(settings.variants[0], Stage("binarise", (), ()))[2].command
     return [*command[command.index("--task") : command.index("--gen-subset")], "--skip-invalid-size-inputs-valid-test"]
 
 
@@ -41,13 +41,13 @@ def generated(data: Path, path: Path, *languages: str) -> str:
 @pytest.fixture(scope="module")
 def texts(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
     """Return by encoding what fairseq-generate printed, and the checkpoint."""
-    found = {}
+    outputs = {}
     for name in ("learned", "rope"):
         folder = tmp_path_factory.mktemp(name)
         support.train(data, "--pos-enc", name, *SHORT, "--save-dir", folder, model=TINY)
         (folder / "out").write_text(generated(data, folder / "checkpoint_last.pt", "-s", "en", "-t", "de"))
-        found[name] = (folder / "out", folder / "checkpoint_last.pt")
-    return found
+        outputs[name] = (folder / "out", folder / "checkpoint_last.pt")
+    return outputs
 
 
 def lengths(data: Path) -> list[int]:
@@ -60,8 +60,8 @@ def lengths(data: Path) -> list[int]:
 def test_a_table_refuses_what_it_has_no_rows_for(data: Path, texts: dict[str, tuple[Path, Path]]) -> None:
     longer = [number for number, words in enumerate(lengths(data)) if words + 1 > POSITIONS]
     assert 0 < len(longer) < SIZES["test"]
-    found = score.hypotheses(texts["learned"][0])
-    facts = score.score(found, ["a b"] * SIZES["test"], may_refuse=True)
+    hypotheses = score.hypotheses(texts["learned"][0])
+    facts = score.score(hypotheses, ["a b"] * SIZES["test"], may_refuse=True)
     assert facts["refused"] == longer
     assert facts["bleu"] is None
     assert sorted(score.hypotheses(texts["rope"][0])) == list(range(SIZES["test"]))
@@ -82,14 +82,14 @@ def test_the_other_direction_reads_the_same_data(
 
 
 def test_models_are_timed_on_hypotheses_of_one_length(texts: dict[str, tuple[Path, Path]], trained: Path) -> None:
-    made: list[Any] = []
+    outputs: list[Any] = []
     for path in (texts["rope"][1], trained / "checkpoint_last.pt"):
-        one = measure.load(path, ["--beam", "3", "--max-len-b", "20", "--sampling"])
-        assert one.config.generation.sampling
-        batch = measure.middle_batch(one.config, one.task)
-        translate = one.task.inference_step
-        one.task.inference_step = lambda *words, translate=translate: made.extend(translate(*words))
-        measure.translation_step(one, batch)()
+        model = measure.load(path, ["--beam", "3", "--max-len-b", "20", "--sampling"])
+        assert model.config.generation.sampling
+        batch = measure.middle_batch(model.config, model.task)
+        translate = model.task.inference_step
+        model.task.inference_step = lambda *words, translate=translate: outputs.extend(translate(*words))
+        measure.translation_step(model, batch)()
     references = [int(row.ne(1).sum()) for row in batch["target"]]  # 1: padding
-    assert {len(beams) for beams in made} == {3}
-    assert {len(one["tokens"]) for beams in made for one in beams} == {round(sum(references) / len(references))}
+    assert {len(beams) for beams in outputs} == {3}
+    assert {len(best["tokens"]) for beams in outputs for best in beams} == {round(sum(references) / len(references))}

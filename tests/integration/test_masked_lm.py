@@ -115,20 +115,20 @@ def test_sentences_are_those_before_masking(data: Path, monkeypatch: pytest.Monk
     model, task = masked_lm.built(data, "--pos-enc", "sentence-restart", "--mask-prob", "0.6")
     seen, hidden = Seen(model, monkeypatch), 0
     for batch in masked_lm.batches(task, "train"):
-        given = batch["net_input"]
-        model(**given)
+        inputs = batch["net_input"]
+        model(**inputs)
         assert seen.where is not None
-        assert (seen.where.restart_ids == restart_ids(given["unmasked_tokens"], PAD, (BOS, EOS))).all()
-        hidden += int((given["unmasked_tokens"].eq(EOS) & given["src_tokens"].ne(EOS)).sum())
+        assert (seen.where.restart_ids == restart_ids(inputs["unmasked_tokens"], PAD, (BOS, EOS))).all()
+        hidden += int((inputs["unmasked_tokens"].eq(EOS) & inputs["src_tokens"].ne(EOS)).sum())
     assert hidden > 10  # so that the masked tokens would tell other sentences
 
 
 def test_the_tokens_before_masking_are_targets_where_masked(data: Path) -> None:
     _, task = masked_lm.built(data)
     for batch in masked_lm.batches(task, "train"):
-        given, target = batch["net_input"], batch["target"]
-        expected = torch.where(target.ne(PAD), target, given["src_tokens"])
-        assert (given["unmasked_tokens"] == expected).all()
+        inputs, target = batch["net_input"], batch["target"]
+        expected = torch.where(target.ne(PAD), target, inputs["src_tokens"])
+        assert (inputs["unmasked_tokens"] == expected).all()
 
 
 def test_without_them_sentences_are_not_guessed(data: Path) -> None:
@@ -189,15 +189,15 @@ def test_given_segments_are_taken(data: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def words(batch: dict[str, Any], row: int) -> list[list[int]]:
     """Return the columns of each word of a sample."""
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     after_special = True
     for column, token in enumerate(batch["net_input"]["unmasked_tokens"][row].tolist()):
         if token > 3 and (after_special or token < 4 + 8):
-            found.append([])
+            groups.append([])
         if token > 3:
-            found[-1].append(column)
+            groups[-1].append(column)
         after_special = token <= 3
-    return found
+    return groups
 
 
 def test_whole_words_are_masked_together(data: Path) -> None:
@@ -207,9 +207,9 @@ def test_whole_words_are_masked_together(data: Path) -> None:
         predicted: Tensor = batch["target"].ne(PAD)
         for row in range(len(predicted)):
             for columns in words(batch, row):
-                some = predicted[row, columns]
-                assert some.all() or not some.any()
-                several += int(some.all()) * (len(columns) > 1)
+                masked = predicted[row, columns]
+                assert masked.all() or not masked.any()
+                several += int(masked.all()) * (len(columns) > 1)
             assert int(predicted[row].sum()) == sum(predicted[row, c].sum() for c in words(batch, row))
     assert several > 20
 
@@ -217,11 +217,11 @@ def test_whole_words_are_masked_together(data: Path) -> None:
 def test_other_epochs_have_other_masks_and_the_same_ones_again(data: Path) -> None:
     _, task = masked_lm.built(data, "--mask-whole-words", "--subwords", "sentencepiece")
     task.load_dataset("train")
-    made = task.dataset("train")
+    samples = task.dataset("train")
 
     def epoch(number: int) -> list[list[int]]:
-        made.set_epoch(number)
-        return [made[i]["net_input.src_tokens"].tolist() for i in range(8)]
+        samples.set_epoch(number)
+        return [samples[i]["net_input.src_tokens"].tolist() for i in range(8)]
 
     first = epoch(1)
     assert epoch(2) != first
@@ -266,20 +266,20 @@ def expected(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["roberta", *MASKED_LM])
 def test_a_preset_writes_its_sizes_and_has_a_yaml(name: str) -> None:
     model = parsed(f"posenc_{name}")
-    wanted = expected(name)
-    assert {key: model[key] for key in wanted} == wanted
+    sizes = expected(name)
+    assert {key: model[key] for key in sizes} == sizes
     written = OmegaConf.load(support.PLUGIN / "config" / "model" / f"posenc_{name}.yaml")
     sizes = {
-        key: wanted[key]
+        key: sizes[key]
         for key in (*MASKED_LM.get(name, MASKED_LM["roberta_base"]), "pos_enc", "pos_enc_args", "pos_enc_defaults")
     }
     assert written == {"_name": "posenc_roberta", **sizes, "pos_enc_no_decay": False}
 
 
 def test_every_yaml_has_its_preset() -> None:
-    made = (support.PLUGIN / "config" / "model").glob("*.yaml")
-    found = {path.stem for path in made if path.stem.startswith(("posenc_roberta", "posenc_bert"))}
-    assert found == {"posenc_roberta", *(f"posenc_{name}" for name in MASKED_LM)}
+    paths = (support.PLUGIN / "config" / "model").glob("*.yaml")
+    stems = {path.stem for path in paths if path.stem.startswith(("posenc_roberta", "posenc_bert"))}
+    assert stems == {"posenc_roberta", *(f"posenc_{name}" for name in MASKED_LM)}
 
 
 @pytest.mark.parametrize(("ours", "stock"), [("posenc_roberta", "roberta"), ("posenc_roberta_large", "roberta_large")])

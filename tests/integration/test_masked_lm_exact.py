@@ -62,7 +62,7 @@ def test_the_batches_are_such_that_mistakes_would_show(data: Path, masks: str) -
     counts = [int(batch["target"].ne(1).sum()) for batch in masked_lm.batches(task, "train", size=4)]
     assert len(counts) % 2
     assert len(counts) / 2 < UPDATES / 2
-    assert sum(one != other for one, other in zip(counts[::2], counts[1::2], strict=False)) > 2
+    assert sum(first != second for first, second in zip(counts[::2], counts[1::2], strict=False)) > 2
 
 
 # -- going on after a break ---------------------------------------------------------------------------------

@@ -150,10 +150,10 @@ def test_without_an_encoder_the_sizes_are_compared(folder: Path, caplog: pytest.
 
 def test_the_encoder_of_whole_words_is_the_one(folder: Path) -> None:
     encoder(folder / "elsewhere")
-    given = ["--gpt2-encoder-json", folder / "elsewhere" / "tokenizer" / "encoder.json"]
+    flags = ["--gpt2-encoder-json", folder / "elsewhere" / "tokenizer" / "encoder.json"]
     data = with_dictionary(folder, "flagged", NUMBERS[::-1])
     with pytest.raises(CheckpointError, match="but the data's dictionary has 'p5'"):
-        go_on(folder, "--mask-whole-words", "--subwords", "gpt2", *given, data=data)
+        go_on(folder, "--mask-whole-words", "--subwords", "gpt2", *flags, data=data)
 
 
 def test_an_encoder_of_other_numbers_is_refused(folder: Path) -> None:

@@ -119,10 +119,10 @@ def test_in_fairseqs_composite_optimizer(dynamic: bool) -> None:
     pos, other = encoding("m2"), nn.Parameter(torch.ones(3))
     spare(pos)
     parameters = [other, *pos.parameters()]
-    one = {"_name": "adam", "adam_betas": "(0.9, 0.999)", "adam_eps": 1e-8, "weight_decay": 0.5, "lr": [0.1]}
+    adam = {"_name": "adam", "adam_betas": "(0.9, 0.999)", "adam_eps": 1e-8, "weight_decay": 0.5, "lr": [0.1]}
     more = {"use_old_adam": False, "fp16_adam_stats": False, "tpu": False}
     schedule = {"_name": "fixed", "force_anneal": None, "lr_shrink": 0.1, "warmup_updates": 0, "lr": [0.1]}
-    groups = {"default": {"optimizer": {**one, **more}, "lr_scheduler": schedule}}
+    groups = {"default": {"optimizer": {**adam, **more}, "lr_scheduler": schedule}}
     config = CompositeOptimizerConfig(groups=OmegaConf.create(groups), dynamic_groups=dynamic)
     optimizer = FairseqCompositeOptimizer(config, parameters)
     for parameter in parameters:
@@ -147,10 +147,10 @@ def test_groups_are_whole_again_after_a_step_that_failed() -> None:
 
 
 def test_an_optimizer_without_marked_parameters_is_left_alone() -> None:
-    made, optimizer = Hooks(), torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1, weight_decay=0.5)
-    made.part(optimizer)
+    own_hooks, optimizer = Hooks(), torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.1, weight_decay=0.5)
+    own_hooks.part(optimizer)
     assert len(optimizer.param_groups) == 1
-    assert made.steps == 0
+    assert own_hooks.steps == 0
 
 
 def test_a_watch_waits_for_a_step_between_two_updates_and_for_parameters_that_learn() -> None:

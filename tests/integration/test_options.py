@@ -30,9 +30,9 @@ def test_both_stacks_get_pos_enc(data: Path) -> None:
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_a_stack_may_have_its_own(data: Path, side: str) -> None:
     own = [f"--pos-enc-{side}", "shaw", f"--pos-enc-{side}-args", "clip=3"]
-    found = dict(zip(("encoder", "decoder"), encodings(data, "--pos-enc", "t5", *own), strict=True))
-    assert found.pop(side).startswith("shaw(clip=3")
-    assert next(iter(found.values())).startswith("t5(")
+    chosen = dict(zip(("encoder", "decoder"), encodings(data, "--pos-enc", "t5", *own), strict=True))
+    assert chosen.pop(side).startswith("shaw(clip=3")
+    assert next(iter(chosen.values())).startswith("t5(")
 
 
 def test_a_stack_may_have_its_own_arguments_only(data: Path) -> None:
@@ -63,7 +63,7 @@ def test_an_unknown_encoding_is_refused_with_the_known_ones(data: Path, flag: st
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("option", "words"),
     [
         ("clop=3", ["clop", "clip", "share", "values"]),
         ("clip=x", ["clip=x", "whole number"]),
@@ -72,9 +72,9 @@ def test_an_unknown_encoding_is_refused_with_the_known_ones(data: Path, flag: st
         ("clip=3,clip=4", ["clip", "twice"]),
     ],
 )
-def test_a_wrong_option_is_refused_with_the_right_ones(data: Path, given: str, words: list[str]) -> None:
+def test_a_wrong_option_is_refused_with_the_right_ones(data: Path, option: str, words: list[str]) -> None:
     with pytest.raises(ValueError, match=r"shaw|--pos-enc-args") as error:
-        encodings(data, "--pos-enc", "shaw", "--pos-enc-args", given)
+        encodings(data, "--pos-enc", "shaw", "--pos-enc-args", option)
     assert all(word in str(error.value) for word in words), str(error.value)
 
 

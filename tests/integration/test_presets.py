@@ -53,8 +53,8 @@ def sizes(config: Any) -> dict[str, Any]:
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     skipped = ("no_token_positional_embeddings", "_name")
-    kept = {name: value for name, value in values.items() if name not in skipped}
-    return {name: _plain(value) if isinstance(value, dict) else value for name, value in kept.items()}
+    plain = {name: value for name, value in values.items() if name not in skipped}
+    return {name: _plain(value) if isinstance(value, dict) else value for name, value in plain.items()}
 
 
 def test_the_tests_parse_a_command_line_as_fairseq_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,9 +81,9 @@ def test_the_yaml_is_the_preset(suffix: str) -> None:
 
 
 def test_every_yaml_has_its_preset() -> None:
-    found = {path.stem for path in (PLUGIN / "config" / "model").glob("posenc_transformer*")}
-    found -= {name for name in found if name.startswith("posenc_transformer_lm")}  # see test_lm
-    assert found == {f"posenc_transformer{suffix}" for suffix in SUFFIXES}
+    stems = {path.stem for path in (PLUGIN / "config" / "model").glob("posenc_transformer*")}
+    stems -= {name for name in stems if name.startswith("posenc_transformer_lm")}  # see test_lm
+    assert stems == {f"posenc_transformer{suffix}" for suffix in SUFFIXES}
 
 
 @pytest.mark.parametrize("suffix", STOCK)
@@ -122,8 +122,8 @@ def test_the_user_beats_the_preset() -> None:
 def test_the_t2t_frequencies_come_wherever_a_wmt_preset_meets_sinusoids(words: str, encoder: str, decoder: str) -> None:
     model = parsed("posenc_transformer_wmt_en_de", *words.split())
     check_overrides(model)
-    for side, wanted in (("encoder", encoder), ("decoder", decoder)):
-        name, _, args = wanted.partition(" ")
+    for side, text in (("encoder", encoder), ("decoder", decoder)):
+        name, _, args = text.partition(" ")
         chosen = encoding_of(model, side)
         assert chosen.name == name
         assert {key.rpartition(".")[2]: value for key, value in chosen.args.items()} == opts.parse(args)
@@ -148,8 +148,8 @@ def test_hydra_composes_the_preset(suffix: str) -> None:
         name, overrides = f"posenc_transformer{suffix}", ["model.pos_enc=shaw", "model.pos_enc_args='clip=3'"]
         plain = hydra.compose("translation", [f"model={name}"])
         changed = hydra.compose("translation", [f"model={name}", *overrides])
-    wanted = {"_name": "posenc_transformer", **expected(suffix), "share_all_embeddings": True}
-    assert {key: plain.model[key] for key in wanted} == wanted
+    values = {"_name": "posenc_transformer", **expected(suffix), "share_all_embeddings": True}
+    assert {key: plain.model[key] for key in values} == values
     chosen = encoding_of(changed.model, "decoder")
     assert (chosen.name, chosen.args) == ("shaw", {"clip": "3"})
 

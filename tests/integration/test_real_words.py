@@ -46,30 +46,30 @@ def sentencepiece(text: list[str], folder: Path, learned: Path | None = None) ->
     if learned is None:
         how = {"model_prefix": str(folder / "sp"), "vocab_size": 2000, "minloglevel": 2}
         spm.SentencePieceTrainer.train(sentence_iterator=iter(text), **how)
-    made = spm.SentencePieceProcessor(model_file=str(learned or folder / "sp.model"))
+    processor = spm.SentencePieceProcessor(model_file=str(learned or folder / "sp.model"))
 
     def cut(line: str) -> list[list[str]]:
-        found = [made.encode(word, out_type=str) for word in line.split()]
-        assert list(chain(*found)) == made.encode(line, out_type=str)
-        return found
+        pieces = [processor.encode(word, out_type=str) for word in line.split()]
+        assert list(chain(*pieces)) == processor.encode(line, out_type=str)
+        return pieces
 
-    return cut, [made.id_to_piece(i) for i in range(3, made.vocab_size())], []
+    return cut, [processor.id_to_piece(i) for i in range(3, processor.vocab_size())], []
 
 
 def wordpiece(text: list[str], folder: Path) -> tuple[Cut, list[str], list[str]]:
     """Return those of BERT, uncased; punctuation marks are words."""
     tokenizers = pytest.importorskip("tokenizers")
     path = unpacked("bert-vocab/bert-base-uncased-vocab.txt", folder)
-    made = tokenizers.BertWordPieceTokenizer(str(path))
+    tokenizer = tokenizers.BertWordPieceTokenizer(str(path))
 
     def cut(line: str) -> list[list[str]]:
-        plain = made.normalizer.normalize_str(line)
-        words = [word for word, _ in made.pre_tokenizer.pre_tokenize_str(plain)]
-        found = [made.encode(word, add_special_tokens=False).tokens for word in words]
-        assert list(chain(*found)) == made.encode(line, add_special_tokens=False).tokens
-        return [["<unk>" if piece == "[UNK]" else piece for piece in word] for word in found]
+        plain = tokenizer.normalizer.normalize_str(line)
+        words = [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(plain)]
+        pieces = [tokenizer.encode(word, add_special_tokens=False).tokens for word in words]
+        assert list(chain(*pieces)) == tokenizer.encode(line, add_special_tokens=False).tokens
+        return [["<unk>" if piece == "[UNK]" else piece for piece in word] for word in pieces]
 
-    return cut, [piece for piece in made.get_vocab() if piece[0] != "[" or len(piece) == 1], []
+    return cut, [piece for piece in tokenizer.get_vocab() if piece[0] != "[" or len(piece) == 1], []
 
 
 def gpt2(text: list[str], folder: Path) -> tuple[Cut, list[str], list[str]]:
@@ -77,12 +77,12 @@ def gpt2(text: list[str], folder: Path) -> tuple[Cut, list[str], list[str]]:
     from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 
     encoder, merges = (unpacked(f"gpt2_bpe/{name}", folder) for name in ("encoder.json", "vocab.bpe"))
-    made = get_encoder(str(encoder), str(merges))
+    bpe = get_encoder(str(encoder), str(merges))
 
     def cut(line: str) -> list[list[str]]:
-        found = [made.encode(" " * (i > 0) + word) for i, word in enumerate(line.split())]
-        assert list(chain(*found)) == made.encode(line)
-        return [[str(number) for number in word] for word in found]
+        pieces = [bpe.encode(" " * (i > 0) + word) for i, word in enumerate(line.split())]
+        assert list(chain(*pieces)) == bpe.encode(line)
+        return [[str(number) for number in word] for word in pieces]
 
     symbols = [line.split()[0] for line in read(DATA / "gpt2_bpe" / "dict.txt.gz").splitlines()]
     return cut, symbols, ["--gpt2-encoder-json", str(encoder)]
@@ -106,14 +106,14 @@ def samples(data: Path, *flags: Any) -> tuple[dict[str, NDArray[np.int64]], int]
     """Return the concatenated samples of the first epoch without <s> and </s>, and the id of <mask>."""
     _, task = masked_lm.built(data, "--mask-whole-words", *flags, "--tokens-per-sample", 512)
     task.load_dataset("train")
-    made = task.dataset("train")
-    made.set_epoch(1)
+    dataset = task.dataset("train")
+    dataset.set_epoch(1)
     names = {"given": "net_input.unmasked_tokens", "shown": "net_input.src_tokens", "target": "target"}
-    parts = [made[i] for i in range(len(made))]
-    found = {name: torch.cat([part[key] for part in parts]).numpy() for name, key in names.items()}
-    text = found["given"] >= 3
-    assert (found["target"][~text] == 1).all()
-    return {name: ids[text] for name, ids in found.items()}, task.mask_idx
+    parts = [dataset[i] for i in range(len(dataset))]
+    arrays = {name: torch.cat([part[key] for part in parts]).numpy() for name, key in names.items()}
+    text = arrays["given"] >= 3
+    assert (arrays["target"][~text] == 1).all()
+    return {name: ids[text] for name, ids in arrays.items()}, task.mask_idx
 
 
 def figures(scheme: str, text: list[str], folder: Path, **options: Any) -> dict[str, float]:
@@ -138,18 +138,18 @@ def figures(scheme: str, text: list[str], folder: Path, **options: Any) -> dict[
     }
 
 
-def _in_part(found: NDArray[np.float64], of: NDArray[np.float64]) -> int:
-    return int(((found > 0) & (found < of)).sum())
+def _in_part(shares: NDArray[np.float64], of: NDArray[np.float64]) -> int:
+    return int(((shares > 0) & (shares < of)).sum())
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_whole_words_of_real_text(scheme: str, tmp_path: Path) -> None:
     text = [line.strip() for line in read(TEXT).splitlines() if line.strip()][:LINES]
-    found = figures(scheme, text, tmp_path)
-    assert found["words predicted in part"] == found["words masked in part"] == 0
-    assert found["words of several pieces"] > 0.05
-    assert found["words predicted"] == pytest.approx(0.15, abs=0.005)
-    assert found["pieces predicted"] == pytest.approx(0.15, abs=0.01)
-    assert found["masked"] == pytest.approx(0.8, abs=0.02)
-    assert found["kept"] == pytest.approx(0.1, abs=0.015)
-    assert found["random"] == pytest.approx(0.1, abs=0.015)
+    result = figures(scheme, text, tmp_path)
+    assert result["words predicted in part"] == result["words masked in part"] == 0
+    assert result["words of several pieces"] > 0.05
+    assert result["words predicted"] == pytest.approx(0.15, abs=0.005)
+    assert result["pieces predicted"] == pytest.approx(0.15, abs=0.01)
+    assert result["masked"] == pytest.approx(0.8, abs=0.02)
+    assert result["kept"] == pytest.approx(0.1, abs=0.015)
+    assert result["random"] == pytest.approx(0.1, abs=0.015)

@@ -115,9 +115,9 @@ def test_a_resumed_epoch_keeps_its_batches_on_their_gpus() -> None:
 
     def iterator() -> Any:
         batches = [[number] for number in range(12)]
-        made = EpochBatchIterator(Prefetching(), list, batches, seed=1, num_shards=2, shard_id=1, epoch=2)
-        made._fix_batches = True
-        return made
+        epochs = EpochBatchIterator(Prefetching(), list, batches, seed=1, num_shards=2, shard_id=1, epoch=2)
+        epochs._fix_batches = True
+        return epochs
 
     whole, resumed = iterator(), iterator()
     whole.next_epoch_itr(fix_batches_to_gpus=True)
@@ -137,9 +137,9 @@ def test_two_processes(data: Path, tmp_path: Path) -> None:
     (tmp_path / "resumed").mkdir()
     shutil.copy(tmp_path / "whole" / "checkpoint_2_5.pt", tmp_path / "resumed" / "checkpoint_last.pt")
     resumed = train(7, tmp_path / "resumed")
-    for one, other in zip(resumed, whole, strict=True):
-        assert one["losses"] == other["losses"][5:]
-        assert_same(one["model"], other["model"], rtol=0, atol=0)
+    for ours, theirs in zip(resumed, whole, strict=True):
+        assert ours["losses"] == theirs["losses"][5:]
+        assert_same(ours["model"], theirs["model"], rtol=0, atol=0)
 
 
 @pytest.fixture
@@ -166,8 +166,8 @@ def test_the_shipped_training_is_another_one(data: Path, tmp_path: Path) -> None
 
 
 def state(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = load_checkpoint_to_cpu(str(folder / "checkpoint_last.pt"))
-    return found
+    loaded: dict[str, Any] = load_checkpoint_to_cpu(str(folder / "checkpoint_last.pt"))
+    return loaded
 
 
 @pytest.mark.parametrize("options", [["--max-update", 4], ["--max-update", 6], ["--max-epoch", 1]], ids=str)

@@ -143,10 +143,10 @@ def test_training_resumes_exactly(data: Path, tmp_path: Path) -> None:
     _assert_equal(rest.model.state_dict(), whole.model.state_dict())
 
 
-def _assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert one.keys() == other.keys()
-    for name, tensor in one.items():
-        torch.testing.assert_close(tensor, other[name], rtol=0, atol=0, msg=name)
+def _assert_equal(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, theirs[name], rtol=0, atol=0, msg=name)
 
 
 @pytest.mark.parametrize(

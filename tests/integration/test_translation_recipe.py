@@ -29,19 +29,19 @@ pytestmark = pytest.mark.usefixtures("forked_stages")
 
 def recipe(*words: str) -> tuple[int, str]:
     """Run the recipe in this process, and return its exit status and what it printed."""
-    told, status = printed(lambda arguments: main(TRANSLATION, arguments), list(words))
-    return status, told
+    output, status = printed(lambda arguments: main(TRANSLATION, arguments), list(words))
+    return status, output
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write text in English and in the invented language; one side is compressed with gzip."""
-    found = tmp_path_factory.mktemp("text") / "my corpus"
-    sentences.write(sentences.generate({"train": 300, "val": 11, "test": 13}, seed=1), found, ("en", "xx"))
-    for path in list(found.glob("*.xx")):
+    corpus = tmp_path_factory.mktemp("text") / "my corpus"
+    sentences.write(sentences.generate({"train": 300, "val": 11, "test": 13}, seed=1), corpus, ("en", "xx"))
+    for path in list(corpus.glob("*.xx")):
         path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    return found
+    return corpus
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +49,9 @@ def finished(folder: Path, forked_stages: None, tmp_path_factory: pytest.TempPat
     """Return the folder of the recipe, and what it printed."""
     output = tmp_path_factory.mktemp("run") / "an output"
     words = ["--preset", "smoke", "--corpus", str(folder), "--target-lang", "xx", "--subwords", "fastbpe"]
-    status, told = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
-    assert status == 0, told
-    return output, told
+    status, text = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
+    assert status == 0, text
+    return output, text
 
 
 def test_the_encodings_are_compared_on_the_raw_references(finished: tuple[Path, str], folder: Path) -> None:
@@ -84,8 +84,8 @@ def test_every_test_sentence_is_translated(finished: tuple[Path, str]) -> None:
 
 
 def test_the_printed_command_translates_raw_text_as_the_recipe_did(finished: tuple[Path, str]) -> None:
-    output, told = finished
-    command = next(line.strip() for line in told.splitlines() if "fairseq-interactive" in line)
+    output, text = finished
+    command = next(line.strip() for line in text.splitlines() if "fairseq-interactive" in line)
     source = output / "raw" / "test.en"
     environment = {**os.environ, "PATH": f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
@@ -114,20 +114,20 @@ def test_a_finished_run_does_nothing_and_a_bad_corpus_fails(
 ) -> None:
     output, _ = finished
     words = ["--preset", "smoke", "--corpus", str(folder), "--target-lang", "xx", "--subwords", "fastbpe"]
-    _, told = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
-    assert "All stages are already done" in told
-    status, told = recipe(
+    _, text = recipe(*words, "--pos-enc", ",".join(ENCODINGS), "--output", str(output))
+    assert "All stages are already done" in text
+    status, text = recipe(
         "--preset", "smoke", "--corpus", str(folder), "--stop-stage", "corpus", "--output", str(tmp_path / "new")
     )
     assert status == 1
-    assert "train.de: neither this file nor train.de.gz exists. The folder has train in en, xx" in told
+    assert "train.de: neither this file nor train.de.gz exists. The folder has train in en, xx" in text
     assert not list((tmp_path / "new").glob("raw*"))
 
 
 def test_a_wrong_option_is_refused_before_the_text_is_read(tmp_path: Path) -> None:
     words = ["--preset", "smoke", "--pos-enc", "none,shaw[clp=4]", "--output", str(tmp_path / "new")]
-    status, told = recipe(*words)
+    status, text = recipe(*words)
     assert status == 1
-    assert "shaw[clp=4]" in told
-    assert "did you mean clip" in told
-    assert "] 1/" not in told
+    assert "shaw[clp=4]" in text
+    assert "did you mean clip" in text
+    assert "] 1/" not in text

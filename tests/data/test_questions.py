@@ -157,7 +157,7 @@ def test_lines_of_sentences_and_questions(prepared: Prepared) -> None:
             "no file for train (train.json, src-train.txt, plain or .gz), only dev.json, notes.t",
         ),
         ({"train.json": good()}, ["--text", "no-such"], "no-such: no such file or folder"),
-        ({"train.json": good()}, ["--tokenizer-path", "no-such"], "--tokenizer-path no-such: no-such is no folder"),
+        ({"train.json": good()}, ["--tokenizer-path", "no-such"], "--tokenizer-path no-such: no-such is not a folder"),
     ],
 )
 def test_files_that_cannot_be_read_are_refused_with_the_place(

@@ -179,29 +179,29 @@ def test_no_answers_and_their_odds(trained: Any, place: Path) -> None:
     checkpoint, _ = trained
     file = s.written(place / "v2.json", s.squad(30, 7, without=True))
     source = place / "plain" / "checkpoint.pt"
-    folder = s.prepared(place / "v2", "--checkpoint", source, "--version", "2.0", "--eval", file, "--longest", 24)
+    data = s.prepared(place / "v2", "--checkpoint", source, "--version", "2.0", "--eval", file, "--longest", 24)
     folder = place / "v2.predictions"
-    s.called(predict, "--checkpoint", checkpoint, "--data", folder, "--output", folder, "--cpu", "--n-best", 3)
+    s.called(predict, "--checkpoint", checkpoint, "--data", data, "--output", folder, "--cpu", "--n-best", 3)
     predictions, nbest, odds = s.predictions(folder)
     for name, entries in nbest.items():
         assert "" in [entry["text"] for entry in entries]
         assert (predictions[name] == "") == (odds[name] > 0)
-    s.called(score, "--data", folder, "--predictions", folder, "--output", place / "v2.scores.json")
+    s.called(score, "--data", data, "--predictions", folder, "--output", place / "v2.scores.json")
     result = s.read(place / "v2.scores.json")
     assert result["best_f1"] >= result["f1"]
     assert {"HasAns_f1", "NoAns_f1", "best_exact_thresh", "best_f1_thresh"} <= set(result)
     script = oracle("transformers.data.metrics.squad_metrics").squad_evaluate
     examples = [
         SimpleNamespace(qas_id=entry.id, answers=[{"text": text} for text in entry.answers])
-        for entry in spans.questions(folder, "valid")
+        for entry in spans.questions(data, "valid")
     ]
     theirs = script(examples, s.read(folder / files.TEXTS), odds, 0.0)  # as the hint has it
     assert {name: result[name] for name in theirs} == pytest.approx(dict(theirs))
     low = place / "v2.low"
-    s.called(predict, "--checkpoint", checkpoint, "--data", folder, "--output", low, "--cpu", "--null-threshold", -1000)
+    s.called(predict, "--checkpoint", checkpoint, "--data", data, "--output", low, "--cpu", "--null-threshold", -1000)
     assert set(s.read(low / "predictions.json").values()) == {""}
     assert all(s.read(low / files.TEXTS).values())
-    s.called(score, "--data", folder, "--predictions", low, "--output", place / "v2.low.json")  # at that threshold
+    s.called(score, "--data", data, "--predictions", low, "--output", place / "v2.low.json")  # at that threshold
     silent = s.read(place / "v2.low.json")
     assert (silent["HasAns_f1"], silent["NoAns_f1"]) == (0, 100)
 

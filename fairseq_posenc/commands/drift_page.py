@@ -107,7 +107,9 @@ def _verdict(rows: Sequence[Row]) -> str:
 
 def _farthest(rows: Sequence[Row], most: int = 6) -> str:
     """Return the section on the encodings that drift most in bfloat16."""
-    head = "## Which encodings drift most\n\nIn bfloat16, in thousandths. For gradients, the larger number counts.\n"
+    head = (
+        "## Which encodings drift most\n\nNumbers are thousandths, in bfloat16. For gradients, the larger one counts.\n"
+    )
     encodings = {row["encoding"] for row in rows}
     parts = [head, "".join(text for name, text in REASONS.items() if name in encodings)]
     for what, keys in (("outputs", OUTPUTS[:1]), ("gradients", GRADIENTS[:2])):

@@ -42,7 +42,7 @@ These costs keep each family from going below its aim:
 - Shaw, LFHC, XL, GCDF: half of another product of queries and keys. The windows of rows compute 1.12 times what is
   needed, and each window is copied into the logits. XL and GCDF also project the distances.
 - M4, DeBERTa: twice as much. The half of the keys is written across the rows, which costs one copy in C++ and several
-  times as much without a compiler. Counting operations alone, they cost 1.14.
+  times as much without a compiler. By the number of operations alone, they would cost 1.14.
 - M4M: the same, and the product of three matrices in the forward and backward pass. The gate of the keys is stored for
   the backward pass. The gate of the queries and the content are computed twice, which saves two matrices per layer.
 - With clipping, all of these have few different products per query. One pass in C++ adds them to the content or
@@ -68,7 +68,7 @@ REPRODUCE = """\
 
 The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless they are set.
 Otherwise glibc maps new memory for every large tensor: explicit attention at n = 512 then costs 2.3 times as much as
-fused attention, instead of 1.2 times. The recipes set these variables, too. For your own runs:
+fused attention, instead of 1.2 times. The recipes set these variables, too. Set them for your own runs with:
 
     export {allocator}
 
@@ -88,17 +88,17 @@ bfloat16.
 TITLES = {
     "layer": "## Layers",
     "model": "## Models\n\nThe model is a masked LM with 4 layers.",
-    "memory": "## Memory\n\nPeak memory of the attention core in training, relative to the core without positions.",
-    "decode": "## Decoding\n\nTime per token with a cache, relative to the same layer and cache without an encoding.",
+    "memory": "## Memory\n\nThe peak of the attention core in training is relative to the core without positions.",
+    "decode": "## Decoding\n\nThe times are per token, relative to the same layer and cache without an encoding.",
     "translation": """\
 ## Translation, compared with stock fairseq
 
-Time per word relative to fairseq's `transformer` of the same size on Multi30k; below 1 is faster. Encodings that do not
-work in decoders are used in the encoder only. The maximum length of all models is that of the longest sentence, but at
-least 64. A target is the reciprocal of a number of words per second, relative to fairseq. In training, this number is
-0.97 (content-free), 0.90 (Shaw, LFHC, XL, GCDF) or 0.85 (others). In beam search, it is 1.0 (content-free), 0.7
-(DeBERTa) or 0.85 (others).""",
-    "exponent": "## Growth\n\nExponents with which time and memory grow with the length, for one sequence.",
+The time per word is relative to fairseq's `transformer` of the same size on Multi30k; below 1 is faster. Encodings that
+do not work in decoders are used in the encoder only. The maximum length of all models is that of the longest sentence,
+but at least 64. A target is the reciprocal of a number of words per second, relative to fairseq. In training, this
+number is 0.97 (content-free), 0.90 (Shaw, LFHC, XL, GCDF) or 0.85 (others). In beam search, it is 1.0 (content-free),
+0.7 (DeBERTa) or 0.85 (others).""",
+    "exponent": "## Growth\n\nThe exponents say how time and memory grow with the length of one sequence.",
     "length": "### Each length",
 }
 
@@ -166,7 +166,7 @@ def text(own: Sequence[Row], peers: Sequence[Row], raw_rows: Sequence[Mapping[st
             parts += [title, table.markdown_tables(members, "**{}**")]
             parts += [aims(members), STOPS] if what == "layer" else []
     if peers:
-        title = "## Other implementations\n\nWhole layers as their packages build them, next to ours."
+        title = "## Other implementations\n\nThese are whole layers as their packages build them, next to ours."
         parts += [title, table.markdown_tables(peers, "**{}**")]
     allocator = " ".join(f"{name}={value}" for name, value in ALLOCATOR.items())
     reproduce = REPRODUCE.strip().replace("{allocator}", allocator)
@@ -219,6 +219,6 @@ def aims(rows: Sequence[Row]) -> str:
 
 
 def _machines(raw_rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return sentences that name each machine, with its versions, once."""
+    """Return a list of the machines with their versions, without duplicates."""
     facts = dict.fromkeys("; ".join(f"{name} {row[name]}" for name in FACTS if name in row) for row in raw_rows)
-    return "Measured with " + ".\nAnd with ".join(facts) + "."
+    return "The measurements were made with:\n\n" + "\n".join(f"- {line}" for line in facts)

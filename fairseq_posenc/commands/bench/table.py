@@ -13,6 +13,8 @@ from .rows import Row
 #: The facts that are printed below the tables.
 FACTS = ("device", "cpu", "cores", "threads", "load", "allocator", "torch", "python", "version", "commit")
 MISSED = " !"
+#: What the rows of a table measure, by `Row.what`.
+_KINDS = {"layer": "Layer", "length": "Layer", "model": "Model", "memory": "Peak memory", "decode": "Decoding"}
 
 
 @dataclass(frozen=True)
@@ -65,19 +67,20 @@ def sections(rows: Sequence[Row]) -> Iterator[Section]:
 
 
 def _title(row: Row) -> str:
-    size = f"{row.shape} (width {row.width}, {row.heads} heads)"
+    size = f"shape {row.shape} (width {row.width}, {row.heads} heads)"
     if row.what == "exponent":
-        return f"exponent of the length, {size}, n = {row.first} to {row.length}"
+        return f"Exponents of the length, {size}, n = {row.first} to {row.length}"
     pads = ", left-padded" if row.padded else ""
     if row.what == "translation":
         size = f"width {row.width}, {row.layers} + {row.layers} layers"
         if row.mode == "train":
-            return f"training translation, {size}, batches of {row.length} tokens, relative to fairseq's transformer"
-        return f"translating, {size}, {row.length} words by beam search, relative to fairseq's transformer"
+            return f"Training for translation, {size}, {row.length} tokens per batch, relative to fairseq's transformer"
+        return f"Translation, {size}, {row.length} words by beam search, relative to fairseq's transformer"
     if row.what == "lm-memory":
-        return f"memory, {size}, {row.layers} layers, segments of {row.length}, {row.batch} streams, {row.dtype}"
+        return f"Memory, {size}, {row.layers} layers, segments of {row.length}, {row.batch} streams, {row.dtype}"
     depth = f" of {row.layers} layers" if row.layers > 1 else ""
-    return f"{row.what}{depth}, {size}, n = {row.length}, {row.batch} sequences{pads}, {row.dtype}"
+    sequences = f"{row.batch} sequence{'s' if row.batch > 1 else ''}"
+    return f"{_KINDS[row.what]}{depth}, {size}, n = {row.length}, {sequences}{pads}, {row.dtype}"
 
 
 def _name(row: Row) -> str:

@@ -86,7 +86,7 @@ def test_the_tables_and_the_figure_are_written(
         "| shaw:clip=8 ",
         "left-padded",
         "MiB per sequence",
-        "exponent of the length",
+        "Exponents of the length",
         "MALLOC_MMAP_THRESHOLD_",
     ):
         assert text in page

@@ -34,10 +34,10 @@ so that the gradient of a row is summed in float32. The same holds under autocas
 {{setting}}
 Each stack has heads of width 64, and a quarter of one of its two samples is padding. Projections are drawn as in BERT
 and scaled so that queries have BERT's standard deviation, 0.55. Each parameter of an encoding starts with added noise,
-so that positions have an effect. The standard deviation of this noise is {MOVED_CONSTANT} for parameters whose values
-all start alike (zeros or ones), which is about that of the content logits, and {MOVED} for the others. *Positions* is
-the difference between the output and that of the same weights without positions. These sizes are typical of the start
-of training, not of its end.
+so that positions have an effect. If all values of a parameter start alike (zeros or ones), this noise has the standard
+deviation {MOVED_CONSTANT}, which is about that of the content logits. Otherwise it is {MOVED}. *Positions* is the difference between
+the output and that of the same weights without positions. These sizes are typical of the start of training, not of its
+end.
 
 Every layer attends to the same input of unit variance, so that no norm hides a drift. A module in float16 or bfloat16
 has rounded weights, which is part of its drift. *Weights alone* is the drift of float64 with these rounded weights.
@@ -53,11 +53,11 @@ REASONS = {
   are similar, `cope` drifts like the others (a test uses a smoothed table).
 """,
     "fire": """\
-- The gradients of `fire`'s own parameters drift far because these parameters are rounded: with rounded weights and
+- The gradients of `fire`'s own parameters drift far because these parameters are rounded. With rounded weights and
   exact arithmetic, the drift is as large (*weights alone*).
 """,
     "alibi": """\
-- A bias in float32 adds no drift: `alibi` subtracts up to a sixteenth of the distance from a logit here, and its
+- A bias in float32 adds no drift. `alibi` subtracts up to a sixteenth of the distance from a logit here, and its
   outputs drift as little as those of `none`.
 """,
 }

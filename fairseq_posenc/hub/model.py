@@ -161,7 +161,6 @@ class MaskedLM(nn.Module):
         if token_type_ids is not None and bool(token_type_ids.any()):
             raise ValueError(
                 f"token_type_ids are not all 0, but the encoding of this model, {self.config.pos_enc}, does not read "
-                "segments and would ignore them: leave token_type_ids out, or load a model whose pos_enc has "
-                "segments-input or segments"
+                "segments. Leave token_type_ids out, or load a model whose pos_enc has segments-input or segments."
             )
         return None

@@ -67,7 +67,7 @@ REPRODUCE = """\
     python -m fairseq_posenc cost results/*/bench.json --output docs/cost.md
 
 The benchmark restarts itself with higher `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_`, unless they are set.
-Otherwise glibc maps new memory for every large tensor: explicit attention at n = 512 then costs 2.3 times as much as
+Otherwise glibc maps new memory for every large tensor. Explicit attention at n = 512 then costs 2.3 times as much as
 fused attention, instead of 1.2 times. The recipes set these variables, too. Set them for your own runs with:
 
     export {allocator}

@@ -1,7 +1,7 @@
 """Define the targets: what each encoding may cost, relative to a layer without positions.
 
-The project set them from its prototypes: a base layer in float32 on two CPU cores, with 16 sequences at n = 128 and 4
-at n = 512, and a tuned allocator. A target holds up to a ratio of `NOISE` above it.
+The project set them from its prototypes of a base layer in float32 on two CPU cores, with a tuned allocator. There are
+16 sequences at n = 128 and 4 at n = 512. A ratio may exceed its target by `NOISE`.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ so that the gradient of a row is summed in float32. The same holds under autocas
 Each stack has heads of width 64, and a quarter of one of its two samples is padding. Projections are drawn as in BERT
 and scaled so that queries have BERT's standard deviation, 0.55. Each parameter of an encoding starts with added noise,
 so that positions have an effect. If all values of a parameter start alike (zeros or ones), this noise has the standard
-deviation {MOVED_CONSTANT}, which is about that of the content logits. Otherwise it is {MOVED}. *Positions* is the difference between
-the output and that of the same weights without positions. These sizes are typical of the start of training, not of its
-end.
+deviation {MOVED_CONSTANT}, which is about that of the content logits. Otherwise it is {MOVED}. *Positions* is the
+difference between the output and that of the same weights without positions. These sizes are typical of the start of
+training, not of its end.
 
 Every layer attends to the same input of unit variance, so that no norm hides a drift. A module in float16 or bfloat16
 has rounded weights, which is part of its drift. *Weights alone* is the drift of float64 with these rounded weights.

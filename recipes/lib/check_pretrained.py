@@ -65,7 +65,7 @@ def main() -> None:
     add("--tokenizer-path", type=Path, metavar="PATH", help="Tokenizer (default: the one beside the model).")
     add("--pos-enc", metavar="NAME", help="Encoding that the model must have (default: any).")
     add("--segments", action="append", default=[], choices=list(SEGMENTS), help="Kind of segments; may be repeated.")
-    add("--longest", type=int, required=True, metavar="N", help="Longest input of fine-tuning in pieces.")
+    add("--longest", type=int, required=True, metavar="N", help="Maximum number of pieces of a fine-tuning input.")
     add("--output", type=Path, required=True, metavar="FILE", help="JSON file to write.")
     args = parser.parse_args()
     where = f"error: --checkpoint {args.checkpoint}"

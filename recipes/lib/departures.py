@@ -46,10 +46,10 @@ def of_settings(preset: Mapping[str, Any], settings: object) -> list[str]:
         preset: Values by setting, with `_` in the names.
         settings: The settings of the run.
     """
-    given = {name: getattr(settings, name) for name in preset}
+    values = {name: getattr(settings, name) for name in preset}
     return [
         f"--{name.replace('_', '-')} {_shown(value)}, not {_shown(preset[name])}"
-        for name, value in given.items()
+        for name, value in values.items()
         if value != preset[name]
     ]
 

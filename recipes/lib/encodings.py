@@ -32,7 +32,7 @@ class Encoding:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the encodings that are added up; usually there is only one."""
+        """Return the names of the members of a composition such as `learned+t5`; usually there is only one name."""
         return self.name.split("+")
 
     @property

@@ -21,6 +21,12 @@ PLACES = {
     "path": "PATH",
     "dir": "DIR",
     "args": "A=B,...",
+    "checkpoint": "PATH",
+    "from": "PATH",
+    **dict.fromkeys(("books", "languages"), "DIR"),
+    **dict.fromkeys(("dataset", "encoder"), "DIR|NAME"),
+    "glove": "FILE|NAME",
+    "rendezvous": "HOST:PORT",
 }
 MARK = "setting "  # prefix of a setting's name in argparse, so that it cannot collide with a general option
 
@@ -104,7 +110,7 @@ def make_parser(recipe: Recipe[S]) -> Parser:
     add("--output", type=Path, metavar="DIR", help=f"Output folder (default: results/{recipe.name} in the repository).")
     add("--stage", metavar="NAME", help="Begin with this stage; all stages before it must be done.")
     add("--stop-stage", metavar="NAME", help="End with this stage.")
-    add("--force", action="store_true", help="Repeat stages that are done, and mark the stages that depend on them.")
+    add("--force", action="store_true", help="Repeat stages that are done; stages that depend on them become open.")
     add("--list", action="store_true", help="List the stages and show which are done.")
     add("--dry-run", action="store_true", help="Print every command without running it.")
     _add_settings(parser, recipe)

@@ -22,7 +22,7 @@ from .settings import load
 from .stages import Stage
 
 OUT = "@OUT@"  # stands for the output folder in planned commands; shlex leaves it as it is
-THEIRS = Path("/path/to")  # placeholder folder in planned commands for files that the reader must provide
+OWN_FILES = Path("/path/to")  # placeholder folder in planned commands for files that the reader must provide
 WIDTH = 110  # characters of a line
 HEAD = """\
 #!/usr/bin/env bash
@@ -35,7 +35,7 @@ cd "$(dirname "${{BASH_SOURCE[0]}}")/../../.."
 source recipes/lib/env.sh # uses .venv, unless another environment is active
 export {variables}
 OUT=${{1:-results/{name}-{preset}-plain}}
-{theirs}mkdir -p "$OUT/logs"
+{own_files}mkdir -p "$OUT/logs"
 """
 
 
@@ -57,8 +57,8 @@ def scripts() -> dict[Path, str]:
 
 def script(recipe: Recipe[Any], preset: str) -> str:
     """Return the script of a preset. The smoke preset runs on a CPU, all others on one GPU."""
-    theirs = recipe.plain[preset]
-    values = {name: str(THEIRS / variable.lower()) for name, variable in theirs.items()}
+    own_files = recipe.plain[preset]
+    values = {name: str(OWN_FILES / variable.lower()) for name, variable in own_files.items()}
     if "device" in {field.name for field in fields(recipe.settings)}:
         values["device"] = "cpu" if preset == "smoke" else "gpu"
     settings = load(recipe, preset, None, values)
@@ -68,21 +68,21 @@ def script(recipe: Recipe[Any], preset: str) -> str:
         name=recipe.name,
         preset=preset,
         variables=" ".join(f"{name}={value}" for name, value in variables.items()),
-        theirs="".join(
+        own_files="".join(
             f': "${{{variable}:?set this variable to the value of --{name.replace("_", "-")} of run.sh}}"\n'
-            for name, variable in theirs.items()
+            for name, variable in own_files.items()
         ),
     )
     results = " ".join(quoted(OUT + "/" + path.name, {}) for path in stages[-1].outputs)
-    parts = [head, *(f"# {stage.name}\n{command(stage, theirs)}" for stage in stages), f"echo Done: {results}"]
+    parts = [head, *(f"# {stage.name}\n{command(stage, own_files)}" for stage in stages), f"echo Done: {results}"]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
 
 
-def command(stage: Stage, theirs: Mapping[str, str]) -> str:
+def command(stage: Stage, own_files: Mapping[str, str]) -> str:
     """Return the command of a stage. The log of a training is written to a file, because its curve is drawn from it."""
-    words = [quoted(word, theirs) for word in stage.command]
+    words = [quoted(word, own_files) for word in stage.command]
     if stage.kind == "train":
-        words += ["2>&1", "|", "tee", quoted(str(log_of(stage, Path(OUT))), theirs)]
+        words += ["2>&1", "|", "tee", quoted(str(log_of(stage, Path(OUT))), own_files)]
     return " \\\n    ".join(lines(words))
 
 
@@ -104,9 +104,9 @@ def lines(words: list[str]) -> Iterator[str]:
     yield line
 
 
-def quoted(word: str, theirs: Mapping[str, str]) -> str:
+def quoted(word: str, own_files: Mapping[str, str]) -> str:
     """Return a word quoted for the shell, with variables for the output folder and for the reader's own files."""
-    places = {OUT: "OUT", **{str(THEIRS / variable.lower()): variable for variable in theirs.values()}}
+    places = {OUT: "OUT", **{str(OWN_FILES / variable.lower()): variable for variable in own_files.values()}}
     if not any(place in word for place in places):
         return shlex.quote(word)
     for sign in '\\"$`':

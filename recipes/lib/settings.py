@@ -36,9 +36,9 @@ def load(
     path = recipe.conf / f"{name}.toml"
     values = known_only(read_preset(path), hints, str(path))
     _refuse_missing(recipe.settings, values, path)
-    theirs = known_only(read_toml(config), hints, str(config)) if config is not None else {}
+    from_config = known_only(read_toml(config), hints, str(config)) if config is not None else {}
     command_line = from_words(texts or {}, hints)
-    merge(values, theirs, hints, str(config))
+    merge(values, from_config, hints, str(config))
     merge(values, command_line, hints, "command line")
     for key, value in values.items():
         if not fits(value, hints[key]):
@@ -47,7 +47,7 @@ def load(
     settings.preset = name
     if settings.jobs < 1:
         raise Refused(f"--jobs {settings.jobs}: the value must be at least 1.")
-    settings.refuse_unused({*theirs, *command_line})
+    settings.refuse_unused({*from_config, *command_line})
     return settings
 
 

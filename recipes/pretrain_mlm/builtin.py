@@ -22,7 +22,7 @@ def document(rng: random.Random, grammar: Grammar) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for train.txt, valid.txt.")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for train.txt and valid.txt.")
     parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the documents.")
     args = parser.parse_args()
     rng = random.Random(args.seed)

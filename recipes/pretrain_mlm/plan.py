@@ -118,7 +118,7 @@ class Planner(planning.Planner[Settings]):
         return before, ["--train", *train, *held_out]
 
     def tokenizer(self, before: list[Stage]) -> list[Stage]:
-        """Return the stage that fetches a published tokenizer; none if the settings do not ask for one."""
+        """Return the stage that fetches a published tokenizer; none if the tokenizer is learned or given."""
         settings = self.settings
         return [self.fetch(TOKENIZERS[settings.tokenizer][0], after=before)] if settings.fetched_tokenizer else []
 

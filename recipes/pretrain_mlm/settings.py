@@ -90,7 +90,7 @@ class Settings(launch.Training):
         default="",
         metadata=about("Pretrained BERT or RoBERTa to start from: a Hugging Face folder or a fairseq checkpoint."),
     )
-    init_model: str = field(default="", metadata=about("Name of the model that the preset needs as --init-from."))
+    init_model: str = field(default="", metadata=about("Name of the model that --init-from must contain."))
     train: Flags = field(metadata=about("A flag of fairseq-train."))
     prepare: Flags = field(
         default_factory=dict,

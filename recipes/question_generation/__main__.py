@@ -23,7 +23,7 @@ ROUGE-L: F1 over words (for Chinese over characters) including punctuation, in l
 question for a source and the best of its references. Beta 1.2: ROUGE-L with beta 1.2, as in the evaluation of image
 captions. Paper: ROUGE-L that Qu et al. 2021 (LFHC and GCDF) report for SQuAD and CMRC 2018 with pretrained encoders.
 The paper does not state how it splits words, and other encoders, data sets and sizes are not comparable with it.
-Distinct: fraction of the generated questions that differ from all others. First and last ROUGE-L: ROUGE-L of greedy
+Distinct: number of different questions divided by the number of questions. First and last ROUGE-L: ROUGE-L of greedy
 questions at the first and the last validation during training. Copy gate: mean probability of copying (1 - g) in
 validation at the best update. Unknown words copied: fraction of the generated pieces that are not in the dictionary."""
 

@@ -69,7 +69,7 @@ class Settings(launch.Training):
     )
     limit: int = launch.at_least(0, "Number of training rows to use (0: all).", default=0)
     segments: Literal["input", "none"] = field(
-        default="input", metadata=about("For pairs: add segment embeddings to the input, or do not.")
+        default="input", metadata=about("Segment embeddings for pairs of texts: add them to the input, or use none.")
     )
     arch: str = field(default="posenc_classifier", metadata=about("Architecture, such as posenc_classifier."))
     pos_enc: list[str] = field(metadata=about("Position encodings to compare: NAME or NAME[OPTION=VALUE,...]."))
@@ -115,7 +115,7 @@ class Settings(launch.Training):
 
     @property
     def published(self) -> bool:
-        """Return whether the task is a published one."""
+        """Return whether the task is published."""
         return self.task in TASKS
 
     @property

@@ -48,7 +48,9 @@ def article(rng: random.Random, split: str, number: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for train.json, valid.json.")
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="Folder for train.json and valid.json."
+    )
     parser.add_argument("--seed", type=int, required=True, metavar="N", help="Random seed of the articles.")
     args = parser.parse_args()
     rng = random.Random(args.seed)

@@ -99,7 +99,7 @@ def advice(folder: Path, name: str, language: str) -> str:
 
 def faults(path: Path, number: int, line: bytes) -> list[Problem]:
     """Return what is wrong with a line, and what to do about it; an empty list for a good line."""
-    where, name = f"{path}: line {number}", path.name
+    where, name = f"{path}:{number}", path.name
     if line.endswith(b"\r"):
         return [Problem("CRLF", where, f"the line ends in CR LF. Convert the file with: sed -i 's/\\r$//' {name}")]
     if b"\r" in line or b"\0" in line:

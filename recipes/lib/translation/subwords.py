@@ -219,9 +219,9 @@ def encode_split(
 
 def refusal(path: Path, number: int, length: int, longest: int) -> str:
     if not length:
-        return f"error: {path}: line {number}: the line has no visible character. Remove it from both files."
+        return f"error: {path}:{number}: the line has no visible character. Remove it from both files."
     return (
-        f"error: {path}: line {number}: the sentence has {length} pieces, but at most {longest} are allowed. Shorten "
+        f"error: {path}:{number}: the sentence has {length} pieces, but at most {longest} are allowed. Shorten "
         "it, or raise --longest (from 1024 on together with --train.max-source-positions and "
         "--train.max-target-positions)."
     )

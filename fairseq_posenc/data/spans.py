@@ -129,7 +129,7 @@ class Windows(FairseqDataset):
     def __init__(self, tokens: Any, rows: Sequence[Row], pad: int, *, shuffle: bool) -> None:
         if len(tokens) != len(rows):
             raise CheckpointError(
-                f"{len(tokens)} windows, but {len(rows)} descriptions of them: prepare the questions again."
+                f"{len(tokens)} windows do not match {len(rows)} descriptions. Prepare the questions again."
             )
         self.tokens, self.rows, self.pad, self.shuffle = tokens, rows, pad, shuffle
 

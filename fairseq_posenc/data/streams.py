@@ -165,7 +165,7 @@ class StreamIterator(iterators.EpochBatchIterator):
         for flag, now in shape.items():
             if flag not in was:
                 raise ValueError(
-                    "The checkpoint was not trained with --task posenc_lm_memory. Give --reset-dataloader."
+                    "The checkpoint is not from --task posenc_lm_memory. Begin a new epoch with --reset-dataloader."
                 )
             if was[flag] != now:
                 what = "The number of training tokens" if flag == "tokens" else flag

@@ -104,5 +104,5 @@ def gpt2_pieces(symbols: Sequence[str], encoder_json: Path) -> list[str]:
     pieces = {str(number): piece for piece, number in json.loads(encoder_json.read_text("utf-8")).items()}
     unknown = [symbol for symbol in symbols if symbol.isdecimal() and symbol not in pieces]
     if unknown:
-        raise ValueError(f"{encoder_json} has no piece {unknown[0]} of the dictionary. Give its tokenizer's file.")
+        raise ValueError(f"{encoder_json} has no piece {unknown[0]}. Give the encoder.json of the dictionary.")
     return [pieces.get(symbol, symbol) for symbol in symbols]

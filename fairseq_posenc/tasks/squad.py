@@ -121,8 +121,8 @@ def check_windows(pos: Composition, longest: int) -> None:
     Raises:
         ValueError: The windows are too long; the message says what to do.
     """
-    cure = "Use shorter windows (--longest of prepare_spans.py and recipes/finetune_xtreme, or --max-length of "
-    check_length(pos, longest, "windows", f"{cure}recipes/finetune_squad), or another encoding.")
+    flags = "--longest of prepare_spans.py and recipes/finetune_xtreme, --max-length of recipes/finetune_squad"
+    check_length(pos, longest, "windows", f"Use shorter windows ({flags}), or another encoding.")
 
 
 def _folder(data: Optional[str]) -> Path:

@@ -190,7 +190,7 @@ def test_harmless_configurations_pass(state: Any) -> None:
         ({"args": argparse.Namespace(arch="lstm", task="translation", criterion="ctc")}, "the criterion 'ctc'"),
         ({"args": None, **harmless(model={"_name": "someones_model"})}, "perhaps its --user-dir is missing"),
         (harmless(common={"user_dir": "${oc.env:SECRET}"}), "user_dir = '${oc.env:SECRET}'"),
-        (harmless(task={"_name": "translation", "dataset_impl": "fasta"}), "names of files to a shell"),
+        (harmless(task={"_name": "translation", "dataset_impl": "fasta"}), "file names to a shell"),
         (harmless(model={"_name": "transformer", "adaptive_softmax_cutoff": "open('F')"}), "would run as Python"),
         (harmless(model={"_name": "transformer", "decoder": {"xformers_att_config": "exit()"}}), "would run as Python"),
         (harmless(model=argparse.Namespace(_name="lstm", decoder_attention="exit()")), "would run as Python"),
@@ -225,7 +225,7 @@ def in_itself() -> dict[str, Any]:
         ({"cfg": in_itself()}, "contains itself"),
         ({"args": argparse.Namespace(arch="lstm", bpe="../../evil")}, "bpe = '../../evil'"),
         ({"args": argparse.Namespace(arch="lstm", home="$\\{oc.env:SECRET}")}, "OmegaConf would fill in"),
-        (harmless(task={"_name": "translation", "dataset_impl": "Choices.fasta"}), "names of files to a shell"),
+        (harmless(task={"_name": "translation", "dataset_impl": "Choices.fasta"}), "file names to a shell"),
     ],
 )
 def test_unusual_forms_are_refused(state: Any, words: str) -> None:

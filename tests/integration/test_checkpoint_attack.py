@@ -106,7 +106,7 @@ COMMANDS: dict[str, Command] = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_refuses_the_attack(command: str, evil: Path, data: Path, mark: Path) -> None:
-    refusal = r"(?s)evil\.pt: refused.*the model 'fconv'.*--allow-checkpoint-names fconv"
+    refusal = r"(?s)evil\.pt: the file is refused.*the model 'fconv'.*--allow-checkpoint-names fconv"
     with pytest.raises((UnsafeCheckpointError, SystemExit), match=refusal):
         COMMANDS[command](evil, data)
     assert not mark.exists()

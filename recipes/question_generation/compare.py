@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from recipes.lib.records import cost
 from recipes.lib.stages import read_json
 
 from .data import items
-from .gallery import gallery
 from .settings import CMRC, RECORD, SQUAD, Variant
 
+SHOWN = 20  # number of sources in the gallery
 ROUGE, COPIED = "valid_rouge_l", "valid_copied"
 #: Names of the data sets in the paper's tables.
 COLUMNS = {SQUAD: "SQuAD", CMRC: "CMRC"}
@@ -102,6 +103,33 @@ def curves(variants: list[Variant], output: Path, split: str) -> None:
         losses = {label: read(log) for label, log in logs.items()}
         points = {label: curve.valid or curve.train for label, curve in losses.items()}
         draw(points, "loss in bits per piece", output / "curves.png")
+
+
+def gallery(items: list[dict[str, Any]], questions: Mapping[str, list[str]]) -> str:
+    """Return Markdown with the sentence, the answer, the references and the question of each model for some sources.
+
+    The sources are at equal intervals over the split.
+
+    Args:
+        items: Items of surface.jsonl.
+        questions: Generated questions by model, one for each item.
+    """
+    first = list({item["source"]: number for number, item in reversed(list(enumerate(items)))}.values())
+    first.sort()
+    chosen = [first[k * len(first) // min(SHOWN, len(first))] for k in range(min(SHOWN, len(first)))]
+    parts = ["# Generated questions", "The sources are at equal intervals over the split, whatever their scores are."]
+    for number in chosen:
+        item = items[number]
+        lines = [f"**{_one_line(item['sentence'])}**"]
+        lines += [f"- answer: {_one_line(item['answer'])}"] if "answer" in item else []
+        lines += [f"- reference: {_one_line(text)}" for text in item["references"]]
+        lines += [f"- {name}: {_one_line(texts[number])}" for name, texts in questions.items()]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("<", "&lt;")
 
 
 def main() -> None:

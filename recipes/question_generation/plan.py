@@ -203,6 +203,6 @@ class Planner(planning.Planner[Settings]):
         settings = self.settings
         command = module("question_generation.compare") + flags(output=self.shown, data=self.data)
         command += flags(split=settings.split, copy=settings.copy, pos_enc=self.labels)
-        inputs = [*scripts("compare", "gallery", "data"), *self.data_inputs, *tables()]
+        inputs = [*scripts("compare", "data"), *self.data_inputs, *tables()]
         outputs = ["comparison.json", "curves.png", "gallery.md"]
         return self.stage("compare", command, outputs, after, inputs)

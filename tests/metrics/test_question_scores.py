@@ -18,7 +18,7 @@ from recipes.lib.encodings import parse
 from recipes.lib.invented import questions as builtin
 from recipes.lib.recipe import shown
 from recipes.lib.settings import load
-from recipes.question_generation import baselines, compare, gallery, score
+from recipes.question_generation import baselines, compare, score
 from recipes.question_generation.__main__ import COLUMNS, QUESTION_GENERATION
 from recipes.question_generation.settings import Variant
 
@@ -182,6 +182,6 @@ def test_a_gallery_shows_all_outputs() -> None:
         {"source": 0, "sentence": "<s> a", "references": ["b", "c"]},
         {"source": 0, "sentence": "a", "references": []},
     ]
-    text = gallery.gallery(items, {"xl": ["d", "e"]})
+    text = compare.gallery(items, {"xl": ["d", "e"]})
     assert "**&lt;s> a**\n- reference: b\n- reference: c\n- xl: d" in text
     assert "- xl: e" not in text

@@ -13,6 +13,7 @@ COMMANDS = {
     "bench": ("commands.bench", "Measure time and memory of each encoding, relative to no encoding."),
     "cost": ("commands.bench.page", "Write docs/cost.md from the measurements of bench."),
     "docs": ("commands.pages", "Write the page of each encoding and the tables of docs/which-encoding.md."),
+    "figures": ("commands.figures", "Draw the figures of the papers from checkpoints, data and results."),
     "doctor": ("commands.doctor", "Check this installation and explain how to repair it."),
     "path": ("commands.path", "Print the folder for --user-dir."),
     "average": ("commands.average", "Average the parameters of several checkpoints."),

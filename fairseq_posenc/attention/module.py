@@ -5,7 +5,7 @@ Legend: B batch, T new tokens, M memory columns, K keys, h heads, D head width, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,8 @@ class SelfAttention(nn.Module):
     """
 
     view: LayerView
+    #: If it is set, each forward calls it with the queries and keys and the encoding's hooks, for analyses.
+    watch: Callable[[Projected, LayerCall], None] | None = None
 
     def __init__(
         self, dim: int, heads: int, *, dropout: float = 0.0, bias: bool = True, batch_first: bool = True
@@ -120,6 +122,8 @@ class SelfAttention(nn.Module):
         if cache is not None:
             k, v, raw_k = self._cached(cache, k, v, raw_k)
         projected = Projected(q, k, v, raw_q, raw_k, positioned=not compressed)
+        if self.watch is not None:
+            self.watch(projected, call)
         rate = self.dropout_rate
         attended, weights = attend(
             projected, call, training=self.training, dropout=rate, need_weights=need_weights, path=self.path

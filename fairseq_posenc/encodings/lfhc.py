@@ -73,7 +73,11 @@ class LFHC(RelativeTable):
         """Return the table row of each distance in layer `index`."""
         if index == 1:
             return self.rows(positions)
-        return self.row_of(coarse(positions.distances, index, self.options.rounding))
+        return self.row_in_layer(positions.distances, index)
+
+    def row_in_layer(self, distances: Tensor, index: int) -> Tensor:
+        """Return the table rows of the distances j - i in layer `index`."""
+        return self.row_of(coarse(distances, index, self.options.rounding))
 
     def reference(self, q: Tensor, k: Tensor, positions: Positions, layer: Layer) -> Tensor:
         table = tables.of_layer(self.weight, layer.index, self.stack.heads)

@@ -1,0 +1,75 @@
+"""Cosine similarity of the position vectors at the input.
+
+Source: Chen et al. 2021 (DIET), Figure 5: the vectors of BERT differ, and those of a model that also has DIET-ABS are
+nearly equal, because its heads know the positions already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .style import Row, panels, styled
+from .trained import Lacking, Stack
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BINS = 100
+
+
+class Similarity(NamedTuple):
+    """Cosines of all pairs of position vectors, [n (n - 1) / 2], and the name of the stack."""
+
+    title: str
+    cosines: Tensor
+
+
+@torch.no_grad()
+def data(stack: Stack, length: int | None = None) -> Similarity:
+    """Return the cosine similarity of the vectors that the encoding adds to the inputs at different positions.
+
+    Args:
+        length: Number of positions; None for the maximum length of the training.
+
+    Raises:
+        Lacking: The encoding adds nothing at the input.
+    """
+    encoding = stack.encoding
+    n = encoding.stack.max_length if length is None else length
+    segments = torch.zeros(1, n, dtype=torch.long) if encoding.needs_segments else None
+    where = encoding.positions(torch.arange(n)[None] + 1, pad=0, boundaries=(0,), segments=segments)
+    vectors = encoding.embed(torch.zeros(1, n, encoding.stack.dim), where)[0].double()
+    if not vectors.any():
+        raise Lacking(f"{stack.name}: {encoding.name} adds no vectors at the input. Try learned or learned+diet-abs.")
+    unit = torch.nn.functional.normalize(vectors, dim=1)
+    first, second = torch.triu_indices(n, n, 1)
+    return Similarity(stack.name, (unit @ unit.t())[first, second])
+
+
+def draw(items: list[Similarity]) -> Figure:
+    """Draw a histogram for each model."""
+    with styled():
+        figure, (panel,) = panels([""])
+        for item in items:
+            panel.hist(item.cosines.numpy(), bins=BINS, range=(-1, 1), density=True, histtype="step", label=item.title)
+        panel.set_xlabel("cosine similarity of two positions")
+        panel.set_ylabel("density")
+        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    return figure
+
+
+def rows(items: list[Similarity]) -> list[Row]:
+    """Return the bins of the histograms as rows."""
+    return [
+        {"model": item.title, "from": -1 + 2 * number / BINS, "to": -1 + 2 * (number + 1) / BINS, "pairs": int(pairs)}
+        for item in items
+        for number, pairs in enumerate(torch.histc(item.cosines, BINS, -1, 1).tolist())
+    ]
+
+
+def report(items: list[Similarity]) -> list[str]:
+    """Return a line for each model with mean and standard deviation."""
+    return [f"{item.title}: mean cosine {item.cosines.mean():.3f} ± {item.cosines.std():.3f}." for item in items]

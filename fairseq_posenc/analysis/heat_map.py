@@ -1,0 +1,119 @@
+"""Heat maps of what an encoding learned: its table, or its bias of absolute positions.
+
+Source: Huang et al. 2020 (M1-M4), Figure 4: the rows of M4 for the distances -50 to 50 in layer 1, head 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..core.base import PositionEncoding
+from ..core.factors import FactoredBias
+from ..core.relative_bias import RelativeBias
+from ..core.relative_table import RelativeTable
+from ..core.tables import of_layer
+from ..encodings.learned import Learned
+from .style import Row, image, panels, styled
+from .trained import Lacking, Stack
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class HeatMap(NamedTuple):
+    """A matrix of learned numbers, with the meaning of its axes.
+
+    Args:
+        values: The matrix, [rows, columns].
+        first: Number of the first row: a distance j - i or a position.
+        row, column: What the rows and the columns are.
+        title: Name of the encoding, the layer and the head.
+    """
+
+    values: NDArray[np.float32]
+    first: int
+    row: str
+    column: str
+    title: str
+
+
+@torch.no_grad()
+def data(stack: Stack, layer: int = 1, head: int = 1, farthest: int = 50) -> list[HeatMap]:
+    """Return a map for each encoding of the stack that has a table.
+
+    - a vector for each distance (Shaw, M4, DeBERTa, ...): distance by dimension, of the layer and head;
+    - a number for each distance (T5, DIET-REL, KERPLE, ...): distance by head, of the layer;
+    - products of absolute factors (DIET-ABS): query position by key position, of the layer and head;
+    - vectors at the input (learned): position by dimension.
+
+    Args:
+        farthest: Longest distance, and number of positions of a map with absolute positions.
+
+    Raises:
+        Lacking: No encoding of the stack has a table.
+    """
+    stack.layer(layer)  # raise if there is no such layer
+    if not 1 <= head <= stack.encoding.stack.heads:
+        raise Lacking(f"{stack.name} has the heads 1 to {stack.encoding.stack.heads}. Choose one of them with --head.")
+    maps = [_map(name, member, layer, head, farthest) for name, member in stack.members.items()]
+    if not any(maps):
+        raise Lacking(f"{stack.name}: {stack.encoding.name} has no table of distances or positions to show.")
+    return [item for item in maps if item]
+
+
+def _map(name: str, member: PositionEncoding, layer: int, head: int, farthest: int) -> HeatMap | None:
+    n, place = member.stack.max_length, f"{name}, layer {layer}"
+    at_head = f"{place}, head {head}"
+    if isinstance(member, FactoredBias):
+        rows, keys = min(n, 2 * farthest), "key slot" if "compress" in member.hooks else "key position j"
+        query, key = (of_layer(table, layer, member.stack.heads)[head - 1] for table in (member.query, member.key))
+        return HeatMap(_numbers(query[:rows] @ key[:rows].t()), 0, "query position i", keys, at_head)
+    if isinstance(member, RelativeBias):
+        longest = min(farthest, n - 1)
+        tables = {table: _of_layer(getattr(member, table), layer) for table in member.layer_tables}
+        values = member.by_distance(tables, torch.arange(-longest, longest + 1))
+        return HeatMap(_numbers(values.t()), -longest, "distance j - i", "head", place)
+    if isinstance(member, RelativeTable):
+        longest = min(farthest, member.clip)
+        table = of_layer(member.weight, layer, member.stack.heads)[head - 1]
+        table = table[member.row_of(torch.arange(-longest, longest + 1))]
+        columns = table if table.dim() == 2 else table[:, None]
+        return HeatMap(_numbers(columns), -longest, "distance j - i", "dimension", at_head)
+    if isinstance(member, Learned):
+        return HeatMap(_numbers(member.weight[: 2 * farthest]), 0, "position", "dimension", f"{name}, at the input")
+    return None
+
+
+def _of_layer(table: Tensor, layer: int) -> Tensor:
+    return table[(layer - 1) % len(table)]
+
+
+def _numbers(values: Tensor) -> NDArray[np.float32]:
+    return values.detach().float().numpy()
+
+
+def draw(maps: list[HeatMap]) -> Figure:
+    """Draw each map with colours that are symmetric about zero."""
+    with styled():
+        figure, axes = panels([item.title for item in maps], columns=2, height=3.2)
+        for panel, item in zip(axes, maps, strict=True):
+            rows, columns = item.values.shape
+            extent = (0.5, columns + 0.5, item.first + rows - 0.5, item.first - 0.5)
+            image(panel, item.values, extent=extent, signed=True)
+            panel.set_xlabel(item.column)
+            panel.set_ylabel(item.row)
+    return figure
+
+
+def rows(item: HeatMap) -> list[Row]:
+    """Return the cells of a map as rows."""
+    return [
+        {"map": item.title, item.row: item.first + row, item.column: column, "value": value}
+        for row, cells in enumerate(item.values.tolist())
+        for column, value in enumerate(cells)
+    ]

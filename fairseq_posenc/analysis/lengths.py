@@ -1,0 +1,103 @@
+"""How often each relative distance occurs in training: frequencies of distances and distributions of lengths.
+
+Source: Qu et al. 2021 (LFHC, GCDF), Figures 3 and 4, section A.1. A text of L tokens has L - |p| pairs at distance p.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .style import GREY, Row, panels, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Lengths(NamedTuple):
+    """The lengths of the items of a data set.
+
+    Args:
+        counts: Number of items of each length, from length 0, [longest + 1].
+        pairs: Number of pairs at distance 0, 1, ..., longest - 1; distance -p has as many as p.
+    """
+
+    counts: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+
+
+def data(lengths: Sequence[int]) -> Lengths:
+    """Return the distribution of lengths in tokens, and the number of pairs at each distance.
+
+    Raises:
+        ValueError: There are no lengths, or one of them is less than 1.
+    """
+    if not len(lengths) or min(lengths) < 1:
+        raise ValueError("the lengths of at least one text are needed, each 1 token or more")
+    counts = np.bincount(np.asarray(lengths))
+    at_least = counts[::-1].cumsum()[::-1]  # items of at least so many tokens
+    return Lengths(counts, at_least[::-1].cumsum()[::-1][1:])  # sum over lengths of count * (length - p)
+
+
+def lengths_of(folder: Path, split: str) -> dict[str, list[int]]:
+    """Return the lengths in tokens of a split of data that fairseq-preprocess or a data script wrote.
+
+    Returns:
+        The lengths by the name of the file: a translation corpus has a file for each language.
+
+    Raises:
+        FileNotFoundError: The folder has no such split.
+    """
+    from fairseq.data.indexed_dataset import get_indexed_dataset_to_local, make_dataset
+
+    files = sorted(path.with_suffix("") for path in folder.glob(f"{split}*.idx") if _is_split(path.stem, split))
+    if not files:
+        present = sorted({path.name.split(".")[0] for path in folder.glob("*.idx")})
+        raise FileNotFoundError(
+            f"{folder} has no split {split}. It has {', '.join(present) or 'no file *.idx of fairseq-preprocess'}."
+        )
+    sizes = {file.name: make_dataset(get_indexed_dataset_to_local(str(file)), "mmap").sizes for file in files}
+    return {name: [int(size) for size in each] for name, each in sizes.items()}
+
+
+def _is_split(stem: str, split: str) -> bool:
+    return stem == split or stem.startswith(f"{split}.")
+
+
+def draw(sets: Mapping[str, Lengths]) -> Figure:
+    """Draw the distribution of lengths (left) and the number of pairs at each distance (right) of each data set."""
+    with styled():
+        titles = [f"{name}: {what}" for name in sets for what in ("lengths", "pairs at each distance")]
+        figure, axes = panels(titles, columns=2)
+        for left, right, item in zip(axes[::2], axes[1::2], sets.values(), strict=True):
+            left.bar(np.arange(len(item.counts)), item.counts, width=1.0)
+            left.set_xlabel("tokens")
+            left.set_ylabel("texts")
+            distances = np.arange(1 - len(item.pairs), len(item.pairs))
+            right.plot(distances, np.concatenate([item.pairs[:0:-1], item.pairs]))
+            right.axvline(0, color=GREY, linewidth=0.6, linestyle="-")
+            right.set_xlabel("distance j - i")
+            right.set_ylabel("pairs of tokens")
+            if np.count_nonzero(item.counts) > 1:  # one length: a straight line, as in Figure 3
+                right.set_yscale("log")
+                right.set_ylabel("pairs of tokens (logarithmic)")
+    return figure
+
+
+def rows(sets: Mapping[str, Lengths]) -> list[Row]:
+    """Return a row for each length: the texts of this length, and the pairs at this distance."""
+    return [
+        {"data": name, "length or distance": number, "texts": texts, "pairs": pairs}
+        for name, item in sets.items()
+        for number, (texts, pairs) in enumerate(zip(item.counts.tolist(), [*item.pairs.tolist(), 0], strict=True))
+    ]
+
+
+def literal(lengths: Sequence[int]) -> Counter[int]:
+    """Return the number of pairs at each distance, counted pair by pair; this is for tests."""
+    return Counter(j - i for length in lengths for i in range(length) for j in range(length))

@@ -1,0 +1,77 @@
+"""The attention weights of a layer, as the mean over its heads and over texts.
+
+Source: Huang et al. 2020 (M1-M4), Figure 5: the first 50 tokens in layer 1 of M4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .style import Row, image, panels, styled
+from .trained import Stack, first_columns
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NEAR = 5  # columns; the figure says how much of the attention stays within this distance
+
+
+class MeanAttention(NamedTuple):
+    """Mean attention weights of the first columns.
+
+    Args:
+        title: Name of the stack.
+        weights: Weight of each query (row) on each key (column), [columns, columns].
+        itself: Mean weight of a token on itself.
+        near: Mean weight on all tokens at most NEAR columns away, the token itself included.
+        texts: Number of texts.
+    """
+
+    title: str
+    weights: Tensor
+    itself: float
+    near: float
+    texts: int
+
+
+def data(stack: Stack, split: str, texts: int = 32, layer: int = 1, columns: int = 50) -> MeanAttention:
+    """Return the mean attention over the heads of a layer and over texts of at least `columns` tokens.
+
+    Raises:
+        Lacking: No text is long enough.
+    """
+    seen = first_columns(stack, split, texts, layer, columns)
+    means = torch.stack([item.weights.mean(0) for item in seen]).mean(0)
+    distances = torch.arange(columns)[:, None] - torch.arange(columns)
+    near = (means * (distances.abs() <= NEAR)).sum(1).mean()
+    return MeanAttention(stack.name, means, float(means.diag().mean()), float(near), len(seen))
+
+
+def draw(item: MeanAttention) -> Figure:
+    """Draw the weights, darker where there is less attention."""
+    with styled():
+        figure, (panel,) = panels([item.title], height=3.0)
+        image(panel, item.weights.numpy(), limits=(0.0, float(item.weights.max())), label="attention weight")
+        panel.set_xlabel("key")
+        panel.set_ylabel("query")
+    return figure
+
+
+def rows(item: MeanAttention) -> list[Row]:
+    """Return the weights as rows."""
+    return [
+        {"query": i, "key": j, "weight": weight}
+        for i, row in enumerate(item.weights.tolist())
+        for j, weight in enumerate(row)
+    ]
+
+
+def report(item: MeanAttention) -> list[str]:
+    """Return what the weights say about the diagonal."""
+    return [
+        f"{item.title}: mean over {item.texts} texts; a token gives {item.itself:.1%} of its attention to itself and "
+        f"{item.near:.1%} to the tokens at most {NEAR} away."
+    ]

@@ -1,0 +1,87 @@
+"""Patterns of the position part of the logits, by head.
+
+Source: Chen et al. 2021 (DIET), Figures 4, 6 and 7. Many heads of DIET-ABS learn patterns that depend on the distance
+alone. The shift score tells how much of a pattern that is; it is ours, the paper has no number for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .style import Row, image, panels, styled
+from .trained import Lacking, Stack, position_part
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Patterns(NamedTuple):
+    """Position part of a layer's logits, [h, n, n], and the shift score of each head, [h]."""
+
+    title: str
+    values: Tensor
+    scores: Tensor
+
+
+def shift_scores(matrices: Tensor) -> Tensor:
+    """Return the share of the variance of matrices [h, n, n] that their diagonals explain: 1 if only j - i counts.
+
+    The score is 1 - (mean squared deviation from the mean of the own diagonal) / (variance of all cells). A constant
+    matrix has score 1.
+    """
+    matrices, n = matrices.double(), matrices.shape[-1]
+    diagonal = (torch.arange(n) - torch.arange(n)[:, None] + n - 1).flatten()
+    cells = matrices.flatten(1)
+    sums = torch.zeros(len(cells), 2 * n - 1, dtype=torch.float64).index_add_(1, diagonal, cells)
+    means = sums / diagonal.bincount()
+    within = (cells - means[:, diagonal]).square().mean(1)
+    variance = cells.var(1, correction=0)
+    return torch.where(variance > 0, 1 - within / variance, torch.ones_like(variance))
+
+
+def data(stack: Stack, layer: int = 1, length: int = 32, second_segment: int | None = None) -> Patterns:
+    """Return the position part of a layer's logits, with a second segment from a column on if one is given.
+
+    Raises:
+        Lacking: The logits have no such part, or segments are given and the encoding does not read them.
+    """
+    segments = None
+    if second_segment is not None:
+        if not stack.encoding.needs_segments:
+            raise Lacking(f"{stack.name}: {stack.encoding.name} does not read segments. Leave out --second-segment.")
+        segments = (torch.arange(length) >= second_segment).long()
+    values = position_part(stack, layer, length, segments)
+    return Patterns(f"{stack.name}, layer {layer}", values, shift_scores(values))
+
+
+def draw(item: Patterns) -> Figure:
+    """Draw a panel for each head, all with the same limits."""
+    with styled():
+        titles = [f"head {head + 1}: shift score {score:.2f}" for head, score in enumerate(item.scores.tolist())]
+        figure, axes = panels(titles)
+        limit = float(np.abs(item.values.numpy()).max())
+        for panel, values in zip(axes, item.values, strict=True):
+            image(panel, values.numpy(), limits=(-limit, limit))
+            panel.set_xlabel("key")
+            panel.set_ylabel("query")
+        figure.suptitle(item.title, fontsize=9)
+    return figure
+
+
+def rows(item: Patterns) -> list[Row]:
+    """Return the cells as rows."""
+    return [
+        {"head": head + 1, "query": i, "key": j, "value": value}
+        for head, matrix in enumerate(item.values.tolist())
+        for i, row in enumerate(matrix)
+        for j, value in enumerate(row)
+    ]
+
+
+def report(item: Patterns) -> list[str]:
+    """Return the shift scores of all heads."""
+    return [f"{item.title}: shift scores {', '.join(f'{score:.2f}' for score in item.scores.tolist())}."]

@@ -1,0 +1,142 @@
+"""The rank of attention logits, and of the part of them that comes from positions alone.
+
+Source: Chen et al. 2021 (DIET), Theorem 1, Figures 2 and 8. Positions that are added to the input leave the rank of a
+head's logits at D or less. DIET-ABS adds a product of rank d_p to the logits, which allows D + d_p.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .style import MARKERS, Row, panels, styled
+from .trained import Lacking, Stack, first_columns, position_part
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ENERGY = 0.99  # share of the squared singular values that the effective rank keeps
+
+
+class Ranks(NamedTuple):
+    """Ranks of the heads of a layer.
+
+    Args:
+        title: Name of the stack, or of random weights.
+        logits: Rank of each head's logits on each text, [texts, h].
+        effective: Smallest number of singular values with ENERGY of the logits' energy, [texts, h].
+        position: Rank of each head's position part, [h]; None if the logits have no such part.
+        head_dim: D.
+        columns: n.
+    """
+
+    title: str
+    logits: Tensor
+    effective: Tensor
+    position: Tensor | None
+    head_dim: int
+    columns: int
+
+
+def ranks(matrices: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the numerical and the effective rank of matrices [..., n, n].
+
+    The singular values are computed in float64. The numerical rank counts those above n * eps * (the largest), with
+    the eps of float32, in which the matrices were made.
+    """
+    singular = torch.linalg.svdvals(matrices.double())
+    threshold = matrices.shape[-1] * torch.finfo(torch.float32).eps * singular[..., :1]
+    energy = singular.square().cumsum(-1)
+    effective = (energy < ENERGY * energy[..., -1:]).sum(-1) + 1
+    return (singular > threshold).sum(-1), effective
+
+
+def data(stack: Stack, split: str, texts: int = 8, layer: int = 1, columns: int = 128) -> Ranks:
+    """Return the ranks of a layer's logits on the first `columns` tokens of each text, and of its position part.
+
+    Raises:
+        Lacking: No text has that many tokens.
+    """
+    seen = first_columns(stack, split, texts, layer, columns)
+    numerical, effective = ranks(torch.stack([item.logits for item in seen]))
+    try:
+        position = ranks(position_part(stack, layer, columns))[0]
+    except Lacking:
+        position = None
+    return Ranks(stack.name, numerical, effective, position, stack.encoding.stack.head_dim, columns)
+
+
+def random(columns: int = 256, dim: int = 256, heads: int = 8, rank: int | None = None, seed: int = 1) -> list[Ranks]:
+    """Return the ranks with random inputs and weights: positions at the input, and a product per head (Theorem 1).
+
+    Args:
+        dim: Model width; a head has dim / heads.
+        rank: d_p; None for D.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    head_dim = dim // heads
+    width = head_dim if rank is None else rank
+    shapes = ((columns, dim), (columns, dim), (heads, dim, head_dim), (heads, dim, head_dim), (heads, columns, width))
+    x, p, w_q, w_k, left = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
+    right = torch.randn(heads, columns, width, generator=generator, dtype=torch.float64)
+    w_q, w_k = w_q / dim**0.5, w_k / dim**0.5
+    at_input = (x + p) @ w_q @ ((x + p) @ w_k).mT, p @ w_q @ (p @ w_k).mT
+    per_head = x @ w_q @ (x @ w_k).mT + left @ right.mT, left @ right.mT
+    results = []
+    for title, (logits, position) in (("positions at the input", at_input), ("product per head", per_head)):
+        numerical, effective = ranks(logits[None])
+        results.append(Ranks(f"random, {title}", numerical, effective, ranks(position)[0], head_dim, columns))
+    return results
+
+
+def draw(items: list[Ranks]) -> Figure:
+    """Draw the ranks by head: mean and range over texts of the logits (left), and the position part (right)."""
+    with styled():
+        figure, (left, right) = panels(["attention logits", "position part"], columns=2)
+        for number, item in enumerate(items):
+            heads, marker = torch.arange(1, item.logits.shape[1] + 1).numpy(), MARKERS[number % len(MARKERS)]
+            mean = item.logits.double().mean(0)
+            below, above = mean - item.logits.amin(0), item.logits.amax(0) - mean
+            left.errorbar(heads, mean, yerr=torch.stack([below, above]), marker=marker, label=item.title, capsize=2)
+            if item.position is not None:
+                right.plot(heads, item.position.numpy(), marker=marker, label=item.title)
+        for panel in (left, right):
+            panel.axhline(items[0].head_dim, color="black", linewidth=0.6, linestyle=":")
+            panel.annotate("D", (1, items[0].head_dim), xycoords=("axes fraction", "data"), va="bottom", ha="right")
+            panel.set_xlabel("head")
+            panel.set_ylabel(f"rank (of {items[0].columns})")
+            panel.set_ylim(0, None)
+        left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    return figure
+
+
+def rows(items: list[Ranks]) -> list[Row]:
+    """Return a row for each head, with means over texts."""
+    return [
+        {
+            "model": item.title,
+            "head": head + 1,
+            "rank of logits": float(item.logits[:, head].double().mean()),
+            f"rank with {ENERGY:.0%} of the energy": float(item.effective[:, head].double().mean()),
+            "rank of position part": "" if item.position is None else int(item.position[head]),
+            "D": item.head_dim,
+            "n": item.columns,
+        }
+        for item in items
+        for head in range(item.logits.shape[1])
+    ]
+
+
+def report(items: list[Ranks]) -> list[str]:
+    """Return a line for each model with the means over heads and texts."""
+    return [
+        f"{item.title}: rank of {item.columns} columns with D = {item.head_dim}: logits {_mean(item.logits)} "
+        f"({_mean(item.effective)} with {ENERGY:.0%} of the energy), position part {_mean(item.position)}."
+        for item in items
+    ]
+
+
+def _mean(values: Tensor | None) -> str:
+    return "none" if values is None else f"{values.double().mean():.1f}"

@@ -1,0 +1,99 @@
+"""The style of all figures: safe for colour-blind readers, and readable when printed in grey."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.writing import whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+#: The colours of Okabe and Ito, without yellow, which is too pale for lines.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+#: Lines of one figure also differ in these, so that they can be told apart without colour.
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
+MARKERS = "osD^vPX"
+GREY = "#808080"
+#: Its lightness grows with the value, also in grey.
+COLOUR_MAP = "cividis"
+WIDTH = 3.4  # inches of a panel; two fill a page of text
+SUFFIXES = ("png", "pdf", "csv")
+
+Row = Mapping[str, object]
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Use this style inside of the context."""
+    import matplotlib
+    from cycler import cycler
+
+    settings = {
+        "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=LINES),
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlesize": 9,
+        "figure.constrained_layout.use": True,
+        "font.size": 8,
+        "image.cmap": COLOUR_MAP,
+        "legend.frameon": False,
+        "lines.linewidth": 1.3,
+        "pdf.fonttype": 42,  # text stays text, which journals ask for
+        "savefig.dpi": 200,
+    }
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def panels(titles: Sequence[str], columns: int = 4, height: float = 2.6) -> tuple[Figure, list[Axes]]:
+    """Return a figure with one panel for each title, at most `columns` of them in a row."""
+    from matplotlib.figure import Figure
+
+    across = min(columns, len(titles))
+    down = -(-len(titles) // across)
+    width = WIDTH if across < 3 else 0.6 * WIDTH
+    figure = Figure(figsize=(width * across, height * (1 if across < 3 else 0.7) * down))
+    axes = figure.subplots(down, across, squeeze=False).flatten().tolist()
+    for panel, title in zip(axes, titles, strict=False):
+        panel.set_title(title)
+    for panel in axes[len(titles) :]:
+        panel.set_axis_off()
+    return figure, axes[: len(titles)]
+
+
+def image(
+    axes: Axes,
+    values: NDArray,
+    *,
+    extent: tuple[float, float, float, float] | None = None,
+    signed: bool = False,
+    label: str = "",
+    limits: tuple[float, float] | None = None,
+) -> None:
+    """Show a matrix with a colour bar; a `signed` one gets limits that are symmetric about zero."""
+    low, high = limits or (float(values.min()), float(values.max()))
+    if signed:
+        low, high = -max(-low, high), max(-low, high)
+    drawn = axes.imshow(values, aspect="auto", interpolation="nearest", extent=extent, vmin=low, vmax=high)
+    axes.figure.colorbar(drawn, ax=axes, label=label)
+
+
+def save(figure: Figure, rows: Sequence[Row], folder: Path, name: str) -> list[Path]:
+    """Write a figure as NAME.png and NAME.pdf and its data as NAME.csv, each complete or absent; return the paths."""
+    paths = [folder / f"{name}.{suffix}" for suffix in SUFFIXES]
+    for path in paths[:2]:
+        with whole(path) as partial, styled():
+            dates = {"CreationDate": None} if path.suffix == ".pdf" else {}  # the same data make the same file
+            figure.savefig(partial, format=path.suffix[1:], metadata=dates)
+    with whole(paths[2]) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return paths

@@ -1,0 +1,89 @@
+"""Scores over an option of an encoding or a setting of a recipe, such as clip and length.
+
+Source: Huang et al. 2020 (M1-M4), Table 4: M4 with k from 2 to 512, and fine-tuning at 512 to 704 tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from .results import ResultsError, Score
+from .style import MARKERS, Row, panels, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDE = 8  # the axis is logarithmic if the largest value is this many times the smallest
+
+
+class Point(NamedTuple):
+    """The score of an encoding at a value of the option, and half the width of its interval or None."""
+
+    series: str
+    x: float
+    score: Score
+
+
+def data(items: list[Score], name: str) -> list[Point]:
+    """Return the scores that have a numeric option or setting `name`, in the order of its values.
+
+    Raises:
+        ResultsError: Fewer than two of its values occur.
+    """
+    points = [point for item in items if (point := _point(item, name))]
+    if len({point.x for point in points}) < 2:
+        raise ResultsError(
+            f"--sweep {name}: the results hold fewer than two values of it. Name an option of the encodings, such as "
+            "clip, or a setting of the recipe, such as longest, and the folders of all runs with --results."
+        )
+    return sorted(points, key=lambda point: (point.series, point.x))
+
+
+def _point(item: Score, name: str) -> Point | None:
+    option = re.search(rf"[\[,]((?:\w+\.)?{re.escape(name)}=([\d.]+))(?=[,\]])", item.encoding)
+    if option:
+        rest = item.encoding.replace(option[1], "").replace("[,", "[").replace(",]", "]").replace("[]", "")
+        return Point(f"{item.group} {rest}", float(option[2]), item)
+    value = item.settings.get(name)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Point(f"{item.group} {item.encoding}", float(value), item) if is_number else None
+
+
+def draw(points: list[Point], name: str) -> Figure:
+    """Draw a line for each encoding of each recipe, with a panel for each kind of score."""
+    columns = list(dict.fromkeys(point.score.column for point in points))
+    with styled():
+        figure, axes = panels([""] * len(columns), columns=2, height=3.0)
+        for panel, column in zip(axes, columns, strict=True):
+            series = list(dict.fromkeys(point.series for point in points if point.score.column == column))
+            for number, label in enumerate(series):
+                own = [point for point in points if point.series == label]
+                within = [point.score.within or 0 for point in own]
+                values = [point.score.value for point in own]
+                marker = MARKERS[number % len(MARKERS)]
+                panel.errorbar([p.x for p in own], values, within, marker=marker, capsize=2, label=label, markersize=4)
+            places = sorted({point.x for point in points})
+            logarithmic = places[0] > 0 and places[-1] >= WIDE * places[0]
+            if logarithmic:
+                panel.set_xscale("log", base=2)
+            panel.set_xticks(places, [f"{place:g}" for place in places])
+            panel.set_xlabel(f"{name} (logarithmic)" if logarithmic else name)
+            panel.set_ylabel(column)
+            panel.legend()
+    return figure
+
+
+def rows(points: list[Point], name: str) -> list[Row]:
+    """Return the points as rows."""
+    return [
+        {
+            "series": point.series,
+            name: point.x,
+            "score": point.score.column,
+            "value": point.score.value,
+            "±": "" if point.score.within is None else point.score.within,
+            "trainings": point.score.seeds,
+        }
+        for point in points
+    ]

@@ -1,0 +1,188 @@
+"""Trained models: their stacks with a position encoding, and what their attention computes on text.
+
+Legend: h heads, n columns, D head width, d model width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..attention.module import SelfAttention
+from ..attention.paths import Projected, explicit_weights, logits
+from ..core.base import PositionEncoding
+from ..core.compose import Composition, LayerCall
+
+
+class Lacking(ValueError):
+    """A model does not have what a figure shows."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack of layers with a position encoding.
+
+    Args:
+        name: The file of the checkpoint and, if the model has two stacks, `encoder` or `decoder`.
+        encoding: The position encoding.
+        attention: The self-attention of each layer.
+        model, task: The fairseq model and task; None for a stack that is not of a checkpoint.
+    """
+
+    name: str
+    encoding: Composition
+    attention: tuple[SelfAttention, ...]
+    model: Any = None
+    task: Any = None
+
+    @property
+    def members(self) -> dict[str, PositionEncoding]:
+        """Return the encodings by name."""
+        return self.encoding.members
+
+    def layer(self, number: int) -> SelfAttention:
+        """Return the self-attention of layer `number`, from 1.
+
+        Raises:
+            Lacking: There is no such layer.
+        """
+        if not 1 <= number <= len(self.attention):
+            raise Lacking(f"{self.name} has the layers 1 to {len(self.attention)}. Choose one of them with --layer.")
+        return self.attention[number - 1]
+
+
+class Seen(NamedTuple):
+    """What a layer computes for one text of n tokens.
+
+    Args:
+        logits: Before the mask and the softmax, [h, n, n].
+        weights: After the softmax, [h, n, n].
+    """
+
+    logits: Tensor
+    weights: Tensor
+
+
+def load(checkpoint: Path, data: Path | None = None, side: str | None = None) -> Stack:
+    """Load the stack of a checkpoint that fairseq wrote, in evaluation mode on the CPU.
+
+    Args:
+        checkpoint: The checkpoint of a posenc architecture: a masked language model, a language model, a translation
+            model and so on.
+        data: Folder of the dictionaries and of the text; None for the folder of the training.
+        side: `encoder` or `decoder`; None for the encoder, or for the only stack.
+
+    Raises:
+        Lacking: The model has no such stack, or none with a position encoding of this package.
+        CheckpointError: The file cannot be read.
+    """
+    from fairseq import checkpoint_utils
+
+    import fairseq_posenc  # noqa: F401  registers the architectures, and what a checkpoint may hold
+
+    overrides = {"data": str(data)} if data else {}
+    try:
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], overrides)
+    except FileNotFoundError as error:
+        hint = "" if data else " Name the folder that holds the dictionary with --data."
+        raise Lacking(f"{checkpoint}: {error}.{hint}") from error
+    model = models[0].eval()
+    stacks = {name: stack for name in ("encoder", "decoder") if (stack := _with_encoding(getattr(model, name, None)))}
+    if not stacks or side not in (None, *stacks):
+        kind = f"an {side}" if side == "encoder" else f"a {side}" if side else "a stack"
+        raise Lacking(f"{checkpoint} does not have {kind} with a position encoding of this package (posenc_*).")
+    name = side or next(iter(stacks))
+    shown = str(checkpoint) if len(stacks) == 1 else f"{checkpoint} ({name})"
+    module = stacks[name]
+    return Stack(shown, module.pos, tuple(layer.self_attn for layer in module.layers), model, task)
+
+
+def _with_encoding(module: Any) -> Any:
+    """Return the stack of an encoder or decoder; None if it has no position encoding of this package."""
+    stack = getattr(module, "sentence_encoder", module)  # a masked language model's
+    return stack if isinstance(getattr(stack, "pos", None), Composition) else None
+
+
+@torch.no_grad()
+def on_text(stack: Stack, split: str, texts: int, layer: int) -> Iterator[Seen]:
+    """Yield what a layer computes for the first `texts` texts of a split, each without padding.
+
+    A text is what the task makes of the data: a block of a masked language model is masked as in its training, and a
+    segment of a language model with memory reads the segments before it; the columns of memory are left out here.
+
+    Raises:
+        Lacking: The stack compresses its keys, so that they belong to no columns.
+    """
+    if "compress" in {hook for member in stack.members.values() for hook in member.hooks}:
+        raise Lacking(f"{stack.name}: {stack.encoding.name} compresses the keys, so its logits have no columns.")
+    stack.task.load_dataset(split)
+    dataset = stack.task.dataset(split)
+    batches = stack.task.get_batch_iterator(dataset, max_sentences=1, required_batch_size_multiple=1)
+    for _, sample in zip(range(texts), batches.next_epoch_itr(shuffle=False), strict=False):
+        with watched(stack.layer(layer)) as calls:
+            stack.model(**sample["net_input"])
+        projected, call = calls[-1]
+        own = slice(call.positions.offset, None)  # without the columns of memory
+        yield Seen(*(values(projected, call)[0, :, :, own].float() for values in (logits, explicit_weights)))
+
+
+def first_columns(stack: Stack, split: str, texts: int, layer: int, columns: int) -> list[Seen]:
+    """Return what a layer computes for the first `columns` tokens of those texts that have as many (see `on_text`).
+
+    Raises:
+        Lacking: No text has as many.
+    """
+    seen = [item for item in on_text(stack, split, texts, layer) if item.logits.shape[-2] >= columns]
+    if not seen:
+        raise Lacking(
+            f"{stack.name}: no text among the first {texts} of {split} has {columns} tokens. Lower --columns."
+        )
+    return [Seen(*(values[:, :columns, :columns] for values in item)) for item in seen]
+
+
+@contextmanager
+def watched(attention: SelfAttention) -> Iterator[list[tuple[Projected, LayerCall]]]:
+    """Collect the queries, keys and hooks of each forward of a layer inside of the context."""
+    calls: list[tuple[Projected, LayerCall]] = []
+    attention.watch = lambda projected, call: calls.append((projected, call))
+    try:
+        yield calls
+    finally:
+        attention.watch = None
+
+
+@torch.no_grad()
+def position_part(stack: Stack, layer: int, length: int, segments: Tensor | None = None) -> Tensor:
+    """Return the part of a layer's logits that does not depend on the tokens, [h, length, length] in float32.
+
+    It is the logits for inputs that hold positions only: the sum of all biases, and the product of the projected
+    position vectors P W_Q W_K^T P^T / sqrt(D) of an encoding that adds vectors at the input (Chen et al. 2021, Theorem
+    1; without the biases of the projections, and without a layer norm before the layer).
+
+    Args:
+        segments: Segment of each column, [length], for encodings that read segments.
+
+    Raises:
+        Lacking: There is no such part, because the positions only act together with tokens, or not at all.
+    """
+    attention, encoding, dim = stack.layer(layer), stack.encoding, stack.encoding.stack.dim
+    tokens = torch.arange(length)[None] + 1
+    if encoding.needs_segments and segments is None:
+        segments = torch.zeros(length, dtype=torch.long)
+    where = encoding.positions(tokens, pad=0, boundaries=(0,), segments=None if segments is None else segments[None])
+    x = encoding.embed(torch.zeros(1, length, dim), where)
+    q, k = (
+        (x @ projection.weight.t()).unflatten(-1, (attention.num_heads, -1)).transpose(1, 2)
+        for projection in (attention.q_proj, attention.k_proj)
+    )
+    call = attention.view.at(where, encoding.per_layer(where)[layer - 1])
+    part = logits(Projected(call.project_q(q), call.project_k(k), k, q, k), call)[0]
+    if not part.any():
+        raise Lacking(f"{stack.name}: the logits of {encoding.name} have no part without the tokens.")
+    return part.expand(attention.num_heads, -1, -1)

@@ -1,0 +1,288 @@
+"""`python -m fairseq_posenc figures`: draw the figures of the papers from checkpoints, data and results."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..analysis import (
+    cosine,
+    diagrams,
+    heat_map,
+    lengths,
+    mean_attention,
+    patterns,
+    priors,
+    rank,
+    results,
+    scores,
+    sweep,
+)
+from ..analysis.style import Row, save
+from ..analysis.trained import Lacking, Stack, load
+from ..compat.checkpoints import CheckpointError
+from ..core.quiet import warnings_only
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Options = argparse.Namespace
+
+
+class Picture(NamedTuple):
+    """A figure, the data that it shows, and lines about them for the screen."""
+
+    figure: Figure
+    rows: Sequence[Row]
+    report: Sequence[str] = ()
+
+
+class Kind(NamedTuple):
+    """A kind of figure.
+
+    Args:
+        paper: Figure or table of the paper.
+        text: What it shows.
+        reads: The options that it reads, with their defaults; None for an option without one.
+        make: Makes the pictures by the ends of their file names; an empty end for a single one.
+    """
+
+    paper: str
+    text: str
+    reads: dict[str, Any]
+    make: Callable[[Options], dict[str, Picture]]
+
+
+def _stacks(options: Options) -> list[Stack]:
+    if not options.checkpoint:
+        raise Lacking("This figure shows a trained model. Name one or more with --checkpoint FILE.")
+    return [load(path, options.data, getattr(options, "side", None)) for path in options.checkpoint]
+
+
+def _numbered(pictures: list[Picture]) -> dict[str, Picture]:
+    return {f"-{number}" if len(pictures) > 1 else "": each for number, each in enumerate(pictures, start=1)}
+
+
+def _heat_map(options: Options) -> dict[str, Picture]:
+    maps = [
+        item
+        for stack in _stacks(options)
+        for item in heat_map.data(stack, options.layer, options.head, options.columns)
+    ]
+    return _numbered([Picture(heat_map.draw([item]), heat_map.rows(item), [item.title]) for item in maps])
+
+
+def _mean_attention(options: Options) -> dict[str, Picture]:
+    chosen = options.split, options.texts, options.layer, options.columns
+    items = [mean_attention.data(stack, *chosen) for stack in _stacks(options)]
+    return _numbered(
+        [Picture(mean_attention.draw(item), mean_attention.rows(item), mean_attention.report(item)) for item in items]
+    )
+
+
+def _rank(options: Options) -> dict[str, Picture]:
+    chosen = options.split, options.texts, options.layer, options.columns
+    if options.checkpoint:
+        items = [rank.data(stack, *chosen) for stack in _stacks(options)]
+    else:
+        items = rank.random(columns=options.columns)
+    return {"": Picture(rank.draw(items), rank.rows(items), rank.report(items))}
+
+
+def _cosine(options: Options) -> dict[str, Picture]:
+    items = [cosine.data(stack, options.columns) for stack in _stacks(options)]
+    return {"": Picture(cosine.draw(items), cosine.rows(items), cosine.report(items))}
+
+
+def _patterns(options: Options) -> dict[str, Picture]:
+    chosen = options.layer, options.columns, options.second_segment
+    items = [patterns.data(stack, *chosen) for stack in _stacks(options)]
+    return _numbered([Picture(patterns.draw(item), patterns.rows(item), patterns.report(item)) for item in items])
+
+
+def _prior_matrices(options: Options) -> dict[str, Picture]:
+    data = priors.matrices(options.columns, options.dim)
+    return {"": Picture(priors.draw_matrices(data), priors.matrix_rows(data))}
+
+
+def _divergence(options: Options) -> dict[str, Picture]:
+    data = priors.divergence(options.columns, options.dim)
+    return {"": Picture(priors.draw_divergence(data), priors.divergence_rows(data), priors.report(data))}
+
+
+def _lengths(options: Options) -> dict[str, Picture]:
+    own = {"lengths": options.lengths}
+    texts = lengths.lengths_of(options.data, options.split) if options.data else own
+    sets = {name: lengths.data(each) for name, each in texts.items()}
+    return {"": Picture(lengths.draw(sets), lengths.rows(sets))}
+
+
+def _all_scores(options: Options) -> list[results.Score]:
+    if not options.results:
+        raise results.ResultsError("This figure shows results of recipes. Name their folders with --results DIR.")
+    return [score for folder in options.results for score in results.scores(folder, options.score)]
+
+
+def _scores(options: Options) -> dict[str, Picture]:
+    items = _all_scores(options)
+    return {"": Picture(scores.draw(items), scores.rows(items))}
+
+
+def _sweep(options: Options) -> dict[str, Picture]:
+    points = sweep.data(_all_scores(options), options.over)
+    return {"": Picture(sweep.draw(points, options.over), sweep.rows(points, options.over))}
+
+
+def _diagrams(options: Options) -> dict[str, Picture]:
+    return {"": Picture(diagrams.draw(), diagrams.rows())}
+
+
+MODEL = {"checkpoint": None, "data": None, "side": None}
+TEXT = {"split": "valid", "texts": 8}
+KINDS = {
+    "embedding-heat-map": Kind(
+        *("M1-M4, Figure 4", "What the table of an encoding holds."),
+        {**MODEL, "layer": 1, "head": 1, "columns": 50},
+        _heat_map,
+    ),
+    "mean-attention": Kind(
+        *("M1-M4, Figure 5", "The attention of a layer, as the mean over heads and texts."),
+        {**MODEL, **TEXT, "layer": 1, "columns": 50},
+        _mean_attention,
+    ),
+    "rank": Kind(
+        *(
+            "DIET, Figures 2 and 8, Theorem 1",
+            "The rank of the attention logits (without a checkpoint: of random ones).",
+        ),
+        {**MODEL, **TEXT, "layer": 1, "columns": 128},
+        _rank,
+    ),
+    "cosine": Kind(
+        *("DIET, Figure 5", "The cosine similarity of the position vectors at the input."),
+        {**MODEL, "columns": None},
+        _cosine,
+    ),
+    "patterns": Kind(
+        *(
+            "DIET, Figures 4, 6 and 7",
+            "The position part of the logits by head, and how far it depends on j - i alone.",
+        ),
+        {**MODEL, "layer": 1, "columns": 32, "second_segment": None},
+        _patterns,
+    ),
+    "prior-matrices": Kind(
+        *("LFHC and GCDF, Figure 2", "The fixed encodings of the distance in XL and GCDF."),
+        {"columns": 512, "dim": 512},
+        _prior_matrices,
+    ),
+    "lengths": Kind(
+        *("LFHC and GCDF, Figures 3 and 4", "How long the texts are, and how often each distance occurs."),
+        {"data": None, "split": "train", "lengths": [5]},
+        _lengths,
+    ),
+    "divergence": Kind(
+        *("LFHC and GCDF, Figures 5 and 6", "How far apart the fixed encodings of two distances are."),
+        {"columns": 1024, "dim": 512},
+        _divergence,
+    ),
+    "scores": Kind(
+        *("DIET, Figure 1", "The scores of runs of recipes, with their intervals."),
+        {"results": None, "score": None},
+        _scores,
+    ),
+    "sweep": Kind(
+        *("M1-M4, Table 4", "The scores over an option of the encoding or a setting of the recipe."),
+        {"results": None, "score": None, "over": "clip"},
+        _sweep,
+    ),
+    "diagrams": Kind(
+        *(
+            "LFHC and GCDF, Figure 1; M1-M4, Figure 3; DIET, Figure 3",
+            "Which row a pair reads, and where encodings act.",
+        ),
+        {},
+        _diagrams,
+    ),
+}
+
+EPILOG = """\
+examples:
+  python -m fairseq_posenc figures divergence --output figures
+  python -m fairseq_posenc figures rank --checkpoint learned.pt --checkpoint diet-abs.pt --output figures
+  python -m fairseq_posenc figures scores --results results/demo --output figures
+
+Each figure is written as NAME.png, NAME.pdf and NAME.csv, which holds its data."""
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers of at least `least`."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        return value
+
+    return number
+
+
+def _numbers(text: str) -> list[int]:
+    return [_whole(1)(part) for part in text.split(",")]
+
+
+def _parser() -> argparse.ArgumentParser:
+    kinds = "\n".join(f"  {name:<19} {kind.text} ({kind.paper})" for name, kind in KINDS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m fairseq_posenc figures",
+        description=f"Draw figures of the papers.\n\nfigures:\n{kinds}",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,  # an option that is absent was not given
+    )
+    parser.add_argument("name", choices=KINDS, metavar="NAME", help="Figure to draw; see above.")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="Folder for the files.")
+    add = parser.add_argument
+    add("--checkpoint", type=Path, action="append", metavar="FILE", help="Checkpoint of fairseq; repeat it.")
+    add("--data", type=Path, metavar="DIR", help="Folder of fairseq-preprocess (default: that of the training).")
+    add("--side", choices=("encoder", "decoder"), help="Stack of a model with two (default: encoder).")
+    add("--split", metavar="NAME", help="Split of the data to read (default: valid; for lengths train).")
+    add("--texts", type=_whole(1), metavar="N", help="Number of texts to read (default: 8).")
+    add("--layer", type=_whole(1), metavar="N", help="Layer, from 1 (default: 1).")
+    add("--head", type=_whole(1), metavar="N", help="Head, from 1 (default: 1).")
+    defaults = ", ".join(f"{name} {kind.reads['columns']}" for name, kind in KINDS.items() if kind.reads.get("columns"))
+    add("--columns", type=_whole(2), metavar="N", help=f"Number of tokens or distances to show (default: {defaults}).")
+    add("--second-segment", type=_whole(0), metavar="N", help="Column where a second segment begins (default: none).")
+    add("--dim", type=_whole(2), metavar="N", help="Model width (default: 512).")
+    add("--lengths", type=_numbers, metavar="A,B", help="Lengths of texts in tokens, without --data (default: 5).")
+    add("--results", type=Path, action="append", metavar="DIR", help="Output folder of a recipe; repeat it.")
+    add("--score", metavar="NAME", help="Column of the score in the results (default: the recipe's main score).")
+    add("--over", metavar="NAME", help="Option or setting along the axis of a sweep (default: clip).")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Draw a figure as the command line says. Return 0, or 1 after an error of one line."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    kind = KINDS[options.name]
+    unread = sorted(set(vars(options)) - set(kind.reads) - {"name", "output"})
+    if unread:
+        known = ", ".join(f"--{name.replace('_', '-')}" for name in kind.reads) or "--output only"
+        parser.error(f"--{unread[0].replace('_', '-')} has no effect on {options.name}, which reads {known}.")
+    if {"data", "lengths"} <= set(vars(options)):
+        parser.error("--lengths and --data exclude each other: the lengths are those of the data, or those you give.")
+    for name, default in kind.reads.items():
+        setattr(options, name, getattr(options, name, default))
+    try:
+        with warnings_only("matplotlib"), warnings_only("fontTools"):
+            for end, picture in kind.make(options).items():
+                paths = save(picture.figure, picture.rows, options.output, f"{options.name}{end}")
+                print("\n".join([*picture.report, f"{paths[0]} (and {paths[1].suffix}, {paths[2].suffix})"]))
+    except (Lacking, CheckpointError, results.ResultsError, OSError, ValueError) as error:
+        print(f"figures: {error}", file=sys.stderr)
+        return 1
+    return 0

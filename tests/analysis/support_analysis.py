@@ -1,0 +1,22 @@
+"""Stacks with random weights, for tests of the analyses."""
+
+from __future__ import annotations
+
+import torch
+
+from fairseq_posenc.analysis.trained import Stack
+from fairseq_posenc.attention import SelfAttention
+from fairseq_posenc.encodings import StackShape, build
+
+
+def stack(name: str, options: str = "", *, layers: int = 2, heads: int = 2, dim: int = 8, length: int = 12) -> Stack:
+    """Return a stack whose parameters are all random, also those that start at zero."""
+    torch.manual_seed(3)
+    encoding = build(name, options, StackShape(layers, heads, dim, length))
+    with torch.no_grad():
+        for parameter in encoding.parameters():
+            parameter.normal_(0, 0.5)
+    attention = tuple(SelfAttention(dim, heads) for _ in range(layers))
+    for number, layer in enumerate(attention, start=1):
+        layer.use(encoding, number)
+    return Stack(name, encoding, attention)

@@ -1,0 +1,186 @@
+"""What the papers' figures claim in numbers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support_analysis import stack
+
+from fairseq_posenc.analysis import cosine, diagrams, heat_map, lengths, patterns, priors, rank, trained
+from fairseq_posenc.encodings import names
+
+# -- LFHC and GCDF -------------------------------------------------------------------------------------------
+
+
+def test_gcdf_has_both_properties_and_sinusoids_neither() -> None:
+    data = priors.divergence(1024, 512)
+    assert data["gcdf"][2:] == (0, 0, 0)
+    sinusoids = data["xl"]
+    assert sinusoids.not_increasing > 400
+    assert sinusoids.not_attenuated == len(sinusoids.by_start) - 1  # phi(i + k, i) is constant
+
+
+def test_divergence_equals_its_closed_forms() -> None:
+    """Sinusoids: d - 2 sum cos(w k). GCDF: the values of section A.2 at d = 512."""
+    rows = priors.rows_of("xl", torch.arange(6), 512)
+    squared = (rows - rows[0]).square().sum(1)
+    speeds = 10000 ** (-torch.arange(0, 512, 2).double() / 512)
+    for k, expected in ((1, 13.7958), (5, 132.8067)):
+        assert float(squared[k]) == pytest.approx(512 - 2 * float(torch.cos(speeds * k).sum()), rel=1e-9)
+        assert float(squared[k]) == pytest.approx(expected, abs=5e-5)
+    steps = priors.divergence(1024, 512)["gcdf"].by_start[[0, 10, 100, 500]]
+    assert steps.tolist() == pytest.approx([23.31, 4.12, 0.489, 0.063], rel=5e-3)
+    assert priors.divergence(32, 768)["xl"].by_start.tolist() == pytest.approx([14.1023] * 27, rel=1e-4)
+
+
+def test_gcdf_goes_from_zero_to_lambda() -> None:
+    """The model projects R - lambda / 2; the figure shows R itself."""
+    matrix = priors.matrices(300, 16)["gcdf"]
+    assert float(matrix[:, 0].amin()) == pytest.approx(0, abs=1e-6)
+    assert float(matrix[:, 0].amax()) == pytest.approx(4, abs=1e-6)
+    assert matrix[len(matrix) // 2].tolist() == pytest.approx([2.0] * 16)
+
+
+@pytest.mark.parametrize("sizes", [[5], [1], [3, 3, 7, 1]])
+def test_pairs_at_each_distance_are_counted(sizes: list[int]) -> None:
+    item = lengths.data(sizes)
+    pairs = {p: sum(1 for size in sizes for i in range(size) for j in range(size) if j - i == p) for p in range(7)}
+    assert item.pairs.tolist() == [pairs[p] for p in range(max(sizes))]
+    assert item.counts.sum() == len(sizes)
+
+
+def test_lengths_of_nothing_are_refused() -> None:
+    for sizes in ([], [0]):
+        with pytest.raises(ValueError, match="at least one text"):
+            lengths.data(sizes)
+
+
+def test_lfhc_reads_wider_ranges_in_higher_layers() -> None:
+    """Figure 1: with k = 2, layer 2 gives the distances 1 and 2 one row, and 3 and beyond the other."""
+    rows = diagrams.ranges(clip=2, layers=2, columns=9)
+    assert rows["shaw"].tolist() == [[-2, -2, -2, -1, 0, 1, 2, 2, 2]] * 2
+    assert rows["lfhc"].tolist() == [[-2, -2, -2, -1, 0, 1, 2, 2, 2], [-2, -2, -1, -1, 0, 1, 1, 2, 2]]
+
+
+# -- DIET ----------------------------------------------------------------------------------------------------
+
+
+def test_positions_at_the_input_leave_rank_d_and_a_product_adds_its_rank() -> None:
+    """Theorem 1: at most D, and D + d_p for random factors."""
+    at_input, per_head = rank.random(columns=96, dim=64, heads=4, rank=24)
+    assert set(at_input.logits.flatten().tolist()) == {16}
+    assert set(per_head.logits.flatten().tolist()) == {16 + 24}
+    assert set(at_input.position.tolist()) == {16}
+    assert set(per_head.position.tolist()) == {24}
+
+
+def test_the_effective_rank_keeps_99_percent_of_the_energy() -> None:
+    matrix = torch.diag(torch.tensor([10.0, 10.0, 0.1, 0.0]))
+    numerical, effective = rank.ranks(matrix)
+    assert (int(numerical), int(effective)) == (3, 2)
+
+
+def test_gradients_of_tokens_and_positions_are_equal_at_the_input() -> None:
+    """Theorem 2, for equation (5): L(g(X + P), y) with any g."""
+    item = stack("learned", dim=8, length=12)
+    table = item.members["learned"].weight
+    x = torch.randn(1, 12, 8, requires_grad=True)
+    where = item.encoding.positions(torch.ones(1, 12, dtype=torch.long), pad=0)
+    tensors = item.encoding.per_layer(where)
+    out, _ = item.attention[0](item.encoding.embed(x, where), where, tensors[0])
+    out.square().sum().backward()
+    assert torch.equal(x.grad[0], table.grad)
+    assert x.grad.abs().sum() > 0
+
+
+def test_shift_scores() -> None:
+    """1 if only j - i counts, 0 if the diagonals explain nothing."""
+    columns = torch.arange(6).double()
+    distances = columns - columns[:, None]
+    by_key = (-1) ** columns.expand(6, 6)
+    scores = patterns.shift_scores(torch.stack([distances**2, torch.ones(6, 6).double(), by_key]))
+    assert scores[:2].tolist() == pytest.approx([1, 1])
+    assert 0 <= float(scores[2]) < 0.3
+
+
+# -- what each encoding has ----------------------------------------------------------------------------------
+
+#: encodings in encoders whose logits have a part without tokens
+WITH_PART = {
+    *("learned", "sinusoidal", "sentence-restart", "raffel", "t5", "xl", "gcdf", "tupe", "diet-rel", "diet-abs"),
+    *("segments-input", "segments", "alibi", "kerple", "fire", "tisa"),
+}
+WITH_TABLE = {
+    *("learned", "sentence-restart", "shaw", "lfhc", "raffel", "t5", "m1", "m2", "m3", "m4", "m4m", "deberta"),
+    *("diet-rel", "diet-abs", "diet-abs-lin", "kerple", "tisa", "alibi"),
+}
+DECODERS_ONLY = {"xpos", "cope"}
+COMPRESSED = {"linformer", "diet-abs-lin"}
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in DECODERS_ONLY | COMPRESSED])
+def test_the_position_part_is_that_of_the_logits_without_tokens(name: str) -> None:
+    item = stack(name)
+    segments = torch.tensor([0] * 6 + [1] * 6) if item.encoding.needs_segments else None
+    if name not in WITH_PART:
+        with pytest.raises(trained.Lacking, match="no part without the tokens"):
+            trained.position_part(item, 1, 12, segments)
+        return
+    part = trained.position_part(item, 1, 12, segments)
+    assert part.shape == (2, 12, 12)
+    assert part.isfinite().all()
+
+
+def test_the_position_part_of_diet_abs_is_its_product() -> None:
+    item = stack("diet-abs")
+    member = item.members["diet-abs"]
+    expected = member.query[0] @ member.key[0].transpose(-1, -2)
+    torch.testing.assert_close(trained.position_part(item, 2, 12), expected)
+
+
+def test_the_position_part_of_learned_vectors_is_their_projected_product() -> None:
+    item = stack("learned")
+    vectors, layer = item.members["learned"].weight, item.attention[0]
+    q, k = (vectors @ projection.weight.t() for projection in (layer.q_proj, layer.k_proj))
+    expected = torch.stack([q[:, head] @ k[:, head].t() for head in (slice(0, 4), slice(4, 8))]) / 2
+    torch.testing.assert_close(trained.position_part(item, 1, 12), expected)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in DECODERS_ONLY])
+def test_every_table_has_a_heat_map(name: str) -> None:
+    item = stack(name)
+    if name not in WITH_TABLE:
+        with pytest.raises(trained.Lacking, match="no table"):
+            heat_map.data(item)
+        return
+    (shown,) = heat_map.data(item, layer=2, head=2, farthest=4)
+    assert shown.values.shape[0] in (8, 9)
+    assert (shown.values != 0).any()
+
+
+def test_the_heat_map_shows_the_rows_of_the_layer_and_head() -> None:
+    item = stack("m4", "share=none,clip=5")
+    (shown,) = heat_map.data(item, layer=2, head=2, farthest=3)
+    weight = item.members["m4"].weight
+    assert shown.first == -3
+    torch.testing.assert_close(torch.from_numpy(shown.values), weight[1, 1, 2:9].detach())
+
+
+def test_equal_vectors_have_cosine_one() -> None:
+    item = stack("learned")
+    assert cosine.data(item).cosines.abs().max() < 1
+    with torch.no_grad():
+        item.members["learned"].weight.copy_(torch.ones(12, 8))
+    assert cosine.data(item).cosines.tolist() == pytest.approx([1.0] * 66)
+    with pytest.raises(trained.Lacking, match="adds no vectors"):
+        cosine.data(stack("m4"))
+
+
+def test_layers_and_heads_that_do_not_exist_are_refused() -> None:
+    item = stack("m4")
+    with pytest.raises(trained.Lacking, match="layers 1 to 2"):
+        heat_map.data(item, layer=3)
+    with pytest.raises(trained.Lacking, match="heads 1 to 2"):
+        heat_map.data(item, head=3)
+    with pytest.raises(trained.Lacking, match="does not read segments"):
+        patterns.data(item, second_segment=4)

@@ -1,0 +1,191 @@
+"""`figures`: every figure is drawn from what it is made of, and what it lacks is named."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from integration import lm, masked_lm, support
+
+from fairseq_posenc.analysis import results, sweep
+from fairseq_posenc.analysis.trained import load, on_text
+from fairseq_posenc.commands import figures
+
+ROWS = [
+    {"encoding": "m4[clip=2]", "score": 80.0, "scores": [79.0, 80.0, 81.0], "seeds": 3},
+    {"encoding": "m4[clip=8,share=none]", "score": 82.0, "scores": [82.0, 82.0, 82.0], "seeds": 3},
+    {"encoding": "m4[clip=64]", "score": 83.0, "scores": [83.0, 83.0, 83.0], "seeds": 3},
+]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Checkpoints of a masked language model, a language model with memory and a translation model."""
+    folder = tmp_path_factory.mktemp("figures")
+    words = ["--pos-enc", "learned+diet-abs", "--max-update", "2"]
+    trainings: dict[str, tuple[Any, list[str]]] = {
+        "masked": (masked_lm, words),
+        "memory": (lm, ["--pos-enc", "shaw", "--max-update", "2"]),
+        "translation": (support, ["--pos-enc", "m4", "--max-update", "2"]),
+    }
+    for name, (module, arguments) in trainings.items():
+        module.train(module.write_corpus(folder / name), *arguments, "--save-dir", folder / f"{name}-saved")
+    return {name: folder / f"{name}-saved" / "checkpoint_last.pt" for name in trainings}
+
+
+def draw(name: str, output: Path, *arguments: Any) -> list[dict[str, str]]:
+    """Draw a figure, check its files and return its data."""
+    assert figures.main([name, "--output", str(output), *map(str, arguments)]) == 0
+    (png,), (pdf,), (data,) = (sorted(output.glob(f"{name}*.{suffix}")) for suffix in ("png", "pdf", "csv"))
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    assert len(list(output.iterdir())) == 3
+    with data.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("prior-matrices", ["--columns", "8", "--dim", "6"]),
+        ("divergence", ["--columns", "40", "--dim", "16"]),
+        ("lengths", ["--lengths", "5,7"]),
+        ("rank", ["--columns", "40"]),
+        ("diagrams", []),
+    ],
+)
+def test_figures_of_nothing(name: str, arguments: list[str], tmp_path: Path) -> None:
+    assert draw(name, tmp_path, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("mean-attention", ["--columns", "8"]),
+        ("rank", ["--columns", "16"]),
+        ("cosine", []),
+        ("patterns", ["--columns", "6"]),
+    ],
+)
+def test_figures_of_a_masked_language_model(
+    name: str, arguments: list[str], checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    assert draw(name, tmp_path, "--checkpoint", checkpoints["masked"], *arguments)
+
+
+@pytest.mark.parametrize("model", ["memory", "translation"])
+def test_figures_of_other_models(model: str, checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    rows = draw("mean-attention", tmp_path, "--checkpoint", checkpoints[model], "--columns", "4")
+    by_query = [sum(float(row["weight"]) for row in rows if row["query"] == str(query)) for query in range(4)]
+    assert all(0 < total <= 1.0001 for total in by_query)
+    draw("embedding-heat-map", tmp_path / "heat", "--checkpoint", checkpoints[model])
+
+
+def test_the_weights_are_those_of_the_model(checkpoints: dict[str, Path]) -> None:
+    """The second layer of the translation model, which returns its own attention weights."""
+    stack = load(checkpoints["translation"])
+    (seen,) = on_text(stack, "valid", 1, 2)
+    batches = stack.task.get_batch_iterator(
+        stack.task.dataset("valid"), max_sentences=1, required_batch_size_multiple=1
+    )
+    sample = next(batches.next_epoch_itr(shuffle=False))
+    states = stack.model.encoder(**{key: sample["net_input"][key] for key in ("src_tokens", "src_lengths")})
+    assert seen.logits.shape[-1] == states["encoder_out"][0].shape[0]
+    torch.testing.assert_close(seen.weights, seen.logits.softmax(-1))
+    assert stack.attention[1].watch is None
+
+
+def test_a_decoder_is_chosen_by_its_side(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    arguments = ["--checkpoint", checkpoints["translation"], "--columns", "3", "--side", "decoder"]
+    rows = draw("mean-attention", tmp_path, *arguments)
+    assert all(float(row["weight"]) == 0 for row in rows if int(row["key"]) > int(row["query"]))
+
+
+def test_what_a_model_lacks_is_named(checkpoints: dict[str, Path], tmp_path: Path, capsys: Any) -> None:
+    for name, model, text in (
+        ("cosine", "translation", "m4 adds no vectors at the input"),
+        ("patterns", "translation", "no part without the tokens"),
+        ("mean-attention", "masked", "Lower --columns"),
+    ):
+        more = ["--columns", "500"] if name == "mean-attention" else []
+        words = [name, "--output", str(tmp_path), "--checkpoint", str(checkpoints[model]), *more]
+        assert figures.main(words) == 1
+        assert text in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["cosine"], "--checkpoint FILE"),
+        (["scores"], "--results DIR"),
+        (["scores", "--results", "nowhere"], "does not exist"),
+        (["lengths", "--data", "nowhere"], "has no split train"),
+        (["embedding-heat-map", "--checkpoint", "nowhere.pt"], "nowhere.pt"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], text: str, tmp_path: Path, capsys: Any) -> None:
+    assert figures.main([*arguments, "--output", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["divergence", "--head", "2"], "--head has no effect on divergence, which reads --columns, --dim"),
+        (["diagrams", "--columns", "2"], "which reads --output only"),
+        (["lengths", "--data", "x", "--lengths", "5"], "exclude each other"),
+        (["patterns", "--layer", "0"], "0 is less than 1"),
+        (["no-such-figure"], "invalid choice"),
+    ],
+)
+def test_options_without_effect_are_refused(arguments: list[str], text: str, tmp_path: Path, capsys: Any) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        figures.main([*arguments, "--output", str(tmp_path)])
+    assert text in capsys.readouterr().err
+
+
+# -- results of recipes --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    facts = {"recipe": "text_classification", "results": ROWS, "settings": {"longest": 128}}
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "result.json").write_text(json.dumps(facts), encoding="utf-8")
+    return tmp_path / "run"
+
+
+def test_scores_have_intervals(run: Path, tmp_path: Path) -> None:
+    rows = draw("scores", tmp_path / "out", "--results", run)
+    assert [row["encoding"] for row in rows] == [str(row["encoding"]) for row in ROWS]
+    assert float(rows[0]["±"]) == pytest.approx(2.4841, abs=1e-4)  # t(0.975, 2) / sqrt(3)
+    assert results.half_width([82.0, 82.0]) == 0
+
+
+def test_a_sweep_is_over_an_option_or_a_setting(run: Path, tmp_path: Path) -> None:
+    points = sweep.data(results.scores(run), "clip")
+    assert [(point.series.split()[1], point.x) for point in points] == [("m4", 2), ("m4", 64), ("m4[share=none]", 8)]
+    assert draw("sweep", tmp_path / "out", "--results", run)
+    with pytest.raises(results.ResultsError, match="fewer than two values"):
+        sweep.data(results.scores(run), "longest")
+
+
+def test_results_without_scores_are_refused(run: Path) -> None:
+    with pytest.raises(results.ResultsError, match="Choose one with --score: encoding, score, scores, seeds"):
+        results.scores(run, "BLEU")
+    (run / "result.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(results.ResultsError, match="not the result of a recipe"):
+        results.scores(run)
+
+
+def test_every_figure_of_the_issue_is_there_and_tested() -> None:
+    tested = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in figures.KINDS if f'"{name}"' not in tested] == []

@@ -15,7 +15,19 @@ PACKAGE = Path(__file__).parents[1] / "fairseq_posenc"
 #: From the inside to the outside; docs/architecture.md describes them.
 ROOMS = (
     *("ops", "positions", "core", "encodings", "attention", "stack", "metrics", "papers"),
-    *("compat", "data", "hub", "models", "criterions", "generation", "tasks", "optim", "config", "analysis", "commands"),
+    *(
+        "compat",
+        "data",
+        "hub",
+        "models",
+        "criterions",
+        "generation",
+        "tasks",
+        "optim",
+        "config",
+        "analysis",
+        "commands",
+    ),
     *("__init__", "__main__"),
 )
 #: The rooms that need torch and numpy only, besides the libraries of metrics.

@@ -98,7 +98,7 @@ def _cells(axes: Axes, values: Tensor, x: str, y: str, first_x: int, first_y: in
     axes.imshow(values.numpy(), vmin=2 * low, vmax=2 * high, aspect="auto")
     for row in range(down):
         for column in range(across):
-            axes.text(column, row, int(values[row, column]), ha="center", va="center", fontsize=6, color="white")
+            axes.text(column, row, str(int(values[row, column])), ha="center", va="center", fontsize=6, color="white")
     axes.set_xticks(range(across), [str(first_x + number) for number in range(across)], fontsize=6)
     axes.set_yticks(range(down), [str(first_y + number) for number in range(down)], fontsize=6)
     axes.set_xlabel(x)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from ..encodings import StackShape
+from ..encodings import StackShape, build
 from ..encodings.gcdf import GCDF
 from ..encodings.xl import XL
 from .style import WIDTH, Row, image, panels, styled
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 STEP = 5  # k of property 1, in the report of the checks
 ROUNDING = 1e-12  # phi(i + k, i) of sinusoids is constant but for rounding, so smaller changes are none
-ENCODINGS = {"xl": XL, "gcdf": GCDF}
+ENCODINGS = ("xl", "gcdf")
 
 
 class Divergence(NamedTuple):
@@ -50,12 +50,12 @@ class Divergence(NamedTuple):
 
 def rows_of(name: str, distances: Tensor, dim: int) -> Tensor:
     """Return R of distances i - j in float64, [len(distances), dim], for `xl` or `gcdf` with its default options."""
-    encoding = ENCODINGS[name]
     stack = StackShape(layers=1, heads=1, dim=dim, max_length=2)
-    with torch.device("meta"):  # its projection is not needed
-        built = encoding(encoding.Options(), stack)
-    fixed = built.encode(distances.double())
-    return fixed + built.options.lambda_ / 2 if isinstance(built, GCDF) else fixed  # GCDF projects R - lambda / 2
+    with torch.device("meta"):  # the projection, which is not needed
+        encoding = build(name, None, stack).members[name]
+    assert isinstance(encoding, XL)
+    fixed = encoding.encode(distances.double())
+    return fixed + encoding.options.lambda_ / 2 if isinstance(encoding, GCDF) else fixed  # it projects R - lambda / 2
 
 
 def matrices(length: int = 512, dim: int = 512) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..core.writing import whole
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
@@ -70,7 +71,7 @@ def panels(titles: Sequence[str], columns: int = 4, height: float = 2.6) -> tupl
 
 def image(
     axes: Axes,
-    values: NDArray,
+    values: NDArray[np.floating],
     *,
     extent: tuple[float, float, float, float] | None = None,
     signed: bool = False,

@@ -46,8 +46,9 @@ def _point(item: Score, name: str) -> Point | None:
         rest = item.encoding.replace(option[1], "").replace("[,", "[").replace(",]", "]").replace("[]", "")
         return Point(f"{item.group} {rest}", float(option[2]), item)
     value = item.settings.get(name)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return Point(f"{item.group} {item.encoding}", float(value), item) if is_number else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return Point(f"{item.group} {item.encoding}", float(value), item)
 
 
 def draw(points: list[Point], name: str) -> Figure:

@@ -96,10 +96,11 @@ def draw(items: list[Ranks]) -> Figure:
     with styled():
         figure, (left, right) = panels(["attention logits", "position part"], columns=2)
         for number, item in enumerate(items):
-            heads, marker = torch.arange(1, item.logits.shape[1] + 1).numpy(), MARKERS[number % len(MARKERS)]
+            heads, marker = range(1, item.logits.shape[1] + 1), MARKERS[number % len(MARKERS)]
             mean = item.logits.double().mean(0)
             below, above = mean - item.logits.amin(0), item.logits.amax(0) - mean
-            left.errorbar(heads, mean, yerr=torch.stack([below, above]), marker=marker, label=item.title, capsize=2)
+            spread = torch.stack([below, above]).numpy()
+            left.errorbar(heads, mean.numpy(), yerr=spread, marker=marker, label=item.title, capsize=2)
             if item.position is not None:
                 right.plot(heads, item.position.numpy(), marker=marker, label=item.title)
         for panel in (left, right):
